@@ -1,0 +1,72 @@
+# Two commands to know: "make demo" shows the package at work, "make test" checks everything.
+# Both need Python 3.11 or newer and nothing else: they make a virtual environment in .venv and install the project there.
+#
+#   make test PYTHON=python3.13          another interpreter (remove .venv first: "make clean-venv")
+#   make test PYTEST_ARGS="-k svc -x"    more arguments for pytest
+
+PYTHON ?= python3
+WORKERS ?= 2
+PYTEST_ARGS ?=
+VENV := .venv
+BIN := $(VENV)/bin
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.PHONY: help demo test lint format docs bench clean clean-venv
+
+help:
+	@echo "make demo        train on generated data and on the digits, beside scikit-learn; writes a picture"
+	@echo "make test        ruff, mypy, tests and doctests"
+	@echo "make lint        ruff and mypy only"
+	@echo "make format      rewrite the files in the house style"
+	@echo "make docs        build the documentation into docs/_build/html; warnings are errors"
+	@echo "make bench       race the exact machines against their peers"
+	@echo "make clean       remove what was built"
+	@echo "make clean-venv  remove the virtual environment"
+
+demo: $(VENV)/.installed-demo
+	$(BIN)/slimsvm demo
+
+test: lint
+	$(BIN)/python -m pytest -n $(WORKERS) $(PYTEST_ARGS)
+
+lint: $(VENV)/.installed-test
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+format: $(VENV)/.installed-test
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+docs: $(VENV)/.installed-docs
+	$(BIN)/python -m sphinx -W --keep-going -b html docs docs/_build/html
+
+bench: $(VENV)/.installed-bench
+	$(BIN)/python -m benchmarks.exact
+
+clean:
+	rm -rf build dist docs/_build docs/generated .ruff_cache .mypy_cache .pytest_cache
+	find src tests benchmarks docs -name __pycache__ -type d -prune -exec rm -rf {} +
+
+clean-venv:
+	rm -rf $(VENV)
+
+# -- the environment: made once, and brought up to date when pyproject.toml changes --------------------------------------------------------
+
+EXTRAS_demo := cli,plot
+EXTRAS_test := test
+EXTRAS_docs := docs
+EXTRAS_bench := bench
+
+$(VENV)/.created:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+	  echo "slimsvm needs Python 3.11 or newer, and '$(PYTHON)' is not. Name another: make PYTHON=python3.12 $(MAKECMDGOALS)" >&2; exit 1; }
+	@$(PYTHON) -m venv --clear $(VENV) || { \
+	  echo "'$(PYTHON) -m venv' failed. On Debian and Ubuntu the package python3-venv provides it." >&2; exit 1; }
+	@touch $@
+
+$(VENV)/.installed-%: pyproject.toml | $(VENV)/.created
+	@echo "installing slimsvm[$(EXTRAS_$*)] into $(VENV), this may take a few minutes"
+	@$(BIN)/python -m pip install --quiet --quiet --disable-pip-version-check --editable ".[$(EXTRAS_$*)]"
+	@touch $@

@@ -1,0 +1,322 @@
+"""Kernel rows within a byte budget: what a dual solver sees of the kernel matrix.
+
+A solver asks for three things only: the small block of its working set (:meth:`Gram.block`), the change of all inner products when some
+coefficients change (:meth:`Gram.add`), and to forget columns that it no longer looks at, or to take them back (:meth:`Gram.restrict`,
+:meth:`Gram.grow`). Rows are computed over the
+active columns, added up while they are in cache, and kept in slots of one array until the budget is used; then the least recently used go.
+
+Linear kernels need none of this: the change of all inner products is one product with the change of the weight vector
+(:class:`LinearGram`).
+
+Symbols: q rows asked for; width the number of active columns; s inner products with the learned function, one for each active column.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from slimsvm.compiled import compiled
+from slimsvm.kernels import Linear
+from slimsvm.threads import parallel, single_threaded_blas
+from slimsvm.tiles import Operand, Strips, accumulate, add_rows, for_each_tile
+
+Array = NDArray[Any]
+ADD_COLUMNS = 2048  # a strip of s that stays in the first-level cache while cached rows are added to it
+
+
+@compiled
+def _assemble(
+    out: Array, last: Array, where: Array, store: Array, slots: Array, columns: Array, fresh: Array, values: Array, start: int, end: int
+) -> None:
+    """Fill rows start..end of a block from the last one, from cached rows or from computed ones, in this order of preference.
+
+    where[i]: place of row i in the last block; slots[i]: in the cache; fresh[i]: among the computed rows; each -1 if not there.
+    """
+    for i in range(start, end):
+        if where[i] >= 0:
+            row = last[where[i]]
+            for j in range(where.size):
+                out[i, j] = row[max(where[j], 0)]
+        elif slots[i] >= 0:
+            row = store[slots[i]]
+            for j in range(where.size):
+                out[i, j] = row[columns[j]]
+        else:
+            row = values[fresh[i]]
+            for j in range(where.size):
+                out[i, j] = row[j]
+
+
+@compiled
+def _mirror(out: Array, where: Array, start: int, end: int) -> None:
+    """In rows start..end that came from the last block, take the columns that it did not have by symmetry; in squares, for the cache."""
+    q = where.size
+    for j0 in range(0, q, 32):
+        for i in range(start, end):
+            if where[i] >= 0:
+                for j in range(j0, min(q, j0 + 32)):
+                    if where[j] < 0:
+                        out[i, j] = out[j, i]
+
+
+@compiled
+def _compact(flat: Array, rows: Array, old_width: int, keep: Array) -> None:
+    """Move the kept columns of the rows in slots ``rows`` (ascending) to slots 0, 1, ... of the new width; sources are never behind targets."""
+    width = keep.size
+    for k in range(rows.size):
+        source, target = rows[k] * old_width, k * width
+        for j in range(width):
+            flat[target + j] = flat[source + keep[j]]
+
+
+@compiled
+def _widen(flat: Array, n_rows: int, old_width: int, width: int) -> None:
+    """Move rows apart, the last first, so that nothing is overwritten before it has moved."""
+    for k in range(n_rows - 1, -1, -1):
+        for j in range(old_width - 1, -1, -1):
+            flat[k * width + j] = flat[k * old_width + j]
+
+
+class Gram:
+    """Rows of the kernel matrix of one operand, cached within ``budget`` bytes.
+
+    Attributes
+    ----------
+    columns : array or None
+        Which rows of the operand are the active columns; None: all.
+    n_values : int
+        Kernel values computed so far.
+    """
+
+    def __init__(self, operand: Operand, budget: float, n_threads: int = 1) -> None:
+        self.operand, self.budget, self.n_threads = operand, float(budget), n_threads
+        self.n, self.dtype = operand.n, operand.dtype
+        self.columns: Array | None = None
+        self.n_values = 0
+        self._clock = 0
+        self._strips = Strips(operand)
+        self._last_rows, self._last_block = np.empty(0, int), np.empty((0, 0), self.dtype)
+        self._place_in_last = np.full(self.n, -1)
+        self._computed = np.zeros(self.n, bool)
+        self._position = np.arange(self.n)  # of a row of the operand among the active columns; -1: not there
+        n_slots = self._slots_within(self.n)
+        self._flat = np.empty(n_slots * self.n, self.dtype)
+        self._lay_out(self.n, n_slots)
+
+    def _slots_within(self, width: int) -> int:
+        return int(min(self.n, self.budget // max(1, width * np.dtype(self.dtype).itemsize)))
+
+    def _lay_out(self, width: int, n_slots: int) -> None:
+        self.width = width
+        self._store = self._flat[: n_slots * width].reshape(n_slots, width)
+        self._slot = np.full(self.n, -1)  # of a row of the operand
+        self._row = np.full(n_slots, -1)  # in a slot
+        self._used = np.zeros(n_slots, np.int64)
+        self._n_filled = 0
+
+    def diag(self) -> Array:
+        """k(x, x) of all rows, in float64."""
+        return self.operand.diag()
+
+    def cached(self, rows: Array) -> Array:
+        """Which of these rows are in the cache."""
+        return np.asarray(self._slot[rows] >= 0)
+
+    @property
+    def full(self) -> bool:
+        """Whether the budget is used up."""
+        return bool(self._n_filled == self._row.size)
+
+    def block(self, rows: Array) -> Array:
+        """k(rows, rows). Cached rows are read from the cache; only the rest among themselves is computed.
+
+        All rows must be active columns.
+        """
+        where, slots, fresh = self._place_in_last[rows], self._slot[rows], np.full(rows.size, -1)
+        missing = np.flatnonzero((where < 0) & (slots < 0))
+        fresh[missing] = np.arange(missing.size)
+        values = np.empty((missing.size, rows.size), self.dtype)
+        if missing.size:
+            side = self.operand.take(rows)
+
+            def keep(first: int, last: int, start: int, end: int, tile: Array) -> None:
+                values[first:last, start:end] = tile
+
+            for_each_tile(self.operand.take(rows[missing]), Strips(side, 256), keep, self.n_threads)
+            self.n_values += values.size
+        out = np.empty((rows.size, rows.size), self.dtype)
+        columns, step = self._position[rows], 64
+        n_tasks = -(-rows.size // step)
+        parallel(
+            lambda t: _assemble(
+                out, self._last_block, where, self._store, slots, columns, fresh, values, t * step, min(rows.size, (t + 1) * step)
+            ),
+            n_tasks,
+            self.n_threads,
+        )
+        if (where >= 0).any():
+            parallel(lambda t: _mirror(out, where, t * step, min(rows.size, (t + 1) * step)), n_tasks, self.n_threads)
+        self._place_in_last[self._last_rows] = -1
+        self._place_in_last[rows] = np.arange(rows.size)
+        self._last_rows, self._last_block = rows, out
+        return out
+
+    def add(self, rows: Array, delta: Array, s: Array, keep: Array | None = None) -> None:
+        """s += sum_r delta[r] * k(rows[r], active columns).
+
+        Rows that are not cached are computed. They are kept if ``keep`` says so (None: all), or if they are computed for the second time.
+        """
+        self._clock += 1
+        slots = self._slot[rows]
+        known = slots >= 0
+        delta = delta.astype(self.dtype)
+        if known.any():
+            old, old_delta = slots[known], delta[known]
+            self._used[old] = self._clock
+            parallel(
+                lambda t: add_rows(self._store, old, old_delta, s, t * ADD_COLUMNS, min(self.width, (t + 1) * ADD_COLUMNS), 0),
+                -(-self.width // ADD_COLUMNS),
+                self.n_threads,
+            )
+        if not known.all():
+            fresh = rows[~known]
+            wanted = np.ones(fresh.size, bool) if keep is None else keep[~known] | self._computed[fresh]
+            slots = np.full(fresh.size, -1)
+            slots[wanted] = self._claim(fresh[wanted], rows.size)
+            self._computed[fresh] = True
+            self._compute(fresh, delta[~known], s, slots)
+
+    def _claim(self, rows: Array, n_asked: int) -> Array:
+        """Slots for new rows, the least recently used first; -1 where there are none."""
+        n_slots = self._row.size
+        slots = np.full(rows.size, -1)
+        # a row counts as old only after two rounds through a full cache: a cyclic sweep through more rows than fit would otherwise evict
+        # each of them just before it is needed again
+        old = self._clock - 2 * n_slots // max(1, n_asked)
+        take = min(rows.size, n_slots - self._n_filled + int(np.count_nonzero(self._used[: self._n_filled] < old)))
+        if take:
+            # slots that were never used come in ascending order: memory is touched only as far as it is needed
+            chosen = np.arange(self._n_filled, min(n_slots, self._n_filled + take))
+            self._n_filled += chosen.size
+            if chosen.size < take:
+                rest = take - chosen.size
+                self._used[chosen] = self._clock
+                chosen = np.concatenate([chosen, np.argpartition(self._used, rest - 1)[:rest] if rest < n_slots else np.arange(n_slots)])
+            evicted = self._row[chosen]
+            self._slot[evicted[evicted >= 0]] = -1
+            self._row[chosen], self._slot[rows[:take]] = rows[:take], chosen
+            self._used[chosen] = self._clock
+            slots[:take] = chosen
+        return slots
+
+    def _compute(self, rows: Array, delta: Array, s: Array, slots: Array) -> None:
+        accumulate(self.operand.take(rows), self._strips, delta, s, self.n_threads, slots, self._store)
+        self.n_values += rows.size * self.width
+
+    def restrict(self, columns: Array) -> None:
+        """Make these rows of the operand, a subset of the active ones, the only columns.
+
+        Cached rows keep those columns; the room that becomes free is used for more rows.
+        """
+        filled = np.flatnonzero(self._row >= 0)
+        kept = self._row[filled], self._used[filled]
+        _compact(self._flat, filled, self.width, self._position[columns])
+        self._set_columns(columns)
+        self._refill(*kept)
+
+    def grow(self, columns: Array) -> None:
+        """Add these rows of the operand to the active columns, behind the others; cached rows are completed."""
+        old_width, before = self.width, self.columns if self.columns is not None else np.arange(self.n)
+        width = old_width + columns.size
+        fits = min(self._slots_within(width), self._flat.size // max(1, width))
+        filled = np.flatnonzero(self._row >= 0)
+        newest = np.sort(filled[np.argsort(self._used[filled], kind="stable")[max(0, filled.size - fits) :]])
+        kept = self._row[newest], self._used[newest]
+        _compact(self._flat, newest, old_width, np.arange(old_width))
+        _widen(self._flat, newest.size, old_width, width)
+        self._set_columns(np.concatenate([before, columns]))
+        self._refill(*kept)
+        side = Strips(self.operand.take(columns))
+        for start in range(0, newest.size, 1024):  # by parts, so that the new columns of all rows never stand in memory twice
+            rows = kept[0][start : start + 1024]
+
+            def keep(first: int, last: int, begin: int, end: int, tile: Array, start: int = start) -> None:
+                self._store[start + first : start + last, old_width + begin : old_width + end] = tile
+
+            for_each_tile(self.operand.take(rows), side, keep, self.n_threads)
+            self.n_values += rows.size * columns.size
+
+    def _set_columns(self, columns: Array) -> None:
+        self.columns = columns
+        self._position = np.full(self.n, -1)
+        self._position[columns] = np.arange(columns.size)
+        self._strips = Strips(self.operand.take(columns))
+        self._lay_out(columns.size, min(self._slots_within(columns.size), self._flat.size // max(1, columns.size)))
+
+    def _refill(self, rows: Array, used: Array) -> None:
+        slots = np.arange(rows.size)
+        self._row[slots], self._used[slots], self._slot[rows] = rows, used, slots
+        self._n_filled = rows.size
+
+    def products(self, rows: Array, delta: Array, columns: Array) -> Array:
+        """sum_r delta[r] * k(rows[r], columns) for columns outside the active ones; nothing is kept."""
+        s = np.zeros(columns.size)
+        accumulate(self.operand.take(rows), Strips(self.operand.take(columns)), delta, s, self.n_threads)
+        self.n_values += rows.size * columns.size
+        return s
+
+
+class LinearGram(Gram):
+    """The same for the linear kernel: a change of coefficients is a change of one weight vector, and no row is ever needed."""
+
+    def __init__(self, operand: Operand, budget: float, n_threads: int = 1) -> None:
+        super().__init__(operand, 0.0, n_threads)
+        self._active = operand
+
+    @property
+    def full(self) -> bool:
+        """There is nothing to fill."""
+        return False
+
+    def cached(self, rows: Array) -> Array:
+        """Everything is as cheap as cached."""
+        return np.ones(rows.size, bool)
+
+    def add(self, rows: Array, delta: Array, s: Array, keep: Array | None = None) -> None:
+        """s += X_active (X_rows' delta)"""
+        s += self._through_weights(rows, delta, self._active)
+
+    def products(self, rows: Array, delta: Array, columns: Array) -> Array:
+        """X_columns (X_rows' delta)"""
+        return self._through_weights(rows, delta, self.operand.take(columns))
+
+    def _through_weights(self, rows: Array, delta: Array, side: Operand) -> Array:
+        X = self.operand.X[rows]
+        w = np.asarray(X.T @ delta.astype(np.float64))
+        X = side.X
+        self.n_values += rows.size + side.n
+        if sp.issparse(X):
+            return np.asarray(X @ w)
+        out = np.empty(side.n)
+        step = max(1024, -(-side.n // max(1, 4 * self.n_threads)))
+
+        def part(t: int) -> None:
+            out[t * step : (t + 1) * step] = X[t * step : (t + 1) * step] @ w.astype(X.dtype)
+
+        with single_threaded_blas():
+            parallel(part, -(-side.n // step), self.n_threads)
+        return out
+
+    def _set_columns(self, columns: Array) -> None:
+        super()._set_columns(columns)
+        self._active = self._strips.operand
+
+
+def make_gram(operand: Operand, budget: float, n_threads: int = 1) -> Gram:
+    """The Gram object that suits the operand's kernel."""
+    kind = LinearGram if isinstance(operand.kernel, Linear) else Gram
+    return kind(operand, budget, n_threads)

@@ -1,0 +1,451 @@
+"""What similarity is: the kernels, as small immutable objects.
+
+A kernel never sees where the data lives. A *dot-product kernel* turns inner products into kernel values, in place, and that is all it writes
+(:meth:`Kernel.form` says how); products, tiles and threads belong to :mod:`slimsvm.tiles`. The others evaluate a block by themselves.
+
+Symbols: x_sq, z_sq squared norms of the rows on either side; gamma, coef0, degree as in scikit-learn and LIBSVM.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, fields, replace
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from slimsvm.compiled import compiled
+
+Array = NDArray[Any]
+Gamma = float | str
+
+# -- the exponential ------------------------------------------------------------------------------------------------------------------------
+# exp(t) = 2^n exp(f), n the integer nearest to t/ln 2, |f| <= ln(2)/2. n is found by adding 1.5 * 2^23 (2^52), which rounds to an integer and
+# leaves it in the low bits; 2^n is assembled from those bits. Only adds, multiplications and shifts: LLVM turns the loop into vector code
+# without a vector math library. ln 2 is split in a short high part (n * high is exact) and a rest (Cody & Waite 1980).
+_F4_LOG2E, _F4_LN2_HIGH, _F4_LN2_LOW = np.float32(1.44269504), np.float32(0.693359375), np.float32(-2.12194440e-4)
+_F4_MAGIC, _F4_LEAST = np.float32(12582912.0), np.float32(-87.0)
+# minimax coefficients of exp on [-ln2/2, ln2/2] from Cephes' expf (Moshier 1992), relative error 1.2e-7
+_P5, _P4, _P3 = np.float32(1.9875691500e-4), np.float32(1.3981999507e-3), np.float32(8.3334519073e-3)
+_P2, _P1, _P0 = np.float32(4.1665795894e-2), np.float32(1.6666665459e-1), np.float32(5.0000001201e-1)
+_ONE, _ZERO = np.float32(1.0), np.float32(0.0)
+_F8_LOG2E, _F8_LN2_HIGH, _F8_LN2_LOW = 1.4426950408889634, 6.93147180369123816490e-01, 1.90821492927058770002e-10
+_F8_MAGIC, _F8_LEAST = 6755399441055744.0, -708.0
+
+
+@compiled
+def _exp_rows_f4(values: Array, scale: float, shift: float, row: Array, column: Array) -> None:
+    """values[i, j] = exp(min(0, scale * values[i, j] + shift * (row[i] + column[j]))), float32, in place."""
+    scale4, shift4 = np.float32(scale), np.float32(shift)
+    for i in range(values.shape[0]):
+        row_i = row[i]
+        for j in range(values.shape[1]):
+            t = scale4 * values[i, j] + shift4 * (row_i + column[j])
+            t = min(max(t, _F4_LEAST), _ZERO)
+            shifted = np.float32(t * _F4_LOG2E + _F4_MAGIC)
+            n = shifted - _F4_MAGIC
+            f = t - n * _F4_LN2_HIGH
+            f = f - n * _F4_LN2_LOW
+            p = _P5 * f + _P4
+            p = p * f + _P3
+            p = p * f + _P2
+            p = p * f + _P1
+            p = p * f + _P0
+            p = p * (f * f) + f + _ONE
+            bits = np.int32(shifted.view(np.int32) << np.int32(23))
+            values[i, j] = p * np.int32(bits + np.int32(127 << 23)).view(np.float32)
+
+
+@compiled
+def _exp_rows_f8(values: Array, scale: float, shift: float, row: Array, column: Array) -> None:
+    """values[i, j] = exp(min(0, scale * values[i, j] + shift * (row[i] + column[j]))), float64, in place."""
+    for i in range(values.shape[0]):
+        row_i = row[i]
+        for j in range(values.shape[1]):
+            t = scale * values[i, j] + shift * (row_i + column[j])
+            t = min(max(t, _F8_LEAST), 0.0)
+            shifted = np.float64(t * _F8_LOG2E + _F8_MAGIC)
+            n = shifted - _F8_MAGIC
+            f = t - n * _F8_LN2_HIGH
+            f = f - n * _F8_LN2_LOW
+            # the Taylor series to f^13/13!: its remainder on |f| <= ln(2)/2 is below 5e-18
+            p = 1.6059043836821613e-10 * f + 2.08767569878681e-09
+            p = p * f + 2.505210838544172e-08
+            p = p * f + 2.755731922398589e-07
+            p = p * f + 2.7557319223985893e-06
+            p = p * f + 2.48015873015873e-05
+            p = p * f + 1.984126984126984e-04
+            p = p * f + 1.388888888888889e-03
+            p = p * f + 8.333333333333333e-03
+            p = p * f + 4.1666666666666664e-02
+            p = p * f + 1.6666666666666666e-01
+            p = p * f + 0.5
+            p = p * (f * f) + f + 1.0
+            bits = np.int64(shifted.view(np.int64) << np.int64(52))
+            values[i, j] = p * np.int64(bits + np.int64(1023 << 52)).view(np.float64)
+
+
+@compiled
+def exp_rows(values: Array, scale: float, shift: float, row: Array, column: Array) -> None:
+    """Overwrite ``values`` with exp(min(0, scale * values + shift * (row + column))), by vector code.
+
+    Arguments below -87 (float32) or -708 (float64) give the smallest normal number instead of zero.
+    """
+    if values.itemsize == 4:
+        _exp_rows_f4(values, scale, shift, row, column)
+    else:
+        _exp_rows_f8(values, scale, shift, row, column)
+
+
+@compiled
+def _l1_distances(X: Array, Z_transposed: Array, out: Array) -> None:
+    """out[i, j] = sum_k |X[i, k] - Z_transposed[k, j]|; the innermost loop runs over j, so that it is vector code without reassociation."""
+    for i in range(X.shape[0]):
+        for j in range(out.shape[1]):
+            out[i, j] = 0.0
+        for k in range(X.shape[1]):
+            x = X[i, k]
+            for j in range(out.shape[1]):
+                out[i, j] += abs(x - Z_transposed[k, j])
+
+
+LINEAR, EXPONENTIAL, POWER, TANH = range(4)  # what becomes of an inner product
+
+
+@compiled
+def finish(form: int, p: float, q: float, degree: int, dots: Array, x_sq: Array, z_sq: Array) -> None:
+    """Turn inner products into kernel values, in place: one function for all forms, so that compiled loops can call it.
+
+    EXPONENTIAL: exp(2 p dots - p (x_sq + z_sq)); POWER: (p dots + q)^degree, by repeated squaring; TANH: tanh(p dots + q).
+    """
+    if form == EXPONENTIAL:
+        exp_rows(dots, 2.0 * p, -p, x_sq, z_sq)
+    elif form == POWER:
+        for i in range(dots.shape[0]):
+            for j in range(dots.shape[1]):
+                base, power, left = p * dots[i, j] + q, 1.0, degree
+                while left > 0:
+                    if left & 1:
+                        power *= base
+                    base *= base
+                    left >>= 1
+                dots[i, j] = power
+    elif form == TANH:
+        for i in range(dots.shape[0]):
+            for j in range(dots.shape[1]):
+                dots[i, j] = np.tanh(p * dots[i, j] + q)
+
+
+# -- the kernels ----------------------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """A symmetric similarity k(x, z), an inner product of feature vectors for all of these but the sigmoid.
+
+    Subclasses define either :meth:`form` (``uses_dots`` is True) or :meth:`block`.
+    """
+
+    name: ClassVar[str] = ""
+    uses_dots: ClassVar[bool] = True  # values follow from inner products (and squared norms)
+    shift_invariant: ClassVar[bool] = False  # k(x + c, z + c) = k(x, z): data may be centred
+    params: ClassVar[tuple[str, ...]] = ()  # which of gamma, degree, coef0 it has
+
+    def resolve(self, X: Any, weight: Array | None = None) -> Self:
+        """The same kernel with 'scale' and 'auto' replaced by numbers that fit the rows X."""
+        gamma = getattr(self, "gamma", None)
+        if gamma is None or not isinstance(gamma, str):
+            return self
+        return replace(self, gamma=gamma_value(gamma, X, weight))  # type: ignore[call-arg]
+
+    def form(self) -> tuple[int, float, float, int]:
+        """What becomes of an inner product: the first four arguments of :func:`finish`."""
+        raise TypeError(f"{type(self).__name__} is not a function of inner products.")
+
+    def from_dots(self, dots: Array, x_sq: Array, z_sq: Array) -> None:
+        """Turn inner products (rows x columns) into kernel values, in place."""
+        finish(*self.form(), dots, x_sq, z_sq)
+
+    def block(self, X: Array, Z: Array, dtype: Any) -> Array:
+        """k(X, Z) for two small dense blocks."""
+        dots = np.ascontiguousarray(_densified(X @ Z.T), dtype=dtype)
+        self.from_dots(dots, squared_norms(X).astype(dtype), squared_norms(Z).astype(dtype))
+        return dots
+
+    def diag(self, X: Any) -> Array:
+        """k(x, x) for every row."""
+        return self.diag_from_sq(squared_norms(X))
+
+    def diag_from_sq(self, x_sq: Array) -> Array:
+        """k(x, x) where |x|^2 is known."""
+        raise TypeError(f"{type(self).__name__} does not know its diagonal from norms alone.")
+
+    def error(self, max_sq: float, n_features: int, eps: float) -> float:
+        """A bound on the error of a value computed with unit roundoff ``eps``, relative to the largest value, for rows of norm^2 <= max_sq.
+
+        A dot product of d terms summed blockwise is off by about sqrt(d) eps |x||z|; each kernel says what becomes of that.
+        """
+        return float("inf")
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """The parameters by name."""
+        return {f.name: getattr(self, f.name) for f in fields(self)}
+
+    def __call__(self, X: Any, Z: Any = None) -> Array:
+        """k(X, Z) in float64, without tiles: for small blocks and as the reference of the tests.
+
+        Examples
+        --------
+        >>> from slimsvm.kernels import RBF
+        >>> RBF(gamma=0.5)([[0.0], [2.0]])
+        array([[1.        , 0.13533528],
+               [0.13533528, 1.        ]])
+        """
+        X = _as_float64(X)
+        return self.block(X, X if Z is None else _as_float64(Z), np.float64)
+
+
+def _dot_error(n_features: int, eps: float) -> float:
+    return 2.0 * eps * (1.0 + np.sqrt(n_features) / 4.0)  # measured on normal data: about half of this
+
+
+@dataclass(frozen=True)
+class Linear(Kernel):
+    """k(x, z) = x.z"""
+
+    name: ClassVar[str] = "linear"
+
+    def form(self) -> tuple[int, float, float, int]:
+        """The products are the values."""
+        return LINEAR, 1.0, 0.0, 1
+
+    def diag_from_sq(self, x_sq: Array) -> Array:
+        """|x|^2"""
+        return x_sq
+
+    def error(self, max_sq: float, n_features: int, eps: float) -> float:
+        """Relative to max |x|^2."""
+        return _dot_error(n_features, eps)
+
+
+@dataclass(frozen=True)
+class RBF(Kernel):
+    """k(x, z) = exp(-gamma |x - z|^2)"""
+
+    name: ClassVar[str] = "rbf"
+    shift_invariant: ClassVar[bool] = True
+    params: ClassVar[tuple[str, ...]] = ("gamma",)
+    gamma: Gamma = "scale"
+
+    def form(self) -> tuple[int, float, float, int]:
+        """exp(2 gamma x.z - gamma |x|^2 - gamma |z|^2)"""
+        return EXPONENTIAL, number(self, "gamma"), 0.0, 1
+
+    def diag_from_sq(self, x_sq: Array) -> Array:
+        """Ones."""
+        return np.ones_like(x_sq)
+
+    def error(self, max_sq: float, n_features: int, eps: float) -> float:
+        """The exponent is a difference of numbers of size gamma |x|^2; its error is the value's relative error."""
+        return 4.0 * number(self, "gamma") * max_sq * _dot_error(n_features, eps) + 4.0 * eps
+
+
+@dataclass(frozen=True)
+class Polynomial(Kernel):
+    """k(x, z) = (gamma x.z + coef0)^degree"""
+
+    name: ClassVar[str] = "poly"
+    params: ClassVar[tuple[str, ...]] = ("gamma", "degree", "coef0")
+    gamma: Gamma = "scale"
+    degree: int = 3
+    coef0: float = 0.0
+
+    def form(self) -> tuple[int, float, float, int]:
+        """(gamma x.z + coef0)^degree"""
+        return POWER, number(self, "gamma"), float(self.coef0), int(self.degree)
+
+    def diag_from_sq(self, x_sq: Array) -> Array:
+        """(gamma |x|^2 + coef0)^degree"""
+        return np.asarray((number(self, "gamma") * x_sq + self.coef0) ** int(self.degree))
+
+    def error(self, max_sq: float, n_features: int, eps: float) -> float:
+        """A power multiplies the relative error of its base by the degree."""
+        return max(1, int(self.degree)) * (_dot_error(n_features, eps) + eps)
+
+
+@dataclass(frozen=True)
+class Sigmoid(Kernel):
+    """k(x, z) = tanh(gamma x.z + coef0); not positive semi-definite in general."""
+
+    name: ClassVar[str] = "sigmoid"
+    params: ClassVar[tuple[str, ...]] = ("gamma", "coef0")
+    gamma: Gamma = "scale"
+    coef0: float = 0.0
+
+    def form(self) -> tuple[int, float, float, int]:
+        """tanh(gamma x.z + coef0)"""
+        return TANH, number(self, "gamma"), float(self.coef0), 1
+
+    def diag_from_sq(self, x_sq: Array) -> Array:
+        """tanh(gamma |x|^2 + coef0)"""
+        return np.tanh(number(self, "gamma") * x_sq + self.coef0)
+
+    def error(self, max_sq: float, n_features: int, eps: float) -> float:
+        """tanh has slope at most one."""
+        return number(self, "gamma") * max_sq * _dot_error(n_features, eps) + 2.0 * eps
+
+
+@dataclass(frozen=True)
+class Laplacian(Kernel):
+    """k(x, z) = exp(-gamma |x - z|_1)"""
+
+    name: ClassVar[str] = "laplacian"
+    uses_dots: ClassVar[bool] = False
+    shift_invariant: ClassVar[bool] = True
+    params: ClassVar[tuple[str, ...]] = ("gamma",)
+    gamma: Gamma = "scale"
+
+    def block(self, X: Array, Z: Array, dtype: Any) -> Array:
+        """exp(-gamma |x - z|_1)"""
+        X, Z = _densified(X).astype(dtype, copy=False), _densified(Z).astype(dtype, copy=False)
+        out = np.empty((X.shape[0], Z.shape[0]), dtype)
+        _l1_distances(X, np.ascontiguousarray(Z.T), out)
+        exp_rows(out, -number(self, "gamma"), 0.0, np.zeros(len(X), dtype), np.zeros(len(Z), dtype))
+        return out
+
+    def diag_from_sq(self, x_sq: Array) -> Array:
+        """Ones."""
+        return np.ones_like(x_sq)
+
+    def error(self, max_sq: float, n_features: int, eps: float) -> float:
+        """|x - z|_1 <= 2 sqrt(d) max |x|, summed directly, without cancellation."""
+        return number(self, "gamma") * 2.0 * np.sqrt(n_features * max_sq) * _dot_error(n_features, eps) + 4.0 * eps
+
+
+@dataclass(frozen=True)
+class FromCallable(Kernel):
+    """A kernel given as a function K(X_block, B) that returns the matrix of values."""
+
+    name: ClassVar[str] = "callable"
+    uses_dots: ClassVar[bool] = False
+    function: Callable[[Any, Any], Any] = None  # type: ignore[assignment]
+
+    def block(self, X: Array, Z: Array, dtype: Any) -> Array:
+        """What the function says, checked for its shape."""
+        values = np.asarray(self.function(X, Z))
+        if values.shape != (X.shape[0], Z.shape[0]):
+            raise ValueError(
+                f"The kernel function returned an array of shape {values.shape} for blocks of {X.shape[0]} and {Z.shape[0]} rows; "
+                f"expected {(X.shape[0], Z.shape[0])}."
+            )
+        return values.astype(dtype, copy=False)
+
+    def diag(self, X: Any) -> Array:
+        """k(x, x) by blocks of 64 rows: a callable knows nothing cheaper."""
+        return np.concatenate([np.diag(self.block(X[i : i + 64], X[i : i + 64], np.float64)) for i in range(0, X.shape[0], 64)])
+
+
+@dataclass(frozen=True)
+class Precomputed(Kernel):
+    """The rows are kernel values already: X is the n x n matrix at fit, and (n, n_fit) at predict."""
+
+    name: ClassVar[str] = "precomputed"
+    uses_dots: ClassVar[bool] = False
+
+
+KERNELS: dict[str, type[Kernel]] = {kernel.name: kernel for kernel in (Linear, RBF, Polynomial, Sigmoid, Laplacian, Precomputed)}
+
+
+def make_kernel(kernel: Any, *, gamma: Gamma = "scale", degree: int = 3, coef0: float = 0.0) -> Kernel:
+    """The Kernel object for a name, a callable or a Kernel.
+
+    Examples
+    --------
+    >>> from slimsvm.kernels import make_kernel
+    >>> make_kernel("poly", gamma=2.0, degree=2)
+    Polynomial(gamma=2.0, degree=2, coef0=0.0)
+    """
+    given = {"gamma": gamma, "degree": degree, "coef0": coef0}
+    if isinstance(kernel, Kernel):
+        defaults = {"gamma": "scale", "degree": 3, "coef0": 0.0}
+        beside = [name for name, value in given.items() if value != defaults[name]]
+        if beside:
+            raise ValueError(f"kernel is an object, {kernel!r}, and {', '.join(beside)} was given beside it; put the value into the object.")
+        return kernel
+    if callable(kernel):
+        return FromCallable(kernel)
+    if not isinstance(kernel, str) or kernel not in KERNELS:
+        raise ValueError(f"Unknown kernel {kernel!r}; expected one of {sorted(KERNELS)}, a callable K(X, B), or a slimsvm.kernels.Kernel.")
+    kind = KERNELS[kernel]
+    return kind(**{name: given[name] for name in kind.params})
+
+
+def gamma_value(gamma: Gamma, X: Any, weight: Array | None = None) -> float:
+    """The number behind 'scale' (1 / (n_features * variance of X)), 'auto' (1 / n_features), or a number.
+
+    The variance is weighted, so that an integer weight acts as a repeated row does.
+    """
+    if not isinstance(gamma, str):
+        return float(gamma)
+    n_features = max(1, X.shape[1])
+    if gamma == "auto":
+        return 1.0 / n_features
+    if gamma != "scale":
+        raise ValueError(f"gamma={gamma!r} is not known; expected 'scale', 'auto', or a number >= 0.")
+    row_sum, row_sq = (np.asarray(_row_sums(X)), squared_norms(X))
+    w = np.ones(X.shape[0]) if weight is None else np.asarray(weight, dtype=np.float64)
+    total = w.sum() * n_features
+    mean = (w @ row_sum) / total
+    variance = (w @ row_sq) / total - mean**2
+    if variance < 1e-6 * mean**2:  # cancellation: take the deviations themselves
+        deviations = squared_norms(X, shift=mean)
+        variance = (w @ deviations) / total
+    return 1.0 / (n_features * variance) if variance > 0 else 1.0
+
+
+def number(kernel: Kernel, name: str) -> float:
+    """A parameter as a number; 'scale' and 'auto' must have been resolved."""
+    value = getattr(kernel, name)
+    if isinstance(value, str):
+        raise ValueError(f"{kernel!r} still has {name}={value!r}; call kernel.resolve(X) first, it needs the data.")
+    return float(value)
+
+
+def squared_norms(X: Any, shift: float = 0.0) -> Array:
+    """|x - shift|^2 for every row, summed in float64 whatever the type of X, by blocks of rows."""
+    out = np.empty(X.shape[0])
+    step = max(1, (1 << 20) // max(1, X.shape[1]))
+    if sp.issparse(X):
+        data = X.data.astype(np.float64)
+        filled = _sums_by_row((data - shift) ** 2, X.indptr)
+        return filled + shift**2 * (X.shape[1] - np.diff(X.indptr))
+    for start in range(0, X.shape[0], step):
+        block = np.asarray(X[start : start + step], dtype=np.float64) - shift
+        np.einsum("ij,ij->i", block, block, out=out[start : start + step])
+    return out
+
+
+def _row_sums(X: Any) -> Array:
+    if sp.issparse(X):
+        return _sums_by_row(X.data.astype(np.float64), X.indptr)
+    return np.asarray(X.sum(axis=1, dtype=np.float64))
+
+
+@compiled
+def _sums_by_row(data: Array, indptr: Array) -> Array:
+    """Sums of consecutive pieces of data; an empty row gives zero."""
+    out = np.zeros(indptr.size - 1)
+    for i in range(out.size):
+        for k in range(indptr[i], indptr[i + 1]):
+            out[i] += data[k]
+    return out
+
+
+def _as_float64(X: Any) -> Any:
+    return X.astype(np.float64) if sp.issparse(X) else np.atleast_2d(np.asarray(X, dtype=np.float64))
+
+
+def _densified(X: Any) -> Array:
+    return X.toarray() if sp.issparse(X) else X

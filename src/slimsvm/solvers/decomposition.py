@@ -1,0 +1,438 @@
+"""The exact machine by decomposition: SVM-light's algorithm with large working sets.
+
+Problem: the dual problems of :mod:`slimsvm.problems.dual_qp`, min 1/2 a'Qa + p'a, 0 <= a <= upper, z'a fixed.
+
+Algorithm: Joachims (1999), "Making large-scale SVM learning practical", sections 3 to 5: working sets by steepest feasible descent (1), a
+small subproblem solved to its own precision (2), incremental gradients, shrinking by the history of multiplier estimates, a recheck of
+all variables at the end, kernel rows cached.
+
+What differs. Working sets have a thousand variables instead of ten, half of them kept from the last round; the subproblem is solved by SMO
+with second-order pairs (Fan, Chen & Lin 2005). The small block is solved *before* any kernel row is computed, so rows are computed only for
+variables that moved, and are added to s while still in cache. Rows of variables that went to a bound are not kept: they seldom move again.
+A removed variable is rechecked by a bound first: s changed by at most |w - w_then| sqrt(k(x, x)), and that norm is known from the active
+variables; only the rest is computed. Variables that turn out to violate come back, and cached rows are completed.
+Up to WHOLE variables the working set is everything, and there is one subproblem.
+
+Symbols: o = s + z p; bottom, top the extreme o of variables that may rise or fall; *local* arrays hold the active variables only.
+Cost of a round: (rows that moved and are not cached) x (active rows) kernel values, plus as many additions for cached ones.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from slimsvm.compiled import compiled
+from slimsvm.problems.dual_qp import DualQP
+from slimsvm.run import FULL, Certificate
+from slimsvm.solvers.smo import FAR, polish, smo
+
+Array = NDArray[Any]
+WHOLE = 2000  # variables up to which one subproblem is the whole problem
+EXACT = 1000  # rows up to which the solution is polished to near machine precision
+SMO_WORK = 50_000_000  # variables visited in one call of SMO: about 0.05 s, so that Ctrl-C and max_time are heard
+LEAST_DROP = 0.2  # shrinking reorganises the cache: only when at least this share of the active variables leaves
+
+
+@compiled
+def _scan(
+    a: Array, s: Array, sign: Array, shift: Array, upper: Array, row: Array, o: Array, up: Array, low: Array
+) -> tuple[float, float, float, float, float, int]:
+    """o of every variable; keys to sort by (o to rise, -o to fall, FAR if it cannot); bottom and top for either sign; sum and count of free o."""
+    bottom_plus = bottom_minus = FAR
+    top_plus = top_minus = -FAR
+    free_sum, n_free = 0.0, 0
+    for v in range(a.size):
+        x = s[row[v]] + shift[v]
+        o[v] = x
+        above, below = a[v] > 0.0, a[v] < upper[v]
+        plus = sign[v] > 0
+        rises, falls = (below if plus else above), (above if plus else below)
+        up[v] = x if rises else FAR
+        low[v] = -x if falls else FAR
+        if above and below:
+            free_sum += x
+            n_free += 1
+        if plus:
+            bottom_plus = min(bottom_plus, up[v])
+            top_plus = max(top_plus, -low[v])
+        else:
+            bottom_minus = min(bottom_minus, up[v])
+            top_minus = max(top_minus, -low[v])
+    return bottom_plus, top_plus, bottom_minus, top_minus, free_sum, n_free
+
+
+@compiled
+def _count_positive(a: Array, o: Array, sign: Array, upper: Array, plus: float, minus: float, count: Array) -> int:
+    """How many rounds in a row each variable at a bound had a positive multiplier estimate; plus, minus: the level of o for either sign."""
+    n_long = 0
+    for v in range(a.size):
+        reduced = o[v] - plus if sign[v] > 0 else minus - o[v]
+        held = (a[v] <= 0.0 and reduced > 0.0) or (a[v] >= upper[v] and reduced < 0.0)
+        count[v] = count[v] + 1 if held else 0
+    return n_long
+
+
+@dataclass
+class Removed:
+    """Rows that left the problem together, and what is known of them."""
+
+    rows: Array  # of the data
+    s: Array  # exact at the time of ``coef``
+    coef: Array  # of all rows of the data at that time
+    slack: Array  # at the last check, a lower bound on how far each row is from violating
+    check_coef: Array  # coefficients and active s at the last check (or at removal)
+    check_s: Array
+    check_level: tuple[float, float]
+
+
+@dataclass
+class State:
+    """Everything the solver knows; see the module's symbols."""
+
+    a: Array
+    s: Array
+    variables: Array  # the active ones
+    rows: Array  # of the data, that active variables belong to
+    diag: Array
+    n_iter: int = 0
+    n_rounds: int = 0
+    done: bool = False
+    objective: float = 0.0
+    violation: float = np.inf
+    gap: float = np.inf
+    level: tuple[float, float] = (0.0, 0.0)  # minus the multiplier, for either sign
+    removed: list[Removed] = field(default_factory=list)
+    working: Array = field(default_factory=lambda: np.empty(0, np.intp))
+    n_values: int = 0
+    n_support: int = 0
+    # local arrays
+    a_: Array = field(default_factory=lambda: np.empty(0))
+    s_: Array = field(default_factory=lambda: np.empty(0))
+    sign_: Array = field(default_factory=lambda: np.empty(0))
+    shift_: Array = field(default_factory=lambda: np.empty(0))
+    upper_: Array = field(default_factory=lambda: np.empty(0))
+    row_: Array = field(default_factory=lambda: np.empty(0, np.intp))
+    count_: Array = field(default_factory=lambda: np.empty(0, np.int32))
+    o_: Array = field(default_factory=lambda: np.empty(0))
+    up_: Array = field(default_factory=lambda: np.empty(0))
+    low_: Array = field(default_factory=lambda: np.empty(0))
+
+    def record(self) -> dict[str, float]:
+        """A line of the history."""
+        return {
+            "objective": self.objective,
+            "gap": self.gap,
+            "violation": self.violation,
+            "kernel_values": self.n_values,
+            "active": self.variables.size,
+            "n_support": self.n_support,
+        }
+
+
+@dataclass(frozen=True)
+class DualSolution:
+    """The dual point, the inner products of the function with the rows, and the levels -multiplier for either sign."""
+
+    a: Array
+    s: Array
+    level: tuple[float, float]
+
+
+@dataclass
+class Decomposition:
+    """Decomposition with the options of the paper's ablations.
+
+    Parameters
+    ----------
+    working_set : int
+        Variables in a working set.
+    keep : float
+        Share of the working set that stays for the next round.
+    selection : {"steepest", "basic"}
+        How new variables are chosen; "basic" takes any that violate, the strategy the paper compares with.
+    prefer_cached : bool
+        At least half of the new variables must have their rows cached already (the paper's rule for many free support vectors).
+    shrinking : bool
+        Whether variables that stay at a bound leave the problem.
+    history : int
+        Rounds for which a multiplier estimate must stay positive before its variable leaves (h).
+    inner : float
+        The subproblem is solved until its violation is this share of that of the whole problem.
+    """
+
+    working_set: int = 1024
+    keep: float = 0.5
+    selection: str = "steepest"
+    prefer_cached: bool = False
+    shrinking: bool = True
+    history: int = 8
+    inner: float = 0.2
+
+    def init(self, problem: DualQP, start: Array | None = None) -> State:
+        """Begin at ``start`` (a feasible a), or at the problem's own starting point."""
+        a = np.array(problem.start if start is None else start, dtype=np.float64)
+        n = problem.gram.n
+        state = State(a, np.zeros(n), np.arange(problem.n_variables), np.arange(n), problem.gram.diag())
+        coef = problem.coef(a)
+        moved = np.flatnonzero(coef)
+        if moved.size:
+            state.s += problem.gram.products(moved, coef[moved], state.rows)
+        state.objective = problem.objective(a, state.s)
+        self._localise(problem, state)
+        return state
+
+    def _localise(self, problem: DualQP, state: State) -> None:
+        """Fill the local arrays from the global ones."""
+        v = state.variables
+        position = np.full(problem.gram.n, -1)
+        position[state.rows] = np.arange(state.rows.size)
+        state.a_, state.sign_, state.upper_ = state.a[v], problem.sign[v], problem.upper[v]
+        state.shift_, state.row_ = problem.sign[v] * problem.linear[v], position[problem.row[v]]
+        state.s_ = state.s[state.rows]
+        state.count_ = np.zeros(v.size, np.int32)
+        state.o_, state.up_, state.low_ = np.empty(v.size), np.empty(v.size), np.empty(v.size)
+        state.working = np.empty(0, np.intp)
+
+    @staticmethod
+    def _globalise(state: State) -> None:
+        state.a[state.variables] = state.a_
+        state.s[state.rows] = state.s_
+
+    def step(self, problem: DualQP, state: State, tol: float, max_iter: int) -> None:
+        """One round: a working set, its subproblem, the gradient; and at the end of it all, the recheck."""
+        bottom, top = self._look(problem, state)
+        if state.violation <= tol or state.n_iter >= max_iter:
+            if state.removed:
+                self._recheck(problem, state, tol)
+                self._look(problem, state)
+            state.done = state.violation <= tol
+            if state.done or state.n_iter >= max_iter:
+                return
+            bottom, top = self._ends(problem, state)
+        whole = state.variables.size <= max(WHOLE, self.working_set) and not state.removed
+        chosen = np.arange(state.variables.size) if whole else self._choose(problem, state, bottom, top)
+        target = tol if whole else max(0.5 * tol, self.inner * state.violation)
+        self._solve_subproblem(problem, state, chosen, target, tol, max_iter, whole)
+        state.n_rounds += 1
+        state.n_values = problem.gram.n_values
+        if self.shrinking and not whole:
+            self._shrink(problem, state, tol)
+
+    # -- 0. where we are ----------------------------------------------------------------------------------------------------------------
+
+    def _look(self, problem: DualQP, state: State) -> tuple[tuple[float, float], tuple[float, float]]:
+        """Update o, violation, level and gap; returns bottom and top, for either sign."""
+        S = state
+        bp, tp, bm, tm, free_sum, n_free = _scan(S.a_, S.s_, S.sign_, S.shift_, S.upper_, S.row_, S.o_, S.up_, S.low_)
+        if problem.two_equalities:
+            plus, minus = S.sign_ > 0, S.sign_ < 0
+            state.level = (self._level(S, plus, bp, tp), self._level(S, minus, bm, tm))
+            state.violation = max(0.0, tp - bp, tm - bm)
+        else:
+            bp = bm = min(bp, bm)
+            tp = tm = max(tp, tm)
+            level = free_sum / n_free if n_free else _middle(bp, tp)
+            state.level = (level, level)
+            state.violation = max(0.0, tp - bp)
+        reduced = S.sign_ * (S.o_ - np.where(S.sign_ > 0, *state.level))
+        state.gap = float(S.a_ @ reduced + S.upper_ @ np.maximum(0.0, -reduced))
+        state.n_support = int(np.count_nonzero(S.a_)) + (int(np.count_nonzero(S.a)) if S.removed else 0)
+        return (bp, bm), (tp, tm)
+
+    @staticmethod
+    def _level(S: State, part: Array, bottom: float, top: float) -> float:
+        free = part & (S.a_ > 0) & (S.a_ < S.upper_)
+        return float(S.o_[free].mean()) if free.any() else _middle(bottom, top)
+
+    def _ends(self, problem: DualQP, state: State) -> tuple[tuple[float, float], tuple[float, float]]:
+        return self._look(problem, state)
+
+    # -- 1. the working set -------------------------------------------------------------------------------------------------------------
+
+    def _choose(self, problem: DualQP, state: State, bottom: tuple[float, float], top: tuple[float, float]) -> Array:
+        """Half of the last working set, and new variables: the lowest o that may rise and the highest that may fall."""
+        kept = state.working[state.working.size - int(self.keep * state.working.size) :]
+        n_new = max(2, self.working_set - kept.size)
+        parts = [np.flatnonzero(state.sign_ > 0), np.flatnonzero(state.sign_ < 0)] if problem.two_equalities else [None]
+        new = [
+            self._new_variables(problem, state, part, n_new // (2 * len(parts)), kept, bottom[k], top[k]) for k, part in enumerate(parts)
+        ]
+        chosen = np.concatenate([kept, *new])
+        state.working = chosen
+        return chosen
+
+    def _new_variables(
+        self, problem: DualQP, state: State, part: Array | None, n_side: int, kept: Array, bottom: float, top: float
+    ) -> Array:
+        up, low, o = state.up_, state.low_, state.o_
+        up[kept] = low[kept] = FAR
+        if part is not None:
+            outside = np.ones(o.size, bool)
+            outside[part] = False
+            up, low = np.where(outside, FAR, up), np.where(outside, FAR, low)
+        if self.selection == "basic":
+            violates = np.flatnonzero(((up < FAR) & (o < top)) | ((low < FAR) & (o > bottom)))
+            return np.roll(violates, -state.n_rounds * n_side)[: 2 * n_side]
+        if self.prefer_cached:
+            cached = problem.gram.cached(problem.row[state.variables])
+            first = self._steepest(np.where(cached, up, FAR), np.where(cached, low, FAR), o, n_side // 2, bottom, top)
+            up[first] = low[first] = FAR
+            return np.concatenate([first, self._steepest(up, low, o, n_side - n_side // 2, bottom, top)])
+        return self._steepest(up, low, o, n_side, bottom, top)
+
+    @staticmethod
+    def _steepest(up: Array, low: Array, o: Array, n_side: int, bottom: float, top: float) -> Array:
+        """n_side variables from either end, no one twice, and only those that pair with a violation."""
+        rising = _smallest(up, n_side)
+        rising = rising[o[rising] < top]
+        low[rising] = FAR
+        falling = _smallest(low, n_side)
+        falling = falling[o[falling] > bottom]
+        return np.sort(np.concatenate([rising, falling]))
+
+    # -- 2. the subproblem --------------------------------------------------------------------------------------------------------------
+
+    def _solve_subproblem(
+        self, problem: DualQP, state: State, chosen: Array, target: float, tol: float, max_iter: int, whole: bool
+    ) -> None:
+        S, gram = state, problem.gram
+        split = chosen.size
+        if problem.two_equalities:  # SMO wants the two signs apart
+            chosen = np.concatenate([chosen[S.sign_[chosen] > 0], chosen[S.sign_[chosen] < 0]])
+            split = int(np.count_nonzero(S.sign_[chosen] > 0))
+        rows = S.rows[S.row_[chosen]]
+        K = _block(gram, rows)
+        sign, upper, diag = S.sign_[chosen], S.upper_[chosen], S.diag[rows]
+        old, a, o = S.a_[chosen], S.a_[chosen].copy(), S.o_[chosen].copy()
+        most = int(min(max_iter - S.n_iter, max(100, SMO_WORK // chosen.size)))
+        steps, left = smo(K, diag, sign, upper, a, o, split, target, most)
+        S.n_iter += steps
+        if whole and left <= target and gram.n <= EXACT and K.dtype == np.float64:
+            polish(K, diag, sign, upper, a, o, split)
+        delta = sign * (a - old)
+        moved = np.flatnonzero(delta)
+        if not moved.size:
+            return
+        # W changes by d'g + d'Qd/2, with g = z o before and after
+        S.objective += float(delta @ (S.o_[chosen] + o)) / 2
+        S.a_[chosen] = a
+        if whole:  # s of every row is known from o
+            S.s_[S.row_[chosen]] = o - S.shift_[chosen]
+            return
+        free = (a > 0) & (a < upper)
+        moved_rows, place = np.unique(rows[moved], return_inverse=True)
+        gram.add(moved_rows, np.bincount(place, delta[moved]), S.s_, np.bincount(place, free[moved]) > 0)
+
+    # -- 3. shrinking -------------------------------------------------------------------------------------------------------------------
+
+    def _shrink(self, problem: DualQP, state: State, tol: float) -> None:
+        """Remove variables whose multiplier estimate stayed positive, when that helps: the cache is full, or the end is near."""
+        S = state
+        _count_positive(S.a_, S.o_, S.sign_, S.upper_, S.level[0], S.level[1], S.count_)
+        if not (problem.gram.full or S.violation < 50 * tol):
+            return
+        leaving = S.count_ >= self.history
+        if leaving.sum() < LEAST_DROP * S.variables.size:
+            return
+        stays = np.zeros(S.rows.size, bool)
+        stays[S.row_[~leaving]] = True
+        if stays.sum() > (1 - LEAST_DROP) * S.rows.size or not stays.any():
+            return
+        self._globalise(S)
+        gone = S.rows[~stays]
+        coef = problem.coef(S.a)
+        S.removed.append(
+            Removed(gone, S.s[gone], coef, self._slack(problem, S, gone), coef, S.s.copy(), S.level)
+        )
+        S.rows = S.rows[stays]
+        kept = np.zeros(problem.gram.n, bool)
+        kept[S.rows] = True
+        S.variables = np.flatnonzero(kept[problem.row])
+        problem.gram.restrict(S.rows)
+        self._localise(problem, S)
+
+    def _slack(self, problem: DualQP, S: State, rows: Array) -> Array:
+        """How far each row is from violating: the least over its variables of the multiplier's estimate; s must be exact there."""
+        o = problem.order(S.s)
+        reduced = problem.sign * (o - np.where(problem.sign > 0, *S.level))
+        estimate = np.where(S.a <= 0, reduced, np.where(S.a >= problem.upper, -reduced, -np.abs(reduced)))
+        least = np.full(problem.gram.n, np.inf)
+        np.minimum.at(least, problem.row, estimate)
+        return least[rows]
+
+    def _recheck(self, problem: DualQP, state: State, tol: float) -> None:
+        """Look at all that was removed: by a bound, and where that does not suffice, exactly. Violators come back."""
+        S = state
+        self._globalise(S)
+        coef = problem.coef(S.a)
+        exact_rows = []
+        for group in S.removed:
+            change = coef - group.check_coef
+            moved = np.flatnonzero(change)
+            distance = np.sqrt(max(0.0, float(change[moved] @ (S.s[moved] - group.check_s[moved]))))
+            drift = max(abs(S.level[k] - group.check_level[k]) for k in (0, 1))
+            group.slack = group.slack - 1.001 * distance * np.sqrt(S.diag[group.rows]) - drift
+            unsure = group.slack <= 0
+            if unsure.any():
+                rows = group.rows[unsure]
+                delta = coef - group.coef
+                since = np.flatnonzero(delta)
+                S.s[rows] = group.s[unsure] + problem.gram.products(since, delta[since], rows)
+                exact_rows.append(rows)
+                sure = ~unsure
+                group.rows, group.s, group.slack = group.rows[sure], group.s[sure], group.slack[sure]
+            group.check_coef, group.check_s, group.check_level = coef, S.s.copy(), S.level
+        S.removed = [group for group in S.removed if group.rows.size]
+        if not exact_rows:
+            return
+        rows = np.concatenate(exact_rows)
+        slack = self._slack(problem, S, rows)
+        # those within the tolerance come back too: the next rounds move the level by as much
+        back = rows[slack <= 10 * tol]
+        rest = slack > 10 * tol
+        if rest.any():
+            S.removed.append(Removed(rows[rest], S.s[rows[rest]], coef, slack[rest], coef, S.s.copy(), S.level))
+        if back.size:
+            problem.gram.grow(back)
+            S.rows = np.concatenate([S.rows, back])
+            kept = np.zeros(problem.gram.n, bool)
+            kept[S.rows] = True
+            S.variables = np.flatnonzero(kept[problem.row])
+            self._localise(problem, S)
+
+    # -- 4. what comes out --------------------------------------------------------------------------------------------------------------
+
+    def certificate(self, problem: DualQP, state: State, tol: float) -> Certificate:
+        """Violation and gap over all variables. Removed ones were rechecked: they add nothing to either."""
+        if state.removed and not state.done:
+            self._recheck(problem, state, tol)
+        self._look(problem, state)
+        return Certificate(FULL, state.objective, state.violation, max(0.0, state.gap), tol, str(np.dtype(problem.gram.dtype)))
+
+    def model(self, problem: DualQP, state: State) -> DualSolution:
+        """The dual point; s is exact at the active rows only."""
+        self._globalise(state)
+        return DualSolution(state.a, state.s, state.level)
+
+
+def _middle(bottom: float, top: float) -> float:
+    ends = [end for end in (bottom, top) if abs(end) < 0.5 * FAR]
+    return float(np.mean(ends)) if ends else 0.0
+
+
+def _smallest(key: Array, k: int) -> Array:
+    """Indices of the k smallest keys, without those that are FAR."""
+    chosen = np.argpartition(key, k - 1)[:k] if k < key.size else np.arange(key.size)
+    return chosen[key[chosen] < 0.5 * FAR]
+
+
+def _block(gram: Any, rows: Array) -> Array:
+    """The kernel block of the rows, where a row may stand twice (two variables of one row)."""
+    distinct, place = np.unique(rows, return_inverse=True)
+    if distinct.size == rows.size:
+        return np.asarray(gram.block(rows))
+    return np.ascontiguousarray(gram.block(distinct)[np.ix_(place, place)])

@@ -1,0 +1,110 @@
+"""One small pool of threads for the whole process, with BLAS held to one thread while it works.
+
+Threads come from here and nowhere else, so that the number asked for is the number at work, also under joblib, Dask and after a fork.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from typing import Any
+
+import scipy.linalg  # noqa: F401  (loads SciPy's BLAS, so that the limit below sees it)
+from joblib import effective_n_jobs
+from threadpoolctl import ThreadpoolController
+
+_lock = threading.Lock()
+_pool: ThreadPoolExecutor | None = None
+_pool_size = 0
+_blas: ThreadpoolController | None = None
+_blas_limit: Any = None
+_blas_users = 0
+local = threading.local()  # what belongs to one thread: whether it is inside a task, its scratch memory
+
+
+def _forget_threads() -> None:
+    """After a fork the threads of the parent are gone: start anew."""
+    global _pool, _pool_size, _lock, _blas_users, _blas_limit
+    _lock, _pool, _pool_size, _blas_users, _blas_limit = threading.Lock(), None, 0, 0, None
+    local.__dict__.clear()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget_threads)
+
+
+def n_threads(n_jobs: int | None) -> int:
+    """The number of threads behind scikit-learn's ``n_jobs``: None is one, or what the joblib context says; -1 is all."""
+    return max(1, int(effective_n_jobs(n_jobs)))
+
+
+def _threads(n: int) -> ThreadPoolExecutor:
+    global _pool, _pool_size
+    with _lock:
+        if _pool is None or _pool_size < n:
+            _pool, _pool_size = ThreadPoolExecutor(n, thread_name_prefix="slimsvm"), n
+        return _pool
+
+
+@contextmanager
+def single_threaded_blas() -> Iterator[None]:
+    """Hold BLAS to one thread while any of our loops runs; the last one out restores what was there."""
+    global _blas, _blas_limit, _blas_users
+    with _lock:
+        if _blas_users == 0:
+            _blas = _blas or ThreadpoolController()
+            _blas_limit = _blas.limit(limits=1, user_api="blas")
+        _blas_users += 1
+    try:
+        yield
+    finally:
+        with _lock:
+            _blas_users -= 1
+            if _blas_users == 0 and _blas_limit is not None:
+                _blas_limit.restore_original_limits()
+                _blas_limit = None
+
+
+def parallel(work: Callable[[int], None], n_tasks: int, n_threads: int) -> None:
+    """Call work(0) ... work(n_tasks - 1), on up to n_threads threads; the first error is raised here.
+
+    A call from inside a task runs its own tasks in place: the pool never waits for itself.
+    """
+    n_threads = min(n_threads, n_tasks)
+    if n_threads <= 1 or getattr(local, "busy", False):
+        for task in range(n_tasks):
+            work(task)
+        return
+    tasks = iter(range(n_tasks))
+    take = threading.Lock()
+    stop = threading.Event()
+
+    def drain() -> None:
+        local.busy = True
+        try:
+            while not stop.is_set():
+                with take:
+                    task = next(tasks, None)
+                if task is None:
+                    return
+                work(task)
+        except BaseException:
+            stop.set()
+            raise
+        finally:
+            local.busy = False
+
+    pool = _threads(n_threads)
+    futures = [pool.submit(drain) for _ in range(n_threads - 1)]
+    try:
+        drain()
+    except BaseException:
+        stop.set()  # an interrupt in this thread must not leave the others at work on arrays that go away
+        for future in futures:
+            future.exception()
+        raise
+    for future in futures:
+        future.result()

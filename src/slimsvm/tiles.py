@@ -1,0 +1,400 @@
+"""Kernel values, fast: the one place that evaluates k(X, B).
+
+Values are made tile by tile. The column side is cut into strips with fixed edges; a strip is the unit of work of a thread. Within it, chunks
+of the row side are multiplied by BLAS into a scratch tile that stays in cache, the kernel turns the products into values in place, and a
+*consumer* takes the tile (stores it, adds it up, multiplies it) before it leaves the cache. No tile depends on which thread made it, so
+results are the same bits for any number of threads.
+
+Sparse times sparse runs over postings: for every feature of a row, the rows of the strip that have it too.
+
+Symbols: r, c edges of a chunk of rows and of a strip of columns; sq squared norms.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from slimsvm.compiled import compiled
+from slimsvm.kernels import Kernel, Precomputed, finish, squared_norms
+from slimsvm.threads import local, parallel, single_threaded_blas
+
+Array = NDArray[Any]
+CHUNK_ROWS = 256
+TILE_VALUES = CHUNK_ROWS * 1024  # one megabyte in float32: stays in the outer caches, and is enough work to hide the call
+FLOAT32_ERROR = 5e-5  # the largest error bound of a value, relative to the largest value, at which float32 counts as safe
+DENSE_WORTH = 60.0  # a scattered multiply-add costs as much as this many in BLAS (measured: 42e9 against 0.7e9 a second a core)
+
+# -- operands -------------------------------------------------------------------------------------------------------------------------------
+
+
+@dataclass
+class Operand:
+    """Rows readied for products: one type, centred if the kernel allows, with their squared norms."""
+
+    kernel: Kernel
+    X: Any  # C-ordered array, CSR matrix, or whatever a callable kernel takes
+    sq: Array | None
+    shift: Array | None = None  # what was subtracted from every row
+    index: Array | None = None  # precomputed kernel: X is the whole matrix, and these are its rows (or columns) meant here
+
+    @property
+    def n(self) -> int:
+        """Number of rows."""
+        return int(self.X.shape[0] if self.index is None else self.index.size)
+
+    @property
+    def dtype(self) -> Any:
+        """Type of the kernel values."""
+        return np.dtype(np.float64) if self.sq is None else self.sq.dtype
+
+    def take(self, indices: Array | slice) -> Operand:
+        """The operand of some of the rows."""
+        if self.index is not None:
+            return Operand(self.kernel, self.X, None, index=self.index[indices])
+        return Operand(self.kernel, self.X[indices], None if self.sq is None else self.sq[indices], self.shift)
+
+    def diag(self) -> Array:
+        """k(x, x) in float64."""
+        if self.index is not None:
+            return np.asarray(self.X[self.index, self.index], np.float64)
+        if self.sq is None:
+            return self.kernel.diag(self.X)
+        return self.kernel.diag_from_sq(self.sq.astype(np.float64))
+
+
+def ready(kernel: Kernel, X: Any, *, dtype: Any = None, like: Operand | None = None) -> Operand:
+    """Prepare the rows X for products with ``kernel``.
+
+    ``dtype`` None takes float32 where the error bound of the kernel says that it is safe, float64 otherwise. ``like`` prepares X for products
+    with another operand: the same type and centre.
+    """
+    if isinstance(kernel, Precomputed):
+        return Operand(kernel, X, None, index=np.arange(X.shape[0]))
+    if not kernel.uses_dots and not kernel.shift_invariant:  # a callable: the rows go to it untouched
+        return Operand(kernel, X, None)
+    if sp.issparse(X):
+        X = X.tocsr()
+        if not _dense_is_better(X):
+            return _ready_sparse(kernel, X, dtype, like)
+    shift = None
+    if like is not None:
+        dtype, shift = like.dtype, like.shift
+    elif kernel.shift_invariant:
+        shift = np.asarray(X.mean(axis=0, dtype=np.float64)).ravel() if not sp.issparse(X) else np.asarray(X.mean(axis=0)).ravel()
+    sq = _shifted_squares(X, shift)
+    if dtype is None:
+        dtype = safe_dtype(kernel, sq, X.shape[1])
+    return Operand(kernel, _converted(X, shift, dtype), sq.astype(dtype), shift)
+
+
+def _ready_sparse(kernel: Kernel, X: Any, dtype: Any, like: Operand | None) -> Operand:
+    sq = squared_norms(X)
+    if like is not None:
+        if like.shift is not None:
+            return Operand(kernel, _converted(X, like.shift, like.dtype), _shifted_squares(X, like.shift).astype(like.dtype), like.shift)
+        dtype = like.dtype
+    if dtype is None:
+        dtype = safe_dtype(kernel, sq, X.shape[1])
+    X = X if X.has_sorted_indices else X.sorted_indices()
+    return Operand(kernel, X.astype(dtype), sq.astype(dtype))
+
+
+def safe_dtype(kernel: Kernel, sq: Array, n_features: int) -> Any:
+    """float32 if the error bound of the kernel's values allows, else float64."""
+    largest = float(sq.max()) if sq.size else 0.0
+    eps = float(np.finfo(np.float32).eps) / 2
+    return np.float32 if largest < 1e30 and kernel.error(largest, n_features, eps) <= FLOAT32_ERROR else np.float64
+
+
+def _dense_is_better(X: Any) -> bool:
+    """Whether BLAS on the densified rows beats the postings, at no more than eight times their memory."""
+    n, d = X.shape
+    if X.nnz == 0 or n == 0 or d > 16 * X.nnz / n:
+        return n == 0 or d <= 16
+    share = np.bincount(X.indices, minlength=d) / n
+    return bool(d <= DENSE_WORTH * float(share @ share) + 16)
+
+
+def _blocks(n: int, d: int) -> Iterator[slice]:
+    step = max(1, (1 << 19) // max(1, d))
+    for start in range(0, n, step):
+        yield slice(start, min(n, start + step))
+
+
+def _shifted_squares(X: Any, shift: Array | None) -> Array:
+    if shift is None:
+        return squared_norms(X)
+    sq = np.empty(X.shape[0])
+    for part in _blocks(*X.shape):
+        block = _dense(X[part]).astype(np.float64) - shift
+        np.einsum("ij,ij->i", block, block, out=sq[part])
+    return sq
+
+
+def _converted(X: Any, shift: Array | None, dtype: Any) -> Array:
+    """A C-ordered copy of type dtype, centred; made by blocks, so that no float64 copy of X exists beside it."""
+    if shift is None and not sp.issparse(X):
+        return np.ascontiguousarray(X, dtype=dtype)
+    out = np.empty(X.shape, dtype)
+    for part in _blocks(*X.shape):
+        block = _dense(X[part])
+        out[part] = block if shift is None else block.astype(np.float64) - shift
+    return out
+
+
+def _dense(X: Any) -> Array:
+    return X.toarray() if sp.issparse(X) else np.asarray(X)
+
+
+# -- strips ---------------------------------------------------------------------------------------------------------------------------------
+
+
+class Strips:
+    """The column side of a product: an operand cut into strips with fixed edges."""
+
+    def __init__(self, operand: Operand, width: int | None = None) -> None:
+        self.operand = operand
+        self.fixed = width is not None or sp.issparse(operand.X)
+        if sp.issparse(operand.X):  # each strip repeats the feature pointers: wide enough that they stay fewer than the entries
+            n_most = max(1, int(2 * operand.X.nnz // max(1, operand.X.shape[1])))
+            width = width or max(4096, -(-operand.n // n_most))
+        self._cut(width or 1024)
+
+    def _cut(self, width: int) -> None:
+        self.width = width
+        self.n_strips = -(-self.operand.n // width)
+        self._postings: list[Any] = [None] * self.n_strips
+
+    def suited_to(self, n_rows: int) -> Strips:
+        """The same columns in strips of the width that suits so many rows; those of sparse rows, or of a given width, stay."""
+        if self.fixed:
+            return self
+        width = min(8192, max(1024, 512 * round(TILE_VALUES / max(1, min(n_rows, CHUNK_ROWS)) / 512)))
+        return self if width == self.width else Strips(self.operand, width)
+
+    def edges(self, k: int) -> tuple[int, int]:
+        """First and last column (exclusive) of strip k."""
+        return k * self.width, min(self.operand.n, (k + 1) * self.width)
+
+    def postings(self, k: int) -> Any:
+        """Strip k feature by feature."""
+        if self._postings[k] is None:
+            start, end = self.edges(k)
+            self._postings[k] = self.operand.X[start:end].tocsc()
+        return self._postings[k]
+
+
+@compiled
+def _posting_products(
+    indptr: Array, indices: Array, data: Array, first: int, last: int, p_indptr: Array, p_indices: Array, p_data: Array, out: Array
+) -> None:
+    """out[i - first, :] = products of sparse row i with the rows behind the postings."""
+    for i in range(first, last):
+        row = out[i - first]
+        row[:] = 0
+        for a in range(indptr[i], indptr[i + 1]):
+            feature, value = indices[a], data[a]
+            for p in range(p_indptr[feature], p_indptr[feature + 1]):
+                row[p_indices[p]] += value * p_data[p]
+
+
+def tile(rows: Operand, first: int, last: int, strips: Strips, k: int, scratch: Array) -> Array:
+    """Kernel values of rows first..last against strip k, in (a view of) the scratch array."""
+    kernel, columns = rows.kernel, strips.operand
+    start, end = strips.edges(k)
+    if rows.index is not None and columns.index is not None:
+        return np.asarray(rows.X[np.ix_(rows.index[first:last], columns.index[start:end])], np.float64)
+    if not kernel.uses_dots:
+        return kernel.block(rows.X[first:last], columns.X[start:end], rows.dtype)
+    out = scratch[: (last - first) * (end - start)].reshape(last - first, end - start)
+    A, B = rows.X, columns.X
+    if sp.issparse(A) and sp.issparse(B):
+        p = strips.postings(k)
+        _posting_products(A.indptr, A.indices, A.data, first, last, p.indptr, p.indices, p.data, out)
+    else:
+        np.dot(_dense(A[first:last]), _dense(B[start:end]).T, out=out)
+    assert rows.sq is not None and columns.sq is not None
+    kernel.from_dots(out, rows.sq[first:last], columns.sq[start:end])
+    return out
+
+
+Consumer = Callable[[int, int, int, int, Array], None]  # first row, last row, first column, last column, values
+
+
+def for_each_tile(rows: Operand, strips: Strips, consume: Consumer, n_threads: int = 1) -> None:
+    """Make all tiles of k(rows, columns) and hand each to ``consume``; tiles of one strip come in order, from one thread."""
+    n = rows.n
+    strips = strips.suited_to(n)
+    chunk = max(1, min(n, CHUNK_ROWS, TILE_VALUES // strips.width))
+
+    def strip(k: int) -> None:
+        start, end = strips.edges(k)
+        scratch = _scratch(chunk * (end - start), rows.dtype)
+        for first in range(0, n, chunk):
+            last = min(n, first + chunk)
+            consume(first, last, start, end, tile(rows, first, last, strips, k, scratch))
+
+    with single_threaded_blas():
+        parallel(strip, strips.n_strips, n_threads)
+
+
+def _scratch(size: int, dtype: Any) -> Array:
+    """The calling thread's own scratch array: allocated once, so that its pages stay mapped and warm."""
+    buffer: Array | None = getattr(local, "scratch", None)
+    if buffer is None or buffer.nbytes < size * 8:
+        buffer = local.scratch = np.empty(size * 8, np.uint8)
+    return buffer[: size * np.dtype(dtype).itemsize].view(dtype)
+
+
+# -- sums over rows -------------------------------------------------------------------------------------------------------------------------
+FUSED_ROWS, FUSED_COLUMNS = 256, 256  # 256 kB in float32: half of the second-level cache of one core
+
+
+@compiled
+def add_rows(values: Array, slots: Array, delta: Array, s: Array, start: int, end: int, offset: int) -> None:
+    """s[start:end] += sum_r delta[r] * values[slots[r], start-offset:end-offset]
+
+    Four rows at a time are summed in the type of the values, then added in float64: a sum of thousands of float32 terms keeps its digits.
+    """
+    n, n4 = slots.size, slots.size - slots.size % 4
+    for r in range(0, n4, 4):
+        d0, d1, d2, d3 = delta[r], delta[r + 1], delta[r + 2], delta[r + 3]
+        v0, v1, v2, v3 = values[slots[r]], values[slots[r + 1]], values[slots[r + 2]], values[slots[r + 3]]
+        for j in range(start, end):
+            k = j - offset
+            s[j] += (d0 * v0[k] + d1 * v1[k]) + (d2 * v2[k] + d3 * v3[k])
+    for r in range(n4, n):
+        d0, v0 = delta[r], values[slots[r]]
+        for j in range(start, end):
+            s[j] += d0 * v0[j - offset]
+
+
+@compiled
+def _add_and_keep(values: Array, delta: Array, s: Array, slots: Array, store: Array, first: int, start: int) -> None:
+    """One tile: s += delta' values for its columns; rows with a slot are stored."""
+    n, width = values.shape
+    add_rows(values, np.arange(n), delta[first : first + n], s, start, start + width, start)
+    for r in range(n):
+        if slots[first + r] >= 0:
+            row = store[slots[first + r]]
+            for j in range(width):
+                row[start + j] = values[r, j]
+
+
+@compiled
+def _dense_strip(
+    form: int, p: float, q: float, degree: int, A: Array, a_sq: Array, B: Array, b_sq: Array, start: int, end: int,
+    delta: Array, s: Array, slots: Array, store: Array, scratch: Array,
+) -> None:  # fmt: skip
+    """All tiles of columns start..end, products by BLAS; made without coming back to the interpreter."""
+    for c in range(start, end, FUSED_COLUMNS):
+        width = min(end, c + FUSED_COLUMNS) - c
+        columns, columns_sq = B[c : c + width], b_sq[c : c + width]
+        for first in range(0, A.shape[0], FUSED_ROWS):
+            n = min(A.shape[0], first + FUSED_ROWS) - first
+            values = scratch[: n * width].reshape(n, width)
+            np.dot(A[first : first + n], columns.T, values)
+            finish(form, p, q, degree, values, a_sq[first : first + n], columns_sq)
+            _add_and_keep(values, delta, s, slots, store, first, c)
+
+
+@compiled
+def _sparse_strip(
+    form: int, p: float, q: float, degree: int, indptr: Array, indices: Array, data: Array, a_sq: Array,
+    p_indptr: Array, p_indices: Array, p_data: Array, b_sq: Array, start: int, end: int,
+    delta: Array, s: Array, slots: Array, store: Array, scratch: Array,
+) -> None:  # fmt: skip
+    """The same over postings: a few rows at a time, since a strip is wide."""
+    width, n_rows = end - start, indptr.size - 1
+    step = max(1, scratch.size // width)
+    for first in range(0, n_rows, step):
+        n = min(n_rows, first + step) - first
+        values = scratch[: n * width].reshape(n, width)
+        _posting_products(indptr, indices, data, first, first + n, p_indptr, p_indices, p_data, values)
+        finish(form, p, q, degree, values, a_sq[first : first + n], b_sq[start:end])
+        _add_and_keep(values, delta, s, slots, store, first, start)
+
+
+def accumulate(
+    rows: Operand, strips: Strips, delta: Array, s: Array, n_threads: int = 1, slots: Array | None = None, store: Array | None = None
+) -> None:
+    """s += sum_r delta[r] * k(rows[r], columns), while the values are in cache; rows with slots[r] >= 0 are kept in store[slots[r]]."""
+    kernel, columns, n = rows.kernel, strips.operand, rows.n
+    delta = np.ascontiguousarray(delta, rows.dtype)
+    slots = np.full(n, -1) if slots is None else slots
+    store = np.empty((0, 0), delta.dtype) if store is None else store
+    A, B = rows.X, columns.X
+    if not kernel.uses_dots or sp.issparse(A) != sp.issparse(B):
+
+        def consume(first: int, last: int, start: int, end: int, values: Array) -> None:
+            _add_and_keep(values, delta, s, slots, store, first, start)
+
+        for_each_tile(rows, strips, consume, n_threads)
+        return
+    assert rows.sq is not None and columns.sq is not None
+    form, a_sq, b_sq = kernel.form(), rows.sq, columns.sq
+    if sp.issparse(A):
+
+        def strip(k: int) -> None:
+            start, end = strips.edges(k)
+            P = strips.postings(k)
+            scratch = _scratch(max(end - start, FUSED_ROWS * FUSED_COLUMNS), rows.dtype)
+            _sparse_strip(
+                *form, A.indptr, A.indices, A.data, a_sq, P.indptr, P.indices, P.data, b_sq, start, end, delta, s, slots, store, scratch
+            )
+
+        n_tasks = strips.n_strips
+    else:
+        step = FUSED_COLUMNS * max(1, min(8, TILE_VALUES // (FUSED_COLUMNS * max(1, n))))  # few rows: several strips a task
+        n_tasks = -(-columns.n // step)
+
+        def strip(k: int) -> None:
+            scratch = _scratch(FUSED_ROWS * FUSED_COLUMNS, rows.dtype)
+            _dense_strip(
+                *form, A, a_sq, B, b_sq, k * step, min(columns.n, (k + 1) * step), delta, s, slots, store, scratch
+            )
+
+    with single_threaded_blas():
+        parallel(strip, n_tasks, n_threads)
+
+
+def kernel_values(kernel: Kernel, X: Any, B: Any, *, dtype: Any = None, n_threads: int = 1, width: int | None = None) -> Array:
+    """The matrix k(X, B), for dense or CSR input on either side.
+
+    Parameters
+    ----------
+    kernel : Kernel
+        With numbers for its parameters.
+    X, B : array or CSR matrix
+        Rows on either side.
+    dtype : float32, float64 or None
+        None: float32 where the kernel's error bound says that it is safe.
+    n_threads : int
+        Results are the same bits for any number.
+    width : int, optional
+        Columns a strip.
+
+    Examples
+    --------
+    >>> from slimsvm.kernels import RBF
+    >>> from slimsvm.tiles import kernel_values
+    >>> kernel_values(RBF(0.5), [[0.0], [2.0]], [[0.0]], dtype="float64").round(4)
+    array([[1.    ],
+           [0.1353]])
+    """
+    X, B = (Z if hasattr(Z, "dtype") else np.asarray(Z, dtype=np.float64) for Z in (X, B))
+    columns = ready(kernel, B, dtype=None if dtype is None else np.dtype(dtype))
+    rows = ready(kernel, X, like=columns) if columns.sq is not None else ready(kernel, X)
+    out = np.empty((rows.n, columns.n), columns.dtype)
+
+    def store(first: int, last: int, start: int, end: int, values: Array) -> None:
+        out[first:last, start:end] = values
+
+    for_each_tile(rows, Strips(columns, width), store, n_threads)
+    return out

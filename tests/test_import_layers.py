@@ -1,0 +1,153 @@
+"""The house has an order: a module imports only modules listed above its own room, and no two modules import each other in a circle."""
+
+import ast
+from collections.abc import Iterator
+from graphlib import CycleError, TopologicalSorter
+from pathlib import Path
+
+import pytest
+
+PACKAGE = "slimsvm"
+SOURCE = Path(__file__).resolve().parent.parent / "src" / PACKAGE
+
+# From the foundation upwards, as in docs/architecture.md. A room is a module or a package directly under src/slimsvm.
+HOUSE = (
+    "compiled",
+    "kernels",
+    "losses",
+    "rows",
+    "tiles",
+    "gram",
+    "expansion",
+    "run",
+    "problems",
+    "basis",
+    "solvers",
+    "oracles",
+    "estimators",
+    "compress",
+    "recipes",
+    "persistence",
+    "datasets",
+    "report",
+    "cli",
+    "__main__",
+)
+
+
+def modules_under(source: Path) -> dict[str, Path]:
+    """Every module of the package by its dotted name; a package goes by the name of its folder."""
+    modules = {}
+    for path in sorted(source.rglob("*.py")):
+        parts = path.relative_to(source.parent).with_suffix("").parts
+        modules[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path
+    return modules
+
+
+def imported_modules(name: str, path: Path, modules: dict[str, Path]) -> Iterator[str]:
+    """The modules of the package that a file imports, wherever in the file: at its top, in a function, or for type checking only."""
+    package = name if path.name == "__init__.py" else name.rpartition(".")[0]
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"), str(path))):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names if alias.name.split(".")[0] == PACKAGE)
+        elif isinstance(node, ast.ImportFrom):
+            origin = node.module or ""
+            if node.level:  # relative: one dot is the package itself, each further dot one folder up
+                parents = package.split(".")[: len(package.split(".")) - (node.level - 1)]
+                origin = ".".join(parents + ([origin] if origin else []))
+            if origin.split(".")[0] != PACKAGE:
+                continue
+            for alias in node.names:
+                submodule = f"{origin}.{alias.name}"
+                if submodule in modules:
+                    yield submodule
+                elif (origin, alias.name) != (PACKAGE, "__version__"):  # the version is a constant, not a module: every room may know it
+                    yield origin
+
+
+def room(module: str) -> str | None:
+    """The part after the package's name; None for the package itself, which only hands out what the rooms hold."""
+    return module.split(".")[1] if "." in module else None
+
+
+def violations(source: Path) -> list[str]:
+    """One sentence for each import that goes against the order of the house, and for each module that has no place in it."""
+    modules = modules_under(source)
+    found = []
+    graph: dict[str, set[str]] = {}
+    for name, path in modules.items():
+        own = room(name)
+        if own is not None and own not in HOUSE:
+            found.append(f"{name} is in no room of the house; give {own!r} its place in HOUSE and in docs/architecture.md.")
+            continue
+        graph[name] = set(imported_modules(name, path, modules)) - {name}
+        for target in sorted(graph[name]):
+            other = room(target)
+            if own is None or other is None or other == own or other not in HOUSE:
+                continue
+            if HOUSE.index(other) > HOUSE.index(own):
+                found.append(f"{name} imports {target}, but {own!r} stands before {other!r} in the house.")
+    try:
+        TopologicalSorter(graph).prepare()
+    except CycleError as error:
+        found.append("modules import each other in a circle: " + " <- ".join(error.args[1]) + ".")
+    return found
+
+
+def test_every_module_imports_only_what_stands_above_it():
+    assert modules_under(SOURCE), f"no modules found in {SOURCE}"
+    assert violations(SOURCE) == []
+
+
+@pytest.fixture
+def house(tmp_path):
+    """Writes a small package; the arguments are file=source."""
+
+    def write(files: dict[str, str]) -> Path:
+        source = tmp_path / PACKAGE
+        for name, text in {"__init__.py": "", **files}.items():
+            path = source / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text)
+        return source
+
+    return write
+
+
+ROOMS = {"kernels.py": "", "tiles.py": "", "solvers/__init__.py": "", "solvers/smo.py": ""}
+
+
+@pytest.mark.parametrize(
+    "files",
+    [
+        {"tiles.py": "from slimsvm.kernels import RBF\nimport numpy as np"},
+        {"tiles.py": "from . import kernels"},
+        {"tiles.py": "from slimsvm import __version__"},
+        {"solvers/online.py": "from slimsvm.solvers.smo import smo"},
+        {"solvers/online.py": "from .smo import smo\nfrom ..kernels import RBF"},
+        {"solvers/__init__.py": "from slimsvm.solvers.smo import smo"},
+        {"__init__.py": "from slimsvm.solvers import smo\nfrom slimsvm.kernels import RBF"},
+        {"__init__.py": "from slimsvm.tiles import tile", "cli/__init__.py": "import slimsvm"},
+    ],
+)
+def test_downward_imports_are_accepted(house, files):
+    assert violations(house(ROOMS | files)) == []
+
+
+@pytest.mark.parametrize(
+    ("files", "message"),
+    [
+        ({"kernels.py": "from slimsvm.tiles import tile"}, "slimsvm.kernels imports slimsvm.tiles"),
+        ({"kernels.py": "from slimsvm import tiles"}, "slimsvm.kernels imports slimsvm.tiles"),
+        ({"kernels.py": "from . import tiles"}, "slimsvm.kernels imports slimsvm.tiles"),
+        ({"kernels.py": "import slimsvm.solvers.smo as s"}, "slimsvm.kernels imports slimsvm.solvers.smo"),
+        ({"kernels.py": "def later():\n    from .solvers.smo import smo"}, "slimsvm.kernels imports slimsvm.solvers.smo"),
+        ({"solvers/smo.py": "from ..cli import main", "cli/__init__.py": ""}, "slimsvm.solvers.smo imports slimsvm.cli"),
+        ({"solvers/smo.py": "from .online import a", "solvers/online.py": "from .smo import b"}, "in a circle"),
+        ({"__init__.py": "from .kernels import RBF", "kernels.py": "from slimsvm import RBF"}, "in a circle"),
+        ({"helpers.py": ""}, "slimsvm.helpers is in no room"),
+    ],
+)
+def test_imports_against_the_order_are_named(house, files, message):
+    (sentence,) = violations(house(ROOMS | files))
+    assert message in sentence
