@@ -153,12 +153,12 @@ class Kernel:
     shift_invariant: ClassVar[bool] = False  # k(x + c, z + c) = k(x, z): data may be centred
     params: ClassVar[tuple[str, ...]] = ()  # which of gamma, degree, coef0 it has
 
-    def resolve(self, X: Any, weight: Array | None = None) -> Self:
-        """The same kernel with 'scale' and 'auto' replaced by numbers that fit the rows X."""
+    def resolve(self, rows: Any) -> Self:
+        """The same kernel with 'scale' and 'auto' replaced by numbers that fit the rows (a :class:`slimsvm.rows.Rows`)."""
         gamma = getattr(self, "gamma", None)
-        if gamma is None or not isinstance(gamma, str):
+        if not isinstance(gamma, str):
             return self
-        return replace(self, gamma=gamma_value(gamma, X, weight))  # type: ignore[call-arg]
+        return replace(self, gamma=gamma_value(gamma, rows))  # type: ignore[call-arg]
 
     def form(self) -> tuple[int, float, float, int]:
         """What becomes of an inner product: the first four arguments of :func:`finish`."""
@@ -382,26 +382,37 @@ def make_kernel(kernel: Any, *, gamma: Gamma = "scale", degree: int = 3, coef0: 
     return kind(**{name: given[name] for name in kind.params})
 
 
-def gamma_value(gamma: Gamma, X: Any, weight: Array | None = None) -> float:
+def gamma_value(gamma: Gamma, rows: Any) -> float:
     """The number behind 'scale' (1 / (n_features * variance of X)), 'auto' (1 / n_features), or a number.
 
     The variance is weighted, so that an integer weight acts as a repeated row does.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from slimsvm.kernels import gamma_value
+    >>> from slimsvm.rows import Rows
+    >>> gamma_value("scale", Rows(np.array([[0.0, 2.0], [2.0, 0.0]])))
+    0.5
     """
     if not isinstance(gamma, str):
         return float(gamma)
-    n_features = max(1, X.shape[1])
+    n_features = max(1, rows.shape[1])
     if gamma == "auto":
         return 1.0 / n_features
     if gamma != "scale":
         raise ValueError(f"gamma={gamma!r} is not known; expected 'scale', 'auto', or a number >= 0.")
-    row_sum, row_sq = (np.asarray(_row_sums(X)), squared_norms(X))
-    w = np.ones(X.shape[0]) if weight is None else np.asarray(weight, dtype=np.float64)
-    total = w.sum() * n_features
-    mean = (w @ row_sum) / total
-    variance = (w @ row_sq) / total - mean**2
-    if variance < 1e-6 * mean**2:  # cancellation: take the deviations themselves
-        deviations = squared_norms(X, shift=mean)
-        variance = (w @ deviations) / total
+
+    def total(of_row: Callable[[Any], Array]) -> float:
+        def partial(block: Any) -> float:
+            values = of_row(block.X)
+            return float(values.sum() if block.weight is None else block.weight @ values)
+
+        return float(rows.map_reduce(partial, lambda a, b: a + b))
+
+    weight = rows.shape[0] if rows.weight is None else float(np.sum(rows.weight))
+    mean = total(_row_sums) / (weight * n_features)
+    variance = total(lambda X: squared_norms(X, shift=mean)) / (weight * n_features)
     return 1.0 / (n_features * variance) if variance > 0 else 1.0
 
 
@@ -418,6 +429,9 @@ def squared_norms(X: Any, shift: float = 0.0) -> Array:
     out = np.empty(X.shape[0])
     step = max(1, (1 << 20) // max(1, X.shape[1]))
     if sp.issparse(X):
+        if not X.has_canonical_format:  # the square of an entry that is written in parts is not the sum of their squares
+            X = X.copy()
+            X.sum_duplicates()
         data = X.data.astype(np.float64)
         filled = _sums_by_row((data - shift) ** 2, X.indptr)
         return filled + shift**2 * (X.shape[1] - np.diff(X.indptr))

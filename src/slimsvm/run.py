@@ -126,6 +126,7 @@ class Limits:
     interrupted: bool = False
     stopped: bool = False  # by a watcher
     begin: float = field(default_factory=time.perf_counter)
+    whole: Limits | None = None  # of the fit that this is a part of
 
     @property
     def seconds(self) -> float:
@@ -134,13 +135,18 @@ class Limits:
 
     def reason(self) -> str | None:
         """Why the fit must end now, if it must."""
-        if self.interrupted:
+        if self.interrupted or (self.whole is not None and self.whole.interrupted):
             return "interrupted"
-        if self.stopped:
+        if self.stopped or (self.whole is not None and self.whole.stopped):
             return "stopped"
         if self.max_time is not None and self.seconds >= self.max_time:
             return "max_time"
         return None
+
+    def part(self, n_left: int) -> Limits:
+        """The limits of the next of n_left parts: an equal share of the time that is left, the same interrupt."""
+        share = None if self.max_time is None else max(0.0, self.max_time - self.seconds) / max(1, n_left)
+        return Limits(share, whole=self)
 
     @contextmanager
     def watching_interrupts(self) -> Iterator[None]:
@@ -210,7 +216,7 @@ def run(
         solver.step(problem, state, tol, most)
         records.append(Record(len(records), limits.seconds, state.record()))
         if any([watcher(records[-1]) for watcher in watchers]):
-            limits.stopped = True
+            (limits.whole or limits).stopped = True
         reason = "converged" if state.done else "max_iter" if state.n_iter >= most else limits.reason()
     certificate = solver.certificate(problem, state, tol)
     facts = dict(certificate.to_dict(), seconds=limits.seconds, n_iter=state.n_iter)

@@ -41,6 +41,8 @@ class Operand:
     X: Any  # C-ordered array, CSR matrix, or whatever a callable kernel takes
     sq: Array | None
     shift: Array | None = None  # what was subtracted from every row
+    source: Any = None  # the rows as they were given, for :meth:`exact`; a reference, never a copy
+    picked: Array | slice | None = None  # which of them; None: all
     index: Array | None = None  # precomputed kernel: X is the whole matrix, and these are its rows (or columns) meant here
 
     @property
@@ -57,7 +59,19 @@ class Operand:
         """The operand of some of the rows."""
         if self.index is not None:
             return Operand(self.kernel, self.X, None, index=self.index[indices])
-        return Operand(self.kernel, self.X[indices], None if self.sq is None else self.sq[indices], self.shift)
+        picked: Any = indices if self.picked is None else np.arange(self.source.shape[0])[self.picked][indices]
+        return Operand(self.kernel, self.X[indices], None if self.sq is None else self.sq[indices], self.shift, self.source, picked)
+
+    def exact(self) -> Operand:
+        """The same rows in float64, from the rows as they were given."""
+        return ready(self.kernel, self.source if self.picked is None else self.source[self.picked], dtype=np.float64)
+
+    def error(self) -> float:
+        """A bound on the error of a kernel value between these rows."""
+        if self.sq is None or not self.sq.size:
+            return 0.0
+        largest = float(np.abs(self.diag()).max())
+        return largest * self.kernel.error(float(self.sq.max()), int(self.X.shape[1]), float(np.finfo(self.dtype).eps) / 2)
 
     def diag(self) -> Array:
         """k(x, x) in float64."""
@@ -90,7 +104,7 @@ def ready(kernel: Kernel, X: Any, *, dtype: Any = None, like: Operand | None = N
     sq = _shifted_squares(X, shift)
     if dtype is None:
         dtype = safe_dtype(kernel, sq, X.shape[1])
-    return Operand(kernel, _converted(X, shift, dtype), sq.astype(dtype), shift)
+    return Operand(kernel, _converted(X, shift, dtype), sq.astype(dtype), shift, source=X)
 
 
 def _ready_sparse(kernel: Kernel, X: Any, dtype: Any, like: Operand | None) -> Operand:
@@ -102,7 +116,7 @@ def _ready_sparse(kernel: Kernel, X: Any, dtype: Any, like: Operand | None) -> O
     if dtype is None:
         dtype = safe_dtype(kernel, sq, X.shape[1])
     X = X if X.has_sorted_indices else X.sorted_indices()
-    return Operand(kernel, X.astype(dtype), sq.astype(dtype))
+    return Operand(kernel, X.astype(dtype), sq.astype(dtype), source=X)
 
 
 def safe_dtype(kernel: Kernel, sq: Array, n_features: int) -> Any:

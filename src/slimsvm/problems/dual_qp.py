@@ -60,7 +60,26 @@ class DualQP:
 
     @property
     def n_variables(self) -> int:
+        """Number of variables."""
         return int(self.sign.size)
+
+    def feasible(self, a: Array) -> Array:
+        """A point near ``a`` that meets the constraints: clipped to the bounds, the heavier side of the equality scaled down.
+
+        Where the equalities fix more than a balance (nu machines, one-class), a point that misses them is given up for the starting point.
+        """
+        a = np.clip(a, 0.0, self.upper)
+        fixed = self.two_equalities or bool(np.all(self.sign > 0))
+        for group in self.groups():
+            z = self.sign[group]
+            miss = float(z @ a[group] - z @ self.start[group])
+            if abs(miss) <= 1e-12 * max(1.0, float(a[group].sum())):
+                continue
+            if fixed:
+                return self.start.copy()
+            heavy = group[z > 0] if miss > 0 else group[z < 0]
+            a[heavy] *= 1.0 - abs(miss) / float(a[heavy].sum())
+        return a
 
     def coef(self, a: Array) -> Array:
         """The coefficient of every row of the data: sum over its variables of z a."""

@@ -66,14 +66,12 @@ def _scan(
 
 
 @compiled
-def _count_positive(a: Array, o: Array, sign: Array, upper: Array, plus: float, minus: float, count: Array) -> int:
+def _count_positive(a: Array, o: Array, sign: Array, upper: Array, plus: float, minus: float, count: Array) -> None:
     """How many rounds in a row each variable at a bound had a positive multiplier estimate; plus, minus: the level of o for either sign."""
-    n_long = 0
     for v in range(a.size):
         reduced = o[v] - plus if sign[v] > 0 else minus - o[v]
         held = (a[v] <= 0.0 and reduced > 0.0) or (a[v] >= upper[v] and reduced < 0.0)
         count[v] = count[v] + 1 if held else 0
-    return n_long
 
 
 @dataclass
@@ -109,6 +107,9 @@ class State:
     working: Array = field(default_factory=lambda: np.empty(0, np.intp))
     n_values: int = 0
     n_support: int = 0
+    norm: float = 0.0  # of the dual point: what rounding errors of the kernel are multiplied with
+    n_removed_support: int = 0
+    removed_sq: float = 0.0
     # local arrays
     a_: Array = field(default_factory=lambda: np.empty(0))
     s_: Array = field(default_factory=lambda: np.empty(0))
@@ -130,6 +131,7 @@ class State:
             "kernel_values": self.n_values,
             "active": self.variables.size,
             "n_support": self.n_support,
+            "norm": self.norm,
         }
 
 
@@ -185,6 +187,15 @@ class Decomposition:
         self._localise(problem, state)
         return state
 
+    def _upgrade(self, problem: DualQP, state: State) -> None:
+        """Rounding errors of float32 values reach the tolerance: go on in float64 from the point we are at."""
+        self._globalise(state)
+        problem.gram.upgrade()
+        fresh = self.init(problem, state.a)
+        state.s, state.rows, state.variables, state.diag = fresh.s, fresh.rows, fresh.variables, fresh.diag
+        state.objective, state.removed = fresh.objective, []
+        self._localise(problem, state)
+
     def _localise(self, problem: DualQP, state: State) -> None:
         """Fill the local arrays from the global ones."""
         v = state.variables
@@ -196,6 +207,8 @@ class Decomposition:
         state.count_ = np.zeros(v.size, np.int32)
         state.o_, state.up_, state.low_ = np.empty(v.size), np.empty(v.size), np.empty(v.size)
         state.working = np.empty(0, np.intp)
+        state.n_removed_support = int(np.count_nonzero(state.a)) - int(np.count_nonzero(state.a_))
+        state.removed_sq = max(0.0, float(state.a @ state.a - state.a_ @ state.a_))
 
     @staticmethod
     def _globalise(state: State) -> None:
@@ -205,6 +218,9 @@ class Decomposition:
     def step(self, problem: DualQP, state: State, tol: float, max_iter: int) -> None:
         """One round: a working set, its subproblem, the gradient; and at the end of it all, the recheck."""
         bottom, top = self._look(problem, state)
+        if problem.gram.rounding * state.norm > tol:
+            self._upgrade(problem, state)
+            bottom, top = self._look(problem, state)
         if state.violation <= tol or state.n_iter >= max_iter:
             if state.removed:
                 self._recheck(problem, state, tol)
@@ -212,7 +228,7 @@ class Decomposition:
             state.done = state.violation <= tol
             if state.done or state.n_iter >= max_iter:
                 return
-            bottom, top = self._ends(problem, state)
+            bottom, top = self._look(problem, state)
         whole = state.variables.size <= max(WHOLE, self.working_set) and not state.removed
         chosen = np.arange(state.variables.size) if whole else self._choose(problem, state, bottom, top)
         target = tol if whole else max(0.5 * tol, self.inner * state.violation)
@@ -240,16 +256,14 @@ class Decomposition:
             state.violation = max(0.0, tp - bp)
         reduced = S.sign_ * (S.o_ - np.where(S.sign_ > 0, *state.level))
         state.gap = float(S.a_ @ reduced + S.upper_ @ np.maximum(0.0, -reduced))
-        state.n_support = int(np.count_nonzero(S.a_)) + (int(np.count_nonzero(S.a)) if S.removed else 0)
+        state.n_support = int(np.count_nonzero(S.a_)) + S.n_removed_support
+        state.norm = float(np.sqrt(S.a_ @ S.a_ + S.removed_sq))
         return (bp, bm), (tp, tm)
 
     @staticmethod
     def _level(S: State, part: Array, bottom: float, top: float) -> float:
         free = part & (S.a_ > 0) & (S.a_ < S.upper_)
         return float(S.o_[free].mean()) if free.any() else _middle(bottom, top)
-
-    def _ends(self, problem: DualQP, state: State) -> tuple[tuple[float, float], tuple[float, float]]:
-        return self._look(problem, state)
 
     # -- 1. the working set -------------------------------------------------------------------------------------------------------------
 

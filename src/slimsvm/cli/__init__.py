@@ -1,0 +1,32 @@
+"""The command line: ``slimsvm train``, ``predict``, ``info``, ``convert`` and ``demo``. It needs the extra ``cli``."""
+
+from __future__ import annotations
+
+import sys
+
+__all__ = ["main"]
+
+
+def main() -> None:
+    """Run the command ``slimsvm`` with the arguments of the process, and end the process with its exit code.
+
+    Examples
+    --------
+    >>> import sys
+    >>> from slimsvm.cli import main
+    >>> sys.argv = ["slimsvm", "--version"]
+    >>> try:
+    ...     main()
+    ... except SystemExit as end:
+    ...     print("exit code", end.code)
+    slimsvm, version ...
+    exit code 0
+    """
+    try:
+        import click  # noqa: F401 (imported here so that the package works without it)
+    except ImportError:
+        print("slimsvm: error: the command line needs click: pip install 'slimsvm[cli]'", file=sys.stderr)
+        sys.exit(2)
+    from slimsvm.cli.commands import program
+
+    program.main(prog_name="slimsvm")

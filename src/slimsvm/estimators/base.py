@@ -1,0 +1,216 @@
+"""What all exact machines share: parameters, the way from data to a dual problem, the fit around the solver, and prediction."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from numbers import Integral, Real
+from typing import Any, ClassVar
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator
+from sklearn.callback import CallbackSupportMixin
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+
+from slimsvm.expansion import Expansion
+from slimsvm.kernels import KERNELS, FromCallable, Kernel, Linear, Precomputed, make_kernel
+from slimsvm.problems.dual_qp import DualQP
+from slimsvm.rows import Rows
+from slimsvm.run import Certificate, Limits, Progress, Record, Result, Status, Watcher, run
+from slimsvm.solvers.decomposition import EXACT, Decomposition
+from slimsvm.threads import n_threads, single_threaded_blas
+from slimsvm.tiles import Operand, ready
+
+Array = NDArray[Any]
+
+
+@dataclass
+class Fit:
+    """What goes with one call of fit: limits, threads, and who watches."""
+
+    limits: Limits
+    threads: int
+    watchers: tuple[Watcher, ...]
+
+
+class KernelMachine(CallbackSupportMixin, BaseEstimator):
+    """Base of SVC, NuSVC, SVR, NuSVR and OneClassSVM."""
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        "kernel": [StrOptions(set(KERNELS)), callable, Kernel],
+        "degree": [Interval(Integral, 0, None, closed="left")],
+        "gamma": [StrOptions({"scale", "auto"}), Interval(Real, 0.0, None, closed="left")],
+        "coef0": [Interval(Real, None, None, closed="neither")],
+        "tol": [Interval(Real, 0.0, None, closed="neither")],
+        "shrinking": ["boolean"],
+        "cache_size": [Interval(Real, 0, None, closed="neither")],
+        "verbose": ["verbose"],
+        "max_iter": [Interval(Integral, -1, None, closed="left")],
+        "max_time": [Interval(Real, 0.0, None, closed="neither"), None],
+        "warm_start": ["boolean"],
+        "n_jobs": [Integral, None],
+    }
+
+    # -- from data to a problem ---------------------------------------------------------------------------------------------------------
+
+    def _checked(self, X: Any, y: Any, sample_weight: Any, **options: Any) -> tuple[Any, Any, Array]:
+        """Validated X, y (None if there is none) and weights."""
+        self._validate_params()
+        if sp.issparse(X) and self._precomputed:
+            raise ValueError("A sparse precomputed kernel is not supported: pass the matrix of kernel values as a dense array.")
+        given = {} if y is None else {"y": y}
+        checked = validate_data(self, X, **given, dtype=[np.float64, np.float32], accept_sparse="csr", accept_large_sparse=True, **options)
+        X, y = checked if y is not None else (checked, None)
+        if self._precomputed and X.shape[0] != X.shape[1]:
+            raise ValueError(
+                f"Precomputed matrix must be a square matrix. Input is a {X.shape[0]}x{X.shape[1]} matrix. "
+                "Pass kernel values between all pairs of training rows."
+            )
+        weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True, copy=True)
+        return X, y, weight
+
+    @property
+    def _precomputed(self) -> bool:
+        return isinstance(self.kernel, Precomputed) or (isinstance(self.kernel, str) and self.kernel == "precomputed")
+
+    def _prepared(self, X: Any, weight: Array, order: Array) -> Operand:
+        """The rows ``order`` of X ready for products; sets ``kernel_``, the kernel with its numbers."""
+        kernel = make_kernel(self.kernel, gamma=self.gamma, degree=self.degree, coef0=self.coef0)
+        if isinstance(kernel, Precomputed):
+            self.kernel_: Kernel = kernel
+            return ready(kernel, X).take(order)
+        everything = order.size == X.shape[0] and bool(np.all(np.diff(order) == 1))
+        rows = Rows(X, weight=weight) if everything else Rows(X, weight=weight).take(order)
+        self.kernel_ = kernel if isinstance(kernel, FromCallable) else kernel.resolve(rows)
+        # few rows: float64, because the solver goes on to near machine precision
+        return ready(self.kernel_, rows.X, dtype=np.float64 if order.size <= EXACT else None)
+
+    # -- the fit around the solver ------------------------------------------------------------------------------------------------------
+
+    @contextmanager
+    def _fitting(self) -> Iterator[Fit]:
+        """Limits, Ctrl-C, progress and callbacks of one fit."""
+        limits = Limits(self.max_time)
+        context = self._init_callback_context(max_subtasks=None)
+        context.call_on_fit_task_begin(estimator=self)
+
+        def tell_callbacks(record: Record) -> bool:
+            task = context.subcontext(task_name="round")
+            task.call_on_fit_task_begin(estimator=self)
+            return bool(task.call_on_fit_task_end(estimator=self, metadata={"seconds": record.seconds, **record.values}))
+
+        with ExitStack() as stack:
+            watchers: list[Watcher] = []
+            if getattr(self, "_skl_callbacks", None) or hasattr(self, "_parent_callback_ctx"):
+                watchers.append(tell_callbacks)
+            if self.verbose:
+                watchers.append(stack.enter_context(Progress(type(self).__name__)))
+            stack.enter_context(limits.watching_interrupts())
+            stack.enter_context(single_threaded_blas())
+            yield Fit(limits, n_threads(self.n_jobs), tuple(watchers))
+        context.call_on_fit_task_end(estimator=self)
+
+    def _solve(self, problem: DualQP, fit: Fit, limits: Limits, start: Array | None) -> Result:
+        solver = Decomposition(shrinking=bool(self.shrinking))
+        start = None if start is None else problem.feasible(start)
+        return run(solver, problem, tol=float(self.tol), max_iter=int(self.max_iter), limits=limits, start=start, watchers=fit.watchers)
+
+    @property
+    def _cache_bytes(self) -> float:
+        return float(self.cache_size) * 2**20
+
+    def _report(self, results: list[Result]) -> None:
+        """Set certificate_, status_, history_, n_iter_ and fit_status_ from the solved problems (several for the pairs of a multi-class machine)."""
+        worst = max(results, key=lambda result: (not result.status.converged, result.certificate.violation))
+        first = results[0].certificate
+        self.certificate_ = Certificate(
+            first.scope,
+            float(sum(result.certificate.objective for result in results)),
+            worst.certificate.violation,
+            float(sum(result.certificate.gap for result in results)),
+            first.tol,
+            "float64" if all(result.certificate.precision == "float64" for result in results) else "float32",
+        )
+        self.status_: Status = worst.status
+        self.history_ = _joined([result.history for result in results])
+        self.fit_status_ = int(not worst.status.converged)
+        if not worst.status.converged:
+            warnings.warn(str(worst.status), ConvergenceWarning, stacklevel=4)
+
+    def _start_from_last_fit(self, rows: Rows) -> bool:
+        """Whether the coefficients of the last fit may be the start of this one: warm_start, and the same rows."""
+        if not self.warm_start:
+            self.__dict__.pop("_fingerprint", None)
+            return False
+        fingerprint = rows.fingerprint()
+        same = getattr(self, "_fingerprint", None) == fingerprint and hasattr(self, "dual_coef_")
+        self._fingerprint = fingerprint
+        return same
+
+    # -- what comes out -----------------------------------------------------------------------------------------------------------------
+
+    def _store_support(self, X: Any, support: Array, dual_coef: Array, intercept: Array) -> None:
+        self.support_ = support.astype(np.int32) if X.shape[0] < 2**31 else support
+        self.support_vectors_ = np.empty((0, 0), np.float64) if self._precomputed else X[support]
+        self.dual_coef_ = dual_coef
+        self.intercept_ = intercept
+        self.shape_fit_ = X.shape
+        self.__dict__.pop("_expansion_cache", None)
+
+    @property
+    def coef_(self) -> Array:
+        """Weights of the features, for the linear kernel only."""
+        if not isinstance(getattr(self, "kernel_", None), Linear):
+            raise AttributeError("coef_ is only available when using a linear kernel")
+        return self._linear_weights()
+
+    def _linear_weights(self) -> Array:
+        return np.asarray(self.dual_coef_ @ self.support_vectors_)
+
+    def _expansion(self) -> Expansion:
+        """The learned function, made from the public attributes and kept for the next call."""
+        cached = self.__dict__.get("_expansion_cache")
+        # identity, not equality: whoever replaces a fitted attribute gets a new function
+        if cached is None or cached[0] is not self.dual_coef_ or cached[1] is not self.intercept_:
+            basis = self.support_ if self._precomputed else self.support_vectors_
+            pairs = self.n_support_ if self.dual_coef_.shape[0] > 1 else None
+            function = Expansion(self.kernel_, basis, np.ascontiguousarray(self.dual_coef_.T, np.float64), self.intercept_, pairs)
+            cached = self._expansion_cache = (self.dual_coef_, self.intercept_, function)
+        return cached[2]
+
+    def _outputs(self, X: Any) -> Array:
+        """Decision values, shape (n, outputs)."""
+        check_is_fitted(self)
+        X = validate_data(self, X, dtype=[np.float64, np.float32], accept_sparse="csr", accept_large_sparse=True, reset=False)
+        if self._precomputed and X.shape[1] != self.shape_fit_[0]:
+            raise ValueError(
+                f"X.shape[1] = {X.shape[1]} should be equal to {self.shape_fit_[0]}, the number of samples at training time: "
+                "pass the kernel values between the new rows and all training rows."
+            )
+        return self._expansion().decision_function(X, n_threads(self.n_jobs))
+
+    def __getstate__(self) -> dict[str, Any]:
+        state = super().__getstate__()
+        state.pop("_expansion_cache", None)
+        return state
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = not self._precomputed
+        tags.input_tags.pairwise = self._precomputed
+        return tags
+
+
+def _joined(histories: list[dict[str, Array]]) -> dict[str, Array]:
+    """The histories one after the other; of several, each with the number of its problem."""
+    if len(histories) == 1:
+        return histories[0]
+    joined = {name: np.concatenate([history[name] for history in histories]) for name in histories[0]}
+    joined["problem"] = np.repeat(np.arange(len(histories)), [history["seconds"].size for history in histories])
+    return joined

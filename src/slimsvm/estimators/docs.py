@@ -1,0 +1,71 @@
+"""Texts that the documentation of several estimators shares."""
+
+from __future__ import annotations
+
+from typing import TypeVar
+
+Kind = TypeVar("Kind", bound=type)
+
+TEXTS = {
+    "kernel": """kernel : {'linear', 'poly', 'rbf', 'sigmoid', 'laplacian', 'precomputed'}, callable or Kernel, default='rbf'
+        Similarity of two rows. A callable gets two blocks of rows and returns the matrix of their values.
+    degree : int, default=3
+        Of the polynomial kernel.
+    gamma : {'scale', 'auto'} or float, default='scale'
+        Of the rbf, polynomial, sigmoid and Laplacian kernels. 'scale' is 1 / (n_features * variance of X), 'auto' 1 / n_features.
+    coef0 : float, default=0.0
+        Constant in the polynomial and sigmoid kernels.""",
+    "solver": """shrinking : bool, default=True
+        Whether variables that stay at a bound leave the problem until the end.
+    tol : float, default=1e-3
+        Largest violation of the Kuhn-Tucker conditions at the end. Up to 1,000 rows are always solved to near machine precision.
+    cache_size : float, default=200
+        Megabytes for kernel values.""",
+    "limits": """verbose : bool, default=False
+        Show a line of progress.
+    max_iter : int, default=-1
+        Limit on pair steps of the solver, for each problem; -1: none.
+    max_time : float, optional
+        Limit in seconds. At the limit, and at Ctrl-C, the best model so far is kept, with a ConvergenceWarning.
+    warm_start : bool, default=False
+        Go on from the last solution if the rows are the same.
+    n_jobs : int, optional
+        Threads: None is one unless a joblib context says otherwise, -1 all. The result does not depend on it.""",
+    "attributes": """support_ : array of shape (n_SV,)
+        Indices of the support vectors.
+    support_vectors_ : array or CSR matrix of shape (n_SV, n_features)
+        The support vectors; empty for a precomputed kernel.
+    n_support_ : array
+        Number of support vectors for each class (classifiers) or in all.
+    dual_coef_ : array of shape (n_classes - 1, n_SV), or (1, n_SV)
+        Coefficients in the decision function, in LIBSVM's layout.
+    intercept_ : array
+        Constants in the decision function.
+    coef_ : array
+        Weights of the features, for the linear kernel only.
+    kernel_ : Kernel
+        The kernel, with numbers for all its parameters.
+    certificate_ : Certificate
+        Objective, Kuhn-Tucker violation and duality gap at the end.
+    status_ : Status
+        Why the fit ended; ``str(status_)`` is a sentence.
+    history_ : dict of arrays
+        Seconds, objective, gap, violation, kernel values computed, active variables after every round. While variables are shrunk, the gap is
+        that of the active ones.
+    fit_status_ : int
+        0 if the tolerance was reached.
+    n_iter_ : int or array
+        Pair steps of the solver, for each problem.
+    shape_fit_ : tuple
+        Shape of X at fit.
+    n_features_in_ : int
+        Number of features at fit.
+    feature_names_in_ : array
+        Their names, if X had names.""",
+}
+
+
+def described(kind: Kind) -> Kind:
+    """Fill the shared texts into the class's documentation."""
+    kind.__doc__ = (kind.__doc__ or "").format(**TEXTS)
+    return kind

@@ -1,0 +1,134 @@
+"""The learned function f(x) = sum_j coef_j k(b_j, x) + intercept: the model of every estimator."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from slimsvm.kernels import Kernel, Linear, Precomputed
+from slimsvm.threads import parallel, single_threaded_blas
+from slimsvm.tiles import Operand, Strips, accumulate, for_each_tile, ready
+
+Array = NDArray[Any]
+BLOCK_VALUES = 1 << 20  # values of X in one block of prediction: its copies stay small
+
+
+@dataclass
+class Expansion:
+    """A kernel expansion with one or several columns of coefficients.
+
+    Parameters
+    ----------
+    kernel : Kernel
+        With numbers for its parameters.
+    basis : array or CSR matrix of shape (m, d), or indices
+        The vectors that carry the coefficients; for a precomputed kernel, their columns in the rows that will be given.
+    coef : array of shape (m, columns)
+        Coefficients.
+    intercept : array of shape (outputs,)
+        Added to the outputs.
+    n_support : array, optional
+        One-vs-one machines keep LIBSVM's layout: basis vectors sorted by class, n_support of them in each, and coef has one column fewer than
+        there are classes. The outputs are the pairs (0,1), (0,2), ..., positive for the first class of a pair.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from slimsvm.expansion import Expansion
+    >>> from slimsvm.kernels import Linear
+    >>> f = Expansion(Linear(), np.array([[1.0, 0.0], [0.0, 1.0]]), np.array([[2.0], [3.0]]), np.array([0.5]))
+    >>> f.decision_function(np.array([[1.0, 1.0]]))
+    array([[5.5]])
+    """
+
+    kernel: Kernel
+    basis: Any
+    coef: Array
+    intercept: Array
+    n_support: Array | None = None
+    _ready: Operand | None = field(default=None, repr=False)
+    _weights: Array | None = field(default=None, repr=False)
+
+    def decision_function(self, X: Any, n_threads: int = 1) -> Array:
+        """The outputs for every row of X, shape (n, outputs)."""
+        if self.n_support is None:
+            return self._products(X, self.coef, n_threads) + self.intercept
+        return self._pairs(X, n_threads) + self.intercept
+
+    def squared_norm(self) -> Array:
+        """<f, f> without the intercept, for every column of coefficients."""
+        values = self._products(self.basis, self.coef, 1)
+        return np.einsum("ij,ij->j", self.coef, values)
+
+    def _products(self, X: Any, coef: Array, n_threads: int) -> Array:
+        n = X.shape[0]
+        if isinstance(self.kernel, Precomputed):
+            return np.asarray(X[:, self.basis] @ coef, np.float64)
+        if isinstance(self.kernel, Linear):
+            if self._weights is None or coef is not self.coef:
+                self._weights = np.asarray(self.basis.T @ coef, np.float64)
+            return np.asarray(X @ self._weights, np.float64)
+        out = np.zeros((n, coef.shape[1]))
+        if not coef.shape[0]:
+            return out
+        if self._ready is None:
+            self._ready = ready(self.kernel, self.basis, dtype=np.float64 if self.basis.dtype != np.float32 else None)
+        basis = self._ready
+        step = max(64, min(4096, BLOCK_VALUES // max(1, X.shape[1])))
+        edges = range(0, n, step)
+
+        def block(k: int) -> None:
+            part = slice(edges[k], min(n, edges[k] + step))
+            rows = ready(self.kernel, X[part], like=basis if basis.sq is not None else None)
+            if coef.shape[1] == 1:
+                s = np.zeros(rows.n)
+                accumulate(basis, Strips(rows), coef[:, 0], s)
+                out[part, 0] = s
+                return
+
+            def consume(first: int, last: int, start: int, end: int, values: Array) -> None:
+                out[edges[k] + start : edges[k] + end] += values.T @ coef[first:last]
+
+            for_each_tile(basis, Strips(rows), consume)
+
+        with single_threaded_blas():
+            parallel(block, len(edges), n_threads)
+        return out
+
+    def _pairs(self, X: Any, n_threads: int) -> Array:
+        """One-vs-one: pair (i, j) adds the vectors of class i with coefficient column j - 1 and those of class j with column i."""
+        assert self.n_support is not None
+        n_classes = self.n_support.size
+        ends = np.concatenate([[0], np.cumsum(self.n_support)])
+        wide = np.zeros((self.coef.shape[0], n_classes * (n_classes - 1) // 2))
+        pair = 0
+        for i in range(n_classes):
+            for j in range(i + 1, n_classes):
+                of_i, of_j = slice(ends[i], ends[i + 1]), slice(ends[j], ends[j + 1])
+                wide[of_i, pair] = self.coef[of_i, j - 1]
+                wide[of_j, pair] = self.coef[of_j, i]
+                pair += 1
+        if n_classes <= 4 or isinstance(self.kernel, Linear | Precomputed):
+            return self._products(X, wide, n_threads)
+        return self._products_by_class(X, ends, n_threads)
+
+    def _products_by_class(self, X: Any, ends: Array, n_threads: int) -> Array:
+        """Many classes: the coefficients of one class times K - 1 columns, instead of K(K - 1)/2 columns that are mostly zero."""
+        n_classes = ends.size - 1
+        out = np.zeros((X.shape[0], n_classes * (n_classes - 1) // 2))
+        first_of = np.concatenate([[0], np.cumsum(np.arange(n_classes - 1, 0, -1))])
+        for c in range(n_classes):
+            part = slice(ends[c], ends[c + 1])
+            if part.start == part.stop:
+                continue
+            one = Expansion(self.kernel, self.basis[part], self.coef[part], np.zeros(n_classes - 1))
+            values = one._products(X, one.coef, n_threads)
+            for j in range(c + 1, n_classes):
+                out[:, first_of[c] + j - c - 1] += values[:, j - 1]
+            for i in range(c):
+                out[:, first_of[i] + c - i - 1] += values[:, i]
+        return out
+

@@ -1,0 +1,361 @@
+"""What a mistake costs: the losses, as small immutable objects.
+
+A loss is a convex function of the score f for a given target y. It works entry by entry on arrays and never sees rows or a kernel.
+The losses of classification take labels y of -1 and +1 and depend on t = 1 - y f, how much is missing of the margin; those of regression
+depend on the residual f - y.
+
+Every loss knows four things: its value, its derivative in f (at a kink, one of the subgradients), its second derivative (at a kink of the
+derivative, the one-sided limit that is smaller), and its convex conjugate L*(y, u) = sup_f u f - L(y, f), which is infinite outside its
+domain. The conjugate is what a dual problem and a duality gap are made of: L(y, f) + L*(y, u) >= u f, with equality where u is the gradient.
+
+Symbols: t = 1 - y f; P the smooth positive part of t, s its slope; v = -y u.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import expit
+
+Array = NDArray[np.float64]
+NEWTON_STEPS = 6  # of the smooth hinge's conjugate: measured to reach rounding error from its starting point for beta |u| from 1e-300 to 1e200
+
+
+@dataclass(frozen=True)
+class Loss:
+    """A convex function of the score f, for a given target y."""
+
+    name: ClassVar[str] = ""
+    differentiable: ClassVar[bool] = True  # False: the value has a kink
+    takes_labels: ClassVar[bool] = True  # y is -1 or +1; False: any number
+
+    def value(self, y: ArrayLike, f: ArrayLike) -> Array:
+        """L(y, f)"""
+        raise NotImplementedError
+
+    def gradient(self, y: ArrayLike, f: ArrayLike) -> Array:
+        """The derivative in f; at a kink, a subgradient."""
+        raise NotImplementedError
+
+    def curvature(self, y: ArrayLike, f: ArrayLike) -> Array:
+        """The second derivative in f; zero for piecewise linear losses."""
+        raise NotImplementedError
+
+    def conjugate(self, y: ArrayLike, u: ArrayLike) -> Array:
+        """sup_f u f - L(y, f); infinite outside its domain."""
+        raise NotImplementedError
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """The parameters by name."""
+        return {f.name: getattr(self, f.name) for f in fields(self)}
+
+
+def _floats(y: ArrayLike, f: ArrayLike) -> tuple[Array, Array]:
+    return np.asarray(y, dtype=np.float64), np.asarray(f, dtype=np.float64)
+
+
+def _missing(y: ArrayLike, f: ArrayLike) -> tuple[Array, Array]:
+    """The labels, and t = 1 - y f."""
+    labels, scores = _floats(y, f)
+    return labels, np.asarray(1.0 - labels * scores)
+
+
+def _residual(y: ArrayLike, f: ArrayLike) -> Array:
+    targets, scores = _floats(y, f)
+    return np.asarray(scores - targets)
+
+
+@dataclass(frozen=True)
+class Hinge(Loss):
+    """L(y, f) = max(0, 1 - y f), the loss of the support vector machine.
+
+    Examples
+    --------
+    >>> from slimsvm.losses import Hinge
+    >>> loss = Hinge()
+    >>> loss.value([1, 1, -1], [2.0, 0.5, 0.5])
+    array([0. , 0.5, 1.5])
+    >>> loss.gradient([1, 1, -1], [2.0, 0.5, 0.5])
+    array([ 0., -1.,  1.])
+    >>> loss.conjugate([1, 1, -1], [-0.25, 0.25, 0.25])
+    array([-0.25,   inf, -0.25])
+    """
+
+    name: ClassVar[str] = "hinge"
+    differentiable: ClassVar[bool] = False
+
+    def value(self, y: ArrayLike, f: ArrayLike) -> Array:
+        """max(0, t)"""
+        _, t = _missing(y, f)
+        return np.maximum(0.0, t)
+
+    def gradient(self, y: ArrayLike, f: ArrayLike) -> Array:
+        """-y where the margin is missed; zero on the margin."""
+        labels, t = _missing(y, f)
+        return np.where(t > 0, -labels, 0.0)
+
+    def curvature(self, y: ArrayLike, f: ArrayLike) -> Array:
+        """Zero."""
+        _, t = _missing(y, f)
+        return np.zeros_like(t)
+
+    def conjugate(self, y: ArrayLike, u: ArrayLike) -> Array:
+        """y u for -1 <= y u <= 0"""
+        labels, slopes = _floats(y, u)
+        yu = np.asarray(labels * slopes)
+        return np.where((yu >= -1.0) & (yu <= 0.0), yu, np.inf)
+
+
+@dataclass(frozen=True)
+class SquaredHinge(Loss):
+    """L(y, f) = max(0, 1 - y f)^2
+
+    Examples
+    --------
+    >>> from slimsvm.losses import SquaredHinge
+    >>> loss = SquaredHinge()
+    >>> loss.value([1, 1, -1], [2.0, 0.5, 0.5])
+    array([0.  , 0.25, 2.25])
+    >>> loss.gradient([1, 1, -1], [2.0, 0.5, 0.5])
+    array([-0., -1.,  3.])
+    >>> loss.curvature([1, 1, -1], [2.0, 0.5, 0.5])
+    array([0., 2., 2.])
+    """
+
+    name: ClassVar[str] = "squared_hinge"
+
+    def value(self, y: ArrayLike, f: ArrayLike) -> Array:
+        """max(0, t)^2"""
+        _, t = _missing(y, f)
+        return np.square(np.maximum(0.0, t))
+
+    def gradient(self, y: ArrayLike, f: ArrayLike) -> Array:
+        """-2 y max(0, t)"""
+        labels, t = _missing(y, f)
+        return np.asarray(-2.0 * labels * np.maximum(0.0, t))
+
+    def curvature(self, y: ArrayLike, f: ArrayLike) -> Array:
+        """2 where the margin is missed"""
+        _, t = _missing(y, f)
+        return np.where(t > 0, 2.0, 0.0)
+
+    def conjugate(self, y: ArrayLike, u: ArrayLike) -> Array:
+        """y u + u^2/4 for y u <= 0"""
+        labels, slopes = _floats(y, u)
+        yu = np.asarray(labels * slopes)
+        return np.where(yu <= 0.0, yu + np.square(slopes) / 4.0, np.inf)
+
+
+@dataclass(frozen=True)
+class SmoothHinge(Loss):
+    """L(y, f) = P(1 - y f)^2 with P(t) = t + log(1 + exp(-beta t))/beta: the squared hinge without the jump of its curvature.
+
+    P exceeds max(0, t) by at most log(2)/beta. The loss of the smooth SVM (Lee & Mangasarian 2001).
+
+    Parameters
+    ----------
+    beta : float
+        Sharpness; the limit of large values is :class:`SquaredHinge`.
+
+    Examples
+    --------
+    >>> from slimsvm.losses import SmoothHinge
+    >>> loss = SmoothHinge(beta=5.0)
+    >>> loss.value([1, 1, -1], [2.0, 0.5, 0.5]).round(4)
+    array([0.    , 0.266 , 2.2503])
+    >>> loss.gradient([1, 1, -1], [2.0, 0.5, 0.5]).round(4)
+    array([-0.    , -0.9533,  2.9986])
+    >>> SmoothHinge(beta=1e6).value([1, 1, -1], [2.0, 0.5, 0.5]).round(4)
+    array([0.  , 0.25, 2.25])
+    """
+
+    name: ClassVar[str] = "smooth_hinge"
+    beta: float = 5.0  # the value of the SSVM and RSVM papers
+
+    def __post_init__(self) -> None:
+        if not self.beta > 0:
+            raise ValueError(f"beta={self.beta!r} must be a positive number.")
+
+    def _positive_part(self, t: Array) -> tuple[Array, Array]:
+        """P and its slope s; logaddexp neither overflows for large beta t nor loses P for negative ones."""
+        return np.logaddexp(0.0, self.beta * t) / self.beta, np.asarray(expit(self.beta * t))
+
+    def value(self, y: ArrayLike, f: ArrayLike) -> Array:
+        """P(t)^2"""
+        _, t = _missing(y, f)
+        return np.square(self._positive_part(t)[0])
+
+    def gradient(self, y: ArrayLike, f: ArrayLike) -> Array:
+        """-2 y P s"""
+        labels, t = _missing(y, f)
+        P, s = self._positive_part(t)
+        return np.asarray(-2.0 * labels * P * s)
+
+    def curvature(self, y: ArrayLike, f: ArrayLike) -> Array:
+        """2 s^2 + 2 beta P s (1 - s)"""
+        _, t = _missing(y, f)
+        P, s = self._positive_part(t)
+        return np.asarray(2.0 * s**2 + 2.0 * self.beta * P * s * expit(-self.beta * t))  # 1 - s would lose its digits where s is near 1
+
+    def conjugate(self, y: ArrayLike, u: ArrayLike) -> Array:
+        """v (t - 1) - P(t)^2 at the t where 2 P s = v = -y u, for v >= 0; found by Newton's method.
+
+        With x = beta t the equation is log softplus(x) + log sigmoid(x) = log(beta v / 2) =: log w. Its left side is increasing and concave,
+        so Newton's steps from below never overshoot. Below: softplus(x) and sigmoid(x) are at most exp(x), and softplus(x) <= x + log 2 for
+        x >= 0.
+        """
+        labels, slopes = _floats(y, u)
+        v = np.asarray(-labels * slopes)
+        inside = v > 0.0
+        w = self.beta * np.where(inside, v, 1.0) / 2.0
+        x = np.maximum(w - np.log(2.0), np.log(w) / 2.0)
+        for _ in range(NEWTON_STEPS):
+            softplus, s = np.logaddexp(0.0, x), expit(x)
+            x = x + (np.log(w) - np.log(softplus) + np.logaddexp(0.0, -x)) / (s / softplus + expit(-x))
+        t = np.asarray(x / self.beta)
+        P, _ = self._positive_part(t)
+        # v = 0: the supremum of -P^2 is zero, at infinity
+        return np.where(inside, v * (t - 1.0) - np.square(P), np.where(v == 0.0, 0.0, np.inf))
+
+
+@dataclass(frozen=True)
+class LeastSquares(Loss):
+    """L(y, f) = (y - f)^2; for labels that is (1 - y f)^2.
+
+    Examples
+    --------
+    >>> from slimsvm.losses import LeastSquares
+    >>> loss = LeastSquares()
+    >>> loss.value([3.0, -1.0], [2.0, 1.0])
+    array([1., 4.])
+    >>> loss.gradient([3.0, -1.0], [2.0, 1.0])
+    array([-2.,  4.])
+    >>> loss.conjugate([3.0], [2.0])
+    array([7.])
+    """
+
+    name: ClassVar[str] = "least_squares"
+    takes_labels: ClassVar[bool] = False
+
+    def value(self, y: ArrayLike, f: ArrayLike) -> Array:
+        """(f - y)^2"""
+        return np.square(_residual(y, f))
+
+    def gradient(self, y: ArrayLike, f: ArrayLike) -> Array:
+        """2 (f - y)"""
+        return np.asarray(2.0 * _residual(y, f))
+
+    def curvature(self, y: ArrayLike, f: ArrayLike) -> Array:
+        """2"""
+        return np.full_like(_residual(y, f), 2.0)
+
+    def conjugate(self, y: ArrayLike, u: ArrayLike) -> Array:
+        """y u + u^2/4"""
+        targets, slopes = _floats(y, u)
+        return np.asarray(targets * slopes + np.square(slopes) / 4.0)
+
+
+def _check_epsilon(epsilon: float) -> None:
+    if not epsilon >= 0:
+        raise ValueError(f"epsilon={epsilon!r} must be a number >= 0.")
+
+
+@dataclass(frozen=True)
+class EpsilonInsensitive(Loss):
+    """L(y, f) = max(0, |y - f| - epsilon), the loss of support vector regression.
+
+    Parameters
+    ----------
+    epsilon : float
+        Half of the width of the tube in which errors cost nothing.
+
+    Examples
+    --------
+    >>> from slimsvm.losses import EpsilonInsensitive
+    >>> loss = EpsilonInsensitive(epsilon=0.5)
+    >>> loss.value([1.0, 1.0, 1.0], [1.25, 2.0, -1.0])
+    array([0. , 0.5, 1.5])
+    >>> loss.gradient([1.0, 1.0, 1.0], [1.25, 2.0, -1.0])
+    array([ 0.,  1., -1.])
+    >>> loss.conjugate([1.0, 1.0], [0.5, 1.5])
+    array([0.75,  inf])
+    """
+
+    name: ClassVar[str] = "epsilon_insensitive"
+    differentiable: ClassVar[bool] = False
+    takes_labels: ClassVar[bool] = False
+    epsilon: float = 0.1
+
+    def __post_init__(self) -> None:
+        _check_epsilon(self.epsilon)
+
+    def value(self, y: ArrayLike, f: ArrayLike) -> Array:
+        """max(0, |f - y| - epsilon)"""
+        return np.maximum(0.0, np.abs(_residual(y, f)) - self.epsilon)
+
+    def gradient(self, y: ArrayLike, f: ArrayLike) -> Array:
+        """The sign of f - y outside the tube, zero inside and on its edge."""
+        residual = _residual(y, f)
+        return np.where(np.abs(residual) > self.epsilon, np.sign(residual), 0.0)
+
+    def curvature(self, y: ArrayLike, f: ArrayLike) -> Array:
+        """Zero."""
+        return np.zeros_like(_residual(y, f))
+
+    def conjugate(self, y: ArrayLike, u: ArrayLike) -> Array:
+        """y u + epsilon |u| for |u| <= 1"""
+        targets, slopes = _floats(y, u)
+        return np.where(np.abs(slopes) <= 1.0, targets * slopes + self.epsilon * np.abs(slopes), np.inf)
+
+
+@dataclass(frozen=True)
+class SquaredEpsilonInsensitive(Loss):
+    """L(y, f) = max(0, |y - f| - epsilon)^2
+
+    Parameters
+    ----------
+    epsilon : float
+        Half of the width of the tube in which errors cost nothing.
+
+    Examples
+    --------
+    >>> from slimsvm.losses import SquaredEpsilonInsensitive
+    >>> loss = SquaredEpsilonInsensitive(epsilon=0.5)
+    >>> loss.value([1.0, 1.0, 1.0], [1.25, 2.0, -1.0])
+    array([0.  , 0.25, 2.25])
+    >>> loss.gradient([1.0, 1.0, 1.0], [1.25, 2.0, -1.0])
+    array([ 0.,  1., -3.])
+    """
+
+    name: ClassVar[str] = "squared_epsilon_insensitive"
+    takes_labels: ClassVar[bool] = False
+    epsilon: float = 0.1
+
+    def __post_init__(self) -> None:
+        _check_epsilon(self.epsilon)
+
+    def value(self, y: ArrayLike, f: ArrayLike) -> Array:
+        """max(0, |f - y| - epsilon)^2"""
+        return np.square(np.maximum(0.0, np.abs(_residual(y, f)) - self.epsilon))
+
+    def gradient(self, y: ArrayLike, f: ArrayLike) -> Array:
+        """2 (|f - y| - epsilon), with the sign of f - y, outside the tube"""
+        residual = _residual(y, f)
+        return np.asarray(2.0 * np.sign(residual) * np.maximum(0.0, np.abs(residual) - self.epsilon))
+
+    def curvature(self, y: ArrayLike, f: ArrayLike) -> Array:
+        """2 outside the tube"""
+        return np.where(np.abs(_residual(y, f)) > self.epsilon, 2.0, 0.0)
+
+    def conjugate(self, y: ArrayLike, u: ArrayLike) -> Array:
+        """y u + epsilon |u| + u^2/4"""
+        targets, slopes = _floats(y, u)
+        return np.asarray(targets * slopes + self.epsilon * np.abs(slopes) + np.square(slopes) / 4.0)
+
+
+LOSSES: dict[str, type[Loss]] = {
+    loss.name: loss for loss in (Hinge, SquaredHinge, SmoothHinge, LeastSquares, EpsilonInsensitive, SquaredEpsilonInsensitive)
+}

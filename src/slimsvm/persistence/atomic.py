@@ -1,0 +1,82 @@
+"""Files that are replaced whole or not at all."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO, Any
+
+
+@contextlib.contextmanager
+def replacing(path: str | os.PathLike[str], *, text: bool = False) -> Iterator[IO[Any]]:
+    """Open a file that takes the place of ``path`` when the block ends, and vanishes if the block fails.
+
+    The data goes to a temporary file in the same folder, is flushed to the disk, and is then renamed over ``path``. Until that moment an
+    older file of that name stays as it was; whoever reads ``path`` sees the old file or the new one, never a part of either. A symbolic
+    link is followed, and the permissions of an older file are kept.
+
+    Parameters
+    ----------
+    path : str or path-like
+        The file to write.
+    text : bool, default=False
+        Open for text (ASCII, lines end in a line feed on every system) instead of bytes.
+
+    Yields
+    ------
+    file object
+        Open for writing.
+
+    Raises
+    ------
+    ValueError
+        If ``path`` is there and is no ordinary file: a device or a pipe cannot be replaced.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from slimsvm.persistence.atomic import replacing
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder, "notes.txt")
+    ...     with replacing(path, text=True) as file:
+    ...         _ = file.write("complete")
+    ...     path.read_text()
+    'complete'
+    """
+    target = Path(os.path.realpath(path))
+    if target.is_dir():
+        raise IsADirectoryError(f"{os.fspath(path)} is a folder; give the name of a file to write.")
+    if target.exists() and not target.is_file():
+        raise ValueError(f"{os.fspath(path)} is a device or a pipe, which cannot be replaced by a file; give the name of an ordinary file.")
+    if not target.parent.is_dir():
+        raise FileNotFoundError(f"The folder {target.parent} does not exist; make it first, then write {target.name}.")
+    temporary = target.with_name(f".{target.name[:64]}.{secrets.token_hex(6)}.tmp")
+    try:
+        # mode x: made with the permissions of any new file of this user, and never over another one
+        with open(temporary, "x" if text else "xb", **({"encoding": "ascii", "newline": "\n"} if text else {})) as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        if target.exists():
+            shutil.copymode(target, temporary)
+        os.replace(temporary, target)
+    except BaseException:  # an interrupt as well
+        with contextlib.suppress(OSError):
+            temporary.unlink()
+        raise
+    _flush_folder(target.parent)
+
+
+def _flush_folder(folder: Path) -> None:
+    """Make the new name itself outlive a power cut, where the system can."""
+    with contextlib.suppress(OSError):  # Windows opens no folders, some network disks flush none
+        descriptor = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)

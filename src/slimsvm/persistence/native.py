@@ -1,0 +1,275 @@
+"""slimsvm's own model file: a zip of ``header.json`` and one ``.npy`` member for each array. Nothing in it is ever executed.
+
+header.json, format version 1:
+
+    format, format_version, slimsvm_version    "slimsvm", 1, the version that wrote the file
+    class                                      SVC, NuSVC, SVR, NuSVR or OneClassSVM
+    parameters, fitted                         constructor parameters and fitted attributes, as :mod:`slimsvm.persistence.values` writes them
+    arrays                                     for each member: dtype, shape, and the SHA-256 of its bytes
+
+The same model gives the same bytes: members are in a fixed order and carry no time.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import math
+import os
+import zipfile
+import zlib
+from typing import IO, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from slimsvm.persistence.atomic import replacing
+from slimsvm.persistence.fitted import CLASSES, attributes_of, class_of, rebuild, refuse_callable
+from slimsvm.persistence.values import DTYPES, decode, encode
+
+Array = NDArray[Any]
+FORMAT, FORMAT_VERSION, HEADER = "slimsvm", 1, "header.json"
+MAX_HEADER = 1 << 26  # bytes; even ten thousand class weights need a hundredth of this
+MAX_NPY_HEADER = 4096  # bytes before the data of an array of plain numbers or strings: NumPy writes 128
+MAX_RATIO = 1100  # deflate expands at most 1032 times
+BROKEN = (zipfile.BadZipFile, zlib.error, EOFError, OSError, NotImplementedError, RuntimeError, KeyError, OverflowError, MemoryError)
+
+
+def save(estimator: Any, path: str | os.PathLike[str]) -> None:
+    """Write a fitted estimator to a model file of slimsvm's own format (``.slim``).
+
+    The file is a zip of a readable header and of NumPy arrays; it contains no pickle, so a file from a stranger can be loaded safely. It is
+    written to a temporary file first and then renamed: an older file of that name is replaced whole or stays untouched.
+
+    Parameters
+    ----------
+    estimator : SVC, NuSVC, SVR, NuSVR or OneClassSVM
+        A fitted estimator.
+    path : str or path-like
+        Where to write; the usual ending is ``.slim``.
+
+    Raises
+    ------
+    ValueError
+        If the kernel is a Python function, or a parameter or label is of a kind that a file cannot hold.
+    NotFittedError
+        If the estimator was not fitted.
+
+    See Also
+    --------
+    load : Read such a file.
+    save_libsvm, save_svmlight : Write the model files of LIBSVM and SVM-light.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> import slimsvm
+    >>> model = slimsvm.SVC().fit([[0.0], [1.0], [2.0], [3.0]], ["low", "low", "high", "high"])
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = os.path.join(folder, "model.slim")
+    ...     slimsvm.save(model, path)
+    ...     slimsvm.load(path).predict([[0.5], [2.5]])
+    array(['low', 'high'], dtype='<U4')
+    """
+    from slimsvm import __version__  # here, since the package imports this module
+
+    kind = class_of(estimator)
+    refuse_callable(estimator, "a slimsvm model file")
+    arrays: dict[str, Array] = {}
+
+    def keep(name: str, array: Array) -> None:
+        if name in arrays:
+            raise ValueError(f"two arrays of the estimator would be called {name}")
+        arrays[name] = array
+
+    header: dict[str, Any] = {
+        "format": FORMAT,
+        "format_version": FORMAT_VERSION,
+        "slimsvm_version": __version__,
+        "class": kind,
+        "parameters": {name: encode(value, name, keep) for name, value in estimator.get_params(deep=False).items()},
+        "fitted": {name: encode(value, name, keep) for name, value in attributes_of(estimator, kind).items()},
+        "arrays": {},
+    }
+    with replacing(path) as file, zipfile.ZipFile(file, "w") as archive:
+        for name, array in arrays.items():
+            with archive.open(_member(name), "w", force_zip64=array.nbytes > 1 << 30) as member:
+                hashing = _Hashing(member)
+                np.lib.format.write_array(hashing, array, allow_pickle=False)  # type: ignore[arg-type]
+            header["arrays"][name] = {"dtype": array.dtype.str, "shape": list(array.shape), "sha256": hashing.digest()}
+        archive.writestr(_member(HEADER), json.dumps(header, indent=1, allow_nan=False))
+
+
+def load(path: str | os.PathLike[str]) -> Any:
+    """Read an estimator that :func:`save` wrote; it predicts bit for bit what the saved one did.
+
+    Parameters
+    ----------
+    path : str or path-like
+        The file.
+
+    Returns
+    -------
+    SVC, NuSVC, SVR, NuSVR or OneClassSVM
+        The fitted estimator.
+
+    Raises
+    ------
+    FileNotFoundError
+        If there is no such file.
+    ValueError
+        If the file is of another kind, is damaged, was altered, or was written by a newer version of slimsvm that changed the format.
+
+    See Also
+    --------
+    save : Write such a file; it has an example.
+    load_libsvm, load_svmlight : Read the model files of LIBSVM and SVM-light.
+    """
+    with open(path, "rb") as file:
+        try:
+            return _read(file)
+        except BROKEN as error:
+            detail = str(error) or type(error).__name__
+            raise ValueError(f"{os.fspath(path)} is damaged or cut short ({detail}); get or write the file again.") from error
+        except ValueError as error:
+            raise ValueError(f"{os.fspath(path)} is not a model that can be loaded: {error}.") from error
+
+
+def _read(file: IO[bytes]) -> Any:
+    start = file.read(16)
+    if not start:
+        raise ValueError("the file is empty")
+    if not start.startswith(b"PK"):
+        raise ValueError(f"it is no slimsvm model file (a zip archive); it {_guess(start)}")
+    with zipfile.ZipFile(file) as archive:
+        members = {info.filename: info for info in archive.infolist()}
+        if HEADER not in members:
+            raise ValueError(f"it is a zip archive without {HEADER}, so not one that slimsvm wrote")
+        if len(members) != len(archive.infolist()):
+            raise ValueError("it has two members of the same name")
+        header = _read_header(archive, members.pop(HEADER))
+        if set(members) != set(header["arrays"]):
+            odd = min(set(members) ^ set(header["arrays"]))
+            raise ValueError(f"its header and its members disagree about {odd!r}: something was added, removed or renamed")
+        arrays = {name: _read_array(archive, info, header["arrays"][name]) for name, info in members.items()}
+    parameters = {name: decode(value, arrays.__getitem__) for name, value in header["parameters"].items()}
+    fitted = {name: decode(value, arrays.__getitem__) for name, value in header["fitted"].items()}
+    return rebuild(header["class"], parameters, fitted)
+
+
+def _read_header(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> dict[str, Any]:
+    """The header, checked as far as it can be without the arrays."""
+    if info.file_size > MAX_HEADER:
+        raise ValueError(f"its {HEADER} has {info.file_size} bytes, more than any model needs")
+    try:
+        header = json.loads(archive.read(info), parse_constant=_refuse_constant)
+    except (UnicodeDecodeError, json.JSONDecodeError, RecursionError) as error:
+        raise ValueError(f"its {HEADER} is not JSON ({error})") from error
+    if not isinstance(header, dict) or header.get("format") != FORMAT:
+        raise ValueError(f"it is a zip archive whose {HEADER} is not slimsvm's")
+    version = header.get("format_version")
+    if not isinstance(version, int) or version < 1:
+        raise ValueError(f"its format version is {version!r}, expected {FORMAT_VERSION}")
+    if version > FORMAT_VERSION:
+        from slimsvm import __version__
+
+        raise ValueError(
+            f"it has format version {version}, written by slimsvm {header.get('slimsvm_version')}; slimsvm {__version__} reads versions"
+            f" up to {FORMAT_VERSION}: install a newer slimsvm"
+        )
+    if header.get("class") not in CLASSES:
+        raise ValueError(f"it holds an estimator of the unknown class {header.get('class')!r}, expected one of {', '.join(CLASSES)}")
+    for part in ("parameters", "fitted", "arrays"):
+        if not isinstance(header.get(part), dict):
+            raise ValueError(f"its {HEADER} has no {part!r}")
+    return header
+
+
+def _read_array(archive: zipfile.ZipFile, info: zipfile.ZipInfo, entry: Any) -> Array:
+    """One array; its size is checked before any memory is taken, its hash before anyone sees it."""
+    name = info.filename
+    try:
+        dtype, shape, digest = np.dtype(str(entry["dtype"])), tuple(int(n) for n in entry["shape"]), str(entry["sha256"])
+    except (KeyError, TypeError, ValueError) as error:
+        raise ValueError(f"the header's entry for {name} makes no sense ({error})") from error
+    if dtype.kind not in DTYPES or min(shape, default=0) < 0:
+        raise ValueError(f"{name} is declared as {dtype} of shape {shape}, which no model has")
+    n_bytes = math.prod(shape) * dtype.itemsize
+    if not n_bytes < info.file_size <= n_bytes + MAX_NPY_HEADER:
+        raise ValueError(f"{name} has {info.file_size} bytes, but {dtype} of shape {shape} needs {n_bytes} and a short header")
+    if info.file_size > MAX_RATIO * (info.compress_size + 64):
+        raise ValueError(f"{name} claims to unpack {info.compress_size} bytes to {info.file_size}, which is impossible")
+    with archive.open(info) as member:
+        hashing = _Hashing(member)
+        start = io.BytesIO(hashing.read(min(info.file_size, MAX_NPY_HEADER)))
+        _check_npy_header(start, dtype, shape, name)
+        start.seek(0)
+        array = np.lib.format.read_array(_Joined(start, hashing), allow_pickle=False)  # type: ignore[arg-type]
+        hashing.read(1)  # at the end of a member zipfile compares its checksum
+    if hashing.digest() != digest:
+        raise ValueError(f"{name} does not have the SHA-256 that the header states: the file was altered")
+    return array
+
+
+def _check_npy_header(start: io.BytesIO, dtype: np.dtype[Any], shape: tuple[int, ...], name: str) -> None:
+    """The array's own header must say what ours says: it decides how much memory is taken."""
+    read = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
+    version = np.lib.format.read_magic(start)
+    if version not in read:
+        raise ValueError(f"{name} is of the unknown .npy version {version}")
+    own_shape, _, own_dtype = read[version](start)
+    if (own_shape, own_dtype) != (shape, dtype):
+        raise ValueError(f"{name} is {own_dtype} of shape {own_shape}, but the header says {dtype} of shape {shape}")
+
+
+class _Hashing:
+    """A file whose bytes are hashed as they pass."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self.file, self._sha = file, hashlib.sha256()
+
+    def write(self, data: bytes) -> int:
+        self._sha.update(data)
+        return self.file.write(data)
+
+    def read(self, size: int = -1) -> bytes:
+        data = self.file.read(size)
+        self._sha.update(data)
+        return data
+
+    def digest(self) -> str:
+        return self._sha.hexdigest()
+
+
+class _Joined:
+    """What was read ahead, and then the rest."""
+
+    def __init__(self, start: io.BytesIO, rest: _Hashing) -> None:
+        self.start, self.rest = start, rest
+
+    def read(self, size: int) -> bytes:
+        data = self.start.read(size)
+        return data if len(data) == size else data + self.rest.read(size - len(data))
+
+
+def _member(name: str) -> zipfile.ZipInfo:
+    info = zipfile.ZipInfo(name)  # dated 1980: the same model gives the same file
+    info.compress_type = zipfile.ZIP_DEFLATED
+    info._compresslevel = 1  # type: ignore[attr-defined]  # numbers of full precision gain nothing from more; the name works in all versions
+    info.external_attr = 0o644 << 16
+    return info
+
+
+def _guess(start: bytes) -> str:
+    if start.startswith((b"svm_type", b"kernel_type")):
+        return "looks like a model file of LIBSVM: read it with slimsvm.persistence.load_libsvm"
+    if start.startswith(b"SVM-light"):
+        return "looks like a model file of SVM-light: read it with slimsvm.persistence.load_svmlight"
+    if start.startswith(b"\x80"):
+        return "looks like a pickle: read it with pickle or joblib, if you trust where it comes from"
+    return f"begins with {start!r}"
+
+
+def _refuse_constant(word: str) -> None:
+    raise ValueError(f"{word} in its {HEADER}")

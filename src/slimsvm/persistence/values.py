@@ -1,0 +1,148 @@
+"""Python values as JSON, and back again, without loss: what stands in the header of a model file.
+
+None, booleans, integers, finite floats, strings and lists are themselves. Everything else is an object with the key "type":
+
+    {"type": "float", "value": "inf"}                            inf, -inf, nan
+    {"type": "dict", "items": [[key, value], ...]}               keys keep their type
+    {"type": "tuple", "items": [...]}
+    {"type": "array", "member": "name.npy", "labels": "object"}  "labels" only where the array held Python objects or variable-width strings
+    {"type": "csr", "container": "csr_matrix", "shape": [n, d], "data": array, "indices": array, "indptr": array}
+    {"type": "kernel", "name": "rbf", "parameters": {...}}
+    {"type": "certificate", ...}, {"type": "status", ...}        their fields
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import asdict, fields
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from slimsvm.kernels import KERNELS, FromCallable, Kernel
+from slimsvm.run import Certificate, Status
+
+Array = NDArray[Any]
+RECORDS: dict[str, type] = {"certificate": Certificate, "status": Status}
+CONTAINERS: dict[str, type] = {"csr_matrix": sp.csr_matrix, "csr_array": sp.csr_array}
+DTYPES = "biufUSMm"  # kinds of arrays that need no pickle
+
+
+def encode(value: Any, name: str, keep: Callable[[str, Array], None]) -> Any:
+    """A value as JSON.
+
+    Parameters
+    ----------
+    value : object
+        What to encode; NumPy's scalars become Python's.
+    name : str
+        What to call it in messages, and its arrays in the file.
+    keep : callable
+        Called with a name and an array, for each array within the value.
+
+    Raises
+    ------
+    ValueError
+        If the value is of another type than those listed at the top of this module.
+
+    Examples
+    --------
+    >>> from slimsvm.persistence.values import decode, encode
+    >>> encode({1: 2.0, "b": float("inf")}, "class_weight", keep=None)
+    {'type': 'dict', 'items': [[1, 2.0], ['b', {'type': 'float', 'value': 'inf'}]]}
+    >>> decode(_, fetch=None)
+    {1: 2.0, 'b': inf}
+    """
+    if isinstance(value, np.generic):
+        value = value.item()
+    if value is None or isinstance(value, bool | int | str):
+        return value
+    if isinstance(value, float):
+        return value if math.isfinite(value) else {"type": "float", "value": repr(value)}
+    if isinstance(value, list):
+        return [encode(item, f"{name}{i}", keep) for i, item in enumerate(value)]
+    if isinstance(value, tuple):
+        return {"type": "tuple", "items": [encode(item, f"{name}{i}", keep) for i, item in enumerate(value)]}
+    if isinstance(value, dict):
+        items = [[encode(key, name, keep), encode(item, f"{name}{key}", keep)] for key, item in value.items()]
+        return {"type": "dict", "items": items}
+    if isinstance(value, np.ndarray):
+        return _encode_array(value, name, keep)
+    if sp.issparse(value) and value.format == "csr":
+        container = "csr_array" if isinstance(value, sp.sparray) else "csr_matrix"
+        parts = {part: encode(getattr(value, part), f"{name}{part}", keep) for part in ("data", "indices", "indptr")}
+        return {"type": "csr", "container": container, "shape": [int(n) for n in value.shape], **parts}
+    if isinstance(value, Kernel) and KERNELS.get(value.name) is type(value) and not isinstance(value, FromCallable):
+        return {"type": "kernel", "name": value.name, "parameters": {k: encode(v, k, keep) for k, v in value.get_params().items()}}
+    for record, kind in RECORDS.items():
+        if isinstance(value, kind):
+            return {"type": record, **{k: encode(v, k, keep) for k, v in asdict(value).items()}}
+    raise ValueError(
+        f"{name} is an object of class {type(value).__name__}, which a model file cannot hold;"
+        " it takes None, booleans, numbers, strings, lists, dicts, arrays of numbers or strings, and slimsvm's own kernels."
+    )
+
+
+def decode(value: Any, fetch: Callable[[str], Array]) -> Any:
+    """The value behind :func:`encode`'s JSON; ``fetch`` gives the array of a name. Anything unexpected is a ValueError."""
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    if isinstance(value, list):
+        return [decode(item, fetch) for item in value]
+    kind = value.get("type") if isinstance(value, dict) else None
+    try:
+        if kind == "float":
+            return float(value["value"])
+        if kind == "tuple":
+            return tuple(decode(item, fetch) for item in value["items"])
+        if kind == "dict":
+            return {decode(key, fetch): decode(item, fetch) for key, item in value["items"]}
+        if kind == "array":
+            return _decode_array(value, fetch)
+        if kind == "csr":
+            parts = tuple(decode(value[part], fetch) for part in ("data", "indices", "indptr"))
+            matrix = CONTAINERS[value["container"]](parts, shape=tuple(value["shape"]))
+            matrix.check_format(full_check=True)
+            return matrix
+        if kind == "kernel":
+            return KERNELS[value["name"]](**{name: decode(item, fetch) for name, item in value["parameters"].items()})
+        if kind in RECORDS:
+            return RECORDS[kind](**{field.name: decode(value[field.name], fetch) for field in fields(RECORDS[kind])})
+    except (KeyError, TypeError, AttributeError, OverflowError) as error:
+        raise ValueError(f"an entry of type {kind!r} of the header makes no sense ({type(error).__name__}: {error})") from error
+    raise ValueError(f"an entry of the header has the unknown type {kind!r}")
+
+
+def _encode_array(array: Array, name: str, keep: Callable[[str, Array], None]) -> dict[str, Any]:
+    entry: dict[str, Any] = {"type": "array", "member": f"{name}.npy"}
+    if array.dtype.kind in "OT":  # Python objects, strings of variable width
+        entry["labels"] = "object" if array.dtype.kind == "O" else "string"
+        plain = np.array(array.tolist())
+        # a mixture becomes text, a string that ends in NUL is cut: neither would come back
+        if plain.dtype.kind not in DTYPES or plain.shape != array.shape or plain.tolist() != array.tolist():
+            raise ValueError(
+                f"{name} holds Python objects that are neither all strings nor all numbers ({array.ravel()[:4].tolist()} ...), which a model"
+                " file cannot hold; train with labels of one kind, or use pickle or joblib."
+            )
+        array = plain
+    if array.dtype.kind not in DTYPES:
+        raise ValueError(f"{name} is an array of type {array.dtype}, which a model file cannot hold; use pickle or joblib.")
+    keep(entry["member"], array)
+    return entry
+
+
+def _decode_array(entry: dict[str, Any], fetch: Callable[[str], Array]) -> Array:
+    array = fetch(entry["member"])
+    labels = entry.get("labels")
+    if labels is None:
+        return array
+    if labels == "string":
+        return array.astype(np.dtypes.StringDType())
+    if labels != "object":
+        raise ValueError(f"labels of the unknown kind {labels!r}")
+    objects = np.empty(array.shape, object)
+    objects[...] = array.tolist()
+    return objects

@@ -1,0 +1,106 @@
+"""Where the data lives: rows in blocks with fixed edges, and the map-reduce over them.
+
+Whatever touches all rows once is a :meth:`Rows.map_reduce`. Block edges depend on the shape of the data only, and partial results are combined
+in order, so the result has the same bits for any number of workers. Today the blocks are views of an array, a CSR matrix or a memory map; a
+cluster would be another class with the same three methods.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from slimsvm.threads import parallel
+
+Array = NDArray[Any]
+Part = TypeVar("Part")
+BLOCK_VALUES = 1 << 19  # a float64 block of four megabytes: stays in the outer cache
+
+
+@dataclass(frozen=True)
+class Block:
+    """Consecutive rows, with what belongs to them."""
+
+    start: int
+    X: Any
+    y: Array | None
+    weight: Array | None
+
+
+@dataclass(frozen=True)
+class Rows:
+    """The rows of one data set, with targets and weights.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from slimsvm.rows import Rows
+    >>> rows = Rows(np.arange(6.0).reshape(3, 2))
+    >>> float(rows.map_reduce(lambda block: block.X.sum(), lambda a, b: a + b))
+    15.0
+    """
+
+    X: Any
+    y: Array | None = None
+    weight: Array | None = None
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Number of rows and of features."""
+        return int(self.X.shape[0]), int(self.X.shape[1])
+
+    def blocks(self) -> Iterator[Block]:
+        """The rows in order, block by block."""
+        return (self._block(k) for k in range(self._n_blocks))
+
+    @property
+    def _step(self) -> int:
+        n, d = self.shape
+        width = max(1, self.X.nnz // max(1, n)) if sp.issparse(self.X) else d
+        return max(1, BLOCK_VALUES // max(1, width))
+
+    @property
+    def _n_blocks(self) -> int:
+        return -(-self.shape[0] // self._step)
+
+    def _block(self, k: int) -> Block:
+        part = slice(k * self._step, min(self.shape[0], (k + 1) * self._step))
+        return Block(
+            part.start, self.X[part], None if self.y is None else self.y[part], None if self.weight is None else self.weight[part]
+        )
+
+    def take(self, indices: Array) -> Rows:
+        """Some of the rows, as a copy."""
+        return Rows(
+            self.X[indices], None if self.y is None else self.y[indices], None if self.weight is None else self.weight[indices]
+        )
+
+    def map_reduce(self, partial: Callable[[Block], Part], combine: Callable[[Part, Part], Part], n_threads: int = 1) -> Part:
+        """combine(... combine(partial(block 0), partial(block 1)) ...), in this order whatever thread made which part."""
+        parts: list[Any] = [None] * self._n_blocks
+
+        def work(k: int) -> None:
+            parts[k] = partial(self._block(k))
+
+        parallel(work, self._n_blocks, n_threads)
+        total = parts[0]
+        for part in parts[1:]:
+            total = combine(total, part)
+        return total  # type: ignore[no-any-return]
+
+    def fingerprint(self) -> str:
+        """A hash of the rows, targets and weights: whether two fits saw the same data."""
+        digest = hashlib.sha256(repr((self.shape, str(self.X.dtype))).encode())
+        for block in self.blocks():
+            X = block.X
+            pieces = (X.data, X.indices, X.indptr) if sp.issparse(X) else (X,)
+            for piece in (*pieces, block.y, block.weight):
+                if piece is not None:
+                    digest.update(np.ascontiguousarray(piece).data)
+        return digest.hexdigest()

@@ -1,0 +1,1 @@
+"""Naive twins: the same results by the shortest possible code."""
