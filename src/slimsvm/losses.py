@@ -21,7 +21,9 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit
 
 Array = NDArray[np.float64]
-NEWTON_STEPS = 6  # of the smooth hinge's conjugate: measured to reach rounding error from its starting point for beta |u| from 1e-300 to 1e200
+NEWTON_STEPS = (
+    6  # of the smooth hinge's conjugate: measured to reach rounding error from its starting point for beta |u| from 1e-300 to 1e200
+)
 
 
 @dataclass(frozen=True)

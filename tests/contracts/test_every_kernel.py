@@ -1,4 +1,4 @@
-"""What every kernel must do, by itself (``kernel(X, Z)``) and through the tiles (``kernel_values``); a new one joins by its place in KERNELS."""
+"""What every kernel must do, alone (``kernel(X, Z)``) and through the tiles; a new one joins by its place in KERNELS."""
 
 import pickle
 from dataclasses import FrozenInstanceError
@@ -366,7 +366,7 @@ def test_a_function_that_returns_the_wrong_shape_is_named(data):
     with pytest.raises(ValueError, match="shape"):
         FromCallable(lambda X, Z: np.zeros(3))(*data)
     with pytest.raises(ValueError, match="shape"):
-        kernel_values(FromCallable(lambda X, Z: (Z @ X.T)), *data)
+        kernel_values(FromCallable(lambda X, Z: Z @ X.T), *data)
 
 
 @every_kernel

@@ -13,7 +13,7 @@ import scipy.sparse as sp
 from slimsvm.cli.source import Data, Request, Source, choose_columns
 from slimsvm.cli.text import read_csv, read_libsvm
 
-__all__ = ["FORMATS", "Data", "Request", "read"]
+__all__ = ["FORMATS", "Data", "Request", "read", "widen"]
 
 
 def read(path: str, format: str | None = None, request: Request | None = None) -> Data:
@@ -54,9 +54,16 @@ def read(path: str, format: str | None = None, request: Request | None = None) -
     data = READERS[format or source.format](source, request)
     if data.X.shape[0] == 0:
         raise ValueError(f"{source.name}: there are no rows")
-    if request.n_features not in (None, data.X.shape[1]):
+    if request.n_features not in (None, data.X.shape[1]) and not request.any_width:
         raise ValueError(f"{source.name}: {data.X.shape[1]} features, but there must be {request.n_features}")
     return data
+
+
+def widen(X: Any, n_features: int) -> Any:
+    """Sparse rows with columns of zeros at the end, up to the number of features; dense rows as they are."""
+    if sp.issparse(X) and X.shape[1] < n_features:
+        X.resize(X.shape[0], n_features)
+    return X
 
 
 # -- files with arrays -----------------------------------------------------------------------------------------------------------------

@@ -44,6 +44,8 @@ class Request:
         Name or index of that column; None: the last.
     n_features : int or None
         How many features there must be; None: as many as there are.
+    any_width : bool
+        ``n_features`` is not certain: text in LIBSVM's format may have more or fewer.
     names : sequence of str or None
         Names of the features in the right order, if the model knows them. Where the data has names too, columns are chosen by them.
     text_labels : bool
@@ -55,6 +57,7 @@ class Request:
     labelled: bool | None = True
     label_column: str | None = None
     n_features: int | None = None
+    any_width: bool = False
     names: Sequence[str] | None = None
     text_labels: bool = False
     precomputed: bool = False

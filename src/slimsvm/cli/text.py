@@ -23,7 +23,7 @@ def read_libsvm(source: Source, request: Request) -> Data:
     """``label index:value ...``, indices from 1; ``qid:`` and comments are passed over."""
     from sklearn.datasets import load_svmlight_file
 
-    n_features = request.n_features
+    n_features = None if request.any_width else request.n_features
     try:
         with source.open() as file:
             if request.precomputed:
@@ -41,7 +41,7 @@ def read_libsvm(source: Source, request: Request) -> Data:
 
 def check_libsvm_lines(source: Source, request: Request) -> None:
     """Raise a ValueError for the first line that is not in the format, if there is one."""
-    most = sys.maxsize if request.n_features is None else request.n_features
+    most = sys.maxsize if request.n_features is None or request.any_width else request.n_features
     least = 0 if request.precomputed else 1
     with source.open() as file:
         for number, line in enumerate(file, 1):

@@ -28,6 +28,7 @@ from slimsvm.threads import n_threads, single_threaded_blas
 from slimsvm.tiles import Operand, ready
 
 Array = NDArray[Any]
+NO_TARGET = object()  # not None: a missing y where one is needed must be named as such
 
 
 @dataclass
@@ -60,13 +61,13 @@ class KernelMachine(CallbackSupportMixin, BaseEstimator):
     # -- from data to a problem ---------------------------------------------------------------------------------------------------------
 
     def _checked(self, X: Any, y: Any, sample_weight: Any, **options: Any) -> tuple[Any, Any, Array]:
-        """Validated X, y (None if there is none) and weights."""
+        """Validated X, y (or NO_TARGET for none) and weights."""
         self._validate_params()
         if sp.issparse(X) and self._precomputed:
             raise ValueError("A sparse precomputed kernel is not supported: pass the matrix of kernel values as a dense array.")
-        given = {} if y is None else {"y": y}
+        given = {} if y is NO_TARGET else {"y": y}
         checked = validate_data(self, X, **given, dtype=[np.float64, np.float32], accept_sparse="csr", accept_large_sparse=True, **options)
-        X, y = checked if y is not None else (checked, None)
+        X, y = (checked, None) if y is NO_TARGET else checked
         if self._precomputed and X.shape[0] != X.shape[1]:
             raise ValueError(
                 f"Precomputed matrix must be a square matrix. Input is a {X.shape[0]}x{X.shape[1]} matrix. "
@@ -140,6 +141,7 @@ class KernelMachine(CallbackSupportMixin, BaseEstimator):
         self.status_: Status = worst.status
         self.history_ = _joined([result.history for result in results])
         self.fit_status_ = int(not worst.status.converged)
+        self._make()
         if not worst.status.converged:
             warnings.warn(str(worst.status), ConvergenceWarning, stacklevel=4)
 
@@ -161,7 +163,6 @@ class KernelMachine(CallbackSupportMixin, BaseEstimator):
         self.dual_coef_ = dual_coef
         self.intercept_ = intercept
         self.shape_fit_ = X.shape
-        self.__dict__.pop("_expansion_cache", None)
 
     @property
     def coef_(self) -> Array:
@@ -174,15 +175,17 @@ class KernelMachine(CallbackSupportMixin, BaseEstimator):
         return np.asarray(self.dual_coef_ @ self.support_vectors_)
 
     def _expansion(self) -> Expansion:
-        """The learned function, made from the public attributes and kept for the next call."""
-        cached = self.__dict__.get("_expansion_cache")
-        # identity, not equality: whoever replaces a fitted attribute gets a new function
-        if cached is None or cached[0] is not self.dual_coef_ or cached[1] is not self.intercept_:
-            basis = self.support_ if self._precomputed else self.support_vectors_
-            pairs = self.n_support_ if self.dual_coef_.shape[0] > 1 else None
-            function = Expansion(self.kernel_, basis, np.ascontiguousarray(self.dual_coef_.T, np.float64), self.intercept_, pairs)
-            cached = self._expansion_cache = (self.dual_coef_, self.intercept_, function)
-        return cached[2]
+        """The learned function, from the public attributes; the one made at the end of fit, unless an attribute was replaced since."""
+        made = self.__dict__.get("_made")
+        if made is not None and made[0] is self.dual_coef_ and made[1] is self.intercept_:
+            return made[2]  # type: ignore[no-any-return]
+        basis = self.support_ if self._precomputed else self.support_vectors_
+        pairs = self.n_support_ if self.dual_coef_.shape[0] > 1 else None
+        return Expansion(self.kernel_, basis, np.ascontiguousarray(self.dual_coef_.T, np.float64), self.intercept_, pairs)
+
+    def _make(self) -> None:
+        """Make the learned function ready for prediction, once: after a fit, and after attributes were restored from a file."""
+        self._made = (self.dual_coef_, self.intercept_, self._expansion())
 
     def _outputs(self, X: Any) -> Array:
         """Decision values, shape (n, outputs)."""
@@ -197,8 +200,13 @@ class KernelMachine(CallbackSupportMixin, BaseEstimator):
 
     def __getstate__(self) -> dict[str, Any]:
         state = super().__getstate__()
-        state.pop("_expansion_cache", None)
+        state.pop("_made", None)
         return state
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__(state)
+        if "dual_coef_" in self.__dict__:
+            self._make()
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

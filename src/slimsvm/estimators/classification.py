@@ -402,8 +402,17 @@ class NuSVC(KernelClassifier):
         return nu_classification(gram, sign, weight, nu)
 
     def _finished(self, result: Result) -> tuple[Array, float]:
-        """Divide by the margin: levels of o are rho - b and -rho - b."""
+        """Divide by the margin: the levels of o are rho - b for positive rows and -rho - b for negative ones.
+
+        At the largest feasible nu all rows of the lighter class are at their bound, and its level may lie anywhere beyond them: the border
+        between the classes may move from the middle of the margin towards the lighter class, and once it has passed its last row nothing
+        changes any more. The border is put halfway.
+        """
         plus, minus = result.model.level
+        if result.model.open[1]:
+            minus = (3 * minus - plus) / 2
+        elif result.model.open[0]:
+            plus = (3 * plus - minus) / 2
         margin = (plus - minus) / 2
         if not margin > 1e-12:  # nu so small, or classes so alike, that no margin is left
             margin = 1.0

@@ -11,7 +11,7 @@ from sklearn.base import OutlierMixin
 from sklearn.callback import with_callbacks
 from sklearn.utils._param_validation import Interval
 
-from slimsvm.estimators.base import KernelMachine
+from slimsvm.estimators.base import NO_TARGET, KernelMachine
 from slimsvm.estimators.docs import described
 from slimsvm.gram import make_gram
 from slimsvm.problems.dual_qp import one_class
@@ -104,7 +104,7 @@ class OneClassSVM(OutlierMixin, KernelMachine):
         -------
         self
         """
-        X, _, weight = self._checked(X, None, sample_weight)
+        X, _, weight = self._checked(X, NO_TARGET, sample_weight)
         used = np.flatnonzero(weight > 0)
         start = None
         if self._start_from_last_fit(Rows(X, weight=weight)):
@@ -125,7 +125,7 @@ class OneClassSVM(OutlierMixin, KernelMachine):
         return self
 
     def decision_function(self, X: Any) -> Array:
-        """Signed distance from the border: positive inside.
+        """Signed distance from the border: positive inside, exactly zero for rows on it (within rounding).
 
         Parameters
         ----------
@@ -136,7 +136,9 @@ class OneClassSVM(OutlierMixin, KernelMachine):
         -------
         array of shape (n_samples,)
         """
-        return self._outputs(X)[:, 0]
+        values = self._outputs(X)[:, 0]
+        values[np.abs(values) <= 1e-11 * np.abs(self.offset_)] = 0.0  # free support vectors lie on the border: not a matter of rounding
+        return values
 
     def score_samples(self, X: Any) -> Array:
         """The decision function before the offset is taken off.

@@ -58,7 +58,7 @@ def replacing(path: str | os.PathLike[str], *, text: bool = False) -> Iterator[I
     temporary = target.with_name(f".{target.name[:64]}.{secrets.token_hex(6)}.tmp")
     try:
         # mode x: made with the permissions of any new file of this user, and never over another one
-        with open(temporary, "x" if text else "xb", **({"encoding": "ascii", "newline": "\n"} if text else {})) as file:
+        with open(temporary, "x", encoding="ascii", newline="\n") if text else open(temporary, "xb") as file:
             yield file
             file.flush()
             os.fsync(file.fileno())

@@ -6,7 +6,6 @@ here before it reaches an estimator: compiled code trusts shapes and indices.
 
 from __future__ import annotations
 
-import os
 from typing import Any
 
 import numpy as np
@@ -23,9 +22,19 @@ Array = NDArray[Any]
 CLASSES: dict[str, type] = {"SVC": SVC, "NuSVC": NuSVC, "SVR": SVR, "NuSVR": NuSVR, "OneClassSVM": OneClassSVM}
 CLASSIFIERS = ("SVC", "NuSVC")
 
-REQUIRED = ("support_", "support_vectors_", "dual_coef_", "intercept_", "n_support_", "n_features_in_", "shape_fit_", "fit_status_", "kernel_")
+REQUIRED = (
+    "support_",
+    "support_vectors_",
+    "dual_coef_",
+    "intercept_",
+    "n_support_",
+    "n_features_in_",
+    "shape_fit_",
+    "fit_status_",
+    "kernel_",
+)
 OF_CLASSIFIERS = ("classes_", "class_weight_")
-OPTIONAL = ("feature_names_in_", "n_iter_", "certificate_", "status_", "history_")
+OPTIONAL = ("feature_names_in_", "n_iter_", "certificate_", "status_", "history_", "_fingerprint")  # the last: of the rows, for warm_start
 
 
 def names_of(kind: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -111,7 +120,9 @@ def check_attributes(kind: str, attributes: dict[str, Any]) -> None:
     n_classes = 2
     if kind in CLASSIFIERS:
         classes = a["classes_"]
-        _demand(isinstance(classes, np.ndarray) and classes.ndim == 1 and classes.size >= 2, "classes_ is not a vector of two or more labels")
+        _demand(
+            isinstance(classes, np.ndarray) and classes.ndim == 1 and classes.size >= 2, "classes_ is not a vector of two or more labels"
+        )
         n_classes = classes.size
         _demand(bool(np.all(classes[:-1] < classes[1:])), "classes_ is not in ascending order")
         _demand(np.shape(a["class_weight_"]) == (n_classes,), f"class_weight_ has not {n_classes} values, one for each class")
@@ -136,25 +147,6 @@ def outside_facts(kind: str, source: str, n_pairs: int) -> dict[str, Any]:
         "status_": Status("loaded", f"Read from a model file of {source}, which does not say how the training ended."),
         "history_": {},
     }
-
-
-def matrix(data: Array, indices: Array, indptr: Array, n_features: int, sparse: bool | None) -> Any:
-    """Rows from a text file as CSR or, if at least a quarter of their values are given (or ``sparse`` is False), as an array."""
-    rows = sp.csr_matrix((data, indices, indptr), shape=(indptr.size - 1, n_features))
-    if sparse is None:
-        sparse = rows.nnz < 0.25 * rows.shape[0] * rows.shape[1]
-    return rows if sparse else rows.toarray()
-
-
-def dense(values: Any) -> Array:
-    """A matrix as an array, whether it was sparse or not."""
-    return values.toarray() if sp.issparse(values) else np.asarray(values)
-
-
-def first_words(path: str | os.PathLike[str], n_bytes: int = 64) -> bytes:
-    """The beginning of a file, to tell formats apart."""
-    with open(path, "rb") as file:
-        return file.read(n_bytes)
 
 
 def _is_integer(values: Any) -> bool:

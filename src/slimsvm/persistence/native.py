@@ -6,6 +6,7 @@ header.json, format version 1:
     class                                      SVC, NuSVC, SVR, NuSVR or OneClassSVM
     parameters, fitted                         constructor parameters and fitted attributes, as :mod:`slimsvm.persistence.values` writes them
     arrays                                     for each member: dtype, shape, and the SHA-256 of its bytes
+    sha256                                     of all of the above, as JSON with sorted keys and no spaces
 
 The same model gives the same bytes: members are in a fixed order and carry no time.
 """
@@ -64,12 +65,13 @@ def save(estimator: Any, path: str | os.PathLike[str]) -> None:
     Examples
     --------
     >>> import os, tempfile
-    >>> import slimsvm
-    >>> model = slimsvm.SVC().fit([[0.0], [1.0], [2.0], [3.0]], ["low", "low", "high", "high"])
+    >>> from slimsvm import SVC
+    >>> from slimsvm.persistence import load, save
+    >>> model = SVC().fit([[0.0], [1.0], [2.0], [3.0]], ["low", "low", "high", "high"])
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     path = os.path.join(folder, "model.slim")
-    ...     slimsvm.save(model, path)
-    ...     slimsvm.load(path).predict([[0.5], [2.5]])
+    ...     save(model, path)
+    ...     load(path).predict([[0.5], [2.5]])
     array(['low', 'high'], dtype='<U4')
     """
     from slimsvm import __version__  # here, since the package imports this module
@@ -96,8 +98,9 @@ def save(estimator: Any, path: str | os.PathLike[str]) -> None:
         for name, array in arrays.items():
             with archive.open(_member(name), "w", force_zip64=array.nbytes > 1 << 30) as member:
                 hashing = _Hashing(member)
-                np.lib.format.write_array(hashing, array, allow_pickle=False)  # type: ignore[arg-type]
+                np.lib.format.write_array(hashing, array, allow_pickle=False)
             header["arrays"][name] = {"dtype": array.dtype.str, "shape": list(array.shape), "sha256": hashing.digest()}
+        header["sha256"] = _header_hash(header)
         archive.writestr(_member(HEADER), json.dumps(header, indent=1, allow_nan=False))
 
 
@@ -178,7 +181,9 @@ def _read_header(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> dict[str, A
             f"it has format version {version}, written by slimsvm {header.get('slimsvm_version')}; slimsvm {__version__} reads versions"
             f" up to {FORMAT_VERSION}: install a newer slimsvm"
         )
-    if header.get("class") not in CLASSES:
+    if header.pop("sha256", None) != _header_hash(header):
+        raise ValueError(f"its {HEADER} does not have the SHA-256 that it states: the file was altered")
+    if header.get("class") not in tuple(CLASSES):
         raise ValueError(f"it holds an estimator of the unknown class {header.get('class')!r}, expected one of {', '.join(CLASSES)}")
     for part in ("parameters", "fitted", "arrays"):
         if not isinstance(header.get(part), dict):
@@ -251,6 +256,10 @@ class _Joined:
     def read(self, size: int) -> bytes:
         data = self.start.read(size)
         return data if len(data) == size else data + self.rest.read(size - len(data))
+
+
+def _header_hash(header: dict[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(header, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
 
 
 def _member(name: str) -> zipfile.ZipInfo:

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import asdict, fields
+from dataclasses import fields
 from typing import Any
 
 import numpy as np
@@ -79,7 +79,7 @@ def encode(value: Any, name: str, keep: Callable[[str, Array], None]) -> Any:
         return {"type": "kernel", "name": value.name, "parameters": {k: encode(v, k, keep) for k, v in value.get_params().items()}}
     for record, kind in RECORDS.items():
         if isinstance(value, kind):
-            return {"type": record, **{k: encode(v, k, keep) for k, v in asdict(value).items()}}
+            return {"type": record, **{field.name: encode(getattr(value, field.name), field.name, keep) for field in fields(kind)}}
     raise ValueError(
         f"{name} is an object of class {type(value).__name__}, which a model file cannot hold;"
         " it takes None, booleans, numbers, strings, lists, dicts, arrays of numbers or strings, and slimsvm's own kernels."

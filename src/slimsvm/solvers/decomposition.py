@@ -137,11 +137,15 @@ class State:
 
 @dataclass(frozen=True)
 class DualSolution:
-    """The dual point, the inner products of the function with the rows, and the levels -multiplier for either sign."""
+    """The dual point, the inner products of the function with the rows, and the level of o (minus the multiplier) for either sign.
+
+    ``open`` says for either sign that its level is bounded on one side only: all its variables are at the same bound.
+    """
 
     a: Array
     s: Array
     level: tuple[float, float]
+    open: tuple[bool, bool] = (False, False)
 
 
 @dataclass
@@ -221,7 +225,8 @@ class Decomposition:
         if problem.gram.rounding * state.norm > tol:
             self._upgrade(problem, state)
             bottom, top = self._look(problem, state)
-        if state.violation <= tol or state.n_iter >= max_iter:
+        exact = problem.gram.n <= EXACT and state.n_rounds == 0  # few rows: polished at least once, however good the start
+        if (state.violation <= tol and not exact) or state.n_iter >= max_iter:
             if state.removed:
                 self._recheck(problem, state, tol)
                 self._look(problem, state)
@@ -322,11 +327,12 @@ class Decomposition:
         K = _block(gram, rows)
         sign, upper, diag = S.sign_[chosen], S.upper_[chosen], S.diag[rows]
         old, a, o = S.a_[chosen], S.a_[chosen].copy(), S.o_[chosen].copy()
-        most = int(min(max_iter - S.n_iter, max(100, SMO_WORK // chosen.size)))
-        steps, left = smo(K, diag, sign, upper, a, o, split, target, most)
+        exact = whole and gram.n <= EXACT and K.dtype == np.float64
+        most = int(min(max_iter - S.n_iter, 100 * chosen.size if exact else max(100, SMO_WORK // chosen.size)))
+        steps, _ = smo(K, diag, sign, upper, a, o, split, target, most)
         S.n_iter += steps
-        if whole and left <= target and gram.n <= EXACT and K.dtype == np.float64:
-            polish(K, diag, sign, upper, a, o, split)
+        if exact and S.n_iter < max_iter:
+            S.n_iter += polish(K, diag, sign, upper, a, o, split, max_iter - S.n_iter)
         delta = sign * (a - old)
         moved = np.flatnonzero(delta)
         if not moved.size:
@@ -429,8 +435,10 @@ class Decomposition:
 
     def model(self, problem: DualQP, state: State) -> DualSolution:
         """The dual point; s is exact at the active rows only."""
+        bottom, top = self._look(problem, state)
         self._globalise(state)
-        return DualSolution(state.a, state.s, state.level)
+        one_sided = [abs(bottom[k]) >= FAR or abs(top[k]) >= FAR for k in (0, 1)]
+        return DualSolution(state.a, state.s, state.level, (one_sided[0], one_sided[1]))
 
 
 def _middle(bottom: float, top: float) -> float:

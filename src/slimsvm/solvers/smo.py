@@ -136,37 +136,70 @@ def _onto_bound(value: float, upper: float, at_bound: bool, rises: bool) -> floa
     return min(max(value, 0.0), upper)
 
 
-def polish(K: Array, diag: Array, sign: Array, upper: Array, a: Array, o: Array, split: int, rounds: int = 30) -> None:
-    """Bring a nearly optimal point to near machine precision, in place.
+def polish(
+    K: Array, diag: Array, sign: Array, upper: Array, a: Array, o: Array, split: int, max_steps: int = 10**9, rounds: int = 30
+) -> int:
+    """Bring a point to near machine precision, in place, or at least much nearer to the optimum; returns the number of steps.
 
-    At the optimum all free variables of a part have one o. Newton's method finds that point of the current free set in one step, a linear
-    system; the step is cut at the first bound, and SMO repairs what the new set of free variables makes wrong. Repeated rows make the system
-    singular: the least-squares solution then moves them alike.
+    At the optimum all free variables of a part have one o. An active-set method goes there: a Newton step within the current free set, cut at
+    the first bound; the variable that met it is no longer free; again, until a whole step is possible. Then SMO frees what should be free.
+    Where the kernel is so badly scaled that SMO alone would crawl, this is what makes the way.
     """
-    scale = max(1.0, float(np.max(np.abs(o))))
+    steps = 0
     for _ in range(rounds):
-        _, violation = smo(K, diag, sign, upper, a, o, split, 1e-14 * scale, 20 * a.size)
-        free = np.flatnonzero((a > 0) & (a < upper))
-        if violation <= 1e-13 * scale or free.size < 2:
-            return
-        parts = np.stack([free < split, free >= split], axis=1).astype(np.float64)
-        parts = parts[:, parts.any(axis=0)]
-        n, n_parts = free.size, parts.shape[1]
-        system = np.zeros((n + n_parts, n + n_parts))
-        system[:n, :n] = K[np.ix_(free, free)]
-        system[:n, n:], system[n:, :n] = parts, parts.T
-        change = np.linalg.lstsq(system, np.concatenate([-o[free], np.zeros(n_parts)]), rcond=1e-13)[0][:n]
-        step_a = sign[free] * change
-        with np.errstate(divide="ignore", invalid="ignore"):
-            room = np.where(step_a > 0, (upper[free] - a[free]) / step_a, np.where(step_a < 0, -a[free] / step_a, np.inf))
-        t = min(1.0, float(room.min()))
-        if not np.isfinite(t):
-            return
-        trial = a.copy()
-        trial[free] = np.clip(a[free] + t * step_a, 0.0, upper[free])
-        if t < 1.0:  # exactly onto the bound that cut the step
-            cut = room <= t
-            trial[free[cut]] = np.where(step_a[cut] > 0, upper[free[cut]], 0.0)
-        moved = sign * (trial - a)
-        a[:] = trial
-        o += K @ moved
+        scale = max(1.0, float(np.max(np.abs(o))))
+        done, violation = smo(K, diag, sign, upper, a, o, split, 1e-14 * scale, min(20 * a.size, max_steps - steps))
+        steps += done
+        n_free = int(np.count_nonzero((a > 0) & (a < upper)))
+        if violation <= 1e-13 * scale or n_free < 2 or steps >= max_steps:
+            return steps
+        for _ in range(n_free if n_free <= 200 else 2):  # each step costs n_free^3
+            steps += 1
+            whole_step, moved = _newton(K, sign, upper, a, o, split)
+            if whole_step:
+                break
+        if not moved:  # rounding is all that is left
+            return steps
+    return steps
+
+
+def _newton(K: Array, sign: Array, upper: Array, a: Array, o: Array, split: int) -> tuple[bool, bool]:
+    """One Newton step in the free variables, in place; returns whether no bound cut it, and whether the objective fell.
+
+    Directions without curvature (repeated rows, kernels of low rank) get a tiny one: along them the step goes to a bound.
+    """
+    free = np.flatnonzero((a > 0) & (a < upper))
+    parts = [part for part in (free < split, free >= split) if part.any()]
+
+    def balanced(x: Array) -> Array:
+        """Without the mean of each part, along the last axis: the sums stay as they are."""
+        x = x.copy()
+        for part in parts:
+            x[..., part] -= x[..., part].mean(axis=-1, keepdims=True)
+        return x
+
+    if free.size < 2:
+        return True, False
+    block = K[np.ix_(free, free)]
+    curvature, directions = np.linalg.eigh(balanced(balanced(block).T))
+    slope = balanced(o[free])
+    least = max(float(curvature[-1]), 1e-300) * free.size * np.finfo(float).eps
+    change = balanced(-directions @ ((directions.T @ slope) / np.maximum(curvature, least)))
+    fall = float(slope @ change)
+    if not fall < 0.0:
+        return True, False
+    bend = float(change @ (block @ change))
+    step_a = sign[free] * change
+    with np.errstate(divide="ignore", invalid="ignore"):
+        room = np.where(step_a > 0, (upper[free] - a[free]) / step_a, np.where(step_a < 0, -a[free] / step_a, np.inf))
+    longest = float(room.min())
+    t = min(-fall / bend if bend > 0 else np.inf, longest)
+    trial = np.clip(a[free] + t * step_a, 0.0, upper[free])
+    if t == longest:  # exactly onto the bound that cut the step
+        trial = np.where(room <= t, np.where(step_a > 0, upper[free], 0.0), trial)
+    moved = sign[free] * (trial - a[free])
+    after = o + K[:, free] @ moved
+    if not float(moved @ (o[free] + after[free])) < 0.0:
+        return True, False
+    a[free], o[:] = trial, after
+    return t < longest, True

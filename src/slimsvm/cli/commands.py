@@ -1,0 +1,341 @@
+"""The commands of ``slimsvm``: train, predict, info, convert, demo.
+
+Results go to standard output, everything else to standard error. Exit codes: 0 done, 1 bad data or model, 2 wrong usage, 130 interrupted
+with the model saved.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+import warnings
+from contextlib import redirect_stdout
+from typing import Any
+
+import click
+import numpy as np
+from numpy.typing import NDArray
+
+from slimsvm import __version__
+from slimsvm.cli.data import Data, Request, read, widen
+from slimsvm.cli.files import ModelFile, as_lines, check_writable, format_by_name, looks_like_model, same_file, write_bytes, write_model
+from slimsvm.cli.options import (
+    MACHINES,
+    Gamma,
+    Program,
+    foreign_option,
+    format_option,
+    jobs_option,
+    json_option,
+    label_option,
+    positive,
+    quiet_option,
+    share,
+    to_option,
+)
+from slimsvm.cli.words import describe, describe_in_words, plain, size_in_words
+from slimsvm.estimators import SVR, NuSVR, OneClassSVM
+from slimsvm.kernels import KERNELS
+
+Array = NDArray[Any]
+
+INTERRUPTED = 130
+
+
+@click.group(cls=Program, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
+@click.version_option(__version__, prog_name="slimsvm")
+def program() -> None:
+    """Train kernel support vector machines, and use them.
+
+    DATA is text in the format of LIBSVM and SVM-light (feature indices from 1), CSV with or without a header, NPZ (arrays X and y) or
+    Parquet, by its extension; text may be packed with gzip or bzip2. "-" is standard input, or standard output, in LIBSVM's formats.
+
+    Exit codes: 0 done, 1 bad data or model, 2 wrong usage, 130 interrupted with the model saved.
+    """
+
+
+@program.command(short_help="Train a machine.")
+@click.argument("data")
+@click.argument("model", required=False)
+@click.option("--machine", type=click.Choice(list(MACHINES)), default="svc", show_default=True, help="What to train.")
+@click.option("--C", "C", type=positive, help="Price of a margin violation. [default: 1]")
+@click.option("--kernel", type=click.Choice(sorted(KERNELS)), help="[default: rbf]")
+@click.option("--gamma", type=Gamma(), help="Of rbf, laplacian, poly and sigmoid. [default: scale]")
+@click.option("--degree", type=click.IntRange(min=0), help="Of poly. [default: 3]")
+@click.option("--coef0", type=float, help="Of poly and sigmoid. [default: 0]")
+@click.option("--nu", type=share, help="Of nu-svc, nu-svr and one-class. [default: 0.5]")
+@click.option("--epsilon", type=click.FloatRange(min=0), help="Half the width of the tube of svr. [default: 0.1]")
+@click.option("--tol", type=positive, help="Largest violation of the optimality conditions. [default: 0.001]")
+@click.option("--cache-size", type=positive, help="Memory for kernel values, in MB. [default: 200]")
+@click.option("--max-iter", type=click.IntRange(min=-1), help="Limit on the iterations; -1: none. [default: -1]")
+@click.option("--max-time", type=positive, help="Limit on the seconds of the fit. [default: none]")
+@click.option("--class-weight", multiple=True, metavar="balanced|LABEL=WEIGHT", help="Factors of C; may be repeated, once for each label.")
+@click.option("--no-shrinking", "shrinking", flag_value=False, type=bool, default=None, help="Keep all variables in view.")
+@click.option(
+    "--n-features", type=click.IntRange(min=1), help="Number of features, where the data may not show the last. [default: as in DATA]"
+)
+@jobs_option
+@label_option
+@format_option
+@to_option
+@click.option("--verbose/--quiet", "verbose", default=None, help="Show progress, or nothing. [default: progress on a terminal]")
+@json_option
+@click.pass_context
+def train(
+    ctx: click.Context,
+    /,
+    data: str,
+    model: str | None,
+    machine: str,
+    class_weight: tuple[str, ...],
+    n_features: int | None,
+    label_column: str | None,
+    format: str | None,
+    to: str | None,
+    verbose: bool | None,
+    as_json: bool,
+    **parameters: Any,
+) -> None:
+    """Train a machine on DATA and write it to MODEL (DATA.slim if left out).
+
+    The extension of MODEL decides its format: .libsvm and .model for LIBSVM, .svmlight for SVM-light, slimsvm's own otherwise. Ctrl-C
+    stops the fit, saves the model so far and ends with exit code 130. Options that are left out have the defaults of the classes, which
+    are those of scikit-learn; only --n-jobs differs.
+    """
+    if model is None and data == "-":
+        raise click.UsageError("With data from standard input, name the file for the model.", ctx)
+    model = model or f"{data}.slim"
+    if model == "-" and as_json:
+        raise click.UsageError("The model and the JSON cannot both go to standard output.", ctx)
+    if same_file(data, model):
+        raise click.UsageError("MODEL is the file of the data.", ctx)
+    check_writable(model)  # now, not after hours of training
+    parameters = {name: value for name, value in parameters.items() if value is not None}
+    known = MACHINES[machine]().get_params()
+    for name in [*parameters, *(["class_weight"] if class_weight else [])]:
+        if name not in known:
+            raise click.UsageError(f"--{name.replace('_', '-')} has no meaning for --machine {machine}.", ctx)
+
+    begin = time.perf_counter()
+    unsupervised = machine == "one-class"
+    labelled = label_column is not None if unsupervised else True
+    wanted = Request(labelled, label_column, n_features, precomputed=parameters.get("kernel") == "precomputed")
+    rows = read(data, format, wanted)
+    y = None if unsupervised else targets(rows, data, regression=machine in ("svr", "nu-svr"))
+    if class_weight:
+        parameters["class_weight"] = parse_class_weight(class_weight, y, ctx)
+    read_seconds = time.perf_counter() - begin
+
+    quiet = verbose is False
+    shown = sys.stderr.isatty() if verbose is None else verbose
+    estimator = MACHINES[machine](**parameters, verbose=int(shown))
+    begin = time.perf_counter()
+    with redirect_stdout(sys.stderr):  # progress must not mix with results
+        estimator.fit(rows.X, y)
+    fit_seconds = time.perf_counter() - begin
+    estimator.set_params(verbose=0, n_jobs=None)  # these belong to this run, not to the model
+    if rows.names and len(set(rows.names)) == len(rows.names):
+        estimator.feature_names_in_ = np.array(rows.names, dtype=object)  # so that predict finds the columns by name
+    n_bytes = save_whatever_happens(estimator, model, to or format_by_name(model) or "slim")
+
+    facts = {"rows": rows.X.shape[0], "model": model, "bytes": n_bytes, "read_seconds": read_seconds, "fit_seconds": fit_seconds}
+    if as_json:
+        click.echo(json.dumps(plain({**describe(estimator), **facts})))
+    if not quiet:
+        n_rows, n_columns = rows.X.shape
+        classes = f", {len(estimator.classes_)} classes" if hasattr(estimator, "classes_") else ""
+        click.echo(f"{n_rows:,} rows, {n_columns:,} features{classes}, read in {read_seconds:.2f} s", err=True)
+        click.echo(f"{len(estimator.support_):,} support vectors, fitted in {fit_seconds:.2f} s", err=True)
+    if not quiet or not estimator.status_.converged:
+        click.echo(str(estimator.status_), err=True)
+    if not quiet:
+        click.echo(f"model written to {'standard output' if model == '-' else model} ({size_in_words(n_bytes)})", err=True)
+    if estimator.status_.reason == "interrupted":
+        ctx.exit(INTERRUPTED)
+
+
+@program.command(short_help="Predict with a model.")
+@click.argument("data")
+@click.argument("model")
+@click.argument("output", required=False, default="-")
+@click.option("--decision", is_flag=True, help="Write decision values in place of labels.")
+@click.option(
+    "--n-features", type=click.IntRange(min=1), help="Number of features, for models of LIBSVM and SVM-light. [default: as in DATA]"
+)
+@foreign_option
+@jobs_option
+@label_option
+@format_option
+@quiet_option
+@json_option
+@click.pass_context
+def predict(
+    ctx: click.Context,
+    data: str,
+    model: str,
+    output: str,
+    decision: bool,
+    n_features: int | None,
+    machine: str,
+    n_jobs: int,
+    label_column: str | None,
+    format: str | None,
+    quiet: bool,
+    as_json: bool,
+) -> None:
+    """Predict the rows of DATA with MODEL, one line for each row, to OUTPUT or standard output.
+
+    Where DATA has labels, the accuracy or the mean squared error is shown too. In CSV and Parquet, columns are found by their names if the
+    model was trained with names; otherwise the label column may be left out. With --json and no OUTPUT, the predictions are in the JSON.
+    """
+    if data == model == "-":
+        raise click.UsageError("Data and model cannot both come from standard input.", ctx)
+    if looks_like_model(data):
+        raise click.UsageError(f"{data} is a model. The order is: slimsvm predict DATA MODEL [OUTPUT].", ctx)
+    if same_file(data, output) or same_file(model, output):
+        raise click.UsageError("OUTPUT is one of the input files.", ctx)
+    check_writable(output)
+    file = ModelFile(model)
+    estimator = file.load(machine, n_features)
+    classes = getattr(estimator, "classes_", None)
+    wanted = Request(
+        labelled=None,
+        label_column=label_column,
+        n_features=estimator.n_features_in_,
+        any_width=file.format != "slim" and n_features is None,
+        names=getattr(estimator, "feature_names_in_", None),
+        text_labels=classes is not None and classes.dtype.kind in "OSUT",
+        precomputed=estimator.kernel_.name == "precomputed",
+    )
+    rows = read(data, format, wanted)
+    if rows.X.shape[1] > estimator.n_features_in_:  # the model's file only shows features that its support vectors have
+        estimator = file.load(machine, rows.X.shape[1])
+    X = widen(rows.X, estimator.n_features_in_)
+    estimator.set_params(n_jobs=n_jobs)
+    begin = time.perf_counter()
+    warnings.filterwarnings("ignore", "X does not have valid feature names")  # they were compared when the data was read
+    has_values = decision and hasattr(estimator, "decision_function")
+    values = estimator.decision_function(X) if has_values else estimator.predict(X)
+    labels = estimator.predict(X) if has_values and rows.y is not None else values
+    scores = {} if rows.y is None else score(estimator, labels, rows.y)
+    facts = {"rows": X.shape[0], "model": model, "predict_seconds": time.perf_counter() - begin, **scores}
+    if as_json and output == "-":
+        facts["decision" if decision else "predictions"] = values.tolist()
+    else:
+        write_bytes(output, as_lines(values))
+    if as_json:
+        click.echo(json.dumps(plain(facts)))
+    if not quiet:
+        n_rows, seconds = facts["rows"], facts["predict_seconds"]
+        click.echo(f"{n_rows:,} rows in {seconds:.2f} s", err=True)
+        if "accuracy" in facts:
+            click.echo(f"accuracy {100 * facts['accuracy']:.4g} % ({facts['correct']:,} of {n_rows:,})", err=True)
+        if "mean_squared_error" in facts:
+            click.echo(f"mean squared error {facts['mean_squared_error']:.6g}", err=True)
+
+
+@program.command(short_help="Show what is in a model file.")
+@click.argument("model")
+@foreign_option
+@json_option
+def info(model: str, machine: str, as_json: bool) -> None:
+    """Show what is in MODEL: kernel, C, support vectors, how the training ended, size."""
+    file = ModelFile(model)
+    facts = {**describe(file.load(machine)), "format": file.format, "bytes": file.n_bytes}
+    click.echo(json.dumps(plain(facts)) if as_json else describe_in_words(facts))
+
+
+@program.command(short_help="Write a model in another format.")
+@click.argument("model")
+@click.argument("out")
+@to_option
+@foreign_option
+@json_option
+@quiet_option
+@click.pass_context
+def convert(ctx: click.Context, /, model: str, out: str, to: str | None, machine: str, as_json: bool, quiet: bool) -> None:
+    """Write MODEL to OUT in another format: .slim, .libsvm or .model, .svmlight."""
+    format = to or format_by_name(out)
+    if format is None:
+        raise click.UsageError(f"The extension of {out} names no format; name it with --to.", ctx)
+    if out == "-" and as_json:
+        raise click.UsageError("The model and the JSON cannot both go to standard output.", ctx)
+    estimator = ModelFile(model).load(machine)
+    n_bytes = write_model(estimator, out, format)
+    if as_json:
+        click.echo(json.dumps({"model": model, "out": out, "format": format, "bytes": n_bytes}))
+    if not quiet:
+        click.echo(f"model written to {'standard output' if out == '-' else out} ({size_in_words(n_bytes)})", err=True)
+
+
+@program.command(short_help="See it work, beside scikit-learn.")
+@click.option("--rows", type=click.IntRange(min=200), default=50_000, show_default=True, help="Training rows of the generated data.")
+@click.option("--picture", default="slimsvm-demo.png", show_default=True, help="File for the picture of the decision boundary.")
+@jobs_option
+@json_option
+def demo(rows: int, picture: str, n_jobs: int, as_json: bool) -> None:
+    """Train on generated data and on scikit-learn's digits, beside scikit-learn's SVC; print a table and draw the decision boundary."""
+    from slimsvm.cli.demo import run_demo
+
+    check_writable(picture)
+    results = run_demo(rows, picture, n_jobs, show=lambda text: click.echo(text, err=as_json))
+    if as_json:
+        click.echo(json.dumps(plain(results)))
+
+
+# -- what the commands are made of --------------------------------------------------------------------------------------------------------
+
+
+def targets(rows: Data, name: str, regression: bool) -> Array:
+    """The labels as the machine wants them: numbers for regression; for classes, integers where they are whole numbers."""
+    y = np.asarray(rows.y)
+    if regression and y.dtype.kind not in "fiub":
+        raise ValueError(f"{name}: the labels are text, and regression needs numbers")
+    if not regression and y.dtype.kind == "f" and np.all(y == np.floor(y)) and np.all(np.abs(y) < 2**53):
+        return y.astype(np.int64)
+    return y
+
+
+def save_whatever_happens(estimator: Any, path: str, format: str) -> int:
+    """Save a model; if its format cannot hold it, save it in our own beside that, so that the training is not lost, and fail."""
+    try:
+        return write_model(estimator, path, format)
+    except ValueError as error:
+        if format == "slim":
+            raise
+        rescue = ("model" if path == "-" else path) + ".slim"
+        write_model(estimator, rescue, "slim")
+        raise ValueError(f"{error} The model was saved as {rescue} instead.") from error
+
+
+def parse_class_weight(words: tuple[str, ...], y: Any, ctx: click.Context) -> Any:
+    """From the texts of the option to what the classes take."""
+    if words == ("balanced",):
+        return "balanced"
+    known = {(f"{label:.17g}" if isinstance(label, float) else str(label)): label for label in np.unique(y).tolist()}
+    weights = {}
+    for word in words:
+        text, equals, weight = word.rpartition("=")
+        try:
+            number = float(weight)
+        except ValueError:
+            number = -1.0
+        if not equals or not 0 < number < np.inf:
+            raise click.UsageError(f"--class-weight takes 'balanced' or LABEL=WEIGHT with a positive number, not {word!r}.", ctx)
+        if text.lstrip("+") not in known:
+            raise click.UsageError(f"--class-weight {word}: no row has the label {text!r}; there are {', '.join(list(known)[:10])}.", ctx)
+        weights[known[text.lstrip("+")]] = number
+    return weights
+
+
+def score(estimator: Any, predicted: Any, y: Any) -> dict[str, Any]:
+    """How well the predictions agree with the labels, if there are any that can be compared."""
+    if (predicted.dtype.kind in "fiub") != (y.dtype.kind in "fiub"):  # numbers and text
+        return {}
+    if isinstance(estimator, SVR | NuSVR):
+        return {"mean_squared_error": float(np.mean((predicted - y) ** 2))}
+    if isinstance(estimator, OneClassSVM) and not np.isin(y, (-1, 1)).all():
+        return {}
+    correct = int(np.sum(predicted == y))
+    return {"accuracy": correct / len(y), "correct": correct}

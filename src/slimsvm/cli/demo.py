@@ -1,0 +1,198 @@
+"""``slimsvm demo``: the same machine from slimsvm and from scikit-learn, on two sets of data, side by side in a table and a picture."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+from sklearn.datasets import load_digits
+from sklearn.model_selection import train_test_split
+from sklearn.svm import SVC as ScikitLearnSVC
+
+from slimsvm.cli.files import is_replaceable
+from slimsvm.datasets import checkers
+from slimsvm.estimators import SVC
+from slimsvm.persistence.atomic import replacing
+
+Show = Callable[[str], Any]
+
+COLUMNS = ("data", "SVC of", "fit", "predict", "accuracy", "support vectors")
+
+
+@dataclass
+class Case:
+    """A set of data and the parameters for it."""
+
+    name: str
+    parameters: dict[str, Any]
+    X: Any
+    y: Any
+    X_test: Any
+    y_test: Any
+
+
+@dataclass
+class Outcome:
+    """One machine on one set of data: one line of the table."""
+
+    data: str
+    machine: str
+    rows: int
+    fit_seconds: float
+    predict_seconds: float
+    accuracy: float
+    support_vectors: int
+
+
+def run_demo(n_rows: int = 50_000, picture: str = "slimsvm-demo.png", n_jobs: int | None = -1, show: Show = print) -> dict[str, Any]:
+    """Train, compare, draw.
+
+    Parameters
+    ----------
+    n_rows : int
+        Training rows of the checkerboard.
+    picture : str
+        File for the picture of the decision boundary.
+    n_jobs : int or None
+        Threads of our machine; scikit-learn's has one.
+    show : callable
+        Takes each paragraph of the output.
+
+    Returns
+    -------
+    dict
+        ``compilation_seconds``, ``results`` (a list of dicts, one for each line of the table) and ``picture`` (None if it was not drawn).
+
+    Examples
+    --------
+    >>> from slimsvm.cli.demo import run_demo
+    >>> said = []
+    >>> results = run_demo(500, picture="/dev/null", show=said.append)  # doctest: +SKIP
+    >>> [line["machine"] for line in results["results"]]  # doctest: +SKIP
+    ['slimsvm', 'scikit-learn', 'slimsvm', 'scikit-learn']
+    """
+    begin = time.perf_counter()
+    warm_up(n_jobs)
+    compilation = time.perf_counter() - begin
+    show(f"compilation, first call only: {compilation:.1f} s (kept on disk, so that later runs only load it; not part of the times below)")
+
+    outcomes: list[Outcome] = []
+    machines: list[Any] = []
+    for case in cases(n_rows):
+        show(f"training on {case.name}: {case.X.shape[0]:,} rows, {case.X.shape[1]} features, {len(np.unique(case.y))} classes ...")
+        for name, machine in (
+            ("slimsvm", SVC(**case.parameters, n_jobs=n_jobs)),
+            ("scikit-learn", ScikitLearnSVC(**case.parameters)),
+        ):
+            machines.append(machine)
+            outcomes.append(race(case, name, machine))
+    show("")
+    print_table(outcomes, show)
+    for ours, theirs in zip(outcomes[::2], outcomes[1::2], strict=True):
+        ratio = theirs.fit_seconds / ours.fit_seconds
+        words = f"was {ratio:.1f} times as fast as" if ratio >= 1 else f"took {1 / ratio:.1f} times as long as"
+        show(f"{ours.data}: the fit {words} scikit-learn's")
+    drawn = draw(machines[:2], n_rows, picture, show)
+    return {"compilation_seconds": compilation, "results": [asdict(outcome) for outcome in outcomes], "picture": picture if drawn else None}
+
+
+def warm_up(n_jobs: int | None) -> None:
+    """Small fits that make Numba compile, or load, all that the demo needs; their time must not count as training."""
+    for n, n_features, n_classes in ((3000, 2, 2), (600, 64, 3)):
+        rng = np.random.default_rng(0)
+        X = rng.random((n, n_features))
+        SVC(n_jobs=n_jobs).fit(X, np.arange(n) % n_classes).predict(X[:10])
+
+
+def cases(n_rows: int) -> Iterator[Case]:
+    """The checkerboard with the kernel width of Yu and Joachims (2008), and scikit-learn's digits."""
+    yield Case("checkers", {"C": 1.0, "gamma": 20.0}, *checkers(n_rows, seed=0), *checkers(20_000, seed=1))
+    X, y = load_digits(return_X_y=True)
+    X_train, X_test, y_train, y_test = train_test_split(X / 16.0, y, test_size=0.3, random_state=0, stratify=y)
+    yield Case("digits", {"C": 10.0, "gamma": 0.05}, X_train, y_train, X_test, y_test)
+
+
+def race(case: Case, name: str, machine: Any) -> Outcome:
+    """Fit and predict with the clock running."""
+    begin = time.perf_counter()
+    machine.fit(case.X, case.y)
+    fitted = time.perf_counter()
+    predicted = machine.predict(case.X_test)
+    end = time.perf_counter()
+    accuracy = float(np.mean(predicted == case.y_test))
+    return Outcome(case.name, name, len(case.y), fitted - begin, end - fitted, accuracy, len(machine.support_))
+
+
+def print_table(outcomes: list[Outcome], show: Show) -> None:
+    """One line for each outcome; drawn by rich where it is installed."""
+    cells = [
+        (
+            outcome.data,
+            outcome.machine,
+            f"{outcome.fit_seconds:.2f} s",
+            f"{outcome.predict_seconds:.2f} s",
+            f"{100 * outcome.accuracy:.2f} %",
+            f"{outcome.support_vectors:,}",
+        )
+        for outcome in outcomes
+    ]
+    try:
+        from rich.console import Console
+        from rich.table import Table
+    except ImportError:
+        widths = [max(len(line[column]) for line in [COLUMNS, *cells]) for column in range(len(COLUMNS))]
+        for line in [COLUMNS, tuple("-" * width for width in widths), *cells]:
+            texts = [cell.ljust(width) if at < 2 else cell.rjust(width) for at, (cell, width) in enumerate(zip(line, widths, strict=True))]
+            show("  ".join(texts).rstrip())
+        return
+    table = Table(*COLUMNS)
+    for column in table.columns[2:]:
+        column.justify = "right"
+    for at, line in enumerate(cells):
+        table.add_row(*line, style="bold" if outcomes[at].machine == "slimsvm" else "", end_section=at % 2 == 1)
+    console = Console()
+    with console.capture() as captured:
+        console.print(table)
+    show(captured.get().rstrip("\n"))
+
+
+def draw(machines: list[Any], n_rows: int, picture: str, show: Show) -> bool:
+    """The decision function of both machines over the checkerboard, with the boundary and some of the rows."""
+    try:
+        from matplotlib.figure import Figure
+    except ImportError:
+        show("no picture: it needs matplotlib, pip install 'slimsvm[plot]'")
+        return False
+    n_points = 160
+    axis = np.linspace(-2.1, 2.1, n_points)
+    grid = np.stack(np.meshgrid(axis, axis), axis=-1).reshape(-1, 2)
+    X, y = checkers(n_rows, seed=0)
+    figure = Figure(figsize=(12, 6.7))
+    panels = figure.subplots(1, 2, sharex=True, sharey=True)
+    figure.subplots_adjust(left=0.04, right=0.99, bottom=0.05, top=0.88, wspace=0.04)
+    for panel, name, machine in zip(panels, ("slimsvm", "scikit-learn"), machines, strict=True):
+        values = machine.decision_function(grid).reshape(n_points, n_points)
+        panel.contourf(axis, axis, values, levels=np.linspace(-2, 2, 17), cmap="RdBu", extend="both", alpha=0.75)
+        panel.contour(axis, axis, values, levels=[0.0], colors="black", linewidths=1.5)
+        some = slice(0, 1500)
+        panel.scatter(X[some, 0], X[some, 1], c=np.where(y[some] > 0, "navy", "darkred"), s=3, linewidths=0)
+        panel.set_title(f"{name}: {len(machine.support_):,} support vectors")
+        panel.set_aspect("equal")
+        panel.set_xlim(axis[0], axis[-1])
+        panel.set_ylim(axis[0], axis[-1])
+    figure.suptitle(f"checkers, {n_rows:,} rows: decision function and its zero line")
+    with opened(picture) as file:
+        figure.savefig(file, format="png", dpi=110)
+    show(f"picture of the decision boundary: {picture}")
+    return True
+
+
+@contextmanager
+def opened(path: str) -> Iterator[Any]:
+    """The file for the picture; an older one stays until the new one is complete."""
+    with replacing(path) if is_replaceable(path) else open(path, "wb") as file:
+        yield file

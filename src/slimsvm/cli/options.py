@@ -1,0 +1,95 @@
+"""How the commands fail, and the options that several of them have."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import click
+
+from slimsvm.cli.data import FORMATS
+from slimsvm.cli.files import WRITERS
+from slimsvm.estimators import SVC, SVR, NuSVC, NuSVR, OneClassSVM
+
+MACHINES: dict[str, Any] = {"svc": SVC, "nu-svc": NuSVC, "svr": SVR, "nu-svr": NuSVR, "one-class": OneClassSVM}
+
+
+class Failure(click.ClickException):
+    """Bad data or a bad model: exit code 1, and one line on standard error."""
+
+    exit_code = 1
+
+    def show(self, file: Any = None) -> None:
+        """Print the message."""
+        click.echo(f"slimsvm: error: {self.message}", err=True)
+
+
+class Program(click.Group):
+    """A group of commands that end with a sentence, not with a traceback, when the input is bad."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command."""
+        try:
+            with plain_warnings():
+                return super().invoke(ctx)
+        except BrokenPipeError:  # the reader of our output has seen enough; click ends quietly
+            raise
+        except OSError as error:
+            raise Failure(f"{error.filename}: {error.strerror}" if error.filename and error.strerror else str(error)) from error
+        except ValueError as error:
+            raise Failure(str(error)) from error
+        except MemoryError as error:
+            raise Failure("there is not enough memory") from error
+        except KeyboardInterrupt as error:
+            raise Failure("interrupted; nothing was written") from error
+
+
+class Gamma(click.ParamType):
+    """'scale', 'auto' or a number."""
+
+    name = "scale|auto|number"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """From the text of the option."""
+        return value if value in ("scale", "auto") else click.FloatRange(min=0).convert(value, param, ctx)
+
+
+positive = click.FloatRange(min=0, min_open=True)
+share = click.FloatRange(min=0, min_open=True, max=1)
+format_option = click.option(
+    "--format", type=click.Choice(FORMATS), help="Format of DATA. [default: by its extension; libsvm if that says nothing]"
+)
+label_option = click.option(
+    "--label-column", metavar="NAME|INDEX", help="Column of the labels in CSV and Parquet, by name or counted from 0. [default: the last]"
+)
+jobs_option = click.option(
+    "--n-jobs", type=int, default=-1, show_default=True, help="Threads; -1: one for each core. (The classes of the package have 1.)"
+)
+to_option = click.option(
+    "--to", "to", type=click.Choice(list(WRITERS)), help="Format of the model that is written. [default: by its extension]"
+)
+foreign_option = click.option(
+    "--machine",
+    type=click.Choice([name for name in MACHINES if name != "one-class"]),
+    default="svc",
+    show_default=True,
+    help="What a model of SVM-light is: its file does not say. Other files do.",
+)
+json_option = click.option("--json", "as_json", is_flag=True, help="Print the results as JSON on standard output.")
+quiet_option = click.option("--quiet", is_flag=True, help="Print warnings and errors only.")
+
+
+@contextmanager
+def plain_warnings() -> Iterator[None]:
+    """Warnings as one line each; those about convergence are left out, since the status says the same."""
+    from sklearn.exceptions import ConvergenceWarning
+
+    def show(message: Any, *details: Any, **more: Any) -> None:
+        click.echo(f"slimsvm: warning: {message}", err=True)
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        warnings.showwarning = show
+        yield

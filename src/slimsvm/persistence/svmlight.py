@@ -1,0 +1,222 @@
+"""SVM-light's model file, both ways.
+
+f(x) = sum_i (alpha_i y_i) k(x_i, x) - b; its sign is the class (+1 or -1), or f itself the prediction of a regression. The file does not say
+which of the two it is. Kernels by number: 0 x.z, 1 (s x.z + r)^d, 2 exp(-g |x - z|^2), 3 tanh(s x.z + r); the file always holds d, g, s and
+r, whether the kernel uses them or not.
+"""
+
+from __future__ import annotations
+
+import os
+import warnings
+from typing import Any
+
+import numpy as np
+
+from slimsvm.kernels import Kernel, make_kernel
+from slimsvm.persistence.atomic import replacing
+from slimsvm.persistence.fitted import CLASSIFIERS, attributes_of, class_of, outside_facts, rebuild, refuse_callable
+from slimsvm.persistence.text import Lines, RowReader, as_stored, require_finite, written, written_rows
+
+FIRST_WORDS = "SVM-light Version "
+KERNEL_NUMBERS = {"linear": 0, "poly": 1, "rbf": 2, "sigmoid": 3}
+KERNEL_OF = {number: name for name, number in KERNEL_NUMBERS.items()}
+LETTERS = {
+    "linear": {},
+    "poly": {"degree": "d", "gamma": "s", "coef0": "r"},
+    "rbf": {"gamma": "g"},
+    "sigmoid": {"gamma": "s", "coef0": "r"},
+}
+MACHINES = ("SVC", "NuSVC", "SVR", "NuSVR")
+
+
+def save_svmlight(estimator: Any, path: str | os.PathLike[str], *, version: str = "V6.02") -> None:
+    """Write a fitted estimator as a model file of SVM-light, for ``svm_classify``.
+
+    Parameters
+    ----------
+    estimator : SVC or NuSVC with two classes, SVR or NuSVR
+        A fitted estimator with a linear, poly, rbf or sigmoid kernel.
+    path : str or path-like
+        Where to write; the file is replaced whole or not at all.
+    version : str, default="V6.02"
+        The version of SVM-light that will read the file: it refuses files of any other. Its programs print theirs when called without
+        arguments.
+
+    Raises
+    ------
+    ValueError
+        If SVM-light has no such machine or kernel.
+    NotFittedError
+        If the estimator was not fitted.
+
+    Warns
+    -----
+    UserWarning
+        If the labels are not -1 and +1, which is all that the file can express. The second of ``classes_`` becomes +1.
+
+    Notes
+    -----
+    Numbers are written so that they read back exactly. SVM-light itself computes with features in single precision, so that its decision
+    values agree with ours to about six digits.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> from slimsvm import SVC
+    >>> from slimsvm.persistence import load_svmlight, save_svmlight
+    >>> model = SVC(kernel="linear").fit([[0.0], [1.0], [3.0], [4.0]], [-1, -1, 1, 1])
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = os.path.join(folder, "example.model")
+    ...     save_svmlight(model, path)
+    ...     print(open(path).read())
+    ...     load_svmlight(path).predict([[0.5], [3.5]])
+    SVM-light Version V6.02
+    0 # kernel type
+    3 # kernel parameter -d
+    1 # kernel parameter -g
+    1 # kernel parameter -s
+    1 # kernel parameter -r
+    empty# kernel parameter -u
+    1 # highest feature index
+    4 # number of training documents
+    3 # number of support vectors plus 1
+    2 # threshold b, each following line is a SV (starting with alpha*y)
+    -0.5 1:1 #
+    0.5 1:3 #
+    <BLANKLINE>
+    array([-1,  1])
+    """
+    kind = class_of(estimator)
+    refuse_callable(estimator, "a model file of SVM-light")
+    if version.split() != [version] or not version.isascii():
+        raise ValueError(f"version={version!r} is not a version of SVM-light; expected one word such as 'V6.02'.")
+    if kind not in MACHINES:
+        raise ValueError(f"SVM-light has no {kind}; its model files hold {', '.join(MACHINES)}. Use slimsvm.save or save_libsvm.")
+    a = attributes_of(estimator, kind)
+    if kind in CLASSIFIERS:
+        _check_classes(a["classes_"])
+    kernel: Kernel = a["kernel_"]
+    if kernel.name not in KERNEL_NUMBERS:
+        raise ValueError(
+            f"SVM-light has no {kernel.name} kernel, only {', '.join(KERNEL_NUMBERS)}. Use slimsvm.save, or train with one of these."
+        )
+    numbers = {"d": 3.0, "g": 1.0, "s": 1.0, "r": 1.0}  # SVM-light's own, for those that the kernel does not use
+    numbers |= {letter: float(getattr(kernel, name)) for name, letter in LETTERS[kernel.name].items()}
+    coef, intercept = np.asarray(a["dual_coef_"])[0], a["intercept_"]
+    require_finite("coefficients", coef, intercept)
+    require_finite("support vectors", a["support_vectors_"])
+    with replacing(path, text=True) as file:
+        file.write(f"{FIRST_WORDS}{version}\n{KERNEL_NUMBERS[kernel.name]} # kernel type\n")
+        file.writelines(f"{written(value)} # kernel parameter -{letter}\n" for letter, value in numbers.items())
+        file.write("empty# kernel parameter -u\n")
+        file.write(f"{a['n_features_in_']} # highest feature index\n{a['shape_fit_'][0]} # number of training documents\n")
+        file.write(f"{coef.size + 1} # number of support vectors plus 1\n")
+        file.write(f"{written(-intercept[0])} # threshold b, each following line is a SV (starting with alpha*y)\n")
+        for value, row in zip(coef.tolist(), written_rows(a["support_vectors_"]), strict=True):
+            file.write(f"{written(value)} {row} #\n")
+
+
+def load_svmlight(
+    path: str | os.PathLike[str], *, estimator: str = "SVC", n_features: int | None = None, sparse: bool | None = None
+) -> Any:
+    """Read a model file of SVM-light, of any version.
+
+    Parameters
+    ----------
+    path : str or path-like
+        The file, written by SVM-light or by :func:`save_svmlight`.
+    estimator : {"SVC", "NuSVC", "SVR", "NuSVR"}, default="SVC"
+        What the file holds: a classification or a regression. It does not say so itself.
+    n_features : int, optional
+        Number of features that rows to predict will have; by default the "highest feature index" of the file.
+    sparse : bool, optional
+        Whether ``support_vectors_`` shall be CSR or an array; by default an array if at least a quarter of the values are not zero.
+
+    Returns
+    -------
+    SVC, NuSVC, SVR or NuSVR
+        The estimator, fitted; a classifier has the classes -1 and 1. Parameters of the training that the file does not hold have their
+        default values, ``support_`` is -1 (unknown), and ``status_`` says where the model comes from.
+
+    Raises
+    ------
+    FileNotFoundError
+        If there is no such file.
+    ValueError
+        If it is not a model file of SVM-light, has a kernel of the user's own, or is damaged; the message names the line.
+
+    See Also
+    --------
+    save_svmlight : Write such a file; it has an example.
+    """
+    if estimator not in MACHINES:
+        raise ValueError(f"estimator={estimator!r} is not what a model file of SVM-light can hold; expected one of {', '.join(MACHINES)}.")
+    with Lines(path) as lines:
+        kernel, highest, n_rows, n_vectors, threshold = _read_head(lines)
+        coef, rows = _read_vectors(lines, n_vectors)
+    vectors = rows.csr(n_features, highest)
+    order, counts = np.arange(coef.size), np.array([coef.size], np.int32)
+    a = outside_facts(estimator, "SVM-light", 1)
+    if estimator in CLASSIFIERS:  # support vectors are kept by class
+        order = np.argsort(coef > 0, kind="stable")
+        counts = np.array([np.sum(coef <= 0), np.sum(coef > 0)], np.int32)
+        a |= {"classes_": np.array([-1, 1]), "class_weight_": np.ones(2)}
+    a |= {"kernel_": kernel, "intercept_": np.array([-threshold]), "dual_coef_": coef[None, order], "n_support_": counts}
+    a |= {"support_": np.full(coef.size, -1, np.int32), "support_vectors_": as_stored(vectors[order], sparse)}
+    a |= {"n_features_in_": vectors.shape[1], "shape_fit_": (max(n_rows, coef.size), vectors.shape[1])}
+    return rebuild(estimator, {"kernel": kernel.name, **kernel.get_params()}, a)
+
+
+def _check_classes(classes: Any) -> None:
+    if len(classes) != 2:
+        raise ValueError(
+            f"A model file of SVM-light holds two classes, this model has {len(classes)}. Use slimsvm.save or save_libsvm, or write one"
+            " model for each class against the rest (sklearn.multiclass.OneVsRestClassifier)."
+        )
+    if list(classes) != [-1, 1]:
+        warnings.warn(
+            f"A model file of SVM-light knows the classes -1 and +1 only: {classes[0]!r} is written as -1 and {classes[1]!r} as +1.",
+            UserWarning,
+            stacklevel=3,
+        )
+
+
+def _read_head(lines: Lines) -> tuple[Kernel, int, int, int, float]:
+    """The kernel, the highest feature index, and the numbers of training rows and of support vectors, and the threshold."""
+    if not lines.expect("the version of SVM-light").startswith(FIRST_WORDS):
+        lines.fail(f"this is not a SVM-light model file: it begins with '{FIRST_WORDS}...'")
+
+    def word(what: str) -> str:
+        return lines.expect(what).partition("#")[0].strip()
+
+    number = lines.whole(word("the type of the kernel"), "the type of the kernel", 0)
+    if number not in KERNEL_OF:
+        lines.fail(f"the kernel is of type {number}, expected one of {KERNEL_NUMBERS}; a kernel of the user's own cannot be read")
+    name = KERNEL_OF[number]
+    numbers = {letter: lines.real(word(f"parameter -{letter}"), f"kernel parameter -{letter}") for letter in "dgsr"}
+    if name == "poly" and (numbers["d"] < 0 or numbers["d"] != int(numbers["d"])):
+        lines.fail(f"the degree of the polynomial is {numbers['d']}, expected a whole number")
+    word("parameter -u")
+    chosen = {own: numbers[letter] for own, letter in LETTERS[name].items()}
+    if "degree" in chosen:
+        chosen["degree"] = int(chosen["degree"])
+    highest = lines.whole(word("the highest feature index"), "the highest feature index", 0)
+    n_rows = lines.whole(word("the number of training documents"), "the number of training documents", 0)
+    n_vectors = lines.whole(word("the number of support vectors"), "the number of support vectors plus 1", 1) - 1
+    threshold = lines.real(word("the threshold"), "the threshold b")
+    return make_kernel(name, **chosen), highest, n_rows, n_vectors, threshold  # type: ignore[arg-type]
+
+
+def _read_vectors(lines: Lines, n_vectors: int) -> tuple[Any, RowReader]:
+    """Coefficients and rows."""
+    values, rows = [], RowReader(lines)
+    for i in range(n_vectors):
+        words = lines.expect(f"support vector {i + 1} of {n_vectors}").partition("#")[0].split()
+        if not words:
+            lines.fail("a support vector begins with alpha*y, this line is empty")
+        values.append(lines.real(words[0], "alpha*y"))
+        rows.add(words[1:])
+    if any(line.strip() for line in lines):
+        lines.fail(f"there is more in the file than {n_vectors} support vectors")
+    return np.array(values, dtype=np.float64), rows
