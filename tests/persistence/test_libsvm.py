@@ -309,6 +309,7 @@ def test_the_good_file_is_good(tmp_path):
         ("gamma 0.5", "gamma abc", 3, "gamma is 'abc', expected a number"),
         ("gamma 0.5", "gamma nan", 3, "gamma is 'nan', expected a number"),
         ("gamma 0.5", "gamma", 3, "gamma has no value"),
+        ("gamma 0.5", "gamma -0.5", 9, "gamma -0.5, expected at least 0"),
         ("gamma 0.5", "gamma 0.5\ngamma 0.6", 4, "gamma is given twice"),
         ("gamma 0.5", "epsilon 0.5", 3, "'epsilon' is no keyword"),
         ("gamma 0.5\n", "", 8, "has no gamma"),
@@ -321,7 +322,8 @@ def test_the_good_file_is_good(tmp_path):
         ("rho 0.25", "rho 0.25 0.5", 9, "2 values of rho, expected 1"),
         ("rho 0.25", "rho", 9, "0 values of rho, expected 1"),
         ("label 1 -1", "label 1 1", 9, "a label is given twice"),
-        ("label 1 -1", "label 1 x", 7, "label is 'x'"),
+        ("label 1 -1", "label 1 x", 7, "label is 'x', expected an integer"),
+        ("label 1 -1", f"label 1 {2**40}", 7, "expected an integer of 32 bits"),
         ("label 1 -1\n", "", 8, "has no label"),
         ("nr_sv 2 1", "nr_sv 2", 9, "1 values of nr_sv, expected 2"),
         ("1 1:0.5 3:1", "one 1:0.5 3:1", 10, "a coefficient is 'one', expected a number"),
@@ -354,7 +356,7 @@ def test_damaged_files_name_the_line(old, new, line, match, tmp_path):
     assert match in str(caught.value)
 
 
-@pytest.mark.parametrize("words", ["1", "1 1:2", "1 0:x", "1 0:0", "1 0:1.5"])
+@pytest.mark.parametrize("words", ["1", "1 1:2", "1 0:x", "1 0:0", "1 0:1.5", "1 0:99999999999"])
 def test_damaged_rows_of_a_precomputed_kernel(words, tmp_path):
     path = tmp_path / "file.model"
     path.write_text(f"svm_type epsilon_svr\nkernel_type precomputed\nnr_class 2\ntotal_sv 1\nrho 0.25\nSV\n{words}\n")

@@ -136,6 +136,7 @@ def test_what_svm_light_does_not_have_is_refused(tmp_path):
         ("2 # kernel type", "x # kernel type", 2, "the type of the kernel is 'x'"),
         ("2 # kernel type\n3 ", "1 # kernel type\n2.5 ", 6, "degree of the polynomial is 2.5"),
         ("0.5 # kernel", "nan # kernel", 4, "kernel parameter -g is 'nan'"),
+        ("0.5 # kernel", "-1 # kernel", 6, "kernel parameter -g is -1.0, expected at least 0"),
         ("9 # highest", " # highest", 8, "the highest feature index is ''"),
         ("100 # number", "-1 # number", 9, "of at least 0"),
         ("4 # number", "0 # number", 10, "of at least 1"),

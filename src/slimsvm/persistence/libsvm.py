@@ -246,6 +246,8 @@ def _read_head(lines: Lines) -> dict[str, Any]:
     kernel = KERNEL_OF.get(head.get("kernel_type", ""), "")
     needed = ["svm_type", "kernel_type", "nr_class", "total_sv", "rho", *NUMBERS.get(kernel, ())]
     classifies = MACHINE_OF.get(head.get("svm_type", "")) in CLASSIFIERS
+    if kernel == "rbf" and head.get("gamma", 0.0) < 0:
+        lines.fail(f"the header above this line has gamma {head['gamma']}, expected at least 0 for the kernel rbf")
     for key in [*needed, *(("label", "nr_sv") if classifies else ())]:
         if key not in head:
             lines.fail(f"the header above this line has no {key}")
@@ -270,7 +272,7 @@ def _header_value(lines: Lines, key: str, words: list[str]) -> Any:
         if key == name:
             return words[0] if words[0] in known else lines.fail(f"{key} is {words[0]!r}, expected one of {', '.join(known)}")
     if key in ("label", "nr_sv"):
-        return [lines.whole(word, key, None if key == "label" else 0) for word in words]
+        return [lines.whole(word, key) if key == "label" else lines.whole(word, key, 0) for word in words]
     if key in ("degree", "nr_class", "total_sv"):
         return lines.whole(words[0], key, 0)
     if key in ("gamma", "coef0"):

@@ -197,6 +197,8 @@ def _read_head(lines: Lines) -> tuple[Kernel, int, int, int, float]:
     numbers = {letter: lines.real(word(f"parameter -{letter}"), f"kernel parameter -{letter}") for letter in "dgsr"}
     if name == "poly" and (numbers["d"] < 0 or numbers["d"] != int(numbers["d"])):
         lines.fail(f"the degree of the polynomial is {numbers['d']}, expected a whole number")
+    if name == "rbf" and numbers["g"] < 0:
+        lines.fail(f"kernel parameter -g is {numbers['g']}, expected at least 0 for the kernel rbf")
     word("parameter -u")
     chosen = {own: numbers[letter] for own, letter in LETTERS[name].items()}
     if "degree" in chosen:

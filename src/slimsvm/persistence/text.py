@@ -110,14 +110,14 @@ class Lines:
             self.fail(f"{what} is {word!r}, expected a number")
         return value
 
-    def whole(self, word: str, what: str, least: int | None = None) -> int:
-        """An integer, perhaps with a lower limit."""
+    def whole(self, word: str, what: str, least: int = 1 - 2**31) -> int:
+        """An integer of 32 bits, perhaps with a lower limit."""
         try:
             value = int(word) if "_" not in word else None
         except ValueError:
             value = None
-        if value is None or (least is not None and value < least):
-            self.fail(f"{what} is {word!r}, expected an integer{'' if least is None else f' of at least {least}'}")
+        if value is None or not least <= value < 2**31:
+            self.fail(f"{what} is {word[:40]!r}, expected an integer {f'of at least {least}' if least >= 0 else 'of 32 bits'}")
         return value
 
 

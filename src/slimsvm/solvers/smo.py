@@ -184,7 +184,9 @@ def _newton(K: Array, sign: Array, upper: Array, a: Array, o: Array, split: int)
     curvature, directions = np.linalg.eigh(balanced(balanced(block).T))
     slope = balanced(o[free])
     least = max(float(curvature[-1]), 1e-300) * free.size * np.finfo(float).eps
-    change = balanced(-directions @ ((directions.T @ slope) / np.maximum(curvature, least)))
+    along = directions.T @ slope
+    along[(curvature <= least) & (np.abs(along) <= 1e-12 * max(1.0, float(np.max(np.abs(o)))))] = 0.0  # no curvature, no slope: stay
+    change = balanced(-directions @ (along / np.maximum(curvature, least)))
     fall = float(slope @ change)
     if not fall < 0.0:
         return True, False
@@ -199,7 +201,7 @@ def _newton(K: Array, sign: Array, upper: Array, a: Array, o: Array, split: int)
         trial = np.where(room <= t, np.where(step_a > 0, upper[free], 0.0), trial)
     moved = sign[free] * (trial - a[free])
     after = o + K[:, free] @ moved
-    if not float(moved @ (o[free] + after[free])) < 0.0:
+    if not (float(moved @ (o[free] + after[free])) < 0.0 or np.ptp(balanced(after[free])) < np.ptp(slope)):
         return True, False
     a[free], o[:] = trial, after
     return t < longest, True
