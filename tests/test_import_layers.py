@@ -13,6 +13,7 @@ SOURCE = Path(__file__).resolve().parent.parent / "src" / PACKAGE
 # From the foundation upwards, as in docs/architecture.md. A room is a module or a package directly under src/slimsvm.
 HOUSE = (
     "compiled",
+    "threads",
     "kernels",
     "losses",
     "rows",

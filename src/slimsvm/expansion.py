@@ -50,27 +50,28 @@ class Expansion:
     intercept: Array
     n_support: Array | None = None
     _ready: Operand | None = field(default=None, repr=False)
-    _weights: Array | None = field(default=None, repr=False)
+    _by_pair: Array | None = field(default=None, repr=False)
+    _weights: dict[int, Array] = field(default_factory=dict, repr=False)  # linear kernel: feature weights, by the identity of coefficients
 
     def decision_function(self, X: Any, n_threads: int = 1) -> Array:
         """The outputs for every row of X, shape (n, outputs)."""
-        if self.n_support is None:
-            return self._products(X, self.coef, n_threads) + self.intercept
-        return self._pairs(X, n_threads) + self.intercept
+        values = self._products(X, self.coef, n_threads) if self.n_support is None else self._pairs(X, n_threads)
+        values += self.intercept
+        return values
 
     def squared_norm(self) -> Array:
         """<f, f> without the intercept, for every column of coefficients."""
         values = self._products(self.basis, self.coef, 1)
-        return np.einsum("ij,ij->j", self.coef, values)
+        return np.asarray(np.einsum("ij,ij->j", self.coef, values))
 
     def _products(self, X: Any, coef: Array, n_threads: int) -> Array:
         n = X.shape[0]
         if isinstance(self.kernel, Precomputed):
             return np.asarray(X[:, self.basis] @ coef, np.float64)
         if isinstance(self.kernel, Linear):
-            if self._weights is None or coef is not self.coef:
-                self._weights = np.asarray(self.basis.T @ coef, np.float64)
-            return np.asarray(X @ self._weights, np.float64)
+            if id(coef) not in self._weights:
+                self._weights[id(coef)] = np.asarray(self.basis.T @ coef, np.float64)
+            return np.asarray(X @ self._weights[id(coef)], np.float64)
         out = np.zeros((n, coef.shape[1]))
         if not coef.shape[0]:
             return out
@@ -103,17 +104,15 @@ class Expansion:
         assert self.n_support is not None
         n_classes = self.n_support.size
         ends = np.concatenate([[0], np.cumsum(self.n_support)])
-        wide = np.zeros((self.coef.shape[0], n_classes * (n_classes - 1) // 2))
-        pair = 0
-        for i in range(n_classes):
-            for j in range(i + 1, n_classes):
+        if n_classes > 4 and not isinstance(self.kernel, Linear | Precomputed):
+            return self._products_by_class(X, ends, n_threads)
+        if self._by_pair is None:
+            self._by_pair = np.zeros((self.coef.shape[0], n_classes * (n_classes - 1) // 2))
+            for pair, (i, j) in enumerate(zip(*np.triu_indices(n_classes, 1), strict=True)):
                 of_i, of_j = slice(ends[i], ends[i + 1]), slice(ends[j], ends[j + 1])
-                wide[of_i, pair] = self.coef[of_i, j - 1]
-                wide[of_j, pair] = self.coef[of_j, i]
-                pair += 1
-        if n_classes <= 4 or isinstance(self.kernel, Linear | Precomputed):
-            return self._products(X, wide, n_threads)
-        return self._products_by_class(X, ends, n_threads)
+                self._by_pair[of_i, pair] = self.coef[of_i, j - 1]
+                self._by_pair[of_j, pair] = self.coef[of_j, i]
+        return self._products(X, self._by_pair, n_threads)
 
     def _products_by_class(self, X: Any, ends: Array, n_threads: int) -> Array:
         """Many classes: the coefficients of one class times K - 1 columns, instead of K(K - 1)/2 columns that are mostly zero."""
@@ -131,4 +130,3 @@ class Expansion:
             for i in range(c):
                 out[:, first_of[i] + c - i - 1] += values[:, i]
         return out
-

@@ -208,7 +208,7 @@ class Kernel:
 
 
 def _dot_error(n_features: int, eps: float) -> float:
-    return 2.0 * eps * (1.0 + np.sqrt(n_features) / 4.0)  # measured on normal data: about half of this
+    return float(2.0 * eps * (1.0 + np.sqrt(n_features) / 4.0))  # measured on normal data: about half of this
 
 
 @dataclass(frozen=True)
@@ -321,7 +321,7 @@ class Laplacian(Kernel):
 
     def error(self, max_sq: float, n_features: int, eps: float) -> float:
         """|x - z|_1 <= 2 sqrt(d) max |x|, summed directly, without cancellation."""
-        return number(self, "gamma") * 2.0 * np.sqrt(n_features * max_sq) * _dot_error(n_features, eps) + 4.0 * eps
+        return float(number(self, "gamma") * 2.0 * np.sqrt(n_features * max_sq) * _dot_error(n_features, eps) + 4.0 * eps)
 
 
 @dataclass(frozen=True)
@@ -372,7 +372,9 @@ def make_kernel(kernel: Any, *, gamma: Gamma = "scale", degree: int = 3, coef0: 
         defaults = {"gamma": "scale", "degree": 3, "coef0": 0.0}
         beside = [name for name, value in given.items() if value != defaults[name]]
         if beside:
-            raise ValueError(f"kernel is an object, {kernel!r}, and {', '.join(beside)} was given beside it; put the value into the object.")
+            raise ValueError(
+                f"kernel is an object, {kernel!r}, and {', '.join(beside)} was given beside it; put the value into the object."
+            )
         return kernel
     if callable(kernel):
         return FromCallable(kernel)
@@ -413,7 +415,7 @@ def gamma_value(gamma: Gamma, rows: Any) -> float:
     weight = rows.shape[0] if rows.weight is None else float(np.sum(rows.weight))
     mean = total(_row_sums) / (weight * n_features)
     variance = total(lambda X: squared_norms(X, shift=mean)) / (weight * n_features)
-    return 1.0 / (n_features * variance) if variance > 0 else 1.0
+    return float(1.0 / (n_features * variance) if variance > 0 else 1.0)
 
 
 def number(kernel: Kernel, name: str) -> float:
@@ -434,7 +436,7 @@ def squared_norms(X: Any, shift: float = 0.0) -> Array:
             X.sum_duplicates()
         data = X.data.astype(np.float64)
         filled = _sums_by_row((data - shift) ** 2, X.indptr)
-        return filled + shift**2 * (X.shape[1] - np.diff(X.indptr))
+        return np.asarray(filled + shift**2 * (X.shape[1] - np.diff(X.indptr)))
     for start in range(0, X.shape[0], step):
         block = np.asarray(X[start : start + step], dtype=np.float64) - shift
         np.einsum("ij,ij->i", block, block, out=out[start : start + step])
@@ -462,4 +464,4 @@ def _as_float64(X: Any) -> Any:
 
 
 def _densified(X: Any) -> Array:
-    return X.toarray() if sp.issparse(X) else X
+    return np.asarray(X.toarray()) if sp.issparse(X) else X

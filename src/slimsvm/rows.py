@@ -71,15 +71,11 @@ class Rows:
 
     def _block(self, k: int) -> Block:
         part = slice(k * self._step, min(self.shape[0], (k + 1) * self._step))
-        return Block(
-            part.start, self.X[part], None if self.y is None else self.y[part], None if self.weight is None else self.weight[part]
-        )
+        return Block(part.start, self.X[part], None if self.y is None else self.y[part], None if self.weight is None else self.weight[part])
 
     def take(self, indices: Array) -> Rows:
         """Some of the rows, as a copy."""
-        return Rows(
-            self.X[indices], None if self.y is None else self.y[indices], None if self.weight is None else self.weight[indices]
-        )
+        return Rows(self.X[indices], None if self.y is None else self.y[indices], None if self.weight is None else self.weight[indices])
 
     def map_reduce(self, partial: Callable[[Block], Part], combine: Callable[[Part, Part], Part], n_threads: int = 1) -> Part:
         """combine(... combine(partial(block 0), partial(block 1)) ...), in this order whatever thread made which part."""

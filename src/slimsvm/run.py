@@ -105,10 +105,17 @@ class Result:
 class Solver(Protocol):
     """What :func:`run` needs of a solver."""
 
-    def init(self, problem: Any, start: Any = None) -> Any: ...
-    def step(self, problem: Any, state: Any, tol: float, max_iter: int) -> None: ...
-    def certificate(self, problem: Any, state: Any, tol: float) -> Certificate: ...
-    def model(self, problem: Any, state: Any) -> Any: ...
+    def init(self, problem: Any, start: Any = None) -> Any:
+        """The state to begin with."""
+
+    def step(self, problem: Any, state: Any, tol: float, max_iter: int) -> None:
+        """Improve the state in place."""
+
+    def certificate(self, problem: Any, state: Any, tol: float) -> Certificate:
+        """How far from the optimum the state is."""
+
+    def model(self, problem: Any, state: Any) -> Any:
+        """The result."""
 
 
 @dataclass
@@ -174,7 +181,8 @@ class Limits:
 SENTENCES = {
     "converged": "Converged: no Kuhn-Tucker condition is violated by more than {tol:g} (violation {violation:.2g}, gap {gap:.3g}).",
     "max_iter": "Stopped at max_iter={n_iter} before the tolerance {tol:g} was reached (violation {violation:.2g}, gap {gap:.3g}).",
-    "max_time": "Stopped at max_time after {seconds:.1f} s, before the tolerance {tol:g} was reached (violation {violation:.2g}, gap {gap:.3g}).",
+    "max_time": "Stopped at max_time after {seconds:.1f} s, before the tolerance {tol:g} was reached "
+    "(violation {violation:.2g}, gap {gap:.3g}).",
     "interrupted": "Interrupted after {seconds:.1f} s: the best model so far is kept (violation {violation:.2g}, gap {gap:.3g}).",
     "stopped": "Stopped by a callback after {seconds:.1f} s (violation {violation:.2g}, gap {gap:.3g}).",
 }
@@ -215,10 +223,11 @@ def run(
     while reason is None:
         solver.step(problem, state, tol, most)
         records.append(Record(len(records), limits.seconds, state.record()))
-        if any([watcher(records[-1]) for watcher in watchers]):
+        if any([watcher(records[-1]) for watcher in watchers]):  # noqa: C419  (all of them are told, also after one wants to stop)
             (limits.whole or limits).stopped = True
         reason = "converged" if state.done else "max_iter" if state.n_iter >= most else limits.reason()
     certificate = solver.certificate(problem, state, tol)
+    reason = "converged" if certificate.holds else reason
     facts = dict(certificate.to_dict(), seconds=limits.seconds, n_iter=state.n_iter)
     history = {"seconds": np.array([record.seconds for record in records])}
     for name in records[0].values:
@@ -240,7 +249,8 @@ class Progress:
     """
 
     def __init__(self, name: str, every: float = 1.0) -> None:
-        self.name, self.every, self._last, self._live = name, every, -np.inf, None
+        self.name, self.every, self._last = name, every, -np.inf
+        self._live: Any = None
 
     def __enter__(self) -> Progress:
         if sys.stdout.isatty():

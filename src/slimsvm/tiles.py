@@ -130,7 +130,7 @@ def _dense_is_better(X: Any) -> bool:
     """Whether BLAS on the densified rows beats the postings, at no more than eight times their memory."""
     n, d = X.shape
     if X.nnz == 0 or n == 0 or d > 16 * X.nnz / n:
-        return n == 0 or d <= 16
+        return bool(n == 0 or d <= 16)
     share = np.bincount(X.indices, minlength=d) / n
     return bool(d <= DENSE_WORTH * float(share @ share) + 16)
 
@@ -370,9 +370,7 @@ def accumulate(
 
         def strip(k: int) -> None:
             scratch = _scratch(FUSED_ROWS * FUSED_COLUMNS, rows.dtype)
-            _dense_strip(
-                *form, A, a_sq, B, b_sq, k * step, min(columns.n, (k + 1) * step), delta, s, slots, store, scratch
-            )
+            _dense_strip(*form, A, a_sq, B, b_sq, k * step, min(columns.n, (k + 1) * step), delta, s, slots, store, scratch)
 
     with single_threaded_blas():
         parallel(strip, n_tasks, n_threads)

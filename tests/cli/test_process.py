@@ -119,11 +119,9 @@ def test_without_click_there_is_a_hint():
 
 
 def test_exit_codes_of_a_real_process(files):
-    assert run("train", "c.svm").returncode == 0
     result = run("train", "nowhere.svm")
     assert result.returncode == 1 and result.stderr == "slimsvm: error: nowhere.svm: No such file or directory\n"
     assert run("train", "c.svm", "--C", "-1").returncode == 2
-    assert run("--version").stdout == f"slimsvm, version {slimsvm.__version__}\n"
 
 
 @pytest.mark.skipif(os.name == "nt", reason="needs a shell with pipes")

@@ -20,5 +20,5 @@ ESTIMATORS = [
 
 
 @parametrize_with_checks(ESTIMATORS)
-def test_sklearn_checks(estimator, check):  # noqa: D103
+def test_sklearn_checks(estimator, check):
     check(estimator)

@@ -127,7 +127,7 @@ class KernelMachine(CallbackSupportMixin, BaseEstimator):
         return float(self.cache_size) * 2**20
 
     def _report(self, results: list[Result]) -> None:
-        """Set certificate_, status_, history_, n_iter_ and fit_status_ from the solved problems (several for the pairs of a multi-class machine)."""
+        """Set certificate_, status_, history_ and fit_status_ from the solved problems (several for the pairs of a multi-class machine)."""
         worst = max(results, key=lambda result: (not result.status.converged, result.certificate.violation))
         first = results[0].certificate
         self.certificate_ = Certificate(
@@ -178,7 +178,7 @@ class KernelMachine(CallbackSupportMixin, BaseEstimator):
         """The learned function, from the public attributes; the one made at the end of fit, unless an attribute was replaced since."""
         made = self.__dict__.get("_made")
         if made is not None and made[0] is self.dual_coef_ and made[1] is self.intercept_:
-            return made[2]  # type: ignore[no-any-return]
+            return made[2]
         basis = self.support_ if self._precomputed else self.support_vectors_
         pairs = self.n_support_ if self.dual_coef_.shape[0] > 1 else None
         return Expansion(self.kernel_, basis, np.ascontiguousarray(self.dual_coef_.T, np.float64), self.intercept_, pairs)

@@ -29,6 +29,9 @@ Array = NDArray[Any]
 class KernelClassifier(ClassifierMixin, KernelMachine):
     """What SVC and NuSVC share: classes, weights, pairs, votes."""
 
+    classes_: Array
+    class_weight_: Array
+
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         **KernelMachine._parameter_constraints,
         "class_weight": [StrOptions({"balanced"}), dict, None],
@@ -87,7 +90,9 @@ class KernelClassifier(ClassifierMixin, KernelMachine):
                 pairs = [Pair(1, 0)]  # binary: positive is the second class
             starts = [self._last_point(pair, order, label) if resume else None for pair in pairs]
             bounds = weight[order] * weights[label]
-            results = self._solve_pairs(pair_grams(operand, label, pairs, self._cache_bytes, fit.threads), label, bounds, classes, fit, starts)
+            results = self._solve_pairs(
+                pair_grams(operand, label, pairs, self._cache_bytes, fit.threads), label, bounds, classes, fit, starts
+            )
         self.classes_, self.class_weight_ = classes, weights
         self._collect(X, order, label, pairs, results)
         self._report(results)
@@ -193,9 +198,6 @@ class KernelClassifier(ClassifierMixin, KernelMachine):
         zero = np.zeros((1, self.n_features_in_))
         at_zero = function.decision_function(zero)
         return np.asarray((function.decision_function(np.eye(self.n_features_in_)) - at_zero).T)
-
-    def __sklearn_tags__(self) -> Any:
-        return super().__sklearn_tags__()
 
 
 @described
@@ -393,8 +395,8 @@ class NuSVC(KernelClassifier):
         nu = float(self.nu)
         if nu > largest:
             warnings.warn(
-                f"nu={nu:g} is not feasible for the classes {names[0]!r} and {names[1]!r}; this pair is trained at nu={largest:.4g}, the largest "
-                "that their weights allow. Choose a smaller nu, or balance the classes.",
+                f"nu={nu:g} is not feasible for the classes {names[0]!r} and {names[1]!r}; this pair is trained at nu={largest:.4g}, "
+                "the largest that their weights allow. Choose a smaller nu, or balance the classes.",
                 UserWarning,
                 stacklevel=5,
             )
@@ -417,5 +419,3 @@ class NuSVC(KernelClassifier):
         if not margin > 1e-12:  # nu so small, or classes so alike, that no margin is left
             margin = 1.0
         return result.model.a / margin, -(plus + minus) / (2 * margin)
-
-

@@ -183,4 +183,4 @@ def nu_regression(gram: Gram, target: Array, upper: Array, nu: float) -> DualQP:
 
 def _spread(upper: Array, total: float) -> Array:
     """A point with the given total: every variable at the same share of its bound, so that it does not depend on the order of the rows."""
-    return upper * min(1.0, total / upper.sum())
+    return np.asarray(upper * min(1.0, total / upper.sum()))

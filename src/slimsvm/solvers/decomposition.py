@@ -41,7 +41,7 @@ LEAST_DROP = 0.2  # shrinking reorganises the cache: only when at least this sha
 def _scan(
     a: Array, s: Array, sign: Array, shift: Array, upper: Array, row: Array, o: Array, up: Array, low: Array
 ) -> tuple[float, float, float, float, float, int]:
-    """o of every variable; keys to sort by (o to rise, -o to fall, FAR if it cannot); bottom and top for either sign; sum and count of free o."""
+    """o of every variable; keys to sort by (o to rise, -o to fall, FAR if not); bottom and top for either sign; sum and count of free o."""
     bottom_plus = bottom_minus = FAR
     top_plus = top_minus = -FAR
     free_sum, n_free = 0.0, 0
@@ -63,6 +63,18 @@ def _scan(
             bottom_minus = min(bottom_minus, up[v])
             top_minus = max(top_minus, -low[v])
     return bottom_plus, top_plus, bottom_minus, top_minus, free_sum, n_free
+
+
+@compiled
+def _measure(a: Array, o: Array, sign: Array, upper: Array, plus: float, minus: float) -> tuple[float, int, float]:
+    """The duality gap, the number of variables above zero, and the squared norm."""
+    gap, n_support, square = 0.0, 0, 0.0
+    for v in range(a.size):
+        reduced = o[v] - plus if sign[v] > 0 else minus - o[v]
+        gap += a[v] * reduced + upper[v] * max(0.0, -reduced)
+        n_support += a[v] > 0.0
+        square += a[v] * a[v]
+    return gap, n_support, square
 
 
 @compiled
@@ -103,6 +115,8 @@ class State:
     violation: float = np.inf
     gap: float = np.inf
     level: tuple[float, float] = (0.0, 0.0)  # minus the multiplier, for either sign
+    bottom: tuple[float, float] = (FAR, FAR)
+    top: tuple[float, float] = (-FAR, -FAR)
     removed: list[Removed] = field(default_factory=list)
     working: Array = field(default_factory=lambda: np.empty(0, np.intp))
     n_values: int = 0
@@ -213,6 +227,7 @@ class Decomposition:
         state.working = np.empty(0, np.intp)
         state.n_removed_support = int(np.count_nonzero(state.a)) - int(np.count_nonzero(state.a_))
         state.removed_sq = max(0.0, float(state.a @ state.a - state.a_ @ state.a_))
+        self._look(problem, state)
 
     @staticmethod
     def _globalise(state: State) -> None:
@@ -221,32 +236,27 @@ class Decomposition:
 
     def step(self, problem: DualQP, state: State, tol: float, max_iter: int) -> None:
         """One round: a working set, its subproblem, the gradient; and at the end of it all, the recheck."""
-        bottom, top = self._look(problem, state)
         if problem.gram.rounding * state.norm > tol:
             self._upgrade(problem, state)
-            bottom, top = self._look(problem, state)
         exact = problem.gram.n <= EXACT and state.n_rounds == 0  # few rows: polished at least once, however good the start
-        if (state.violation <= tol and not exact) or state.n_iter >= max_iter:
-            if state.removed:
-                self._recheck(problem, state, tol)
-                self._look(problem, state)
-            state.done = state.violation <= tol
-            if state.done or state.n_iter >= max_iter:
-                return
-            bottom, top = self._look(problem, state)
-        whole = state.variables.size <= max(WHOLE, self.working_set) and not state.removed
-        chosen = np.arange(state.variables.size) if whole else self._choose(problem, state, bottom, top)
-        target = tol if whole else max(0.5 * tol, self.inner * state.violation)
-        self._solve_subproblem(problem, state, chosen, target, tol, max_iter, whole)
-        state.n_rounds += 1
+        if (state.violation > tol or exact) and state.n_iter < max_iter:
+            whole = state.variables.size <= max(WHOLE, self.working_set) and not state.removed
+            chosen = np.arange(state.variables.size) if whole else self._choose(problem, state)
+            target = tol if whole else max(0.5 * tol, self.inner * state.violation)
+            self._solve_subproblem(problem, state, chosen, target, max_iter, whole)
+            self._look(problem, state)
+            state.n_rounds += 1
+            if self.shrinking and not whole:
+                self._shrink(problem, state, tol)
+        if (state.violation <= tol or state.n_iter >= max_iter) and state.removed:
+            self._recheck(problem, state, tol)
+        state.done = state.violation <= tol
         state.n_values = problem.gram.n_values
-        if self.shrinking and not whole:
-            self._shrink(problem, state, tol)
 
     # -- 0. where we are ----------------------------------------------------------------------------------------------------------------
 
-    def _look(self, problem: DualQP, state: State) -> tuple[tuple[float, float], tuple[float, float]]:
-        """Update o, violation, level and gap; returns bottom and top, for either sign."""
+    def _look(self, problem: DualQP, state: State) -> None:
+        """Update o, its ends, violation, level, gap and the numbers for the history."""
         S = state
         bp, tp, bm, tm, free_sum, n_free = _scan(S.a_, S.s_, S.sign_, S.shift_, S.upper_, S.row_, S.o_, S.up_, S.low_)
         if problem.two_equalities:
@@ -259,11 +269,9 @@ class Decomposition:
             level = free_sum / n_free if n_free else _middle(bp, tp)
             state.level = (level, level)
             state.violation = max(0.0, tp - bp)
-        reduced = S.sign_ * (S.o_ - np.where(S.sign_ > 0, *state.level))
-        state.gap = float(S.a_ @ reduced + S.upper_ @ np.maximum(0.0, -reduced))
-        state.n_support = int(np.count_nonzero(S.a_)) + S.n_removed_support
-        state.norm = float(np.sqrt(S.a_ @ S.a_ + S.removed_sq))
-        return (bp, bm), (tp, tm)
+        state.bottom, state.top = (bp, bm), (tp, tm)
+        state.gap, n_support, square = _measure(S.a_, S.o_, S.sign_, S.upper_, *state.level)
+        state.n_support, state.norm = n_support + S.n_removed_support, float(np.sqrt(square + S.removed_sq))
 
     @staticmethod
     def _level(S: State, part: Array, bottom: float, top: float) -> float:
@@ -272,13 +280,14 @@ class Decomposition:
 
     # -- 1. the working set -------------------------------------------------------------------------------------------------------------
 
-    def _choose(self, problem: DualQP, state: State, bottom: tuple[float, float], top: tuple[float, float]) -> Array:
+    def _choose(self, problem: DualQP, state: State) -> Array:
         """Half of the last working set, and new variables: the lowest o that may rise and the highest that may fall."""
         kept = state.working[state.working.size - int(self.keep * state.working.size) :]
         n_new = max(2, self.working_set - kept.size)
         parts = [np.flatnonzero(state.sign_ > 0), np.flatnonzero(state.sign_ < 0)] if problem.two_equalities else [None]
         new = [
-            self._new_variables(problem, state, part, n_new // (2 * len(parts)), kept, bottom[k], top[k]) for k, part in enumerate(parts)
+            self._new_variables(problem, state, part, n_new // (2 * len(parts)), kept, state.bottom[k], state.top[k])
+            for k, part in enumerate(parts)
         ]
         chosen = np.concatenate([kept, *new])
         state.working = chosen
@@ -315,9 +324,7 @@ class Decomposition:
 
     # -- 2. the subproblem --------------------------------------------------------------------------------------------------------------
 
-    def _solve_subproblem(
-        self, problem: DualQP, state: State, chosen: Array, target: float, tol: float, max_iter: int, whole: bool
-    ) -> None:
+    def _solve_subproblem(self, problem: DualQP, state: State, chosen: Array, target: float, max_iter: int, whole: bool) -> None:
         S, gram = state, problem.gram
         split = chosen.size
         if problem.two_equalities:  # SMO wants the two signs apart
@@ -365,9 +372,7 @@ class Decomposition:
         self._globalise(S)
         gone = S.rows[~stays]
         coef = problem.coef(S.a)
-        S.removed.append(
-            Removed(gone, S.s[gone], coef, self._slack(problem, S, gone), coef, S.s.copy(), S.level)
-        )
+        S.removed.append(Removed(gone, S.s[gone], coef, self._slack(problem, S, gone), coef, S.s.copy(), S.level))
         S.rows = S.rows[stays]
         kept = np.zeros(problem.gram.n, bool)
         kept[S.rows] = True
@@ -430,14 +435,12 @@ class Decomposition:
         """Violation and gap over all variables. Removed ones were rechecked: they add nothing to either."""
         if state.removed and not state.done:
             self._recheck(problem, state, tol)
-        self._look(problem, state)
         return Certificate(FULL, state.objective, state.violation, max(0.0, state.gap), tol, str(np.dtype(problem.gram.dtype)))
 
     def model(self, problem: DualQP, state: State) -> DualSolution:
         """The dual point; s is exact at the active rows only."""
-        bottom, top = self._look(problem, state)
         self._globalise(state)
-        one_sided = [abs(bottom[k]) >= FAR or abs(top[k]) >= FAR for k in (0, 1)]
+        one_sided = [abs(state.bottom[k]) >= FAR or abs(state.top[k]) >= FAR for k in (0, 1)]
         return DualSolution(state.a, state.s, state.level, (one_sided[0], one_sided[1]))
 
 

@@ -64,11 +64,16 @@ def _gains(low: Array, bottom: float, diag_i: float, diag: Array, row_i: Array, 
 
 
 @compiled
-def _move(up: Array, low: Array, row_i: Array, row_j: Array, step: float, n: int) -> None:
-    for v in range(n):
+def _move(up: Array, low: Array, row_i: Array, row_j: Array, step: float, start: int, end: int) -> tuple[float, float]:
+    """All o after the step, and in the same pass the least that may rise and the largest that may fall."""
+    least, largest = FAR, -FAR
+    for v in range(start, end):
         change = step * (row_i[v] - row_j[v])
-        up[v] += change
-        low[v] += change
+        x, y = up[v] + change, low[v] + change
+        up[v], low[v] = x, y
+        least = x if x < least else least
+        largest = y if y > largest else largest
+    return least, largest
 
 
 @compiled
@@ -80,9 +85,7 @@ def _place(v: int, o: float, a: Array, sign: Array, upper: Array, up: Array, low
 
 
 @compiled
-def smo(
-    K: Array, diag: Array, sign: Array, upper: Array, a: Array, o: Array, split: int, tol: float, max_steps: int
-) -> tuple[int, float]:
+def smo(K: Array, diag: Array, sign: Array, upper: Array, a: Array, o: Array, split: int, tol: float, max_steps: int) -> tuple[int, float]:
     """Improve ``a`` in place until no pair violates by more than ``tol``; returns the number of steps and the violation left.
 
     ``o`` holds s + z p at entry and at exit. Variables before ``split`` exchange among themselves, those from it on too; split = n: all do.
@@ -91,27 +94,24 @@ def smo(
     up, low, gain = np.empty(n), np.empty(n), np.empty(n)
     for v in range(n):
         _place(v, o[v], a, sign, upper, up, low)
+    bottom, top = _least(up, 0, split), _largest(low, 0, split)
+    other_bottom, other_top = _least(up, split, n), _largest(low, split, n)
     steps = 0
     while True:
         # 1. the part, and in it the bottom variable: the steepest that may rise
-        start, end = 0, split
-        bottom = _least(up, 0, split)
-        violation = _largest(low, 0, split) - bottom
-        if split < n:
-            other = _least(up, split, n)
-            other_violation = _largest(low, split, n) - other
-            if other_violation > violation:
-                start, end, bottom, violation = split, n, other, other_violation
+        start, end, least, violation = 0, split, bottom, top - bottom
+        if other_top - other_bottom > violation:
+            start, end, least, violation = split, n, other_bottom, other_top - other_bottom
         if not violation > tol or steps >= max_steps:
             break
-        i = _find(up, bottom, start, end)
+        i = _find(up, least, start, end)
         # 2. the top variable: the one whose exchange with i promises the largest decrease
         row_i = K[i]
-        best = _gains(low, bottom, diag[i], diag, row_i, gain, start, end)
+        best = _gains(low, least, diag[i], diag, row_i, gain, start, end)
         j = _find(gain, best, start, end)
         # 3. the step, cut at the bounds of both
         row_j = K[j]
-        o_i, o_j = bottom, low[j]
+        o_i, o_j = least, low[j]
         t = (o_j - o_i) / max(diag[i] + diag[j] - 2.0 * row_i[j], TINY)
         room_i = upper[i] - a[i] if sign[i] > 0 else a[i]
         room_j = a[j] if sign[j] > 0 else upper[j] - a[j]
@@ -119,10 +119,17 @@ def smo(
             t = min(room_i, room_j)
         a[i] = _onto_bound(a[i] + sign[i] * t, upper[i], t == room_i, sign[i] > 0)
         a[j] = _onto_bound(a[j] - sign[j] * t, upper[j], t == room_j, sign[j] < 0)
-        # 4. all o, and where i and j may go now
-        _move(up, low, row_i, row_j, t, n)
+        # 4. all o, and where i and j may go now: first without these two, so that their new places join the extremes
+        up[i] = up[j] = FAR
+        low[i] = low[j] = -FAR
+        bottom, top = _move(up, low, row_i, row_j, t, 0, split)
+        other_bottom, other_top = _move(up, low, row_i, row_j, t, split, n)
         _place(i, o_i + t * (row_i[i] - row_j[i]), a, sign, upper, up, low)
         _place(j, o_j + t * (row_i[j] - row_j[j]), a, sign, upper, up, low)
+        if start < split:
+            bottom, top = min(bottom, up[i], up[j]), max(top, low[i], low[j])
+        else:
+            other_bottom, other_top = min(other_bottom, up[i], up[j]), max(other_top, low[i], low[j])
         steps += 1
     for v in range(n):
         o[v] = up[v] if up[v] < 0.5 * FAR else low[v]
