@@ -401,7 +401,7 @@ def gamma_value(gamma: Gamma, rows: Any) -> float:
         return float(gamma)
     n_features = max(1, rows.shape[1])
     if gamma == "auto":
-        return 1.0 / n_features
+        return float(1.0 / n_features)
     if gamma != "scale":
         raise ValueError(f"gamma={gamma!r} is not known; expected 'scale', 'auto', or a number >= 0.")
 

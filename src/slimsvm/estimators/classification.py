@@ -74,7 +74,7 @@ class KernelClassifier(ClassifierMixin, KernelMachine):
             what = "samples" if used.size == label.size else "samples with positive weights"
             raise ValueError(
                 f"The number of classes has to be greater than one; got {present.size} class: all {what} belong to class "
-                f"{classes[present[0]]!r}. Give rows of at least two classes."
+                f"{classes[present].tolist()[0]!r}. Give rows of at least two classes."
             )
         if present.size < classes.size:  # classes whose rows all have weight zero are not there
             label = np.searchsorted(present, label)  # meaningful for the used rows only
@@ -105,7 +105,7 @@ class KernelClassifier(ClassifierMixin, KernelMachine):
         def solve(k: int, limits: Limits) -> None:
             pair, rows = grams.pairs[k], grams.rows(k)
             sign = np.where(label[rows] == pair.positive, 1.0, -1.0)
-            names = classes[pair.positive], classes[pair.negative]
+            names = tuple(classes[[pair.positive, pair.negative]].tolist())
             results[k] = self._solve(self._problem(grams.gram(k), sign, bounds[rows], names), fit, limits, starts[k])
             grams.done(k)
 

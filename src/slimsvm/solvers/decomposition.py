@@ -250,7 +250,7 @@ class Decomposition:
                 self._shrink(problem, state, tol)
         if (state.violation <= tol or state.n_iter >= max_iter) and state.removed:
             self._recheck(problem, state, tol)
-        state.done = state.violation <= tol
+        state.done = state.violation <= tol and problem.gram.rounding * state.norm <= tol  # else: once more, in float64
         state.n_values = problem.gram.n_values
 
     # -- 0. where we are ----------------------------------------------------------------------------------------------------------------

@@ -1,0 +1,132 @@
+"""What users get wrong, and what they are told."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn.exceptions import NotFittedError
+
+from slimsvm import SVC, SVR, NuSVC, NuSVR, OneClassSVM
+
+X = np.array([[0.0, 1.0], [1.0, 0.0], [2.0, 1.0], [3.0, 4.0]])
+y = np.array([0, 1, 0, 1])
+MACHINES = [SVC, NuSVC, SVR, NuSVR, OneClassSVM]
+
+
+@pytest.mark.parametrize("machine", MACHINES)
+@pytest.mark.parametrize(
+    ("rows", "match"),
+    [
+        (np.where(X == 1, np.nan, X), "NaN"),
+        (np.where(X == 1, np.inf, X), "infinity"),
+        (np.empty((0, 2)), "minimum of 1 is required|0 sample"),
+        (np.empty((4, 0)), "0 feature"),
+        (np.array([["a", "b"]] * 4), "could not convert|dtype|numeric"),
+        (X[:, 0], "Expected 2D array"),
+        (X[None], "dim 3|expected <= 2"),
+    ],
+    ids=["nan", "inf", "no rows", "no features", "text", "1d", "3d"],
+)
+def test_rows(machine, rows, match):
+    with pytest.raises(ValueError, match=match):
+        machine().fit(rows, y[: len(rows)] if rows.ndim else y)
+
+
+@pytest.mark.parametrize("machine", MACHINES[:4])
+def test_lengths(machine):
+    with pytest.raises(ValueError, match="inconsistent numbers of samples"):
+        machine().fit(X, y[:3])
+
+
+@pytest.mark.parametrize("machine", [SVC, NuSVC])
+def test_one_class_only(machine):
+    with pytest.raises(ValueError, match="class"):
+        machine().fit(X, np.zeros(4))
+    with pytest.raises(ValueError, match="positive weights belong to class 1"):
+        machine().fit(X, y, sample_weight=y)
+    with pytest.raises(ValueError, match=r"Unknown label type|continuous"):
+        machine().fit(X, y + 0.5)
+
+
+@pytest.mark.parametrize("machine", MACHINES)
+def test_parameters(machine):
+    wrong = {
+        "C": (-1.0, 0.0, "1", np.nan),
+        "nu": (0.0, 1.5),
+        "epsilon": (-0.1,),
+        "gamma": (-1.0, "scales"),
+        "kernel": ("rfb", 3),
+        "degree": (-1, 2.5),
+        "tol": (0.0, -1.0),
+        "cache_size": (0, -5),
+        "max_iter": (-2,),
+        "max_time": (0, -1.0),
+        "n_jobs": ("all",),
+    }
+    for name, values in wrong.items():
+        if name in machine().get_params():
+            for value in values:
+                with pytest.raises(ValueError, match=name):
+                    machine(**{name: value}).fit(X, y)
+
+
+@pytest.mark.parametrize("machine", MACHINES)
+def test_weights(machine):
+    with pytest.raises(ValueError, match=r"(?i)zero|positive"):
+        machine().fit(X, y, sample_weight=np.zeros(4))
+    with pytest.raises(ValueError, match="Negative values"):
+        machine().fit(X, y, sample_weight=[1, -1, 1, 1])
+    with pytest.raises(ValueError, match="sample_weight"):
+        machine().fit(X, y, sample_weight=[1, 1])
+
+
+def test_precomputed():
+    with pytest.raises(ValueError, match="square"):
+        SVC(kernel="precomputed").fit(X, y)
+    with pytest.raises(ValueError, match="dense array"):
+        SVC(kernel="precomputed").fit(sp.csr_matrix(X @ X.T), y)
+    model = SVC(kernel="precomputed").fit(X @ X.T, y)
+    with pytest.raises(ValueError, match="4"):
+        model.predict(X)
+
+
+def test_kernel_objects():
+    from slimsvm.kernels import RBF
+
+    assert SVC(kernel=RBF(0.5)).fit(X, y).kernel_.gamma == 0.5
+    with pytest.raises(ValueError, match="beside"):
+        SVC(kernel=RBF(0.5), gamma=2.0).fit(X, y)
+    with pytest.raises(ValueError, match="shape"):
+        SVC(kernel=lambda A, B: np.zeros(3)).fit(X, y)
+
+
+@pytest.mark.parametrize("machine", MACHINES)
+def test_prediction(machine):
+    with pytest.raises(NotFittedError):
+        machine().predict(X)
+    model = machine().fit(X, y)
+    with pytest.raises(ValueError, match="features"):
+        model.predict(X[:, :1])
+    with pytest.raises(ValueError, match="NaN"):
+        model.predict(X * np.nan)
+
+
+def test_nu_that_is_not_feasible():
+    rng = np.random.default_rng(0)
+    rows, labels = rng.standard_normal((50, 2)), np.array(["rare"] * 5 + ["common"] * 45)
+    with pytest.warns(UserWarning, match=r"nu=0.5 is not feasible.*rare.*nu=0.2"):
+        model = NuSVC(nu=0.5).fit(rows, labels)
+    assert set(model.predict(rows)) <= {"rare", "common"}
+
+
+def test_break_ties_with_pairs():
+    three = np.array([0, 1, 2, 0])
+    model = SVC(break_ties=True, decision_function_shape="ovo").fit(X, three)
+    with pytest.raises(ValueError, match="break_ties must be False"):
+        model.predict(X)
+
+
+def test_more_nonzeros_than_32_bits_are_not_copied_to_32_bits():
+    """Index arrays of 64 bits are accepted as they are; nothing is cast down."""
+    matrix = sp.csr_matrix(X)
+    matrix.indices, matrix.indptr = matrix.indices.astype(np.int64), matrix.indptr.astype(np.int64)
+    assert SVC().fit(matrix, y).score(matrix, y) >= 0.5
