@@ -10,7 +10,6 @@ ESTIMATORS = [
     SVC(kernel="poly", coef0=1.0),
     SVC(kernel="laplacian", class_weight="balanced"),
     SVC(kernel="precomputed"),
-    SVC(decision_function_shape="ovo"),
     NuSVC(),
     SVR(),
     SVR(kernel="linear"),
