@@ -86,11 +86,11 @@ class KernelMachine(CallbackSupportMixin, BaseEstimator):
         if isinstance(kernel, Precomputed):
             self.kernel_: Kernel = kernel
             return ready(kernel, X).take(order)
-        everything = order.size == X.shape[0] and bool(np.all(np.diff(order) == 1))
-        rows = Rows(X, weight=weight) if everything else Rows(X, weight=weight).take(order)
-        self.kernel_ = kernel if isinstance(kernel, FromCallable) else kernel.resolve(rows)
+        self.kernel_ = kernel if isinstance(kernel, FromCallable) else kernel.resolve(Rows(X, weight=weight))
         # few rows: float64, because the solver goes on to near machine precision
-        return ready(self.kernel_, rows.X, dtype=np.float64 if order.size <= EXACT else None)
+        operand = ready(self.kernel_, X, dtype=np.float64 if order.size <= EXACT else None)
+        in_place = order.size == X.shape[0] and bool(np.all(order[1:] > order[:-1]))
+        return operand if in_place else operand.take(order)
 
     # -- the fit around the solver ------------------------------------------------------------------------------------------------------
 

@@ -79,7 +79,8 @@ class KernelClassifier(ClassifierMixin, KernelMachine):
         if present.size < classes.size:  # classes whose rows all have weight zero are not there
             label = np.searchsorted(present, label)  # meaningful for the used rows only
             classes = classes[present]
-        order = used[np.argsort(label[used], kind="stable")]
+        # several classes: sorted, so that the rows of a class stand together; two: as they are, without a copy
+        order = used if classes.size == 2 else used[np.argsort(label[used], kind="stable")]
         label = label[order]
         weights = compute_class_weight(self.class_weight, classes=classes, y=classes[label], sample_weight=weight[order])
         resume = self._start_from_last_fit(Rows(X, label, weight)) and classes.size == len(self.classes_)
@@ -127,6 +128,7 @@ class KernelClassifier(ClassifierMixin, KernelMachine):
                 line = 0 if n_classes == 2 else other - (other > own)
                 coef[line, rows[mine]] = sign * a[mine]
         support = np.flatnonzero(np.any(coef != 0, axis=0))
+        support = support[np.argsort(label[support], kind="stable")]
         self.n_support_ = np.bincount(label[support], minlength=n_classes).astype(np.int32)
         self._store_support(X, order[support], coef[:, support], np.array([intercept for _, intercept in points]))
         self.n_iter_ = np.array([result.n_iter for result in results], np.int32 if max(r.n_iter for r in results) < 2**31 else np.int64)
