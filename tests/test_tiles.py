@@ -234,7 +234,6 @@ def test_sparse_rows_with_large_norms_keep_their_digits(sparse):
         (Sigmoid(1.0, 0.0), 1e6, False),
         (Laplacian(1.0), 1.0, True),
         (Laplacian(1.0), 1e8, False),
-        (FromCallable(dots_plus_one), 1.0, False),  # of a callable nothing is known
     ],
     ids=repr,
 )

@@ -99,7 +99,7 @@ def ready(kernel: Kernel, X: Any, *, dtype: Any = None, like: Operand | None = N
     shift = None
     if like is not None:
         dtype, shift = like.dtype, like.shift
-    elif kernel.shift_invariant:
+    elif kernel.shift_invariant and X.shape[0]:
         shift = np.asarray(X.mean(axis=0, dtype=np.float64)).ravel() if not sp.issparse(X) else np.asarray(X.mean(axis=0)).ravel()
     sq = _shifted_squares(X, shift)
     if dtype is None:
@@ -120,10 +120,15 @@ def _ready_sparse(kernel: Kernel, X: Any, dtype: Any, like: Operand | None) -> O
 
 
 def safe_dtype(kernel: Kernel, sq: Array, n_features: int) -> Any:
-    """float32 if the error bound of the kernel's values allows, else float64."""
+    """float32 if the error bound of the kernel's values allows, and neither products nor values leave its range; else float64."""
     largest = float(sq.max()) if sq.size else 0.0
+    if largest > 0.0:
+        with np.errstate(over="ignore"):
+            value = abs(float(kernel.diag_from_sq(np.array([largest]))[0]))
+        if not (1e-30 < largest < 1e30 and 1e-25 < value < 1e30):
+            return np.float64
     eps = float(np.finfo(np.float32).eps) / 2
-    return np.float32 if largest < 1e30 and kernel.error(largest, n_features, eps) <= FLOAT32_ERROR else np.float64
+    return np.float32 if kernel.error(largest, n_features, eps) <= FLOAT32_ERROR else np.float64
 
 
 def _dense_is_better(X: Any) -> bool:

@@ -33,6 +33,7 @@ from slimsvm.solvers.smo import FAR, polish, smo
 Array = NDArray[Any]
 WHOLE = 2000  # variables up to which one subproblem is the whole problem
 EXACT = 1000  # rows up to which the solution is polished to near machine precision
+MOST_POLISHING = 20  # rounds of about a second: enough for all but the hopelessly scaled
 SMO_WORK = 50_000_000  # variables visited in one call of SMO: about 0.05 s, so that Ctrl-C and max_time are heard
 LEAST_DROP = 0.2  # shrinking reorganises the cache: only when at least this share of the active variables leaves
 
@@ -111,6 +112,7 @@ class State:
     n_iter: int = 0
     n_rounds: int = 0
     done: bool = False
+    rough: bool = True  # few rows: the solution is still to be polished
     objective: float = 0.0
     violation: float = np.inf
     gap: float = np.inf
@@ -238,19 +240,20 @@ class Decomposition:
         """One round: a working set, its subproblem, the gradient; and at the end of it all, the recheck."""
         if problem.gram.rounding * state.norm > tol:
             self._upgrade(problem, state)
-        exact = problem.gram.n <= EXACT and state.n_rounds == 0  # few rows: polished at least once, however good the start
-        if (state.violation > tol or exact) and state.n_iter < max_iter:
+        state.rough = state.rough and problem.gram.n <= EXACT and state.n_rounds < MOST_POLISHING
+        if (state.violation > tol or state.rough) and state.n_iter < max_iter:
             whole = state.variables.size <= max(WHOLE, self.working_set) and not state.removed
             chosen = np.arange(state.variables.size) if whole else self._choose(problem, state)
             target = tol if whole else max(0.5 * tol, self.inner * state.violation)
             self._solve_subproblem(problem, state, chosen, target, max_iter, whole)
             self._look(problem, state)
             state.n_rounds += 1
+            state.rough = state.rough and whole and problem.gram.n <= EXACT and problem.gram.dtype == np.float64
             if self.shrinking and not whole:
                 self._shrink(problem, state, tol)
         if (state.violation <= tol or state.n_iter >= max_iter) and state.removed:
             self._recheck(problem, state, tol)
-        state.done = state.violation <= tol and problem.gram.rounding * state.norm <= tol  # else: once more, in float64
+        state.done = state.violation <= tol and not state.rough and problem.gram.rounding * state.norm <= tol  # else: once more, in float64
         state.n_values = problem.gram.n_values
 
     # -- 0. where we are ----------------------------------------------------------------------------------------------------------------
@@ -339,7 +342,8 @@ class Decomposition:
         steps, _ = smo(K, diag, sign, upper, a, o, split, target, most)
         S.n_iter += steps
         if exact and S.n_iter < max_iter:
-            S.n_iter += polish(K, diag, sign, upper, a, o, split, max_iter - S.n_iter)
+            steps, S.rough = polish(K, diag, sign, upper, a, o, split, max_iter - S.n_iter)
+            S.n_iter += steps
         delta = sign * (a - old)
         moved = np.flatnonzero(delta)
         if not moved.size:

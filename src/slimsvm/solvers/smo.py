@@ -144,30 +144,32 @@ def _onto_bound(value: float, upper: float, at_bound: bool, rises: bool) -> floa
 
 
 def polish(
-    K: Array, diag: Array, sign: Array, upper: Array, a: Array, o: Array, split: int, max_steps: int = 10**9, rounds: int = 30
-) -> int:
-    """Bring a point to near machine precision, in place, or at least much nearer to the optimum; returns the number of steps.
+    K: Array, diag: Array, sign: Array, upper: Array, a: Array, o: Array, split: int, max_steps: int = 10**9, work: float = 3e8
+) -> tuple[int, bool]:
+    """Bring a point to near machine precision, in place, or at least nearer; returns the number of steps, and whether there is more to do.
 
     At the optimum all free variables of a part have one o. An active-set method goes there: a Newton step within the current free set, cut at
     the first bound; the variable that met it is no longer free; again, until a whole step is possible. Then SMO frees what should be free.
-    Where the kernel is so badly scaled that SMO alone would crawl, this is what makes the way.
+    Where the kernel is so badly scaled that SMO alone would crawl, this is what makes the way. ``work`` limits the cubes of the numbers of free
+    variables, added up: about a second.
     """
     steps = 0
-    for _ in range(rounds):
+    while work > 0:
         scale = max(1.0, float(np.max(np.abs(o))))
         done, violation = smo(K, diag, sign, upper, a, o, split, 1e-14 * scale, min(20 * a.size, max_steps - steps))
         steps += done
         n_free = int(np.count_nonzero((a > 0) & (a < upper)))
         if violation <= 1e-13 * scale or n_free < 2 or steps >= max_steps:
-            return steps
+            return steps, False
         for _ in range(n_free if n_free <= 200 else 2):  # each step costs n_free^3
             steps += 1
+            work -= max(float(n_free), 100.0) ** 3
             whole_step, moved = _newton(K, sign, upper, a, o, split)
-            if whole_step:
+            if whole_step or work <= 0:
                 break
         if not moved:  # rounding is all that is left
-            return steps
-    return steps
+            return steps, False
+    return steps, True
 
 
 def _newton(K: Array, sign: Array, upper: Array, a: Array, o: Array, split: int) -> tuple[bool, bool]:
