@@ -153,6 +153,11 @@ class Kernel:
     shift_invariant: ClassVar[bool] = False  # k(x + c, z + c) = k(x, z): data may be centred
     params: ClassVar[tuple[str, ...]] = ()  # which of gamma, degree, coef0 it has
 
+    @property
+    def positive(self) -> bool:
+        """Whether it is an inner product of feature vectors for sure: then values are bounded by norms."""
+        return True
+
     def resolve(self, rows: Any) -> Self:
         """The same kernel with 'scale' and 'auto' replaced by numbers that fit the rows (a :class:`slimsvm.rows.Rows`)."""
         gamma = getattr(self, "gamma", None)
@@ -274,10 +279,17 @@ class Polynomial(Kernel):
         """A power multiplies the relative error of its base by the degree."""
         return max(1, int(self.degree)) * (_dot_error(n_features, eps) + eps)
 
+    @property
+    def positive(self) -> bool:
+        """With a constant that is not negative."""
+        return self.coef0 >= 0
+
 
 @dataclass(frozen=True)
 class Sigmoid(Kernel):
     """k(x, z) = tanh(gamma x.z + coef0); not positive semi-definite in general."""
+
+    positive: ClassVar[bool] = False  # type: ignore[assignment, misc]
 
     name: ClassVar[str] = "sigmoid"
     params: ClassVar[tuple[str, ...]] = ("gamma", "coef0")
@@ -328,6 +340,8 @@ class Laplacian(Kernel):
 class FromCallable(Kernel):
     """A kernel given as a function K(X_block, B) that returns the matrix of values."""
 
+    positive: ClassVar[bool] = False  # type: ignore[assignment, misc]
+
     name: ClassVar[str] = "callable"
     uses_dots: ClassVar[bool] = False
     function: Callable[[Any, Any], Any] = None  # type: ignore[assignment]
@@ -350,6 +364,8 @@ class FromCallable(Kernel):
 @dataclass(frozen=True)
 class Precomputed(Kernel):
     """The rows are kernel values already: X is the n x n matrix at fit, and (n, n_fit) at predict."""
+
+    positive: ClassVar[bool] = False  # type: ignore[assignment, misc]
 
     name: ClassVar[str] = "precomputed"
     uses_dots: ClassVar[bool] = False

@@ -289,7 +289,7 @@ class Decomposition:
         n_new = max(2, self.working_set - kept.size)
         parts = [np.flatnonzero(state.sign_ > 0), np.flatnonzero(state.sign_ < 0)] if problem.two_equalities else [None]
         new = [
-            self._new_variables(problem, state, part, n_new // (2 * len(parts)), kept, state.bottom[k], state.top[k])
+            self._new_variables(problem, state, part, max(1, n_new // (2 * len(parts))), kept, state.bottom[k], state.top[k])
             for k, part in enumerate(parts)
         ]
         chosen = np.concatenate([kept, *new])
@@ -307,7 +307,8 @@ class Decomposition:
             up, low = np.where(outside, FAR, up), np.where(outside, FAR, low)
         if self.selection == "basic":
             violates = np.flatnonzero(((up < FAR) & (o < top)) | ((low < FAR) & (o > bottom)))
-            return np.roll(violates, -state.n_rounds * n_side)[: 2 * n_side]
+            pair = self._steepest(up, low, o, 1, bottom, top)  # any violators, but among them a pair: otherwise nothing may move
+            return np.union1d(pair, np.roll(violates, -state.n_rounds * n_side)[: 2 * n_side])
         if self.prefer_cached:
             cached = problem.gram.cached(problem.row[state.variables])
             first = self._steepest(np.where(cached, up, FAR), np.where(cached, low, FAR), o, n_side // 2, bottom, top)
@@ -400,11 +401,15 @@ class Decomposition:
         coef = problem.coef(S.a)
         exact_rows = []
         for group in S.removed:
-            change = coef - group.check_coef
-            moved = np.flatnonzero(change)
-            distance = np.sqrt(max(0.0, float(change[moved] @ (S.s[moved] - group.check_s[moved]))))
-            drift = max(abs(S.level[k] - group.check_level[k]) for k in (0, 1))
-            group.slack = group.slack - 1.001 * distance * np.sqrt(S.diag[group.rows]) - drift
+            if problem.gram.operand.kernel.positive:
+                change = coef - group.check_coef
+                moved = np.flatnonzero(change)
+                distance = np.sqrt(max(0.0, float(change[moved] @ (S.s[moved] - group.check_s[moved]))))
+                distance = 1.001 * distance + 1e-9 * float(np.abs(change).sum())  # and what rounding may have added to a norm of zero
+                drift = max(abs(S.level[k] - group.check_level[k]) for k in (0, 1))
+                group.slack = group.slack - distance * np.sqrt(np.maximum(S.diag[group.rows], 0.0)) - drift
+            else:  # no norm, no bound
+                group.slack = np.full(group.rows.size, -np.inf)
             unsure = group.slack <= 0
             if unsure.any():
                 rows = group.rows[unsure]
@@ -414,6 +419,8 @@ class Decomposition:
                 exact_rows.append(rows)
                 sure = ~unsure
                 group.rows, group.s, group.slack = group.rows[sure], group.s[sure], group.slack[sure]
+        # only now: s of rows that come back below is exact in what the next check compares with
+        for group in S.removed:
             group.check_coef, group.check_s, group.check_level = coef, S.s.copy(), S.level
         S.removed = [group for group in S.removed if group.rows.size]
         if not exact_rows:

@@ -91,7 +91,7 @@ def smo(K: Array, diag: Array, sign: Array, upper: Array, a: Array, o: Array, sp
     ``o`` holds s + z p at entry and at exit. Variables before ``split`` exchange among themselves, those from it on too; split = n: all do.
     """
     n = sign.size
-    up, low, gain = np.empty(n), np.empty(n), np.empty(n)
+    up, low, gain, before = np.empty(n), np.empty(n), np.empty(n), a.copy()
     for v in range(n):
         _place(v, o[v], a, sign, upper, up, low)
     bottom, top = _least(up, 0, split), _largest(low, 0, split)
@@ -132,7 +132,11 @@ def smo(K: Array, diag: Array, sign: Array, upper: Array, a: Array, o: Array, sp
             other_bottom, other_top = min(other_bottom, up[i], up[j]), max(other_top, low[i], low[j])
         steps += 1
     for v in range(n):
-        o[v] = up[v] if up[v] < 0.5 * FAR else low[v]
+        if upper[v] > 0.0:
+            o[v] = up[v] if up[v] < 0.5 * FAR else low[v]
+        else:  # can neither rise nor fall: stands in neither array
+            for u in range(n):
+                o[v] += sign[u] * (a[u] - before[u]) * K[u, v]
     return steps, max(violation, 0.0)
 
 
