@@ -289,7 +289,7 @@ class Polynomial(Kernel):
 class Sigmoid(Kernel):
     """k(x, z) = tanh(gamma x.z + coef0); not positive semi-definite in general."""
 
-    positive: ClassVar[bool] = False  # type: ignore[assignment, misc]
+    positive: ClassVar[bool] = False
 
     name: ClassVar[str] = "sigmoid"
     params: ClassVar[tuple[str, ...]] = ("gamma", "coef0")
@@ -340,7 +340,7 @@ class Laplacian(Kernel):
 class FromCallable(Kernel):
     """A kernel given as a function K(X_block, B) that returns the matrix of values."""
 
-    positive: ClassVar[bool] = False  # type: ignore[assignment, misc]
+    positive: ClassVar[bool] = False
 
     name: ClassVar[str] = "callable"
     uses_dots: ClassVar[bool] = False
@@ -365,7 +365,7 @@ class FromCallable(Kernel):
 class Precomputed(Kernel):
     """The rows are kernel values already: X is the n x n matrix at fit, and (n, n_fit) at predict."""
 
-    positive: ClassVar[bool] = False  # type: ignore[assignment, misc]
+    positive: ClassVar[bool] = False
 
     name: ClassVar[str] = "precomputed"
     uses_dots: ClassVar[bool] = False

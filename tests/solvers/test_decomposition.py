@@ -160,11 +160,12 @@ def test_what_is_said_of_removed_rows_is_true(machine, small_sets, monkeypatch):
         usual(self, problem, state, tol)
         self._globalise(state)
         s = K @ problem.coef(state.a)
-        reduced = problem.sign * (problem.order(s) - np.where(problem.sign > 0, *state.level))
-        estimate = np.where(state.a <= 0, reduced, np.where(state.a >= problem.upper, -reduced, -np.abs(reduced)))
-        least = np.full(problem.gram.n, np.inf)
-        np.minimum.at(least, problem.row, estimate)
-        excess.extend(float(np.max(group.slack - least[group.rows])) for group in state.removed)
+        for group in state.removed:  # slack is relative to the level of the check: the next one adds how far it has moved
+            reduced = problem.sign * (problem.order(s) - np.where(problem.sign > 0, *group.check_level))
+            estimate = np.where(state.a <= 0, reduced, np.where(state.a >= problem.upper, -reduced, -np.abs(reduced)))
+            least = np.full(problem.gram.n, np.inf)
+            np.minimum.at(least, problem.row, estimate)
+            excess.append(float(np.max(group.slack - least[group.rows])))
 
     monkeypatch.setattr(Decomposition, "_recheck", checked)
     for seed in (1, 12, 18, 35, 36):

@@ -399,7 +399,11 @@ class Decomposition:
         S = state
         self._globalise(S)
         coef = problem.coef(S.a)
-        exact_rows = []
+        # rows that moved after the last check of some group, and then left themselves: norms need their s
+        moved_since = np.zeros(coef.size, bool)
+        for group in S.removed:
+            moved_since |= coef != group.check_coef
+        exact_rows = [self._make_exact(problem, S, group, coef, moved_since[group.rows]) for group in S.removed]
         for group in S.removed:
             if problem.gram.operand.kernel.positive:
                 change = coef - group.check_coef
@@ -410,22 +414,14 @@ class Decomposition:
                 group.slack = group.slack - distance * np.sqrt(np.maximum(S.diag[group.rows], 0.0)) - drift
             else:  # no norm, no bound
                 group.slack = np.full(group.rows.size, -np.inf)
-            unsure = group.slack <= 0
-            if unsure.any():
-                rows = group.rows[unsure]
-                delta = coef - group.coef
-                since = np.flatnonzero(delta)
-                S.s[rows] = group.s[unsure] + problem.gram.products(since, delta[since], rows)
-                exact_rows.append(rows)
-                sure = ~unsure
-                group.rows, group.s, group.slack = group.rows[sure], group.s[sure], group.slack[sure]
+            exact_rows.append(self._make_exact(problem, S, group, coef, group.slack <= 0))
         # only now: s of rows that come back below is exact in what the next check compares with
         for group in S.removed:
             group.check_coef, group.check_s, group.check_level = coef, S.s.copy(), S.level
         S.removed = [group for group in S.removed if group.rows.size]
-        if not exact_rows:
-            return
         rows = np.concatenate(exact_rows)
+        if not rows.size:
+            return
         slack = self._slack(problem, S, rows)
         # those within the tolerance come back too: the next rounds move the level by as much
         back = rows[slack <= 10 * tol]
@@ -439,6 +435,17 @@ class Decomposition:
             kept[S.rows] = True
             S.variables = np.flatnonzero(kept[problem.row])
             self._localise(problem, S)
+
+    @staticmethod
+    def _make_exact(problem: DualQP, S: State, group: Removed, coef: Array, which: Array) -> Array:
+        """Compute s of some rows of a group as it is now, and take them out of the group; returns them."""
+        rows = group.rows[which]
+        if rows.size:
+            delta = coef - group.coef
+            since = np.flatnonzero(delta)
+            S.s[rows] = group.s[which] + problem.gram.products(since, delta[since], rows)
+            group.rows, group.s, group.slack = group.rows[~which], group.s[~which], group.slack[~which]
+        return rows
 
     # -- 4. what comes out --------------------------------------------------------------------------------------------------------------
 
