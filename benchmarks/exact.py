@@ -1,7 +1,7 @@
 """The race of the exact machines: slimsvm against scikit-learn-intelex and scikit-learn.
 
     python -m benchmarks.exact                      all rows, both types, writes benchmarks/results/exact.json
-    python -m benchmarks.exact --sets letter --repeats 1 --types float32 --peers intelex
+    python -m benchmarks.exact --sets letter --repeats 1 --types float32 --who slimsvm intelex
     python -m benchmarks.exact --table              prints the table of the stored results, as docs/benchmarks.md has it
 
 Every fit has a process of its own: load, a warm-up fit on the first rows, then the fit that counts. The contestants alternate. Same C, gamma,
@@ -212,14 +212,14 @@ def _cpuinfo() -> list[str]:
         return []
 
 
-def race(sets: list[str], kinds: list[str], peers: list[str], repeats: int) -> None:
+def race(sets: list[str], kinds: list[str], contestants: list[str], repeats: int) -> None:
     """Run what is asked for, storing every cell as soon as it is measured."""
     stored = json.loads(RESULTS.read_text()) if RESULTS.exists() else {"cells": {}}
     stored["machine"] = _facts()
     for name in sets:
         for kind in kinds:
             for repeat in range(repeats):
-                for who in ["slimsvm", *peers]:
+                for who in contestants:
                     if who == "sklearn" and (repeat or kind != "float64" or not SETS[name][4]):
                         continue
                     command = [sys.executable, "-m", "benchmarks.exact", "--one", name, who, kind, str(repeat)]
@@ -273,7 +273,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--sets", nargs="*", default=list(SETS), choices=list(SETS))
     parser.add_argument("--types", nargs="*", default=["float32", "float64"])
-    parser.add_argument("--peers", nargs="*", default=["intelex", "sklearn"])
+    parser.add_argument("--who", nargs="*", default=["slimsvm", "intelex", "sklearn"])
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--table", action="store_true")
     parser.add_argument("--one", nargs=4, help=argparse.SUPPRESS)
@@ -283,7 +283,7 @@ def main() -> None:
     elif given.table:
         print(table())
     else:
-        race(given.sets, given.types, given.peers, given.repeats)
+        race(given.sets, given.types, given.who, given.repeats)
         print(table())
 
 
