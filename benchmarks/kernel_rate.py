@@ -29,7 +29,8 @@ import numpy as np
 import scipy
 from threadpoolctl import threadpool_info, threadpool_limits
 
-from slimsvm.kernels import RBF, exp_rows
+from slimsvm.forms import exp_rows
+from slimsvm.kernels import RBF
 from slimsvm.threads import parallel
 from slimsvm.tiles import Operand, Strips, accumulate, for_each_tile, ready
 

@@ -14,6 +14,7 @@ SOURCE = Path(__file__).resolve().parent.parent / "src" / PACKAGE
 HOUSE = (
     "compiled",
     "threads",
+    "forms",
     "kernels",
     "losses",
     "rows",

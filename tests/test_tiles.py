@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from slimsvm.kernels import RBF, FromCallable, Kernel, Laplacian, Linear, Polynomial, Sigmoid, exp_rows
+from slimsvm.forms import exp_rows
+from slimsvm.kernels import RBF, FromCallable, Kernel, Laplacian, Linear, Polynomial, Sigmoid
 from slimsvm.tiles import FLOAT32_ERROR, Strips, accumulate, for_each_tile, kernel_values, ready, safe_dtype
 from tests.reference.naive import kernel_matrix
 

@@ -21,7 +21,8 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from slimsvm.compiled import compiled
-from slimsvm.kernels import Kernel, Precomputed, finish, squared_norms
+from slimsvm.forms import finish
+from slimsvm.kernels import Kernel, Precomputed, squared_norms
 from slimsvm.threads import local, parallel, single_threaded_blas
 
 Array = NDArray[Any]

@@ -19,15 +19,15 @@ Cost of a round: (rows that moved and are not cached) x (active rows) kernel val
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from slimsvm.compiled import compiled
 from slimsvm.problems.dual_qp import DualQP
 from slimsvm.run import FULL, Certificate
+from slimsvm.solvers.dual_state import DualSolution, Removed, State, count_positive, measure, scan
 from slimsvm.solvers.smo import FAR, polish, smo
 
 Array = NDArray[Any]
@@ -36,132 +36,6 @@ EXACT = 1000  # rows up to which the solution is polished to near machine precis
 MOST_POLISHING = 20  # rounds of about a second: enough for all but the hopelessly scaled
 SMO_WORK = 50_000_000  # variables visited in one call of SMO: about 0.05 s, so that Ctrl-C and max_time are heard
 LEAST_DROP = 0.2  # shrinking reorganises the cache: only when at least this share of the active variables leaves
-
-
-@compiled
-def _scan(
-    a: Array, s: Array, sign: Array, shift: Array, upper: Array, row: Array, o: Array, up: Array, low: Array
-) -> tuple[float, float, float, float, float, int]:
-    """o of every variable; keys to sort by (o to rise, -o to fall, FAR if not); bottom and top for either sign; sum and count of free o."""
-    bottom_plus = bottom_minus = FAR
-    top_plus = top_minus = -FAR
-    free_sum, n_free = 0.0, 0
-    for v in range(a.size):
-        x = s[row[v]] + shift[v]
-        o[v] = x
-        above, below = a[v] > 0.0, a[v] < upper[v]
-        plus = sign[v] > 0
-        rises, falls = (below if plus else above), (above if plus else below)
-        up[v] = x if rises else FAR
-        low[v] = -x if falls else FAR
-        if above and below:
-            free_sum += x
-            n_free += 1
-        if plus:
-            bottom_plus = min(bottom_plus, up[v])
-            top_plus = max(top_plus, -low[v])
-        else:
-            bottom_minus = min(bottom_minus, up[v])
-            top_minus = max(top_minus, -low[v])
-    return bottom_plus, top_plus, bottom_minus, top_minus, free_sum, n_free
-
-
-@compiled
-def _measure(a: Array, o: Array, sign: Array, upper: Array, plus: float, minus: float) -> tuple[float, int, float]:
-    """The duality gap, the number of variables above zero, and the squared norm."""
-    gap, n_support, square = 0.0, 0, 0.0
-    for v in range(a.size):
-        reduced = o[v] - plus if sign[v] > 0 else minus - o[v]
-        gap += a[v] * reduced + upper[v] * max(0.0, -reduced)
-        n_support += a[v] > 0.0
-        square += a[v] * a[v]
-    return gap, n_support, square
-
-
-@compiled
-def _count_positive(a: Array, o: Array, sign: Array, upper: Array, plus: float, minus: float, count: Array) -> None:
-    """How many rounds in a row each variable at a bound had a positive multiplier estimate; plus, minus: the level of o for either sign."""
-    for v in range(a.size):
-        reduced = o[v] - plus if sign[v] > 0 else minus - o[v]
-        held = (a[v] <= 0.0 and reduced > 0.0) or (a[v] >= upper[v] and reduced < 0.0)
-        count[v] = count[v] + 1 if held else 0
-
-
-@dataclass
-class Removed:
-    """Rows that left the problem together, and what is known of them."""
-
-    rows: Array  # of the data
-    s: Array  # exact at the time of ``coef``
-    coef: Array  # of all rows of the data at that time
-    slack: Array  # at the last check, a lower bound on how far each row is from violating
-    check_coef: Array  # coefficients and active s at the last check (or at removal)
-    check_s: Array
-    check_level: tuple[float, float]
-
-
-@dataclass
-class State:
-    """Everything the solver knows; see the module's symbols."""
-
-    a: Array
-    s: Array
-    variables: Array  # the active ones
-    rows: Array  # of the data, that active variables belong to
-    diag: Array
-    n_iter: int = 0
-    n_rounds: int = 0
-    done: bool = False
-    rough: bool = True  # few rows: the solution is still to be polished
-    objective: float = 0.0
-    violation: float = np.inf
-    gap: float = np.inf
-    level: tuple[float, float] = (0.0, 0.0)  # minus the multiplier, for either sign
-    bottom: tuple[float, float] = (FAR, FAR)
-    top: tuple[float, float] = (-FAR, -FAR)
-    removed: list[Removed] = field(default_factory=list)
-    working: Array = field(default_factory=lambda: np.empty(0, np.intp))
-    n_values: int = 0
-    n_support: int = 0
-    norm: float = 0.0  # of the dual point: what rounding errors of the kernel are multiplied with
-    n_removed_support: int = 0
-    removed_sq: float = 0.0
-    # local arrays
-    a_: Array = field(default_factory=lambda: np.empty(0))
-    s_: Array = field(default_factory=lambda: np.empty(0))
-    sign_: Array = field(default_factory=lambda: np.empty(0))
-    shift_: Array = field(default_factory=lambda: np.empty(0))
-    upper_: Array = field(default_factory=lambda: np.empty(0))
-    row_: Array = field(default_factory=lambda: np.empty(0, np.intp))
-    count_: Array = field(default_factory=lambda: np.empty(0, np.int32))
-    o_: Array = field(default_factory=lambda: np.empty(0))
-    up_: Array = field(default_factory=lambda: np.empty(0))
-    low_: Array = field(default_factory=lambda: np.empty(0))
-
-    def record(self) -> dict[str, float]:
-        """A line of the history."""
-        return {
-            "objective": self.objective,
-            "gap": self.gap,
-            "violation": self.violation,
-            "kernel_values": self.n_values,
-            "active": self.variables.size,
-            "n_support": self.n_support,
-            "norm": self.norm,
-        }
-
-
-@dataclass(frozen=True)
-class DualSolution:
-    """The dual point, the inner products of the function with the rows, and the level of o (minus the multiplier) for either sign.
-
-    ``open`` says for either sign that its level is bounded on one side only: all its variables are at the same bound.
-    """
-
-    a: Array
-    s: Array
-    level: tuple[float, float]
-    open: tuple[bool, bool] = (False, False)
 
 
 @dataclass
@@ -261,7 +135,7 @@ class Decomposition:
     def _look(self, problem: DualQP, state: State) -> None:
         """Update o, its ends, violation, level, gap and the numbers for the history."""
         S = state
-        bp, tp, bm, tm, free_sum, n_free = _scan(S.a_, S.s_, S.sign_, S.shift_, S.upper_, S.row_, S.o_, S.up_, S.low_)
+        bp, tp, bm, tm, free_sum, n_free = scan(S.a_, S.s_, S.sign_, S.shift_, S.upper_, S.row_, S.o_, S.up_, S.low_)
         if problem.two_equalities:
             plus, minus = S.sign_ > 0, S.sign_ < 0
             state.level = (self._level(S, plus, bp, tp), self._level(S, minus, bm, tm))
@@ -273,7 +147,7 @@ class Decomposition:
             state.level = (level, level)
             state.violation = max(0.0, tp - bp)
         state.bottom, state.top = (bp, bm), (tp, tm)
-        state.gap, n_support, square = _measure(S.a_, S.o_, S.sign_, S.upper_, *state.level)
+        state.gap, n_support, square = measure(S.a_, S.o_, S.sign_, S.upper_, *state.level)
         state.n_support, state.norm = n_support + S.n_removed_support, float(np.sqrt(square + S.removed_sq))
 
     @staticmethod
@@ -364,7 +238,7 @@ class Decomposition:
     def _shrink(self, problem: DualQP, state: State, tol: float) -> None:
         """Remove variables whose multiplier estimate stayed positive, when that helps: the cache is full, or the end is near."""
         S = state
-        _count_positive(S.a_, S.o_, S.sign_, S.upper_, S.level[0], S.level[1], S.count_)
+        count_positive(S.a_, S.o_, S.sign_, S.upper_, S.level[0], S.level[1], S.count_)
         if not (problem.gram.full or S.violation < 50 * tol):
             return
         leaving = S.count_ >= self.history
