@@ -22,10 +22,11 @@ from numpy.typing import NDArray
 from slimsvm.compiled import compiled
 from slimsvm.kernels import Linear
 from slimsvm.threads import parallel, single_threaded_blas
-from slimsvm.tiles import Operand, Strips, accumulate, add_rows, for_each_tile
+from slimsvm.tiles import Buffer, Operand, Strips, accumulate, add_rows, for_each_tile
 
 Array = NDArray[Any]
 ROUNDING = 1 / 8  # how much of the bound on a value's error is seen in s, per unit of |coef|: measured 1/5 to 1/60 on six data sets
+CHEAP_FEATURES = 64  # so many multiply-adds take about as long as the exponential and a pass through memory
 ADD_COLUMNS = 2048  # a strip of s that stays in the first-level cache while cached rows are added to it
 
 
@@ -124,6 +125,7 @@ class Gram:
         self._strips = Strips(operand)
         self._last_rows, self._last_block = np.empty(0, int), np.empty((0, 0), self.dtype)
         self._place_in_last = np.full(self.n, -1)
+        self._buffers = [Buffer() for _ in range(5)]  # of block: values, two sides, this block and the last
         self._computed = np.zeros(self.n, bool)
         self._position = np.arange(self.n)  # of a row of the operand among the active columns; -1: not there
         n_slots = self._slots_within(self.n)
@@ -156,6 +158,12 @@ class Gram:
         return np.asarray(self._slot[rows] >= 0)
 
     @property
+    def cheap(self) -> bool:
+        """Whether a kernel value costs little more to compute than to read from memory: then shrinking pays early."""
+        X = self.operand.X
+        return bool(self.operand.kernel.uses_dots and isinstance(X, np.ndarray) and X.shape[1] <= CHEAP_FEATURES)
+
+    @property
     def full(self) -> bool:
         """Whether the budget is used up."""
         return bool(self._n_filled == self._row.size)
@@ -168,16 +176,17 @@ class Gram:
         where, slots, fresh = self._place_in_last[rows], self._slot[rows], np.full(rows.size, -1)
         missing = np.flatnonzero((where < 0) & (slots < 0))
         fresh[missing] = np.arange(missing.size)
-        values = np.empty((missing.size, rows.size), self.dtype)
+        values = self._buffers[0].array((missing.size, rows.size), self.dtype)
         if missing.size:
-            side = self.operand.take(rows)
+            side = self.operand.take(rows, self._buffers[1])
 
             def keep(first: int, last: int, start: int, end: int, tile: Array) -> None:
                 values[first:last, start:end] = tile
 
-            for_each_tile(self.operand.take(rows[missing]), Strips(side, 256), keep, self.n_threads)
+            for_each_tile(self.operand.take(rows[missing], self._buffers[2]), Strips(side, 256), keep, self.n_threads)
             self.n_values += values.size
-        out = np.empty((rows.size, rows.size), self.dtype)
+        self._buffers[3], self._buffers[4] = self._buffers[4], self._buffers[3]  # the last block stays until this one is assembled
+        out = self._buffers[3].array((rows.size, rows.size), self.dtype)
         columns, step = self._position[rows], 64
         n_tasks = -(-rows.size // step)
         parallel(
@@ -250,7 +259,7 @@ class Gram:
                 self._complete(rows[inherited], delta[inherited], s, slots[inherited], own, start, end)
                 rows, delta, slots = rows[~inherited], delta[~inherited], slots[~inherited]
         if rows.size:
-            accumulate(self.operand.take(rows), self._strips, delta, s, self.n_threads, slots, self._store)
+            accumulate(self.operand.take(rows, self._buffers[2]), self._strips, delta, s, self.n_threads, slots, self._store)
             self.n_values += rows.size * self.width
 
     def share(self, own: OwnRows, start: int, end: int) -> None:

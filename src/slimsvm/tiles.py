@@ -34,6 +34,20 @@ DENSE_WORTH = 60.0  # a scattered multiply-add costs as much as this many in BLA
 # -- operands -------------------------------------------------------------------------------------------------------------------------------
 
 
+class Buffer:
+    """Memory that is used again: a new array of megabytes costs more in page faults than what is usually done with it."""
+
+    def __init__(self) -> None:
+        self._bytes = np.empty(0, np.uint8)
+
+    def array(self, shape: tuple[int, ...], dtype: Any) -> Array:
+        """An array on this memory; what was there before is gone."""
+        size = int(np.prod(shape)) * np.dtype(dtype).itemsize
+        if self._bytes.size < size:
+            self._bytes = np.empty(size, np.uint8)
+        return np.asarray(self._bytes[:size].view(dtype).reshape(shape))
+
+
 @dataclass
 class Operand:
     """Rows readied for products: one type, centred if the kernel allows, with their squared norms."""
@@ -56,12 +70,16 @@ class Operand:
         """Type of the kernel values."""
         return np.dtype(np.float64) if self.sq is None else self.sq.dtype
 
-    def take(self, indices: Array | slice) -> Operand:
-        """The operand of some of the rows."""
+    def take(self, indices: Array | slice, buffer: Buffer | None = None) -> Operand:
+        """The operand of some of the rows; dense ones are gathered into the buffer, if there is one, and are valid until its next use."""
         if self.index is not None:
             return Operand(self.kernel, self.X, None, index=self.index[indices])
         picked: Any = indices if self.picked is None else np.arange(self.source.shape[0])[self.picked][indices]
-        return Operand(self.kernel, self.X[indices], None if self.sq is None else self.sq[indices], self.shift, self.source, picked)
+        if buffer is not None and isinstance(indices, np.ndarray) and isinstance(self.X, np.ndarray):
+            X = np.take(self.X, indices, axis=0, out=buffer.array((indices.size, self.X.shape[1]), self.X.dtype), mode="clip")
+        else:
+            X = self.X[indices]
+        return Operand(self.kernel, X, None if self.sq is None else self.sq[indices], self.shift, self.source, picked)
 
     def exact(self) -> Operand:
         """The same rows in float64, from the rows as they were given."""

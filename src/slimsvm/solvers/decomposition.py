@@ -35,6 +35,7 @@ WHOLE = 2000  # variables up to which one subproblem is the whole problem
 EXACT = 1000  # rows up to which the solution is polished to near machine precision
 MOST_POLISHING = 20  # rounds of about a second: enough for all but the hopelessly scaled
 SMO_WORK = 50_000_000  # variables visited in one call of SMO: about 0.05 s, so that Ctrl-C and max_time are heard
+EARLY = 4.0  # violation below which shrinking may begin: from the start on, but for wild first rounds
 LEAST_DROP = 0.2  # shrinking reorganises the cache: only when at least this share of the active variables leaves
 
 
@@ -66,7 +67,7 @@ class Decomposition:
     prefer_cached: bool = False
     shrinking: bool = True
     history: int = 8
-    inner: float = 0.2
+    inner: float = 0.1
 
     def init(self, problem: DualQP, start: Array | None = None) -> State:
         """Begin at ``start`` (a feasible a), or at the problem's own starting point."""
@@ -236,10 +237,13 @@ class Decomposition:
     # -- 3. shrinking -------------------------------------------------------------------------------------------------------------------
 
     def _shrink(self, problem: DualQP, state: State, tol: float) -> None:
-        """Remove variables whose multiplier estimate stayed positive, when that helps: the cache is full, or the end is near."""
+        """Remove variables whose multiplier estimate stayed positive, when that helps: the cache is full, or values are cheap.
+
+        What is removed must be computed at the end after all, where the bound does not suffice. What is saved is memory and passes through it.
+        """
         S = state
         count_positive(S.a_, S.o_, S.sign_, S.upper_, S.level[0], S.level[1], S.count_)
-        if not (problem.gram.full or S.violation < 50 * tol):
+        if not (problem.gram.full or (problem.gram.cheap and S.violation < EARLY)):
             return
         leaving = S.count_ >= self.history
         if leaving.sum() < LEAST_DROP * S.variables.size:
