@@ -2,7 +2,8 @@
 
     python -m benchmarks.exact                      all rows, both types, writes benchmarks/results/exact.json
     python -m benchmarks.exact --sets letter --repeats 1 --types float32 --who slimsvm intelex
-    python -m benchmarks.exact --table              prints the table of the stored results, as docs/benchmarks.md has it
+    python -m benchmarks.exact --table              prints the table of the stored results
+    python -m benchmarks.exact --write docs/benchmarks.md
 
 Every fit has a process of its own: load, a warm-up fit on the first rows, then the fit that counts. The contestants alternate. Same C, gamma,
 tolerance 1e-3 and cache of 2,000 MB for all; best of the repeats. scikit-learn computes in float64 whatever it is given, so it runs once for
@@ -268,6 +269,13 @@ def table() -> str:
     return "\n".join([*lines, "", f"Machine: {machine}."])
 
 
+def write(path: Path, name: str, text: str) -> None:
+    """Put the text between the marks of this name in a page."""
+    begin, end = f"<!-- {name}:begin -->", f"<!-- {name}:end -->"
+    before, rest = path.read_text().split(begin)
+    path.write_text(before + begin + "\n" + text + "\n" + end + rest.split(end)[1])
+
+
 def main() -> None:
     """Command line."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
@@ -276,10 +284,13 @@ def main() -> None:
     parser.add_argument("--who", nargs="*", default=["slimsvm", "intelex", "sklearn"])
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--table", action="store_true")
+    parser.add_argument("--write", type=Path, metavar="PAGE", help="write the table of the stored results into a page of the docs")
     parser.add_argument("--one", nargs=4, help=argparse.SUPPRESS)
     given = parser.parse_args()
     if given.one:
         print(json.dumps(one(*given.one)))
+    elif given.write:
+        write(given.write, "exact", table())
     elif given.table:
         print(table())
     else:
