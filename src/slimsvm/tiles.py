@@ -83,7 +83,7 @@ class Operand:
 
     def exact(self) -> Operand:
         """The same rows in float64, from the rows as they were given."""
-        return ready(self.kernel, self.source if self.picked is None else self.source[self.picked], dtype=np.float64)
+        return ready(self.kernel, self.source if self.picked is None else self.source[self.picked], dtype=np.float64, alone=True)
 
     def error(self) -> float:
         """A bound on the error of a kernel value between these rows."""
@@ -101,11 +101,12 @@ class Operand:
         return self.kernel.diag_from_sq(self.sq.astype(np.float64))
 
 
-def ready(kernel: Kernel, X: Any, *, dtype: Any = None, like: Operand | None = None) -> Operand:
+def ready(kernel: Kernel, X: Any, *, dtype: Any = None, like: Operand | None = None, alone: bool = False) -> Operand:
     """Prepare the rows X for products with ``kernel``.
 
     ``dtype`` None takes float32 where the error bound of the kernel says that it is safe, float64 otherwise. ``like`` prepares X for products
-    with another operand: the same type and centre.
+    with another operand: the same type and centre. ``alone`` promises that products will be taken among these rows only: features that are the
+    same in all of them say nothing about distances, and are left out.
     """
     if isinstance(kernel, Precomputed):
         return Operand(kernel, X, None, index=np.arange(X.shape[0]))
@@ -123,7 +124,16 @@ def ready(kernel: Kernel, X: Any, *, dtype: Any = None, like: Operand | None = N
     sq = _shifted_squares(X, shift)
     if dtype is None:
         dtype = safe_dtype(kernel, sq, X.shape[1])
-    return Operand(kernel, _converted(X, shift, dtype), sq.astype(dtype), shift, source=X)
+    varies = _varying(X) if alone and shift is not None else None
+    return Operand(kernel, _converted(X, shift, dtype, varies), sq.astype(dtype), shift, source=X)
+
+
+def _varying(X: Any) -> Array | None:
+    """The features that are not constant; None if they are nearly all."""
+    if sp.issparse(X):
+        return None
+    varies = np.flatnonzero(np.asarray(X.min(axis=0) != X.max(axis=0)))
+    return varies if 0 < varies.size < 0.97 * X.shape[1] else None
 
 
 def _ready_sparse(kernel: Kernel, X: Any, dtype: Any, like: Operand | None) -> Operand:
@@ -175,14 +185,15 @@ def _shifted_squares(X: Any, shift: Array | None) -> Array:
     return sq
 
 
-def _converted(X: Any, shift: Array | None, dtype: Any) -> Array:
-    """A C-ordered copy of type dtype, centred; made by blocks, so that no float64 copy of X exists beside it."""
+def _converted(X: Any, shift: Array | None, dtype: Any, columns: Array | None = None) -> Array:
+    """A C-ordered copy of type dtype (of some columns), centred; made by blocks, so that no float64 copy of X exists beside it."""
     if shift is None and not sp.issparse(X):
         return np.ascontiguousarray(X, dtype=dtype)
-    out = np.empty(X.shape, dtype)
+    out = np.empty(X.shape if columns is None else (X.shape[0], columns.size), dtype)
     for part in _blocks(*X.shape):
         block = _dense(X[part])
-        out[part] = block if shift is None else block.astype(np.float64) - shift
+        block = block if shift is None else block.astype(np.float64) - shift
+        out[part] = block if columns is None else block[:, columns]
     return out
 
 

@@ -88,7 +88,7 @@ class KernelMachine(CallbackSupportMixin, BaseEstimator):
             return ready(kernel, X).take(order)
         self.kernel_ = kernel if isinstance(kernel, FromCallable) else kernel.resolve(Rows(X, weight=weight))
         # few rows: float64, because the solver goes on to near machine precision
-        operand = ready(self.kernel_, X, dtype=np.float64 if order.size <= EXACT else None)
+        operand = ready(self.kernel_, X, dtype=np.float64 if order.size <= EXACT else None, alone=True)
         in_place = order.size == X.shape[0] and bool(np.all(order[1:] > order[:-1]))
         return operand if in_place else operand.take(order)
 
