@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import scipy.linalg  # noqa: F401  (loads SciPy's BLAS, so that the limit below sees it)
+import threadpoolctl
 from joblib import effective_n_jobs
 from threadpoolctl import ThreadpoolController
 
@@ -49,6 +50,16 @@ def _threads(n: int) -> ThreadPoolExecutor:
         return _pool
 
 
+def _let_any_thread_set_limits() -> None:
+    """Recent threadpoolctl heeds only the first thread that set a limit of OpenBLAS, until it is told otherwise.
+
+    Ours are set by the first fit that begins and restored by the last that ends, whatever threads these run in.
+    """
+    release = getattr(getattr(threadpoolctl, "OpenBLASController", None), "clear_controlling_thread", None)
+    if release is not None:
+        release(force=True)
+
+
 @contextmanager
 def single_threaded_blas() -> Iterator[None]:
     """Hold BLAS to one thread while any of our loops runs; the last one out restores what was there."""
@@ -56,7 +67,9 @@ def single_threaded_blas() -> Iterator[None]:
     with _lock:
         if _blas_users == 0:
             _blas = _blas or ThreadpoolController()
+            _let_any_thread_set_limits()
             _blas_limit = _blas.limit(limits=1, user_api="blas")
+            _let_any_thread_set_limits()
         _blas_users += 1
     try:
         yield
@@ -64,8 +77,10 @@ def single_threaded_blas() -> Iterator[None]:
         with _lock:
             _blas_users -= 1
             if _blas_users == 0 and _blas_limit is not None:
+                _let_any_thread_set_limits()
                 _blas_limit.restore_original_limits()
                 _blas_limit = None
+                _let_any_thread_set_limits()
 
 
 def parallel(work: Callable[[int], None], n_tasks: int, n_threads: int) -> None:
