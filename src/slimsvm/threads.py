@@ -121,5 +121,7 @@ def parallel(work: Callable[[int], None], n_tasks: int, n_threads: int) -> None:
         for future in futures:
             future.exception()
         raise
-    for future in futures:
-        future.result()
+    errors = [future.exception() for future in futures]  # waits for all, before any error is raised
+    for error in errors:
+        if error is not None:
+            raise error
