@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from slimsvm.compiled import compiled
+from slimsvm.threads import single_threaded_blas
 
 Array = NDArray[Any]
 FAR = 1e300  # stands for infinity in the arrays: vector code without special cases
@@ -148,7 +149,7 @@ def _onto_bound(value: float, upper: float, at_bound: bool, rises: bool) -> floa
 
 
 def polish(
-    K: Array, diag: Array, sign: Array, upper: Array, a: Array, o: Array, split: int, max_steps: int = 10**9, work: float = 3e8
+    K: Array, diag: Array, sign: Array, upper: Array, a: Array, o: Array, split: int, max_steps: int = 10**9, work: float = 1e8
 ) -> tuple[int, bool]:
     """Bring a point to near machine precision, in place, or at least nearer; returns the number of steps, and whether there is more to do.
 
@@ -168,7 +169,8 @@ def polish(
         for _ in range(n_free if n_free <= 200 else 2):  # each step costs n_free^3
             steps += 1
             work -= max(float(n_free), 100.0) ** 3
-            whole_step, moved = _newton(K, sign, upper, a, o, split)
+            with single_threaded_blas():  # matrices too small for threads, which would only wait for one another
+                whole_step, moved = _newton(K, sign, upper, a, o, split)
             if whole_step or work <= 0:
                 break
         if not moved:  # rounding is all that is left
