@@ -161,7 +161,7 @@ def one_class(gram: Gram, weight: Array, nu: float) -> DualQP:
 
 
 def nu_classification(gram: Gram, sign: Array, weight: Array, nu: float) -> DualQP:
-    """nu-SVC: each class carries half of nu times the total weight. The result must be divided by the margin, see :func:`nu_margin`."""
+    """nu-SVC: each class carries half of nu times the total weight. The result must be divided by the margin."""
     n, half = sign.size, nu * weight.sum() / 2
     # the scale is free (it goes with the margin): take the one that equal weights would have, so that a tolerance means the same for all
     weight, half = weight * (nu * n / 2 / half), nu * n / 2
