@@ -342,8 +342,11 @@ def _dense_strip(
     delta: Array, s: Array, slots: Array, store: Array, scratch: Array,
 ) -> None:  # fmt: skip
     """All tiles of columns start..end, products by BLAS; made without coming back to the interpreter."""
-    for c in range(start, end, FUSED_COLUMNS):
-        width = min(end, c + FUSED_COLUMNS) - c
+    step = FUSED_COLUMNS
+    if 2 * A.shape[0] <= FUSED_ROWS and A.itemsize == 4:  # few rows: wider tiles of the same size, BLAS packs the rows less often
+        step = 2 * FUSED_COLUMNS
+    for c in range(start, end, step):
+        width = min(end, c + step) - c
         columns, columns_sq = B[c : c + width], b_sq[c : c + width]
         for first in range(0, A.shape[0], FUSED_ROWS):
             n = min(A.shape[0], first + FUSED_ROWS) - first

@@ -12,6 +12,8 @@ variables that moved, and are added to s while still in cache. Rows of variables
 A removed variable is rechecked by a bound first: s changed by at most |w - w_then| sqrt(k(x, x)), and that norm is known from the active
 variables; only the rest is computed. Variables that turn out to violate come back, and cached rows are completed.
 Up to WHOLE variables the working set is everything, and there is one subproblem.
+The end: the violation is within the tolerance. If the relative gap is not, the goal is halved, twice at most: rows are cached by then, and it
+costs little; not so where one subproblem is all there is.
 
 Symbols: o = s + z p; bottom, top the extreme o of variables that may rise or fall; *local* arrays hold the active variables only.
 Cost of a round: (rows that moved and are not cached) x (active rows) kernel values, plus as many additions for cached ones.
@@ -36,6 +38,7 @@ EXACT = 1000  # rows up to which the solution is polished to near machine precis
 MOST_POLISHING = 20  # rounds of about a second: enough for all but the hopelessly scaled
 SMO_WORK = 50_000_000  # variables visited in one call of SMO: about 0.05 s, so that Ctrl-C and max_time are heard
 EARLY = 4.0  # violation below which shrinking may begin: from the start on, but for wild first rounds
+MOST_HALVINGS = 2  # of the goal, where the gap is still large when the violation is not: many free variables with a little each
 LEAST_DROP = 0.2  # shrinking reorganises the cache: only when at least this share of the active variables leaves
 
 
@@ -116,19 +119,24 @@ class Decomposition:
         if problem.gram.rounding * state.norm > tol:
             self._upgrade(problem, state)
         state.rough = state.rough and problem.gram.n <= EXACT and state.n_rounds < MOST_POLISHING
-        if (state.violation > tol or state.rough) and state.n_iter < max_iter:
+        goal = tol / 2**state.n_halvings
+        if (state.violation > goal or state.rough) and state.n_iter < max_iter:
             whole = state.variables.size <= max(WHOLE, self.working_set) and not state.removed
             chosen = np.arange(state.variables.size) if whole else self._choose(problem, state)
-            target = tol if whole else max(0.5 * tol, self.inner * state.violation)
+            target = goal if whole else max(0.5 * goal, self.inner * state.violation)
             self._solve_subproblem(problem, state, chosen, target, max_iter, whole)
             self._look(problem, state)
             state.n_rounds += 1
             state.rough = state.rough and whole and problem.gram.n <= EXACT and problem.gram.dtype == np.float64
             if self.shrinking and not whole:
                 self._shrink(problem, state, tol)
-        if (state.violation <= tol or state.n_iter >= max_iter) and state.removed:
+        if (state.violation <= goal or state.n_iter >= max_iter) and state.removed:
             self._recheck(problem, state, tol)
-        state.done = state.violation <= tol and not state.rough and problem.gram.rounding * state.norm <= tol  # else: once more, in float64
+        state.done = (
+            state.violation <= goal and not state.rough and problem.gram.rounding * state.norm <= tol
+        )  # else: once more, in float64
+        if state.done and state.gap > tol * abs(state.objective) and state.n_halvings < MOST_HALVINGS and problem.gram.n > WHOLE:
+            state.n_halvings, state.done = state.n_halvings + 1, False
         state.n_values = problem.gram.n_values
 
     # -- 0. where we are ----------------------------------------------------------------------------------------------------------------

@@ -93,6 +93,7 @@ class State:
     n_rounds: int = 0
     done: bool = False
     rough: bool = True  # few rows: the solution is still to be polished
+    n_halvings: int = 0  # of the goal for the violation
     objective: float = 0.0
     violation: float = np.inf
     gap: float = np.inf
