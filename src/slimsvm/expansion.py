@@ -6,11 +6,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from slimsvm.kernels import Kernel, Linear, Precomputed
+from slimsvm.kernels import Kernel, Linear, Precomputed, squared_norms
 from slimsvm.threads import parallel, single_threaded_blas
-from slimsvm.tiles import Operand, Strips, accumulate, for_each_tile, ready
+from slimsvm.tiles import Operand, Strips, accumulate, for_each_tile, ready, safe_dtype
 
 Array = NDArray[Any]
 BLOCK_VALUES = 1 << 20  # values of X in one block of prediction: its copies stay small
@@ -33,6 +34,8 @@ class Expansion:
     n_support : array, optional
         One-vs-one machines keep LIBSVM's layout: basis vectors sorted by class, n_support of them in each, and coef has one column fewer than
         there are classes. The outputs are the pairs (0,1), (0,2), ..., positive for the first class of a pair.
+    exact : bool
+        Whether kernel values are in float64 unless the basis is in float32; otherwise they are in float32 wherever that is safe.
 
     Examples
     --------
@@ -49,7 +52,8 @@ class Expansion:
     coef: Array
     intercept: Array
     n_support: Array | None = None
-    _ready: Operand | None = field(default=None, repr=False)
+    exact: bool = True
+    _ready: dict[bool, Operand] = field(default_factory=dict, repr=False)  # by whether the rows are sparse
     _by_pair: Array | None = field(default=None, repr=False)
     _weights: dict[int, Array] = field(default_factory=dict, repr=False)  # linear kernel: feature weights, by the identity of coefficients
 
@@ -75,9 +79,7 @@ class Expansion:
         out = np.zeros((n, coef.shape[1]))
         if not coef.shape[0]:
             return out
-        if self._ready is None:
-            self._ready = ready(self.kernel, self.basis, dtype=np.float64 if self.basis.dtype != np.float32 else None)
-        basis = self._ready
+        basis = self._operand(sp.issparse(X))
         step = max(64, min(4096, BLOCK_VALUES // max(1, X.shape[1])))
         edges = range(0, n, step)
 
@@ -98,6 +100,18 @@ class Expansion:
         with single_threaded_blas():
             parallel(block, len(edges), n_threads)
         return out
+
+    def _operand(self, for_sparse_rows: bool) -> Operand:
+        """The basis, readied once; sparse rows are never centred, so a dense basis must not be either."""
+        if for_sparse_rows not in self._ready:
+            dtype = np.float64 if self.exact and self.basis.dtype != np.float32 else None
+            if for_sparse_rows and not sp.issparse(self.basis) and self.kernel.uses_dots:
+                sq = squared_norms(self.basis)
+                dtype = dtype or safe_dtype(self.kernel, sq, self.basis.shape[1])
+                self._ready[True] = Operand(self.kernel, np.ascontiguousarray(self.basis, dtype), sq.astype(dtype))
+            else:
+                self._ready[for_sparse_rows] = ready(self.kernel, self.basis, dtype=dtype)
+        return self._ready[for_sparse_rows]
 
     def _pairs(self, X: Any, n_threads: int) -> Array:
         """One-vs-one: pair (i, j) adds the vectors of class i with coefficient column j - 1 and those of class j with column i."""

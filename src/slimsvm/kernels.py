@@ -76,6 +76,18 @@ class Kernel:
         """
         return float("inf")
 
+    @property
+    def differentiable(self) -> bool:
+        """Whether :meth:`slope` is known, and basis vectors can be moved."""
+        return False
+
+    def slope(self) -> tuple[Kernel, float, bool]:
+        """The derivative of k(x, b) in b: factor * inner(x, b) * (x - b) if centred, else factor * inner(x, b) * x.
+
+        Returns the inner kernel, the factor, and whether it is centred.
+        """
+        raise TypeError(f"{type(self).__name__} has no derivative that is known here.")
+
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """The parameters by name."""
         return {f.name: getattr(self, f.name) for f in fields(self)}
@@ -112,6 +124,15 @@ class Linear(Kernel):
         """|x|^2"""
         return x_sq
 
+    @property
+    def differentiable(self) -> bool:
+        """Yes."""
+        return True
+
+    def slope(self) -> tuple[Kernel, float, bool]:
+        """x"""
+        return Polynomial(1.0, 0, 0.0), 1.0, False
+
     def error(self, max_sq: float, n_features: int, eps: float) -> float:
         """Relative to max |x|^2."""
         return _dot_error(n_features, eps)
@@ -133,6 +154,15 @@ class RBF(Kernel):
     def diag_from_sq(self, x_sq: Array) -> Array:
         """Ones."""
         return np.ones_like(x_sq)
+
+    @property
+    def differentiable(self) -> bool:
+        """Yes."""
+        return True
+
+    def slope(self) -> tuple[Kernel, float, bool]:
+        """2 gamma k(x, b) (x - b)"""
+        return self, 2.0 * number(self, "gamma"), True
 
     def error(self, max_sq: float, n_features: int, eps: float) -> float:
         """The exponent is a difference of numbers of size gamma |x|^2; its error is the value's relative error."""
@@ -156,6 +186,16 @@ class Polynomial(Kernel):
     def diag_from_sq(self, x_sq: Array) -> Array:
         """(gamma |x|^2 + coef0)^degree"""
         return np.asarray((number(self, "gamma") * x_sq + self.coef0) ** int(self.degree))
+
+    @property
+    def differentiable(self) -> bool:
+        """If it is an inner product for sure; otherwise the norm of a function, and with it the problem, makes no sense."""
+        return self.positive and self.degree >= 1
+
+    def slope(self) -> tuple[Kernel, float, bool]:
+        """degree gamma (gamma x.b + coef0)^(degree - 1) x"""
+        gamma = number(self, "gamma")
+        return Polynomial(gamma, int(self.degree) - 1, self.coef0), int(self.degree) * gamma, False
 
     def error(self, max_sq: float, n_features: int, eps: float) -> float:
         """A power multiplies the relative error of its base by the degree."""

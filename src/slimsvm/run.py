@@ -273,6 +273,8 @@ class Progress:
             return
         self._last = record.seconds
         words = {"violation": "violation", "gap": "gap", "n_support": "support vectors", "active": "active"}
+        if "n_basis" in record.values:  # sparse machines
+            words = {"objective": "objective", "n_basis": "basis vectors", "violation": "relative gap"}
         parts = [f"{words[key]} {record.values[key]:.4g}" for key in words if key in record.values]
         line = "  ".join([self.name, f"{record.seconds:.1f} s", *parts])
         if self._live is not None:

@@ -266,8 +266,12 @@ def tile(rows: Operand, first: int, last: int, strips: Strips, k: int, scratch: 
     if sp.issparse(A) and sp.issparse(B):
         p = strips.postings(k)
         _posting_products(A.indptr, A.indices, A.data, first, last, p.indptr, p.indices, p.data, out)
+    elif sp.issparse(B):  # dense times sparse: only the entries that are there
+        out[:] = (B[start:end] @ A[first:last].T).T
+    elif sp.issparse(A):
+        out[:] = A[first:last] @ B[start:end].T
     else:
-        np.dot(_dense(A[first:last]), _dense(B[start:end]).T, out=out)
+        np.dot(A[first:last], B[start:end].T, out=out)
     assert rows.sq is not None and columns.sq is not None
     kernel.from_dots(out, rows.sq[first:last], columns.sq[start:end])
     return out

@@ -7,16 +7,18 @@ import pytest
 
 from slimsvm.cli.demo import run_demo
 
-LINES = [("checkers", "slimsvm"), ("checkers", "scikit-learn"), ("digits", "slimsvm"), ("digits", "scikit-learn")]
+LINES = [(data, machine) for data in ("checkers", "digits") for machine in ("slimsvm", "scikit-learn", "slimsvm sparse")]
 
 
 def check(results):
     assert [(line["data"], line["machine"]) for line in results["results"]] == LINES
-    for ours, theirs in (results["results"][:2], results["results"][2:]):
+    for ours, theirs, sparse in (results["results"][:3], results["results"][3:]):
         assert abs(ours["accuracy"] - theirs["accuracy"]) < 0.01
-        assert abs(ours["support_vectors"] - theirs["support_vectors"]) < 0.03 * theirs["support_vectors"] + 3
+        assert abs(ours["vectors"] - theirs["vectors"]) < 0.03 * theirs["vectors"] + 3
         assert ours["fit_seconds"] > 0
-    assert results["results"][2]["accuracy"] > 0.97
+        assert sparse["vectors"] == 50
+        assert sparse["accuracy"] > theirs["accuracy"] - 0.05
+    assert results["results"][3]["accuracy"] > 0.97
 
 
 def test_demo(slimsvm):
@@ -42,5 +44,5 @@ def test_demo_without_rich_and_matplotlib(monkeypatch):
     check(results)
     assert results["picture"] is None and any("pip install 'slimsvm[plot]'" in text for text in said)
     table = [line for line in said if line.startswith(("data", "checkers  ", "digits  "))]
-    assert len(table) == 5 and len({len(line) for line in table}) == 1
+    assert len(table) == 7 and len({len(line) for line in table}) == 1
     assert not Path("slimsvm-demo.png").exists()

@@ -1,4 +1,4 @@
-"""The commands of ``slimsvm``: train, predict, info, convert, demo.
+"""The commands of ``slimsvm``: train, predict, info, compress, convert, demo.
 
 Results go to standard output, everything else to standard error. Exit codes: 0 done, 1 bad data or model, 2 wrong usage, 130 interrupted
 with the model saved.
@@ -16,9 +16,10 @@ from typing import Any
 import click
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.base import is_regressor
 
 from slimsvm import __version__
-from slimsvm.cli.data import Data, Request, read, widen
+from slimsvm.cli.data import Request, read, widen
 from slimsvm.cli.files import ModelFile, as_lines, check_writable, format_by_name, looks_like_model, same_file, write_bytes, write_model
 from slimsvm.cli.options import (
     MACHINES,
@@ -31,11 +32,15 @@ from slimsvm.cli.options import (
     label_option,
     positive,
     quiet_option,
+    seed_option,
     share,
+    sparse_options,
     to_option,
 )
+from slimsvm.cli.speed import seconds_per_row
+from slimsvm.cli.steps import machine_for, parse_class_weight, request_for, save_whatever_happens, score, targets, vectors_in_words
 from slimsvm.cli.words import describe, describe_in_words, plain, size_in_words
-from slimsvm.estimators import SVR, NuSVR, OneClassSVM
+from slimsvm.compress import compress as compressed
 from slimsvm.kernels import KERNELS
 
 Array = NDArray[Any]
@@ -66,15 +71,16 @@ def program() -> None:
 @click.option("--coef0", type=float, help="Of poly and sigmoid. [default: 0]")
 @click.option("--nu", type=share, help="Of nu-svc, nu-svr and one-class. [default: 0.5]")
 @click.option("--epsilon", type=click.FloatRange(min=0), help="Half the width of the tube of svr. [default: 0.1]")
-@click.option("--tol", type=positive, help="Largest violation of the optimality conditions. [default: 0.001]")
+@click.option("--tol", type=positive, help="Violation of the optimality conditions, or with --n-basis the relative gap. [default: 0.001]")
 @click.option("--cache-size", type=positive, help="Memory for kernel values, in MB. [default: 200]")
-@click.option("--max-iter", type=click.IntRange(min=-1), help="Limit on the iterations; -1: none. [default: -1]")
+@click.option("--max-iter", type=click.IntRange(min=-1), help="Limit on the iterations; -1: none. [default: -1; 1000 with --n-basis]")
 @click.option("--max-time", type=positive, help="Limit on the seconds of the fit. [default: none]")
 @click.option("--class-weight", multiple=True, metavar="balanced|LABEL=WEIGHT", help="Factors of C; may be repeated, once for each label.")
 @click.option("--no-shrinking", "shrinking", flag_value=False, type=bool, default=None, help="Keep all variables in view.")
 @click.option(
     "--n-features", type=click.IntRange(min=1), help="Number of features, where the data may not show the last. [default: as in DATA]"
 )
+@sparse_options
 @jobs_option
 @label_option
 @format_option
@@ -101,7 +107,8 @@ def train(
 
     The extension of MODEL decides its format: .libsvm and .model for LIBSVM, .svmlight for SVM-light, slimsvm's own otherwise. Ctrl-C
     stops the fit, saves the model so far and ends with exit code 130. Options that are left out have the defaults of the classes, which
-    are those of scikit-learn; only --n-jobs differs.
+    are those of scikit-learn; only --n-jobs differs. With --n-basis, the machine is a SparseSVC or SparseSVR, which answers faster the fewer
+    vectors it has.
     """
     if model is None and data == "-":
         raise click.UsageError("With data from standard input, name the file for the model.", ctx)
@@ -112,10 +119,7 @@ def train(
         raise click.UsageError("MODEL is the file of the data.", ctx)
     check_writable(model)  # now, not after hours of training
     parameters = {name: value for name, value in parameters.items() if value is not None}
-    known = MACHINES[machine]().get_params()
-    for name in [*parameters, *(["class_weight"] if class_weight else [])]:
-        if name not in known:
-            raise click.UsageError(f"--{name.replace('_', '-')} has no meaning for --machine {machine}.", ctx)
+    kind = machine_for(machine, [*parameters, *(["class_weight"] if class_weight else [])], ctx)
 
     begin = time.perf_counter()
     unsupervised = machine == "one-class"
@@ -129,7 +133,7 @@ def train(
 
     quiet = verbose is False
     shown = sys.stderr.isatty() if verbose is None else verbose
-    estimator = MACHINES[machine](**parameters, verbose=int(shown))
+    estimator = kind(**parameters, verbose=int(shown))
     begin = time.perf_counter()
     with redirect_stdout(sys.stderr):  # progress must not mix with results
         estimator.fit(rows.X, y)
@@ -146,7 +150,7 @@ def train(
         n_rows, n_columns = rows.X.shape
         classes = f", {len(estimator.classes_)} classes" if hasattr(estimator, "classes_") else ""
         click.echo(f"{n_rows:,} rows, {n_columns:,} features{classes}, read in {read_seconds:.2f} s", err=True)
-        click.echo(f"{len(estimator.support_):,} support vectors, fitted in {fit_seconds:.2f} s", err=True)
+        click.echo(f"{vectors_in_words(estimator)}, fitted in {fit_seconds:.2f} s", err=True)
     if not quiet or not estimator.status_.converged:
         click.echo(str(estimator.status_), err=True)
     if not quiet:
@@ -198,17 +202,7 @@ def predict(
     check_writable(output)
     file = ModelFile(model)
     estimator = file.load(machine, n_features)
-    classes = getattr(estimator, "classes_", None)
-    wanted = Request(
-        labelled=None,
-        label_column=label_column,
-        n_features=estimator.n_features_in_,
-        any_width=file.format != "slim" and n_features is None,
-        names=getattr(estimator, "feature_names_in_", None),
-        text_labels=classes is not None and classes.dtype.kind in "OSUT",
-        precomputed=estimator.kernel_.name == "precomputed",
-    )
-    rows = read(data, format, wanted)
+    rows = read(data, format, request_for(estimator, None, label_column, any_width=file.format != "slim" and n_features is None))
     if rows.X.shape[1] > estimator.n_features_in_:  # the model's file only shows features that its support vectors have
         estimator = file.load(machine, rows.X.shape[1])
     X = widen(rows.X, estimator.n_features_in_)
@@ -238,12 +232,96 @@ def predict(
 @program.command(short_help="Show what is in a model file.")
 @click.argument("model")
 @foreign_option
+@jobs_option
 @json_option
-def info(model: str, machine: str, as_json: bool) -> None:
-    """Show what is in MODEL: kernel, C, support vectors, how the training ended, size."""
+def info(model: str, machine: str, n_jobs: int, as_json: bool) -> None:
+    """Show what is in MODEL: kernel, C, support or basis vectors, how the training ended, sizes, and how long a prediction takes here."""
     file = ModelFile(model)
-    facts = {**describe(file.load(machine)), "format": file.format, "bytes": file.n_bytes}
+    estimator = file.load(machine)
+    facts = {**describe(estimator), "format": file.format, "bytes": file.n_bytes}
+    seconds, facts["rows_measured"] = seconds_per_row(estimator, n_jobs)
+    facts["microseconds_per_row"] = 1e6 * seconds
     click.echo(json.dumps(plain(facts)) if as_json else describe_in_words(facts))
+
+
+@program.command(short_help="Make a model small.")
+@click.argument("model")
+@click.argument("out")
+@click.option("--n-basis", type=click.IntRange(min=1), required=True, help="Number of vectors that remain.")
+@click.option("--data", help="Training data: the small model is tuned to it, and is more accurate then.")
+@click.option("--max-time", type=positive, help="Limit on the seconds. [default: none]")
+@seed_option
+@jobs_option
+@label_option
+@format_option
+@to_option
+@foreign_option
+@quiet_option
+@json_option
+@click.pass_context
+def compress(
+    ctx: click.Context,
+    /,
+    model: str,
+    out: str,
+    n_basis: int,
+    data: str | None,
+    max_time: float | None,
+    random_state: int | None,
+    n_jobs: int,
+    label_column: str | None,
+    format: str | None,
+    to: str | None,
+    machine: str,
+    quiet: bool,
+    as_json: bool,
+) -> None:
+    """Replace MODEL by one with few vectors and nearly the same decisions, and write it to OUT.
+
+    Prediction takes time in proportion to the number of vectors. At Ctrl-C the best model so far is saved, and the exit code is 130.
+    """
+    if model == data == "-":
+        raise click.UsageError("Data and model cannot both come from standard input.", ctx)
+    if out == "-" and as_json:
+        raise click.UsageError("The model and the JSON cannot both go to standard output.", ctx)
+    if same_file(model, out) or (data is not None and same_file(data, out)):
+        raise click.UsageError("OUT is one of the input files.", ctx)
+    check_writable(out)
+    file = ModelFile(model)
+    estimator = file.load(machine)
+    X = y = None
+    if data is not None:
+        rows = read(data, format, request_for(estimator, True, label_column, any_width=file.format != "slim"))
+        if rows.y is None:
+            raise ValueError(f"{data}: there are no labels, and the model is to be tuned to them; name their column with --label-column")
+        y = targets(rows, data, regression=is_regressor(estimator))
+        if rows.X.shape[1] > estimator.n_features_in_:  # the model's file only shows features that its support vectors have
+            estimator = file.load(machine, rows.X.shape[1])
+        X = widen(rows.X, estimator.n_features_in_)
+        warnings.filterwarnings("ignore", "X does not have valid feature names")  # they were compared when the data was read
+    begin = time.perf_counter()
+    small = compressed(estimator, n_basis, X, y, random_state=random_state, n_jobs=n_jobs, max_time=max_time)
+    facts: dict[str, Any] = {"seconds": time.perf_counter() - begin}
+    if X is not None:
+        for name, each in (("before", estimator), ("after", small)):
+            facts[name] = score(each, each.set_params(n_jobs=n_jobs).predict(X), y)
+    small.set_params(n_jobs=None)  # it belongs to this run, not to the model
+    n_bytes = save_whatever_happens(small, out, to or format_by_name(out) or "slim")
+    facts |= {"model": model, "out": out, "bytes": n_bytes}
+    if as_json:
+        click.echo(json.dumps(plain({**describe(small), **facts})))
+    if not quiet:
+        click.echo(f"{vectors_in_words(estimator)} to {vectors_in_words(small)} in {facts['seconds']:.2f} s", err=True)
+    if not quiet or not small.status_.converged:
+        click.echo(str(small.status_), err=True)
+    if not quiet:
+        for name in facts.get("after", {}):
+            if name != "correct":
+                before, after = facts["before"][name], facts["after"][name]
+                click.echo(f"{name.replace('_', ' ')} on the data: {before:.6g} before, {after:.6g} after", err=True)
+        click.echo(f"model written to {'standard output' if out == '-' else out} ({size_in_words(n_bytes)})", err=True)
+    if small.status_.reason == "interrupted":
+        ctx.exit(INTERRUPTED)
 
 
 @program.command(short_help="Write a model in another format.")
@@ -282,60 +360,3 @@ def demo(rows: int, picture: str, n_jobs: int, as_json: bool) -> None:
     results = run_demo(rows, picture, n_jobs, show=lambda text: click.echo(text, err=as_json))
     if as_json:
         click.echo(json.dumps(plain(results)))
-
-
-# -- what the commands are made of --------------------------------------------------------------------------------------------------------
-
-
-def targets(rows: Data, name: str, regression: bool) -> Array:
-    """The labels as the machine wants them: numbers for regression; for classes, integers where they are whole numbers."""
-    y = np.asarray(rows.y)
-    if regression and y.dtype.kind not in "fiub":
-        raise ValueError(f"{name}: the labels are text, and regression needs numbers")
-    if not regression and y.dtype.kind == "f" and np.all(y == np.floor(y)) and np.all(np.abs(y) < 2**53):
-        return y.astype(np.int64)
-    return y
-
-
-def save_whatever_happens(estimator: Any, path: str, format: str) -> int:
-    """Save a model; if its format cannot hold it, save it in our own beside that, so that the training is not lost, and fail."""
-    try:
-        return write_model(estimator, path, format)
-    except ValueError as error:
-        if format == "slim":
-            raise
-        rescue = ("model" if path == "-" else path) + ".slim"
-        write_model(estimator, rescue, "slim")
-        raise ValueError(f"{error} The model was saved as {rescue} instead.") from error
-
-
-def parse_class_weight(words: tuple[str, ...], y: Any, ctx: click.Context) -> Any:
-    """From the texts of the option to what the classes take."""
-    if words == ("balanced",):
-        return "balanced"
-    known = {(f"{label:.17g}" if isinstance(label, float) else str(label)): label for label in np.unique(y).tolist()}
-    weights = {}
-    for word in words:
-        text, equals, weight = word.rpartition("=")
-        try:
-            number = float(weight)
-        except ValueError:
-            number = -1.0
-        if not equals or not 0 < number < np.inf:
-            raise click.UsageError(f"--class-weight takes 'balanced' or LABEL=WEIGHT with a positive number, not {word!r}.", ctx)
-        if text.lstrip("+") not in known:
-            raise click.UsageError(f"--class-weight {word}: no row has the label {text!r}; there are {', '.join(list(known)[:10])}.", ctx)
-        weights[known[text.lstrip("+")]] = number
-    return weights
-
-
-def score(estimator: Any, predicted: Any, y: Any) -> dict[str, Any]:
-    """How well the predictions agree with the labels, if there are any that can be compared."""
-    if (predicted.dtype.kind in "fiub") != (y.dtype.kind in "fiub"):  # numbers and text
-        return {}
-    if isinstance(estimator, SVR | NuSVR):
-        return {"mean_squared_error": float(np.mean((predicted - y) ** 2))}
-    if isinstance(estimator, OneClassSVM) and not np.isin(y, (-1, 1)).all():
-        return {}
-    correct = int(np.sum(predicted == y))
-    return {"accuracy": correct / len(y), "correct": correct}

@@ -1,4 +1,4 @@
-"""``slimsvm demo``: the same machine from slimsvm and from scikit-learn, on two sets of data, side by side in a table and a picture."""
+"""``slimsvm demo``: the same machine from slimsvm and from scikit-learn, and a sparse one, on two sets of data, in a table and a picture."""
 
 from __future__ import annotations
 
@@ -15,12 +15,14 @@ from sklearn.svm import SVC as ScikitLearnSVC
 
 from slimsvm.cli.files import is_replaceable
 from slimsvm.datasets import checkers
-from slimsvm.estimators import SVC
+from slimsvm.estimators import SVC, SparseSVC
 from slimsvm.persistence.atomic import replacing
 
 Show = Callable[[str], Any]
+N_BASIS = 50
 
-COLUMNS = ("data", "SVC of", "fit", "predict", "accuracy", "support vectors")
+COLUMNS = ("data", "machine", "fit", "predict", "accuracy", "vectors")
+NAMES = ("slimsvm", "scikit-learn", "slimsvm sparse")
 
 
 @dataclass
@@ -45,7 +47,7 @@ class Outcome:
     fit_seconds: float
     predict_seconds: float
     accuracy: float
-    support_vectors: int
+    vectors: int
 
 
 def run_demo(n_rows: int = 50_000, picture: str = "slimsvm-demo.png", n_jobs: int | None = -1, show: Show = print) -> dict[str, Any]:
@@ -74,7 +76,7 @@ def run_demo(n_rows: int = 50_000, picture: str = "slimsvm-demo.png", n_jobs: in
     >>> lines = []
     >>> results = run_demo(500, picture=os.devnull, n_jobs=1, show=lines.append)
     >>> [line["machine"] for line in results["results"]]
-    ['slimsvm', 'scikit-learn', 'slimsvm', 'scikit-learn']
+    ['slimsvm', 'scikit-learn', 'slimsvm sparse', 'slimsvm', 'scikit-learn', 'slimsvm sparse']
     """
     begin = time.perf_counter()
     warm_up(n_jobs)
@@ -85,19 +87,20 @@ def run_demo(n_rows: int = 50_000, picture: str = "slimsvm-demo.png", n_jobs: in
     machines: list[Any] = []
     for case in cases(n_rows):
         show(f"training on {case.name}: {case.X.shape[0]:,} rows, {case.X.shape[1]} features, {len(np.unique(case.y))} classes ...")
-        for name, machine in (
-            ("slimsvm", SVC(**case.parameters, n_jobs=n_jobs)),
-            ("scikit-learn", ScikitLearnSVC(**case.parameters)),
-        ):
+        for name, machine in zip(NAMES, contestants(case, n_jobs), strict=True):
             machines.append(machine)
             outcomes.append(race(case, name, machine))
     show("")
     print_table(outcomes, show)
-    for ours, theirs in zip(outcomes[::2], outcomes[1::2], strict=True):
+    for ours, theirs, sparse in zip(outcomes[::3], outcomes[1::3], outcomes[2::3], strict=True):
         ratio = theirs.fit_seconds / ours.fit_seconds
         words = f"was {ratio:.1f} times as fast as" if ratio >= 1 else f"took {1 / ratio:.1f} times as long as"
+        gain, points = theirs.predict_seconds / sparse.predict_seconds, 100 * (sparse.accuracy - theirs.accuracy)
         show(f"{ours.data}: the fit {words} scikit-learn's")
-    drawn = draw(machines[:2], n_rows, picture, show)
+        show(
+            f"{ours.data}: {sparse.vectors} vectors instead of {theirs.vectors:,} predict {gain:.0f} times as fast, accuracy {points:+.2f}"
+        )
+    drawn = draw(machines[:3], n_rows, picture, show)
     return {"compilation_seconds": compilation, "results": [asdict(outcome) for outcome in outcomes], "picture": picture if drawn else None}
 
 
@@ -106,6 +109,21 @@ def warm_up(n_jobs: int | None) -> None:
     for case in cases(6000):
         for cache_size in (200, 20):  # MB: the kernel matrix fits, or it does not
             SVC(**case.parameters, cache_size=cache_size, n_jobs=n_jobs).fit(case.X, case.y).predict(case.X_test[:1000])
+        SparseSVC(5, **case.parameters, n_jobs=n_jobs, random_state=0).fit(case.X[:2000], case.y[:2000]).predict(case.X_test[:1000])
+
+
+def contestants(case: Case, n_jobs: int | None) -> tuple[Any, Any, Any]:
+    """The machines, in the order of NAMES."""
+    return (
+        SVC(**case.parameters, n_jobs=n_jobs),
+        ScikitLearnSVC(**case.parameters),
+        SparseSVC(N_BASIS, **case.parameters, n_jobs=n_jobs, random_state=0),
+    )
+
+
+def n_vectors(machine: Any) -> int:
+    """Support vectors, or basis vectors."""
+    return int(machine.n_basis_ if isinstance(machine, SparseSVC) else len(machine.support_))
 
 
 def cases(n_rows: int) -> Iterator[Case]:
@@ -124,7 +142,7 @@ def race(case: Case, name: str, machine: Any) -> Outcome:
     predicted = machine.predict(case.X_test)
     end = time.perf_counter()
     accuracy = float(np.mean(predicted == case.y_test))
-    return Outcome(case.name, name, len(case.y), fitted - begin, end - fitted, accuracy, len(machine.support_))
+    return Outcome(case.name, name, len(case.y), fitted - begin, end - fitted, accuracy, n_vectors(machine))
 
 
 def print_table(outcomes: list[Outcome], show: Show) -> None:
@@ -136,7 +154,7 @@ def print_table(outcomes: list[Outcome], show: Show) -> None:
             f"{outcome.fit_seconds:.2f} s",
             f"{outcome.predict_seconds:.2f} s",
             f"{100 * outcome.accuracy:.2f} %",
-            f"{outcome.support_vectors:,}",
+            f"{outcome.vectors:,}",
         )
         for outcome in outcomes
     ]
@@ -153,7 +171,7 @@ def print_table(outcomes: list[Outcome], show: Show) -> None:
     for column in table.columns[2:]:
         column.justify = "right"
     for at, line in enumerate(cells):
-        table.add_row(*line, style="bold" if outcomes[at].machine == "slimsvm" else "", end_section=at % 2 == 1)
+        table.add_row(*line, style="" if outcomes[at].machine == "scikit-learn" else "bold", end_section=at % 3 == 2)
     console = Console()
     with console.capture() as captured:
         console.print(table)
@@ -161,7 +179,7 @@ def print_table(outcomes: list[Outcome], show: Show) -> None:
 
 
 def draw(machines: list[Any], n_rows: int, picture: str, show: Show) -> bool:
-    """The decision function of both machines over the checkerboard, with the boundary and some of the rows."""
+    """The decision function of the machines over the checkerboard, with the boundary and some of the rows."""
     try:
         from matplotlib.figure import Figure
     except ImportError:
@@ -171,16 +189,18 @@ def draw(machines: list[Any], n_rows: int, picture: str, show: Show) -> bool:
     axis = np.linspace(-2.1, 2.1, n_points)
     grid = np.stack(np.meshgrid(axis, axis), axis=-1).reshape(-1, 2)
     X, y = checkers(n_rows, seed=0)
-    figure = Figure(figsize=(12, 6.7))
-    panels = figure.subplots(1, 2, sharex=True, sharey=True)
+    figure = Figure(figsize=(17, 6.5))
+    panels = figure.subplots(1, 3, sharex=True, sharey=True)
     figure.subplots_adjust(left=0.04, right=0.99, bottom=0.05, top=0.88, wspace=0.04)
-    for panel, name, machine in zip(panels, ("slimsvm", "scikit-learn"), machines, strict=True):
+    for panel, name, machine in zip(panels, NAMES, machines, strict=True):
         values = machine.decision_function(grid).reshape(n_points, n_points)
         panel.contourf(axis, axis, values, levels=np.linspace(-2, 2, 17), cmap="RdBu", extend="both", alpha=0.75)
         panel.contour(axis, axis, values, levels=[0.0], colors="black", linewidths=1.5)
         some = slice(0, 1500)
         panel.scatter(X[some, 0], X[some, 1], c=np.where(y[some] > 0, "navy", "darkred"), s=3, linewidths=0)
-        panel.set_title(f"{name}: {len(machine.support_):,} support vectors")
+        if isinstance(machine, SparseSVC):
+            panel.scatter(*machine.basis_.T, marker="x", c="black", s=40)
+        panel.set_title(f"{name}: {n_vectors(machine):,} vectors")
         panel.set_aspect("equal")
         panel.set_xlim(axis[0], axis[-1])
         panel.set_ylim(axis[0], axis[-1])

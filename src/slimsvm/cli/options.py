@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -11,9 +11,10 @@ import click
 
 from slimsvm.cli.data import FORMATS
 from slimsvm.cli.files import WRITERS
-from slimsvm.estimators import SVC, SVR, NuSVC, NuSVR, OneClassSVM
+from slimsvm.estimators import SVC, SVR, NuSVC, NuSVR, OneClassSVM, SparseSVC, SparseSVR
 
 MACHINES: dict[str, Any] = {"svc": SVC, "nu-svc": NuSVC, "svr": SVR, "nu-svr": NuSVR, "one-class": OneClassSVM}
+SPARSE_MACHINES: dict[str, Any] = {"svc": SparseSVC, "svr": SparseSVR}  # with --n-basis
 
 
 class Failure(click.ClickException):
@@ -56,6 +57,16 @@ class Gamma(click.ParamType):
         return value if value in ("scale", "auto") else click.FloatRange(min=0).convert(value, param, ctx)
 
 
+class Size(click.ParamType):
+    """'auto' or a number of vectors."""
+
+    name = "auto|number"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """From the text of the option."""
+        return value if value == "auto" else click.IntRange(min=1).convert(value, param, ctx)
+
+
 positive = click.FloatRange(min=0, min_open=True)
 share = click.FloatRange(min=0, min_open=True, max=1)
 format_option = click.option(
@@ -77,6 +88,46 @@ foreign_option = click.option(
     show_default=True,
     help="What a model of SVM-light is: its file does not say. Other files do.",
 )
+seed_option = click.option(
+    "--random-state", type=click.IntRange(min=0), help="Seed of what is drawn at random. [default: another each time]"
+)
+SPARSE_OPTIONS = (
+    click.option("--n-basis", type=Size(), help="Train a svc or svr with so many vectors, which it finds itself; auto: their number too."),
+    click.option(
+        "--loss",
+        type=click.Choice(
+            ["squared_hinge", "hinge", "smooth_hinge", "squared_epsilon_insensitive", "epsilon_insensitive", "least_squares"]
+        ),
+        help="With --n-basis: what an error costs. [default: squared_hinge, or squared_epsilon_insensitive for svr]",
+    ),
+    click.option(
+        "--basis",
+        type=click.Choice(["pursuit", "pursuit_rows", "random", "kmeans"]),
+        help="With --n-basis: where the vectors come from. [default: pursuit]",
+    ),
+    click.option(
+        "--refine/--no-refine", default=None, help="With --n-basis: move the vectors to an optimum. [default: if loss and kernel allow]"
+    ),
+    click.option(
+        "--validation-fraction",
+        type=click.FloatRange(min=0, min_open=True, max=1, max_open=True),
+        help="With --n-basis: share of the rows to hold out. [default: 0.1 for auto, else none]",
+    ),
+    click.option("--max-basis", type=click.IntRange(min=1), help="The largest size that --n-basis auto looks at. [default: 500]"),
+    click.option(
+        "--accuracy-loss", type=click.FloatRange(min=0, max=1), help="What --n-basis auto gives up for fewer vectors. [default: 0.005]"
+    ),
+    click.option("--max-memory", type=positive, help="With --n-basis: memory for kernel values, in MB. [default: 2000]"),
+)
+
+
+def sparse_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """The options of machines with few vectors."""
+    for option in reversed((*SPARSE_OPTIONS, seed_option)):
+        command = option(command)
+    return command
+
+
 json_option = click.option("--json", "as_json", is_flag=True, help="Print the results as JSON on standard output.")
 quiet_option = click.option("--quiet", is_flag=True, help="Print warnings and errors only.")
 

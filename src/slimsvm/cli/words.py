@@ -7,8 +7,9 @@ from dataclasses import asdict, is_dataclass
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 
-PARAMETERS = ("C", "nu", "epsilon", "tol", "class_weight")  # those of the five machines that say most
+PARAMETERS = ("C", "nu", "epsilon", "loss", "tol", "class_weight")  # those that say most
 
 
 def describe(estimator: Any) -> dict[str, Any]:
@@ -23,15 +24,23 @@ def describe(estimator: Any) -> dict[str, Any]:
     ('SVC', {'name': 'linear'}, [3, 5], 2, 'converged')
     """
     facts: dict[str, Any] = {"machine": type(estimator).__name__}
-    facts["kernel"] = {"name": estimator.kernel_.name, **estimator.kernel_.get_params()}
+    kernel = getattr(estimator, "kernel_", None)
+    facts["kernel"] = {"name": "linear"} if kernel is None else {"name": kernel.name, **kernel.get_params()}
     parameters = estimator.get_params()
     if estimator.status_.reason != "loaded":  # the files of other programs do not hold them
         facts |= {name: parameters[name] for name in PARAMETERS if name in parameters}
     facts["n_features"] = estimator.n_features_in_
     if hasattr(estimator, "classes_"):
         facts["classes"] = estimator.classes_.tolist()
-        facts["n_support"] = estimator.n_support_.tolist()
-    facts["n_support_vectors"] = len(estimator.support_)
+        if hasattr(estimator, "n_support_"):
+            facts["n_support"] = estimator.n_support_.tolist()
+    if hasattr(estimator, "support_"):
+        facts["n_support_vectors"] = len(estimator.support_)
+    if hasattr(estimator, "basis_coef_"):
+        facts["n_basis"] = estimator.n_basis_
+        names = ("n_basis", "objective", "training_score", "validation_score")
+        facts["path"] = [{name: getattr(point, name) for name in names} for point in estimator.path_]
+    facts["model_bytes"] = model_nbytes(estimator)
     facts["intercept"] = np.asarray(estimator.intercept_).tolist()
     if hasattr(estimator, "feature_names_in_"):
         facts["feature_names"] = list(estimator.feature_names_in_)
@@ -40,6 +49,26 @@ def describe(estimator: Any) -> dict[str, Any]:
         if is_dataclass(value) and not isinstance(value, type):
             facts[name] = asdict(value)
     return facts
+
+
+def model_nbytes(estimator: Any) -> int:
+    """Bytes of the numbers that prediction needs, in memory.
+
+    Examples
+    --------
+    >>> from slimsvm import SVC
+    >>> from slimsvm.cli.words import model_nbytes
+    >>> model_nbytes(SVC(kernel="linear").fit([[0.0], [1.0]], [3, 5]))  # two vectors, two coefficients, one intercept
+    40
+    """
+    total = 0
+    for name in ("basis_", "basis_coef_", "support_vectors_", "dual_coef_", "coef_", "intercept_"):
+        value = estimator.__dict__.get(name)  # not those that are computed when asked for
+        if sp.issparse(value):
+            total += value.data.nbytes + value.indices.nbytes + value.indptr.nbytes
+        elif value is not None:
+            total += np.asarray(value).nbytes
+    return total
 
 
 def describe_in_words(facts: dict[str, Any]) -> str:
@@ -66,6 +95,9 @@ def describe_in_words(facts: dict[str, Any]) -> str:
     if "n_support_vectors" in facts:
         by_class = f" ({several(facts['n_support'])} by class)" if "n_support" in facts else ""
         lines.append(("support vectors", f"{facts['n_support_vectors']:,}{by_class}"))
+    if "n_basis" in facts:
+        lines.append(("basis vectors", f"{facts['n_basis']:,}"))
+        lines += path_in_words(facts["path"])
     certificate = facts.get("certificate")
     if certificate and math.isfinite(certificate["violation"]):
         numbers = ", ".join(f"{name} {short(certificate[name])}" for name in ("violation", "gap", "objective"))
@@ -76,7 +108,33 @@ def describe_in_words(facts: dict[str, Any]) -> str:
         lines.append(("format", facts["format"]))
     if "bytes" in facts:
         lines.append(("size", size_in_words(facts["bytes"])))
+    if "model_bytes" in facts:
+        lines.append(("in memory", size_in_words(facts["model_bytes"])))
+    if "microseconds_per_row" in facts:
+        batch = f"measured, {facts['rows_measured']:,} rows at once"
+        lines.append(("prediction", f"{facts['microseconds_per_row']:.3g} microseconds a row ({batch})"))
     return "\n".join(f"{name:15}  {text}" for name, text in lines)
+
+
+def path_in_words(path: list[dict[str, Any]]) -> list[tuple[str, str]]:
+    """A line for each size of the basis for which there is a machine, with its scores; nothing if there is only the one.
+
+    Examples
+    --------
+    >>> from slimsvm.cli.words import path_in_words
+    >>> first = {"n_basis": 1, "training_score": 0.5, "validation_score": None}
+    >>> path_in_words([first, {"n_basis": 2, "training_score": 0.75, "validation_score": 0.7}])
+    [('path', '     1  score 0.5000'), ('', '     2  score 0.7500, held out 0.7000')]
+    """
+    if len(path) < 2:
+        return []
+    lines: list[tuple[str, str]] = []
+    for point in path:
+        text = f"{point['n_basis']:6,}  score {point['training_score']:.4f}"
+        if point["validation_score"] is not None:
+            text += f", held out {point['validation_score']:.4f}"
+        lines.append(("" if lines else "path", text))
+    return lines
 
 
 def short(value: Any) -> str:

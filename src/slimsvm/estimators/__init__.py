@@ -1,7 +1,9 @@
 """What people import."""
 
 from slimsvm.estimators.classification import SVC, NuSVC
+from slimsvm.estimators.linear import LinearSVC
 from slimsvm.estimators.one_class import OneClassSVM
 from slimsvm.estimators.regression import SVR, NuSVR
+from slimsvm.estimators.sparse import SparseSVC, SparseSVR
 
-__all__ = ["SVC", "SVR", "NuSVC", "NuSVR", "OneClassSVM"]
+__all__ = ["SVC", "SVR", "LinearSVC", "NuSVC", "NuSVR", "OneClassSVM", "SparseSVC", "SparseSVR"]

@@ -1,4 +1,4 @@
-"""What all exact machines share: parameters, the way from data to a dual problem, the fit around the solver, and prediction."""
+"""What machines share: parameters, checks, the fit around the solver; and for exact ones, the way to a dual problem, and prediction."""
 
 from __future__ import annotations
 
@@ -40,8 +40,8 @@ class Fit:
     watchers: tuple[Watcher, ...]
 
 
-class KernelMachine(CallbackSupportMixin, BaseEstimator):
-    """Base of SVC, NuSVC, SVR, NuSVR and OneClassSVM."""
+class Machine(CallbackSupportMixin, BaseEstimator):
+    """Base of all machines with a kernel: its parameters, the checks of what is given, and the fit around a solver."""
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "kernel": [StrOptions(set(KERNELS)), callable, Kernel],
@@ -49,16 +49,12 @@ class KernelMachine(CallbackSupportMixin, BaseEstimator):
         "gamma": [StrOptions({"scale", "auto"}), Interval(Real, 0.0, None, closed="left")],
         "coef0": [Interval(Real, None, None, closed="neither")],
         "tol": [Interval(Real, 0.0, None, closed="neither")],
-        "shrinking": ["boolean"],
-        "cache_size": [Interval(Real, 0, None, closed="neither")],
         "verbose": ["verbose"],
         "max_iter": [Interval(Integral, -1, None, closed="left")],
         "max_time": [Interval(Real, 0.0, None, closed="neither"), None],
         "warm_start": ["boolean"],
         "n_jobs": [Integral, None],
     }
-
-    # -- from data to a problem ---------------------------------------------------------------------------------------------------------
 
     def _checked(self, X: Any, y: Any, sample_weight: Any, **options: Any) -> tuple[Any, Any, Array]:
         """Validated X, y (or NO_TARGET for none) and weights."""
@@ -79,20 +75,6 @@ class KernelMachine(CallbackSupportMixin, BaseEstimator):
     @property
     def _precomputed(self) -> bool:
         return isinstance(self.kernel, Precomputed) or (isinstance(self.kernel, str) and self.kernel == "precomputed")
-
-    def _prepared(self, X: Any, weight: Array, order: Array) -> Operand:
-        """The rows ``order`` of X ready for products; sets ``kernel_``, the kernel with its numbers."""
-        kernel = make_kernel(self.kernel, gamma=self.gamma, degree=self.degree, coef0=self.coef0)
-        if isinstance(kernel, Precomputed):
-            self.kernel_: Kernel = kernel
-            return ready(kernel, X).take(order)
-        self.kernel_ = kernel if isinstance(kernel, FromCallable) else kernel.resolve(Rows(X, weight=weight))
-        # few rows: float64, because the solver goes on to near machine precision
-        operand = ready(self.kernel_, X, dtype=np.float64 if order.size <= EXACT else None, alone=True)
-        in_place = order.size == X.shape[0] and bool(np.all(order[1:] > order[:-1]))
-        return operand if in_place else operand.take(order)
-
-    # -- the fit around the solver ------------------------------------------------------------------------------------------------------
 
     @contextmanager
     def _fitting(self) -> Iterator[Fit]:
@@ -116,6 +98,36 @@ class KernelMachine(CallbackSupportMixin, BaseEstimator):
             stack.enter_context(single_threaded_blas())
             yield Fit(limits, n_threads(self.n_jobs), tuple(watchers))
         context.call_on_fit_task_end(estimator=self)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = not self._precomputed
+        tags.input_tags.pairwise = self._precomputed
+        return tags
+
+
+class KernelMachine(Machine):
+    """Base of SVC, NuSVC, SVR, NuSVR and OneClassSVM."""
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        **Machine._parameter_constraints,
+        "shrinking": ["boolean"],
+        "cache_size": [Interval(Real, 0, None, closed="neither")],
+    }
+
+    # -- from data to a problem, and the solver -----------------------------------------------------------------------------------------
+
+    def _prepared(self, X: Any, weight: Array, order: Array) -> Operand:
+        """The rows ``order`` of X ready for products; sets ``kernel_``, the kernel with its numbers."""
+        kernel = make_kernel(self.kernel, gamma=self.gamma, degree=self.degree, coef0=self.coef0)
+        if isinstance(kernel, Precomputed):
+            self.kernel_: Kernel = kernel
+            return ready(kernel, X).take(order)
+        self.kernel_ = kernel if isinstance(kernel, FromCallable) else kernel.resolve(Rows(X, weight=weight))
+        # few rows: float64, because the solver goes on to near machine precision
+        operand = ready(self.kernel_, X, dtype=np.float64 if order.size <= EXACT else None, alone=True)
+        in_place = order.size == X.shape[0] and bool(np.all(order[1:] > order[:-1]))
+        return operand if in_place else operand.take(order)
 
     def _solve(self, problem: DualQP, fit: Fit, limits: Limits, start: Array | None) -> Result:
         solver = Decomposition(shrinking=bool(self.shrinking))
@@ -199,7 +211,7 @@ class KernelMachine(CallbackSupportMixin, BaseEstimator):
         return self._expansion().decision_function(X, n_threads(self.n_jobs))
 
     def __getstate__(self) -> dict[str, Any]:
-        state = super().__getstate__()
+        state = dict(super().__getstate__())  # a copy: what comes back is the dictionary of the estimator itself
         state.pop("_made", None)
         return state
 
@@ -207,12 +219,6 @@ class KernelMachine(CallbackSupportMixin, BaseEstimator):
         super().__setstate__(state)
         if "dual_coef_" in self.__dict__:
             self._make()
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = not self._precomputed
-        tags.input_tags.pairwise = self._precomputed
-        return tags
 
 
 def _joined(histories: list[dict[str, Array]]) -> dict[str, Array]:

@@ -26,6 +26,34 @@ from slimsvm.threads import parallel
 Array = NDArray[Any]
 
 
+def encoded(y: Any, weight: Array) -> tuple[Array, Array, Array]:
+    """Classes, the number of the class of each row, and the rows that count; classes whose rows all have weight zero are not there."""
+    check_classification_targets(y)
+    classes, label = np.unique(y, return_inverse=True)
+    used = np.flatnonzero(weight > 0)
+    present = np.unique(label[used])
+    if present.size < 2:
+        what = "samples" if used.size == label.size else "samples with positive weights"
+        raise ValueError(
+            f"The number of classes has to be greater than one; got {present.size} class: all {what} belong to class "
+            f"{classes[present].tolist()[0]!r}. Give rows of at least two classes."
+        )
+    if present.size < classes.size:
+        label = np.searchsorted(present, label)  # meaningful for the used rows only
+        classes = classes[present]
+    return classes, label, used
+
+
+def voted(values: Array, n_classes: int) -> Array:
+    """The class with most votes of the pairs; the first on ties, as LIBSVM."""
+    votes = np.zeros((values.shape[0], n_classes), np.int64)
+    for column, (i, j) in enumerate(zip(*np.triu_indices(n_classes, 1), strict=True)):
+        first = values[:, column] > 0
+        votes[:, i] += first
+        votes[:, j] += ~first
+    return np.argmax(votes, axis=1)
+
+
 class KernelClassifier(ClassifierMixin, KernelMachine):
     """What SVC and NuSVC share: classes, weights, pairs, votes."""
 
@@ -66,19 +94,7 @@ class KernelClassifier(ClassifierMixin, KernelMachine):
         self
         """
         X, y, weight = self._checked(X, y, sample_weight)
-        check_classification_targets(y)
-        classes, label = np.unique(y, return_inverse=True)
-        used = np.flatnonzero(weight > 0)
-        present = np.unique(label[used])
-        if present.size < 2:
-            what = "samples" if used.size == label.size else "samples with positive weights"
-            raise ValueError(
-                f"The number of classes has to be greater than one; got {present.size} class: all {what} belong to class "
-                f"{classes[present].tolist()[0]!r}. Give rows of at least two classes."
-            )
-        if present.size < classes.size:  # classes whose rows all have weight zero are not there
-            label = np.searchsorted(present, label)  # meaningful for the used rows only
-            classes = classes[present]
+        classes, label, used = encoded(y, weight)
         # several classes: sorted, so that the rows of a class stand together; two: as they are, without a copy
         order = used if classes.size == 2 else used[np.argsort(label[used], kind="stable")]
         label = label[order]
@@ -186,12 +202,7 @@ class KernelClassifier(ClassifierMixin, KernelMachine):
             if self.decision_function_shape == "ovo":
                 raise ValueError("break_ties must be False when decision_function_shape is 'ovo'")
             return self.classes_[np.argmax(_ovr_decision_function(values < 0, -values, n_classes), axis=1)]
-        votes = np.zeros((values.shape[0], n_classes), np.int64)
-        for column, (i, j) in enumerate(zip(*np.triu_indices(n_classes, 1), strict=True)):
-            first = values[:, column] > 0
-            votes[:, i] += first
-            votes[:, j] += ~first
-        return self.classes_[np.argmax(votes, axis=1)]  # the first on ties, as LIBSVM
+        return self.classes_[voted(values, n_classes)]
 
     def _linear_weights(self) -> Array:
         if len(self.classes_) == 2:

@@ -31,6 +31,65 @@ TEXTS = {
         Go on from the last solution if the rows are the same.
     n_jobs : int, optional
         Threads: None is one unless a joblib context says otherwise, -1 all. The result does not depend on it.""",
+    "sparse": """basis : {'pursuit', 'pursuit_rows', 'random', 'kmeans'} or array of shape (m, n_features), default='pursuit'
+        Where the basis vectors come from. 'pursuit' makes vectors where the objective falls most, 'pursuit_rows' takes the best of 59 random
+        rows each time; an array is used as it is.
+    refine : bool or 'auto', default='auto'
+        Whether the basis vectors are then moved to a local optimum. 'auto': if loss and kernel have derivatives and basis is not an array.
+    fit_intercept : bool, default=True
+        Whether there is an intercept, which is not penalised.
+    class_weight : dict or 'balanced', optional
+        Factors of C for each class (classification only).
+    tol : float, default=1e-3
+        Relative gap within the span of the basis; refinement ends when a step gains less than this share of the objective.
+    max_iter : int, default=1000
+        Limit on steps of refinement, and on cutting planes.
+    max_time : float, optional
+        Limit in seconds. At the limit, and at Ctrl-C, the best model so far is kept, with a ConvergenceWarning.
+    max_memory : float, optional
+        Megabytes for kernel values between rows and basis; beyond, they are computed again in every pass. Default 2,000.
+    max_basis : int, default=500
+        The largest size that n_basis='auto' looks at.
+    accuracy_loss : float, default=0.005
+        What n_basis='auto' gives up, at most, for a smaller basis.
+    validation_fraction : float, optional
+        Share of the rows that is held out: to stop refinement, and for the scores in path_.
+    warm_start : bool, default=False
+        Begin with the basis of the last fit.
+    n_jobs : int, optional
+        Threads: None is one unless a joblib context says otherwise, -1 all. The result does not depend on it.
+    random_state : int, RandomState or None, default=None
+        Draws starting points, rows and the split.
+    verbose : bool, default=False
+        Show a line of progress.""",
+    "sparse_attributes": """basis_ : array or CSR matrix of shape (n_basis_, n_features)
+        The basis vectors.
+    basis_indices_ : array or None
+        Which training rows they are, if they are rows.
+    basis_coef_ : array of shape (n_basis_, outputs)
+        Coefficients; one output for two classes and for regression, else one for each class.
+    intercept_ : array of shape (outputs,)
+        Constants in the decision function.
+    n_basis_ : int
+        Number of basis vectors.
+    path_ : list of PathPoint
+        The machine at 1, 2, 5, 10, ... basis vectors; see :meth:`truncated`.
+    kernel_ : Kernel
+        The kernel, with numbers for all its parameters.
+    certificate_ : Certificate
+        Objective, and its gap within the span of the basis; :meth:`certify` gives the gap to the exact machine.
+    status_ : Status
+        Why the fit ended; ``str(status_)`` is a sentence.
+    history_ : dict of arrays
+        Seconds, objective and size of the basis after every step.
+    model_nbytes_ : int
+        Bytes of the numbers that prediction needs.
+    n_iter_ : int
+        Steps of all solvers together.
+    n_features_in_ : int
+        Number of features at fit.
+    feature_names_in_ : array
+        Their names, if X had names.""",
     "attributes": """support_ : array of shape (n_SV,)
         Indices of the support vectors.
     support_vectors_ : array or CSR matrix of shape (n_SV, n_features)

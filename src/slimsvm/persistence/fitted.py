@@ -13,14 +13,25 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from slimsvm.estimators import SVC, SVR, NuSVC, NuSVR, OneClassSVM
-from slimsvm.kernels import FromCallable, Kernel, Precomputed
+from slimsvm.estimators import SVC, SVR, LinearSVC, NuSVC, NuSVR, OneClassSVM, SparseSVC, SparseSVR
+from slimsvm.estimators.sparse_base import PathPoint
+from slimsvm.kernels import FromCallable, Kernel, Linear, Precomputed
 from slimsvm.run import FULL, Certificate, Status
 
 Array = NDArray[Any]
 
-CLASSES: dict[str, type] = {"SVC": SVC, "NuSVC": NuSVC, "SVR": SVR, "NuSVR": NuSVR, "OneClassSVM": OneClassSVM}
+CLASSES: dict[str, type] = {
+    "SVC": SVC,
+    "NuSVC": NuSVC,
+    "SVR": SVR,
+    "NuSVR": NuSVR,
+    "OneClassSVM": OneClassSVM,
+    "SparseSVC": SparseSVC,
+    "SparseSVR": SparseSVR,
+    "LinearSVC": LinearSVC,
+}
 CLASSIFIERS = ("SVC", "NuSVC")
+SPARSE = ("SparseSVC", "SparseSVR")
 
 REQUIRED = (
     "support_",
@@ -35,10 +46,28 @@ REQUIRED = (
 )
 OF_CLASSIFIERS = ("classes_", "class_weight_")
 OPTIONAL = ("feature_names_in_", "n_iter_", "certificate_", "status_", "history_", "_fingerprint")  # the last: of the rows, for warm_start
+OF_SPARSE = (
+    "basis_",
+    "basis_indices_",
+    "basis_coef_",
+    "intercept_",
+    "n_basis_",
+    "n_features_in_",
+    "fit_status_",
+    "kernel_",
+    "certificate_",
+    "path_",
+)
+SPARSE_OPTIONAL = ("feature_names_in_", "n_iter_", "status_", "history_")
+OF_LINEAR = ("coef_", "intercept_", "classes_", "class_weight_", "n_features_in_", "fit_status_")
 
 
 def names_of(kind: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """The attributes that a fitted machine of this class must have, and those that it may have."""
+    if kind in SPARSE:
+        return (*OF_SPARSE, "classes_") if kind == "SparseSVC" else OF_SPARSE, (*SPARSE_OPTIONAL, "pairwise_")
+    if kind == "LinearSVC":
+        return OF_LINEAR, (*SPARSE_OPTIONAL, "certificate_")
     required = REQUIRED + (OF_CLASSIFIERS if kind in CLASSIFIERS else ("offset_",) if kind == "OneClassSVM" else ())
     return required, OPTIONAL
 
@@ -59,7 +88,7 @@ def class_of(estimator: Any) -> str:
             f"A model file holds one of slimsvm's {', '.join(CLASSES)}; got an object of class {type(estimator).__module__}.{kind}."
             " Give the fitted slimsvm estimator itself (of a pipeline or a search: that step, or best_estimator_), or use pickle or joblib."
         )
-    check_is_fitted(estimator, "support_")
+    check_is_fitted(estimator, "basis_coef_" if kind in SPARSE else "coef_" if kind == "LinearSVC" else "support_")
     return kind
 
 
@@ -97,18 +126,23 @@ def rebuild(kind: str, parameters: dict[str, Any], attributes: dict[str, Any]) -
     estimator = CLASSES[kind](**parameters)
     for name, value in attributes.items():
         setattr(estimator, name, value)
+    if kind != "LinearSVC":
+        estimator._make()  # ready for prediction
     return estimator
 
 
 def check_attributes(kind: str, attributes: dict[str, Any]) -> None:
     """Raise ValueError unless types, shapes and indices fit together."""
+    if kind in SPARSE:
+        _check_sparse(kind, attributes)
+        return
+    if kind == "LinearSVC":
+        _check_linear(attributes)
+        return
     a = attributes
     support, vectors, coef, kernel = a["support_"], a["support_vectors_"], a["dual_coef_"], a["kernel_"]
-    _demand(isinstance(kernel, Kernel) and not isinstance(kernel, FromCallable), "kernel_ is not a kernel")
-    gamma = getattr(kernel, "gamma", 1.0)
-    _demand(isinstance(gamma, int | float) and np.isfinite(gamma), f"gamma of kernel_ is {gamma!r}, not a number")
-    n_features = a["n_features_in_"]
-    _demand(isinstance(n_features, int) and n_features >= 0, f"n_features_in_ is {n_features!r}, not a count")
+    _check_kernel(kernel)
+    n_features = _n_features(a)
     _demand(_is_integer(support) and support.ndim == 1, "support_ is not a vector of indices")
     n_sv = support.size
     _demand(_is_real(vectors) and vectors.ndim == 2, "support_vectors_ is not a matrix of numbers")
@@ -119,12 +153,7 @@ def check_attributes(kind: str, attributes: dict[str, Any]) -> None:
         _demand(vectors.shape == (n_sv, n_features), f"support_vectors_ has shape {vectors.shape}, expected {(n_sv, n_features)}")
     n_classes = 2
     if kind in CLASSIFIERS:
-        classes = a["classes_"]
-        _demand(
-            isinstance(classes, np.ndarray) and classes.ndim == 1 and classes.size >= 2, "classes_ is not a vector of two or more labels"
-        )
-        n_classes = classes.size
-        _demand(bool(np.all(classes[:-1] < classes[1:])), "classes_ is not in ascending order")
+        n_classes = _n_classes(a)
         _demand(np.shape(a["class_weight_"]) == (n_classes,), f"class_weight_ has not {n_classes} values, one for each class")
     _demand(_is_real(coef) and coef.shape == (n_classes - 1, n_sv), f"dual_coef_ has not the shape {(n_classes - 1, n_sv)}")
     n_pairs = n_classes * (n_classes - 1) // 2
@@ -133,8 +162,108 @@ def check_attributes(kind: str, attributes: dict[str, Any]) -> None:
     expected = n_classes if kind in CLASSIFIERS else 1
     _demand(_is_integer(counts) and counts.shape == (expected,), f"n_support_ has not {expected} counts")
     _demand(bool(np.all(counts >= 0)) and int(counts.sum()) == n_sv, f"the counts of n_support_ do not add up to {n_sv}")
-    names = a.get("feature_names_in_")
+
+
+def _check_sparse(kind: str, a: dict[str, Any]) -> None:
+    """The machine, and that of every size in its path."""
+    kernel, n_features = a["kernel_"], _n_features(a)
+    _check_kernel(kernel)
+    _demand(not isinstance(kernel, Precomputed), f"a {kind} has no precomputed kernel")
+    n_outputs = 1
+    if kind == "SparseSVC":
+        n_classes = _n_classes(a)
+        pairs = a.get("pairwise_", False)
+        _demand(isinstance(pairs, bool) and (n_classes > 2 or not pairs), f"pairwise_ is {pairs!r}, with {n_classes} classes")
+        n_outputs = 1 if n_classes == 2 else n_classes * (n_classes - 1) // 2 if pairs else n_classes
+    else:
+        _demand("pairwise_" not in a, "a fitted SparseSVR has no attribute 'pairwise_'")
+    _check_expansion(a["n_basis_"], a["basis_"], a["basis_coef_"], a["intercept_"], a["basis_indices_"], n_features, n_outputs, "")
+    _demand(isinstance(a["certificate_"], Certificate), "certificate_ is not a certificate")
+    path = a["path_"]
+    _demand(isinstance(path, list) and all(isinstance(point, PathPoint) for point in path), "path_ is not a list of machines")
+    for i, p in enumerate(path):
+        _check_expansion(p.n_basis, p.basis, p.coef, p.intercept, p.indices, n_features, n_outputs, f" of path_[{i}]")
+        numbers = [p.objective, p.gap, p.training_score, *([] if p.validation_score is None else [p.validation_score])]
+        _demand(all(isinstance(number, int | float) for number in numbers), f"a score or objective of path_[{i}] is not a number")
+
+
+def _check_expansion(
+    n_basis: Any, basis: Any, coef: Any, intercept: Any, indices: Any, n_features: int, n_outputs: int, where: str
+) -> None:
+    _demand(isinstance(n_basis, int) and n_basis >= 0, f"the number of basis vectors{where} is {n_basis!r}, not a count")
+    _demand(_is_real(basis) and basis.shape == (n_basis, n_features), f"the basis{where} has not the shape {(n_basis, n_features)}")
+    _demand(_is_array(coef) and coef.shape == (n_basis, n_outputs), f"the coefficients{where} have not the shape {(n_basis, n_outputs)}")
+    _demand(_is_array(intercept) and intercept.shape == (n_outputs,), f"the intercept{where} has not the shape {(n_outputs,)}")
+    fits = indices is None or (_is_integer(indices) and indices.shape == (n_basis,))
+    _demand(fits, f"the indices of the basis{where} are not {n_basis} integers")
+
+
+def _check_linear(a: dict[str, Any]) -> None:
+    n_features, n_classes = _n_features(a), _n_classes(a)
+    rows = 1 if n_classes == 2 else n_classes
+    _demand(_is_array(a["coef_"]) and a["coef_"].shape == (rows, n_features), f"coef_ has not the shape {(rows, n_features)}")
+    _demand(_is_array(a["intercept_"]) and a["intercept_"].shape == (rows,), f"intercept_ has not the shape {(rows,)}")
+    _demand(np.shape(a["class_weight_"]) == (n_classes,), f"class_weight_ has not {n_classes} values, one for each class")
+
+
+def _check_kernel(kernel: Any) -> None:
+    _demand(isinstance(kernel, Kernel) and not isinstance(kernel, FromCallable), "kernel_ is not a kernel")
+    gamma = getattr(kernel, "gamma", 1.0)
+    _demand(isinstance(gamma, int | float) and np.isfinite(gamma), f"gamma of kernel_ is {gamma!r}, not a number")
+
+
+def _n_features(a: dict[str, Any]) -> int:
+    n_features, names = a["n_features_in_"], a.get("feature_names_in_")
+    _demand(isinstance(n_features, int) and n_features >= 0, f"n_features_in_ is {n_features!r}, not a count")
     _demand(names is None or np.shape(names) == (n_features,), f"feature_names_in_ has not {n_features} names")
+    return int(n_features)
+
+
+def _n_classes(a: dict[str, Any]) -> int:
+    classes = a["classes_"]
+    _demand(isinstance(classes, np.ndarray) and classes.ndim == 1 and classes.size >= 2, "classes_ is not a vector of two or more labels")
+    _demand(bool(np.all(classes[:-1] < classes[1:])), "classes_ is not in ascending order")
+    return int(classes.size)
+
+
+def in_support_layout(estimator: Any, kind: str, form: str) -> tuple[str, dict[str, Any]]:
+    """Class and attributes of the exact machine that is the same function: what the formats of other programs can hold.
+
+    A kernel expansion is a kernel expansion, whoever found it: the basis vectors are the support vectors, sorted by the sign of their
+    coefficients in place of their class. An exact machine is what it is.
+
+    Parameters
+    ----------
+    form : str
+        What is to be written, for the message.
+
+    Raises
+    ------
+    ValueError
+        For machines of several classes that are not one-vs-one over vectors of their own: these formats have no place for a shared basis.
+    """
+    a = attributes_of(estimator, kind)
+    if kind not in SPARSE and kind != "LinearSVC":
+        return kind, a
+    if "classes_" in a and len(a["classes_"]) > 2:
+        raise ValueError(
+            f"{form} holds one machine for each pair of classes; a {kind} of {len(a['classes_'])} classes is made differently, its classes"
+            " share all vectors. Use slimsvm.save, or write one model for each class against the rest (sklearn.multiclass.OneVsRestClassifier)."
+        )
+    vectors, coef, kernel = (
+        (a["coef_"], np.ones(1), Linear()) if kind == "LinearSVC" else (a["basis_"], a["basis_coef_"][:, 0], a["kernel_"])
+    )
+    order, counts = np.arange(coef.size), [coef.size]
+    if "classes_" in a:
+        order, counts = np.argsort(coef > 0, kind="stable"), [int(np.sum(coef <= 0)), int(np.sum(coef > 0))]
+    same = {"kernel_": kernel, "intercept_": a["intercept_"], "dual_coef_": coef[None, order], "n_support_": np.array(counts, np.int32)}
+    same |= {
+        "support_": np.full(coef.size, -1, np.int32),
+        "support_vectors_": vectors[order],
+        "shape_fit_": (coef.size, a["n_features_in_"]),
+    }
+    same |= {name: a[name] for name in ("classes_", "n_features_in_") if name in a}
+    return "SVR" if kind == "SparseSVR" else "SVC", same
 
 
 def outside_facts(kind: str, source: str, n_pairs: int) -> dict[str, Any]:
@@ -151,6 +280,10 @@ def outside_facts(kind: str, source: str, n_pairs: int) -> dict[str, Any]:
 
 def _is_integer(values: Any) -> bool:
     return isinstance(values, np.ndarray) and values.dtype.kind in "iu"
+
+
+def _is_array(values: Any) -> bool:
+    return isinstance(values, np.ndarray) and values.dtype.kind == "f"
 
 
 def _is_real(values: Any) -> bool:

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from slimsvm.kernels import Kernel, Precomputed, make_kernel
 from slimsvm.persistence.atomic import replacing
-from slimsvm.persistence.fitted import CLASSIFIERS, attributes_of, class_of, outside_facts, rebuild, refuse_callable
+from slimsvm.persistence.fitted import CLASSIFIERS, class_of, in_support_layout, outside_facts, rebuild, refuse_callable
 from slimsvm.persistence.text import Lines, RowReader, as_stored, require_finite, written, written_rows
 
 Array = NDArray[Any]
@@ -43,15 +43,16 @@ def save_libsvm(estimator: Any, path: str | os.PathLike[str]) -> None:
 
     Parameters
     ----------
-    estimator : SVC, NuSVC, SVR, NuSVR or OneClassSVM
-        A fitted estimator with a linear, poly, rbf, sigmoid or precomputed kernel. The labels of a classifier must be integers.
+    estimator : SVC, NuSVC, SVR, NuSVR, OneClassSVM, SparseSVR, or SparseSVC or LinearSVC of two classes
+        A fitted estimator with a linear, poly, rbf, sigmoid or precomputed kernel. The labels of a classifier must be integers. Basis
+        vectors are written as support vectors.
     path : str or path-like
         Where to write.
 
     Raises
     ------
     ValueError
-        If LIBSVM has no such kernel or labels.
+        If LIBSVM has no such kernel, labels or machine.
     NotFittedError
         If the estimator was not fitted.
 
@@ -86,7 +87,7 @@ def save_libsvm(estimator: Any, path: str | os.PathLike[str]) -> None:
     """
     kind = class_of(estimator)
     refuse_callable(estimator, "a model file of LIBSVM")
-    a = attributes_of(estimator, kind)
+    kind, a = in_support_layout(estimator, kind, "A model file of LIBSVM")
     kernel: Kernel = a["kernel_"]
     if kernel.name not in KERNEL_WORDS:
         raise ValueError(

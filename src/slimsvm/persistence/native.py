@@ -3,7 +3,7 @@
 header.json, format version 1:
 
     format, format_version, slimsvm_version    "slimsvm", 1, the version that wrote the file
-    class                                      SVC, NuSVC, SVR, NuSVR or OneClassSVM
+    class                                      SVC, NuSVC, SVR, NuSVR, OneClassSVM, SparseSVC, SparseSVR or LinearSVC
     parameters, fitted                         constructor parameters and fitted attributes, as :mod:`slimsvm.persistence.values` writes them
     arrays                                     for each member: dtype, shape, and the SHA-256 of its bytes
     sha256                                     of all of the above, as JSON with sorted keys and no spaces
@@ -45,8 +45,8 @@ def save(estimator: Any, path: str | os.PathLike[str]) -> None:
 
     Parameters
     ----------
-    estimator : SVC, NuSVC, SVR, NuSVR or OneClassSVM
-        A fitted estimator.
+    estimator : SVC, NuSVC, SVR, NuSVR, OneClassSVM, SparseSVC, SparseSVR or LinearSVC
+        A fitted estimator. The path of a sparse machine is kept, so that ``truncated`` works on the one that is loaded.
     path : str or path-like
         Where to write; the usual ending is ``.slim``.
 
@@ -80,10 +80,14 @@ def save(estimator: Any, path: str | os.PathLike[str]) -> None:
     refuse_callable(estimator, "a slimsvm model file")
     arrays: dict[str, Array] = {}
 
-    def keep(name: str, array: Array) -> None:
+    def keep(name: str, array: Array) -> str:
+        for known, other in arrays.items():
+            if other is array:  # a machine and the end of its path share theirs
+                return known
         if name in arrays:
             raise ValueError(f"two arrays of the estimator would be called {name}")
         arrays[name] = array
+        return name
 
     header: dict[str, Any] = {
         "format": FORMAT,
@@ -114,7 +118,7 @@ def load(path: str | os.PathLike[str]) -> Any:
 
     Returns
     -------
-    SVC, NuSVC, SVR, NuSVR or OneClassSVM
+    SVC, NuSVC, SVR, NuSVR, OneClassSVM, SparseSVC, SparseSVR or LinearSVC
         The fitted estimator.
 
     Raises

@@ -15,7 +15,7 @@ import numpy as np
 
 from slimsvm.kernels import Kernel, make_kernel
 from slimsvm.persistence.atomic import replacing
-from slimsvm.persistence.fitted import CLASSIFIERS, attributes_of, class_of, outside_facts, rebuild, refuse_callable
+from slimsvm.persistence.fitted import CLASSIFIERS, class_of, in_support_layout, outside_facts, rebuild, refuse_callable
 from slimsvm.persistence.text import Lines, RowReader, as_stored, require_finite, written, written_rows
 
 FIRST_WORDS = "SVM-light Version "
@@ -35,7 +35,7 @@ def save_svmlight(estimator: Any, path: str | os.PathLike[str], *, version: str 
 
     Parameters
     ----------
-    estimator : SVC or NuSVC with two classes, SVR or NuSVR
+    estimator : SVC, NuSVC, SparseSVC or LinearSVC with two classes, SVR, NuSVR or SparseSVR
         A fitted estimator with a linear, poly, rbf or sigmoid kernel.
     path : str or path-like
         Where to write; the file is replaced whole or not at all.
@@ -91,11 +91,11 @@ def save_svmlight(estimator: Any, path: str | os.PathLike[str], *, version: str 
     refuse_callable(estimator, "a model file of SVM-light")
     if version.split() != [version] or not version.isascii():
         raise ValueError(f"version={version!r} is not a version of SVM-light; expected one word such as 'V6.02'.")
-    if kind not in MACHINES:
+    if kind == "OneClassSVM":
         raise ValueError(f"SVM-light has no {kind}; its model files hold {', '.join(MACHINES)}. Use slimsvm.save or save_libsvm.")
-    a = attributes_of(estimator, kind)
-    if kind in CLASSIFIERS:
-        _check_classes(a["classes_"])
+    if hasattr(estimator, "classes_"):
+        _check_classes(estimator.classes_)
+    _, a = in_support_layout(estimator, kind, "A model file of SVM-light")
     kernel: Kernel = a["kernel_"]
     if kernel.name not in KERNEL_NUMBERS:
         raise ValueError(

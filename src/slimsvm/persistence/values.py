@@ -8,7 +8,7 @@ None, booleans, integers, finite floats, strings and lists are themselves. Every
     {"type": "array", "member": "name.npy", "labels": "object"}  "labels" only where the array held Python objects or variable-width strings
     {"type": "csr", "container": "csr_matrix", "shape": [n, d], "data": array, "indices": array, "indptr": array}
     {"type": "kernel", "name": "rbf", "parameters": {...}}
-    {"type": "certificate", ...}, {"type": "status", ...}        their fields
+    {"type": "certificate", ...}, {"type": "status", ...}, {"type": "path_point", ...}    their fields
 """
 
 from __future__ import annotations
@@ -22,16 +22,17 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from slimsvm.estimators.sparse_base import PathPoint
 from slimsvm.kernels import KERNELS, FromCallable, Kernel
 from slimsvm.run import Certificate, Status
 
 Array = NDArray[Any]
-RECORDS: dict[str, type] = {"certificate": Certificate, "status": Status}
+RECORDS: dict[str, type] = {"certificate": Certificate, "status": Status, "path_point": PathPoint}
 CONTAINERS: dict[str, type] = {"csr_matrix": sp.csr_matrix, "csr_array": sp.csr_array}
 DTYPES = "biufUSMm"  # kinds of arrays that need no pickle
 
 
-def encode(value: Any, name: str, keep: Callable[[str, Array], None]) -> Any:
+def encode(value: Any, name: str, keep: Callable[[str, Array], str]) -> Any:
     """A value as JSON.
 
     Parameters
@@ -41,7 +42,8 @@ def encode(value: Any, name: str, keep: Callable[[str, Array], None]) -> Any:
     name : str
         What to call it in messages, and its arrays in the file.
     keep : callable
-        Called with a name and an array, for each array within the value.
+        Called with a name and an array, for each array within the value; returns the name under which it is kept, which is another one if the
+        same array has a name already.
 
     Raises
     ------
@@ -79,7 +81,10 @@ def encode(value: Any, name: str, keep: Callable[[str, Array], None]) -> Any:
         return {"type": "kernel", "name": value.name, "parameters": {k: encode(v, k, keep) for k, v in value.get_params().items()}}
     for record, kind in RECORDS.items():
         if isinstance(value, kind):
-            return {"type": record, **{field.name: encode(getattr(value, field.name), field.name, keep) for field in fields(kind)}}
+            return {
+                "type": record,
+                **{field.name: encode(getattr(value, field.name), f"{name}{field.name}", keep) for field in fields(kind)},
+            }
     raise ValueError(
         f"{name} is an object of class {type(value).__name__}, which a model file cannot hold;"
         " it takes None, booleans, numbers, strings, lists, dicts, arrays of numbers or strings, and slimsvm's own kernels."
@@ -116,8 +121,8 @@ def decode(value: Any, fetch: Callable[[str], Array]) -> Any:
     raise ValueError(f"an entry of the header has the unknown type {kind!r}")
 
 
-def _encode_array(array: Array, name: str, keep: Callable[[str, Array], None]) -> dict[str, Any]:
-    entry: dict[str, Any] = {"type": "array", "member": f"{name}.npy"}
+def _encode_array(array: Array, name: str, keep: Callable[[str, Array], str]) -> dict[str, Any]:
+    entry: dict[str, Any] = {"type": "array", "member": ""}
     if array.dtype.kind in "OT":  # Python objects, strings of variable width
         entry["labels"] = "object" if array.dtype.kind == "O" else "string"
         plain = np.array(array.tolist())
@@ -130,7 +135,7 @@ def _encode_array(array: Array, name: str, keep: Callable[[str, Array], None]) -
         array = plain
     if array.dtype.kind not in DTYPES:
         raise ValueError(f"{name} is an array of type {array.dtype}, which a model file cannot hold; use pickle or joblib.")
-    keep(entry["member"], array)
+    entry["member"] = keep(f"{name}.npy", array)
     return entry
 
 

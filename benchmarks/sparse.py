@@ -1,0 +1,258 @@
+"""Sparse machines: accuracy, objective and time against the number of basis vectors, beside the exact machine and approximations.
+
+    python -m benchmarks.sparse                                    everything, into benchmarks/results/sparse.json
+    python -m benchmarks.sparse --sets ijcnn1 --methods refined cpsp --sizes 10 50
+    python -m benchmarks.sparse --parts accuracy | scaling | prediction
+    python -m benchmarks.sparse --write docs/benchmarks.md
+
+Every fit has a process of its own: load, a warm-up fit on the first rows, then the fit that counts. Same C and gamma for all methods on a set.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from benchmarks.data import dense, load
+from benchmarks.exact import _facts, _forget_peak, _memory, write
+
+RESULTS = Path(__file__).parent / "results" / "sparse.json"
+ACCURACY_LOSS = 0.005
+SCALING = (10_000, 30_000, 100_000, 300_000, 1_000_000)
+
+
+def _plain(name: str) -> Any:
+    X, y, X_test, y_test = load(name)
+    return dense(X).astype(np.float32), y, dense(X_test).astype(np.float32), y_test
+
+
+def _mnist(positive: Any) -> Any:
+    X, y, X_test, y_test = load("mnist")
+    return X.astype(np.float32), positive(y).astype(int), X_test.astype(np.float32), positive(y_test).astype(int)
+
+
+def _rcv1() -> Any:
+    X, y, X_test, y_test = load("rcv1")
+    return X.astype(np.float32), y, X_test.astype(np.float32), y_test
+
+
+# name: (text, C, gamma, how to load, size that must be within half a point of the exact machine)
+SETS: dict[str, tuple[str, float, float, Any, int]] = {
+    "a9a": ("a9a", 1, 0.05, lambda: _plain("a9a"), 3),
+    "ijcnn1": ("ijcnn1", 2, 2, lambda: _plain("ijcnn1"), 50),
+    "mnist_halves": ("mnist {0..4} vs {5..9}", 10, 1 / 32, lambda: _mnist(lambda y: y >= 5), 60),
+    "mnist_zero": ("mnist 0 vs rest", 10, 1 / 32, lambda: _mnist(lambda y: y == 0), 20),
+    "rcv1": ("rcv1 CCAT", 1, 1, _rcv1, 100),
+}
+OURS = ("refined", "cpsp", "cpsp_rows", "nystrom")
+PEERS = ("sklearn_nystroem", "sklearn_fourier")
+
+
+def _make(method: str, C: float, gamma: float, k: int) -> Any:
+    from sklearn.kernel_approximation import Nystroem, RBFSampler
+    from sklearn.pipeline import make_pipeline
+    from sklearn.svm import LinearSVC
+
+    from slimsvm import SVC, SparseSVC
+
+    if method == "exact":
+        return SVC(C=C, gamma=gamma, cache_size=2000, n_jobs=-1)
+    if method == "refined":
+        return SparseSVC(k, C=C, gamma=gamma, n_jobs=-1, random_state=0)
+    if method in OURS:
+        basis = {"cpsp": "pursuit", "cpsp_rows": "pursuit_rows", "nystrom": "random"}[method]
+        return SparseSVC(k, C=C, gamma=gamma, loss="hinge", refine=False, basis=basis, n_jobs=-1, random_state=0)
+    kind = Nystroem if method == "sklearn_nystroem" else RBFSampler
+    return make_pipeline(kind(gamma=gamma, n_components=k, random_state=0), LinearSVC(C=C, random_state=0))
+
+
+def one(name: str, method: str, k: str) -> dict[str, Any]:
+    """Fit once and measure."""
+    _, C, gamma, get, _ = SETS[name]
+    X, y, X_test, y_test = get()
+    few = np.concatenate([np.flatnonzero(y == label)[:600] for label in np.unique(y)])
+    _make(method, C, gamma, min(20, int(k))).fit(X[few], y[few])
+    _forget_peak()
+    before, begin, cpu = _memory("VmRSS"), time.perf_counter(), time.process_time()
+    model = _make(method, C, gamma, int(k)).fit(X, y)
+    seconds, cpu = time.perf_counter() - begin, time.process_time() - cpu
+    result: dict[str, Any] = {"seconds": seconds, "cpu_seconds": cpu, "peak_mb": _memory("VmHWM") - before}
+    result["accuracy"] = float(np.mean(model.predict(X_test) == y_test))
+    if hasattr(model, "certificate_"):
+        result |= {"objective": float(model.certificate_.objective), "gap": float(model.certificate_.gap)}
+    if hasattr(model, "path_"):
+        result["path"] = [
+            [point.n_basis, float(np.mean(model.truncated(point.n_basis).predict(X_test) == y_test))] for point in model.path_
+        ]
+    if method == "exact":
+        result["n_support"] = int(model.n_support_.sum())
+    return result
+
+
+def scale(n: str) -> dict[str, Any]:
+    """Checkers with n rows, 100 basis vectors."""
+    from slimsvm import SparseSVC
+    from slimsvm.datasets import checkers
+
+    X, y = checkers(int(n), seed=0)
+    X_test, y_test = checkers(100_000, seed=1)
+    SparseSVC(20, C=1.0, gamma=20.0, n_jobs=-1, random_state=0).fit(X[:2000], y[:2000])
+    _forget_peak()
+    before, begin = _memory("VmRSS"), time.perf_counter()
+    model = SparseSVC(100, C=1.0, gamma=20.0, n_jobs=-1, random_state=0).fit(X, y)
+    seconds = time.perf_counter() - begin
+    return {"seconds": seconds, "peak_mb": _memory("VmHWM") - before, "error": float(np.mean(model.predict(X_test) != y_test))}
+
+
+def prediction(name: str) -> dict[str, Any]:
+    """Microseconds a row: our sparse machine, the rate of kernel values, and scikit-learn's exact SVC.
+
+    scikit-learn's machine is trained on the support vectors of ours: the same machine, in minutes less.
+    """
+    from sklearn.svm import SVC as Sklearn
+
+    from slimsvm import SVC, SparseSVC
+    from slimsvm.kernels import RBF
+    from slimsvm.tiles import Strips, accumulate, ready
+
+    _, C, gamma, get, k = SETS[name]
+    X, y, X_test, _ = get()
+    exact = SVC(C=C, gamma=gamma, cache_size=2000, n_jobs=-1).fit(X, y)
+    theirs = Sklearn(C=C, gamma=gamma, cache_size=2000).fit(X[exact.support_], y[exact.support_])
+    begin = time.perf_counter()
+    theirs.predict(X_test[:1000])
+    peer = (time.perf_counter() - begin) / 1000
+    ours = SparseSVC(k, C=C, gamma=gamma, n_jobs=-1, random_state=0, refine=False).fit(X[:20000], y[:20000])
+    rows = X_test if X_test.shape[0] <= 50_000 else X_test[:50_000]
+    f, best, tiles = ours._expansion(), np.inf, np.inf
+    basis, columns = ready(RBF(gamma), np.asarray(ours.basis_)), None
+    for _ in range(5):
+        begin = time.perf_counter()
+        f.decision_function(rows, os.cpu_count() or 1)
+        best = min(best, (time.perf_counter() - begin) / rows.shape[0])
+        columns = ready(RBF(gamma), rows, like=basis) if columns is None else columns
+        begin = time.perf_counter()
+        accumulate(basis, Strips(columns), np.ones(basis.n), np.zeros(columns.n), os.cpu_count() or 1)
+        tiles = min(tiles, (time.perf_counter() - begin) / rows.shape[0])
+    return {
+        "k": k,
+        "sparse_us": 1e6 * best,
+        "tiles_us": 1e6 * tiles,
+        "sklearn_us": 1e6 * peer,
+        "n_support_sklearn": int(theirs.n_support_.sum()),
+    }
+
+
+def _child(*words: str) -> dict[str, Any]:
+    done = subprocess.run([sys.executable, "-m", "benchmarks.sparse", *words], capture_output=True, text=True, check=False)
+    if done.returncode:
+        return {"failed": done.stderr.strip().splitlines()[-1:]}
+    return json.loads(done.stdout.splitlines()[-1])  # type: ignore[no-any-return]
+
+
+def race(parts: list[str], sets: list[str], methods: list[str], sizes: list[int]) -> None:
+    """Run what is asked for, storing every cell as soon as it is measured."""
+    stored = json.loads(RESULTS.read_text()) if RESULTS.exists() else {"cells": {}}
+    stored["machine"] = _facts()
+
+    def keep(key: str, *words: str) -> None:
+        stored["cells"][key] = cell = _child(*words)
+        print(key, {name: round(value, 5) for name, value in cell.items() if isinstance(value, float)} or cell, flush=True)
+        RESULTS.write_text(json.dumps(stored, indent=1))
+
+    if "accuracy" in parts:
+        for name in sets:
+            keep(f"{name}/exact", "--one", name, "exact", "0")
+            for k in sorted({*sizes, SETS[name][4]}):
+                for method in methods:
+                    if k in sizes or method == "refined":
+                        keep(f"{name}/{method}/{k}", "--one", name, method, str(k))
+    if "scaling" in parts:
+        for n in SCALING:
+            keep(f"checkers/{n}", "--scale", str(n))
+    if "prediction" in parts:
+        for name in sets:
+            if name in ("a9a", "ijcnn1", "mnist_halves"):
+                keep(f"{name}/prediction", "--predict", name)
+
+
+def table() -> str:
+    """The stored results in Markdown."""
+    cells = json.loads(RESULTS.read_text())["cells"]
+    sizes = sorted({int(key.split("/")[2]) for key in cells if key.count("/") == 2})
+    lines = ["Test accuracy in percent (seconds of training):", ""]
+    lines += ["| set | method | " + " | ".join(f"k = {k}" for k in sizes) + " |", "|---|---|" + "---|" * len(sizes)]
+    for name, (text, C, gamma, _, _) in SETS.items():
+        exact = cells.get(f"{name}/exact")
+        if exact and "accuracy" in exact:
+            first = f"{100 * exact['accuracy']:.2f} ({exact['seconds']:.1f}), {exact['n_support']:,} SVs"
+            lines.append(f"| {text}, C={C:g}, gamma={gamma:.4g} | exact | {first} |" + " |" * (len(sizes) - 1))
+        for method in (*OURS, *PEERS):
+            row = [cells.get(f"{name}/{method}/{k}", {}) for k in sizes]
+            if any("accuracy" in cell for cell in row):
+                shown = [f"{100 * cell['accuracy']:.2f} ({cell['seconds']:.1f})" if "accuracy" in cell else "" for cell in row]
+                lines.append(f"| | {method} | " + " | ".join(shown) + " |")
+    lines += ["", "Objective of the hinge machines, as a multiple of the exact one:", ""]
+    lines += ["| set | method | " + " | ".join(f"k = {k}" for k in sizes) + " |", "|---|---|" + "---|" * len(sizes)]
+    for name, (text, *_) in SETS.items():
+        exact = cells.get(f"{name}/exact", {})
+        for method in OURS[1:]:
+            row = [cells.get(f"{name}/{method}/{k}", {}) for k in sizes]
+            if "objective" in exact and any("objective" in cell for cell in row):
+                shown = [f"{cell['objective'] / -exact['objective']:.3f}" if "objective" in cell else "" for cell in row]
+                lines.append(f"| {text} | {method} | " + " | ".join(shown) + " |")
+    scaled = [(n, cells[f"checkers/{n}"]) for n in SCALING if "seconds" in cells.get(f"checkers/{n}", {})]
+    if scaled:
+        lines += ["", "Checkers, C=1, gamma=20, 100 basis vectors:", "", "| rows | seconds | peak MB | test error |", "|---|---|---|---|"]
+        lines += [f"| {n:,} | {cell['seconds']:.1f} | {cell['peak_mb']:.0f} | {100 * cell['error']:.2f} % |" for n, cell in scaled]
+        exponent = np.polyfit(np.log([n for n, _ in scaled]), np.log([cell["seconds"] for _, cell in scaled]), 1)[0]
+        lines += ["", f"Exponent of the time in the number of rows: {exponent:.2f}."]
+    predicted = [(name, cells[f"{name}/prediction"]) for name in SETS if "sparse_us" in cells.get(f"{name}/prediction", {})]
+    if predicted:
+        lines += ["", "Prediction, microseconds a row on all cores:", ""]
+        lines += ["| set | k | sparse | kernel values alone | scikit-learn SVC | times faster |", "|---|---|---|---|---|---|"]
+        for name, cell in predicted:
+            ratio = cell["sklearn_us"] / cell["sparse_us"]
+            numbers = f"{cell['sparse_us']:.2f} | {cell['tiles_us']:.2f} | {cell['sklearn_us']:.0f} | {ratio:.0f}"
+            lines.append(f"| {SETS[name][0]} | {cell['k']} | {numbers} |")
+    return "\n".join(lines)
+
+
+def main() -> None:
+    """Command line."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--parts", nargs="*", default=["accuracy", "scaling", "prediction"])
+    parser.add_argument("--sets", nargs="*", default=list(SETS), choices=list(SETS))
+    parser.add_argument("--methods", nargs="*", default=[*OURS, *PEERS])
+    parser.add_argument("--sizes", nargs="*", type=int, default=[10, 50, 200])
+    parser.add_argument("--table", action="store_true")
+    parser.add_argument("--write", type=Path, metavar="PAGE", help="write the tables of the stored results into a page of the docs")
+    parser.add_argument("--one", nargs=3, help=argparse.SUPPRESS)
+    parser.add_argument("--scale", help=argparse.SUPPRESS)
+    parser.add_argument("--predict", help=argparse.SUPPRESS)
+    given = parser.parse_args()
+    if given.one:
+        print(json.dumps(one(*given.one)))
+    elif given.scale:
+        print(json.dumps(scale(given.scale)))
+    elif given.predict:
+        print(json.dumps(prediction(given.predict)))
+    elif given.write:
+        write(given.write, "sparse", table())
+    elif given.table:
+        print(table())
+    else:
+        race(given.parts, given.sets, given.methods, given.sizes)
+        print(table())
+
+
+if __name__ == "__main__":
+    main()

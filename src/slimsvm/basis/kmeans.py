@@ -1,0 +1,82 @@
+"""Centres of k-means as the basis (Zhang, Tsang & Kwok 2008): they cover the rows more evenly than rows drawn at random do.
+
+Lloyd's algorithm on small random batches (Sculley 2010), scikit-learn's, in the coordinates of the readied rows. The centres are spread where
+rows are, not where the decision is: a good start for refinement, and the better one-shot choice for distance kernels.
+"""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.cluster import MiniBatchKMeans
+from sklearn.exceptions import ConvergenceWarning
+from threadpoolctl import threadpool_limits
+
+from slimsvm.basis.selection import Selection, drawn, moved, rows_at
+from slimsvm.problems.subspace import KernelColumns
+
+Array = NDArray[Any]
+BATCH_ROWS = 1024  # at least; and at least twice as many as centres, so that most centres move in every batch
+SAMPLED_ROWS = 256  # for each centre, rows that take part at most: more of them change the centres little
+LEAST_CENTRES = 40  # as many rows as for so many centres take part in any case
+
+
+@dataclass(frozen=True)
+class KMeans:
+    """Centres of mini-batch k-means, not rows; all candidate rows, in order, if that many are asked for.
+
+    Parameters
+    ----------
+    sample_weight : array of shape (n,), optional
+        How often each row counts.
+    max_iter : int
+        Passes over the rows, at most.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from slimsvm.basis import KMeans
+    >>> from slimsvm.kernels import RBF
+    >>> from slimsvm.problems.subspace import KernelColumns
+    >>> from slimsvm.tiles import ready
+    >>> X = np.concatenate([np.linspace(-0.1, 0.1, 50), np.linspace(3.9, 4.1, 50)])[:, None]
+    >>> columns = KernelColumns(ready(RBF(1.0), X), max_basis=2)
+    >>> chosen = KMeans().select(columns, None, None, 2, np.random.default_rng(0), np.arange(100))
+    >>> np.abs(np.sort(columns.in_given_coordinates(chosen.vectors).ravel()) - [0, 4]).max() < 0.05
+    np.True_
+    """
+
+    sample_weight: Array | None = None
+    max_iter: int = 20
+
+    def select(
+        self,
+        columns: KernelColumns,
+        row_weights: Array | None,
+        basis_weights: Array | None,
+        n_new: int,
+        rng: np.random.Generator,
+        candidates: Array,
+    ) -> Selection:
+        """``n_new`` centres; the weights of the residual are ignored."""
+        if columns.rows.index is not None:
+            raise ValueError("basis='kmeans' needs rows of features; with a precomputed kernel choose rows, for example basis='random'.")
+        if n_new >= candidates.size:
+            return rows_at(columns, candidates)
+        X, weight = columns.rows.X, self.sample_weight
+        seed = int(rng.integers(2**31 - 1))
+        counts = np.arange(X.shape[0]) if weight is None else np.flatnonzero(weight > 0)
+        picked = np.sort(drawn(counts, SAMPLED_ROWS * max(n_new, LEAST_CENTRES), rng))
+        if picked.size < X.shape[0]:
+            X, weight = X[picked], None if weight is None else weight[picked]
+        batch = max(BATCH_ROWS, 2 * n_new)
+        machine = MiniBatchKMeans(n_new, max_iter=self.max_iter, batch_size=batch, n_init=1, random_state=seed, compute_labels=False)
+        # one thread: the sum by which it decides to stop would depend on the order in which threads end
+        with threadpool_limits(1), warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)  # fewer clusters than asked for: the basis refuses what is there twice
+            machine.fit(X, sample_weight=weight)
+        return moved(columns, machine.cluster_centers_)

@@ -1,0 +1,248 @@
+"""Basis vectors that are made for the residual: the pre-image problem of cutting-plane subspace pursuit.
+
+    maximise over b  drop(b) = sum_c <r_c, phi(b)>^2 / D(b)                       (see :mod:`slimsvm.basis.criterion`)
+
+Algorithm: section 3.3 of Joachims & Yu (2009). :class:`PursuitRows` is their CPSP(tr): the best of 59 random rows, which is with probability
+0.95 among the best 5 % of all rows. :class:`Pursuit` climbs from the best of such rows by the fixed point of the drop, all starts as one block.
+
+What differs: the drop is the true one, with the distance to the span; the sum over rows is a sample; several columns share one vector; the
+fixed point serves every differentiable kernel; a step that is not better is shortened and one that is better is followed by a longer one, so
+that no start ever ends below where it began; several vectors at once are chosen greedily, each for what those before it leave.
+
+    1. score random candidate rows                                q (T + m) kernel values
+    2. choose starts among them, greedily, so that they differ
+    3. climb: b <- b + rate g(b) / (drop(b) k'(b,b))              2 (T + m) d operations a start and iteration, and m^2
+    4. choose among the ends, and the rows for lack of better, greedily
+
+Symbols as in :mod:`slimsvm.basis.criterion`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from slimsvm.basis.criterion import Criterion, Values
+from slimsvm.basis.selection import Selection, drawn, moved, rows_at
+from slimsvm.kernels import squared_norms
+from slimsvm.problems.subspace import KernelColumns
+from slimsvm.threads import single_threaded_blas
+from slimsvm.tiles import Operand
+
+Array = NDArray[Any]
+N_CANDIDATES = 59  # the best of so many is among the best 5 % with probability 1 - 0.95^59 = 0.95 (Smola & Schoelkopf 2000)
+LONGER, SHORTER, LONGEST, SHORTEST = 2.0, 0.25, 8.0, 1e-3  # the rate after a better step, after a worse one, and its bounds
+THIN = 1e-3  # the share of |b|^2 that may go when the smallest entries of a vector for sparse rows are set to zero
+
+
+@dataclass(frozen=True)
+class PursuitRows:
+    """The best of a random sample of rows, for each vector: CPSP(tr).
+
+    Parameters
+    ----------
+    n_candidates : int
+        Size of the sample for each vector.
+    n_rows : int
+        Terms of the residual that are summed; if it has more, they are sampled.
+    orthogonal : bool
+        Measure a vector by what it adds to the span, rather than by itself.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from slimsvm.basis import PursuitRows
+    >>> from slimsvm.kernels import RBF
+    >>> from slimsvm.problems.subspace import KernelColumns
+    >>> from slimsvm.tiles import ready
+    >>> X = np.linspace(0.0, 5.0, 50)[:, None]
+    >>> columns = KernelColumns(ready(RBF(1.0), X), max_basis=2)
+    >>> weights = np.zeros((50, 1))
+    >>> weights[20] = 1.0
+    >>> PursuitRows().select(columns, weights, None, 1, np.random.default_rng(0), np.arange(50)).indices
+    array([20])
+    """
+
+    n_candidates: int = N_CANDIDATES
+    n_rows: int = 2000
+    orthogonal: bool = True
+
+    def select(
+        self,
+        columns: KernelColumns,
+        row_weights: Array | None,
+        basis_weights: Array | None,
+        n_new: int,
+        rng: np.random.Generator,
+        candidates: Array,
+    ) -> Selection:
+        """Up to ``n_new`` rows, fewer if the candidates are in the span already."""
+        with single_threaded_blas():
+            indices = drawn(candidates, self.n_candidates * n_new, rng)
+            criterion = _criterion(columns, row_weights, basis_weights, self.n_rows, rng, self.orthogonal)
+            pool = columns.rows.take(indices)
+            return rows_at(columns, indices[criterion.greedy(pool, criterion.at(pool, indices), n_new)])
+
+
+@dataclass(frozen=True)
+class Pursuit:
+    """Vectors that need not be rows, found by climbing from the best of a sample of rows: CPSP.
+
+    Kernels without a known derivative, and precomputed ones, get the best rows, as from :class:`PursuitRows`.
+
+    Parameters
+    ----------
+    n_starts : int
+        Rows to climb from; at least two for each vector.
+    n_rows : int
+        Terms of the residual that are summed; if it has more, they are sampled.
+    max_iter : int
+        Steps of the fixed point, at most.
+    n_candidates : int
+        Rows among which the starts are chosen, for each vector.
+    orthogonal : bool
+        Measure a vector by what it adds to the span, rather than by itself.
+    tol : float
+        A start whose drop grows by less than this share has arrived.
+
+    Examples
+    --------
+    A function with two bumps where no rows are:
+
+    >>> import numpy as np
+    >>> from slimsvm.basis import Pursuit
+    >>> from slimsvm.kernels import RBF
+    >>> from slimsvm.problems.subspace import KernelColumns
+    >>> from slimsvm.tiles import ready
+    >>> X = np.array([-0.4, 0.4, 2.6, 3.4])[:, None]
+    >>> columns = KernelColumns(ready(RBF(1.0), X), max_basis=2)
+    >>> weights = np.array([1.0, 1.0, -1.0, -1.0])
+    >>> found = Pursuit().select(columns, weights, None, 2, np.random.default_rng(0), np.arange(4))
+    >>> np.allclose(np.sort(columns.in_given_coordinates(found.vectors).ravel()), [0.0, 3.0], atol=0.1)
+    True
+    """
+
+    n_starts: int = 8
+    n_rows: int = 2000
+    max_iter: int = 10
+    n_candidates: int = N_CANDIDATES
+    orthogonal: bool = True
+    tol: float = 1e-3
+
+    def select(
+        self,
+        columns: KernelColumns,
+        row_weights: Array | None,
+        basis_weights: Array | None,
+        n_new: int,
+        rng: np.random.Generator,
+        candidates: Array,
+    ) -> Selection:
+        """Up to ``n_new`` vectors, fewer if all that was found is in the span already."""
+        with single_threaded_blas():
+            # 1. random candidate rows
+            indices = drawn(candidates, self.n_candidates * n_new, rng)
+            criterion = _criterion(columns, row_weights, basis_weights, self.n_rows, rng, self.orthogonal)
+            pool = columns.rows.take(indices)
+            known = criterion.at(pool, indices)
+            if columns.rows.index is not None or not columns.kernel.differentiable:
+                return rows_at(columns, indices[criterion.greedy(pool, known, n_new)])
+            # 2. starts that differ
+            starts = criterion.greedy(pool, known, max(self.n_starts, 2 * n_new))
+            if not starts.size:
+                return rows_at(columns, indices[starts])
+            # 3. up from each
+            ends = climbed(criterion, _dense(pool.X[starts]), self.max_iter, self.tol)
+            # 4. the best of the ends and the rows
+            if sp.issparse(pool.X):
+                ends = thinned(ends, THIN)
+            points = _like(pool, ends)
+            both = _stacked(points, pool)
+            chosen = criterion.greedy(both, _together(criterion.at(points), known), n_new)
+            return moved(columns, both.X[chosen])
+
+
+def _criterion(
+    columns: KernelColumns, row_weights: Array | None, basis_weights: Array | None, n_rows: int, rng: np.random.Generator, orthogonal: bool
+) -> Criterion:
+    if row_weights is None:
+        raise ValueError("A pursuit needs the weights of the residual; choose the first vectors with another basis, such as Random.")
+    return Criterion(columns, row_weights, basis_weights, n_rows, rng, orthogonal)
+
+
+def climbed(criterion: Criterion, B: Array, max_iter: int, tol: float) -> Array:
+    """Where the rows of B arrive by the fixed point; none ends with a lower drop than it began with."""
+    B = criterion.contained(B)
+    points = criterion.points(B)
+    values = criterion.at(points)
+    step, drop = criterion.step(points, values), values.drop
+    rate = np.ones(len(B))
+    active = np.flatnonzero(step.any(axis=1))
+    for _ in range(max_iter):
+        if not active.size:
+            break
+        trial = criterion.contained(B[active] + rate[active, None] * step[active])
+        points = criterion.points(trial)
+        values = criterion.at(points)
+        better = np.flatnonzero(values.drop > drop[active])
+        won = active[better]
+        arrived = np.zeros(active.size, bool)
+        arrived[better] = values.drop[better] <= (1.0 + tol) * drop[won]
+        if won.size:
+            B[won], drop[won] = trial[better], values.drop[better]
+            step[won] = criterion.step(points.take(better), values.take(better))
+        rate[active] *= SHORTER
+        rate[won] = np.minimum(rate[won] / SHORTER * LONGER, LONGEST)
+        active = active[~arrived & (rate[active] >= SHORTEST)]
+    return B
+
+
+def thinned(B: Array, share: float) -> Any:
+    """The rows of B as a CSR matrix, without their smallest entries, which together make up at most ``share`` of a squared norm.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from slimsvm.basis.preimage import thinned
+    >>> thinned(np.array([[3.0, 0.01, 0.0, -4.0]]), 1e-3).toarray()
+    array([[ 3.,  0.,  0., -4.]])
+    """
+    rows = []
+    for b in B:
+        filled = np.flatnonzero(b)
+        order = filled[np.argsort(np.abs(b[filled]), kind="stable")]
+        squares = np.cumsum(b[order] ** 2)
+        kept = np.sort(order[squares > share * squares[-1]]) if order.size else order
+        rows.append(sp.csr_matrix((b[kept], kept, [0, kept.size]), shape=(1, b.size)))
+    return sp.vstack(rows, format="csr")
+
+
+def _like(pool: Operand, vectors: Any) -> Operand:
+    """Vectors as an operand of the same form as the pool."""
+    return Operand(pool.kernel, vectors.astype(pool.dtype), squared_norms(vectors).astype(pool.dtype))
+
+
+def _stacked(first: Operand, second: Operand) -> Operand:
+    X = sp.vstack([first.X, second.X], format="csr") if sp.issparse(second.X) else np.vstack([first.X, second.X])
+    assert first.sq is not None and second.sq is not None
+    return Operand(first.kernel, X, np.concatenate([first.sq, second.sq]))
+
+
+def _together(a: Values, b: Values) -> Values:
+    return Values(
+        np.concatenate([a.S, b.S]),
+        np.concatenate([a.drop, b.drop]),
+        np.concatenate([a.left, b.left]),
+        np.concatenate([a.diag, b.diag]),
+        np.concatenate([a.Z, b.Z], axis=1),
+        np.concatenate([a.K_terms, b.K_terms]),
+        np.concatenate([a.K_B, b.K_B]),
+    )
+
+
+def _dense(X: Any) -> Array:
+    return np.asarray(X.toarray() if sp.issparse(X) else X, np.float64)

@@ -1,0 +1,45 @@
+"""Random rows as the basis: the Nystrom method's choice (Williams & Seeger 2001), and RSVM's (Lee & Mangasarian 2001)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from slimsvm.basis.selection import Selection, drawn, rows_at
+from slimsvm.problems.subspace import KernelColumns
+
+Array = NDArray[Any]
+
+
+@dataclass(frozen=True)
+class Random:
+    """Distinct candidate rows, drawn without regard to the problem; all of them, in order, if that many are asked for.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from slimsvm.basis import Random
+    >>> from slimsvm.kernels import RBF
+    >>> from slimsvm.problems.subspace import KernelColumns
+    >>> from slimsvm.tiles import ready
+    >>> columns = KernelColumns(ready(RBF(1.0), np.arange(8.0)[:, None]), max_basis=8)
+    >>> Random().select(columns, None, None, 3, np.random.default_rng(0), np.arange(8)).n
+    3
+    >>> Random().select(columns, None, None, 9, np.random.default_rng(0), np.array([1, 4, 6])).indices
+    array([1, 4, 6])
+    """
+
+    def select(
+        self,
+        columns: KernelColumns,
+        row_weights: Array | None,
+        basis_weights: Array | None,
+        n_new: int,
+        rng: np.random.Generator,
+        candidates: Array,
+    ) -> Selection:
+        """Up to ``n_new`` rows; the weights are ignored."""
+        return rows_at(columns, drawn(candidates, n_new, rng))

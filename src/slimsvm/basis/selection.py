@@ -1,0 +1,92 @@
+"""What a choice of basis vectors is, and the form in which it is handed over.
+
+A basis lives in the coordinates of the readied rows (``columns.rows.X``: centred for distance kernels), dense or CSR, all of it in one form.
+For a precomputed kernel a basis vector is the index of a row.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from slimsvm.problems.subspace import KernelColumns
+
+Array = NDArray[Any]
+SPARSE_DENSITY = 1 / 3  # an entry of a CSR matrix takes 12 bytes, of an array 8; and products with an array are faster
+
+
+@dataclass(frozen=True)
+class Selection:
+    """New basis vectors, the best first.
+
+    Parameters
+    ----------
+    vectors : array or CSR matrix of shape (n, d)
+        In the coordinates of ``columns.rows``; for a precomputed kernel an array of row indices.
+    indices : int array of shape (n,) or None
+        The rows they are; None if they are not rows.
+    """
+
+    vectors: Any
+    indices: Array | None = None
+
+    @property
+    def n(self) -> int:
+        """Number of vectors."""
+        return int(self.vectors.shape[0])
+
+
+class Basis(Protocol):
+    """A way to choose basis vectors.
+
+    The function to be approximated is r_c = sum_i row_weights[i, c] phi(x_i) + sum_j basis_weights[j, c] phi(b_j) for every column c: the
+    residual of the newest cut, or the negative gradient of the objective; it is (nearly) orthogonal to the span of the present basis.
+    """
+
+    def select(
+        self,
+        columns: KernelColumns,
+        row_weights: Array | None,
+        basis_weights: Array | None,
+        n_new: int,
+        rng: np.random.Generator,
+        candidates: Array,
+    ) -> Selection:
+        """Up to ``n_new`` vectors; ``candidates`` are the indices of distinct rows of positive weight, in order."""
+        ...
+
+
+def rows_at(columns: KernelColumns, indices: Array) -> Selection:
+    """These rows as basis vectors."""
+    if columns.rows.index is not None:
+        return Selection(indices, indices)
+    return Selection(_as_kept(columns, columns.rows.X[indices]), indices)
+
+
+def drawn(candidates: Array, n: int, rng: np.random.Generator) -> Array:
+    """n distinct candidates; all of them, in order, if there are not more."""
+    return candidates if n >= candidates.size else rng.choice(candidates, n, replace=False)
+
+
+def moved(columns: KernelColumns, vectors: Any) -> Selection:
+    """Vectors that are not rows as basis vectors, in the form of those that are there already, or else in the smaller one."""
+    return Selection(_as_kept(columns, vectors))
+
+
+def _as_kept(columns: KernelColumns, vectors: Any) -> Any:
+    """Dense or CSR: as the basis is already; at first dense for dense rows, and for CSR rows whatever takes fewer bytes."""
+    rows, known = columns.rows.X, columns.vectors
+    if known is not None:
+        sparse = sp.issparse(known)
+    elif not sp.issparse(rows):
+        sparse = False
+    else:
+        filled = vectors.nnz if sp.issparse(vectors) else np.count_nonzero(vectors)
+        sparse = filled < SPARSE_DENSITY * vectors.shape[0] * vectors.shape[1] or vectors.shape[0] == 0
+    if sparse:
+        return vectors.tocsr() if sp.issparse(vectors) else sp.csr_matrix(vectors)
+    return vectors.toarray() if sp.issparse(vectors) else np.ascontiguousarray(vectors)

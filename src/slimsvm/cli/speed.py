@@ -1,0 +1,60 @@
+"""How long a prediction takes: measured, not estimated."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+BATCH = 10_000  # rows; more gain nothing
+MAX_VALUES = 1 << 25  # of one batch of dense rows: 256 MB
+MAX_SECONDS = 1.0  # of one measurement; slow machines get smaller batches
+REPEATS = 3
+
+
+def seconds_per_row(estimator: Any, n_jobs: int | None = None) -> tuple[float, int]:
+    """The time that ``predict`` takes for one of many rows, the best of three measurements, and how many rows they had.
+
+    The rows are drawn from the vectors of the model, so that sparse ones are as sparse as in life; checks of the input are part of the time.
+
+    Examples
+    --------
+    >>> from slimsvm import SVC
+    >>> from slimsvm.cli.speed import seconds_per_row
+    >>> seconds, n_rows = seconds_per_row(SVC().fit([[0.0], [1.0]], [0, 1]))
+    >>> 0 < seconds < 1, n_rows
+    (True, 10000)
+    """
+    before = estimator.get_params(deep=False)["n_jobs"]
+    estimator.set_params(n_jobs=n_jobs)
+    try:
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "X does not have valid feature names")
+            rows = random_rows(estimator, BATCH)
+            first = _measured(estimator, rows[:100])  # the first call compiles
+            first = min(first, _measured(estimator, rows[:100]))
+            n = int(np.clip(MAX_SECONDS / max(first, 1e-9) * 100, min(100, rows.shape[0]), rows.shape[0]))
+            return min(_measured(estimator, rows[:n]) for _ in range(REPEATS)) / n, n
+    finally:
+        estimator.set_params(n_jobs=before)
+
+
+def random_rows(estimator: Any, n_rows: int) -> Any:
+    """Rows like those that the model may get; fewer than asked for if they would take too much memory."""
+    rng = np.random.default_rng(0)
+    n_features = int(estimator.n_features_in_)
+    vectors = getattr(estimator, "basis_", getattr(estimator, "support_vectors_", None))
+    if not sp.issparse(vectors):
+        n_rows = max(1, min(n_rows, MAX_VALUES // max(1, n_features)))
+    if vectors is None or vectors.shape[0] == 0 or vectors.shape[1] != n_features:  # linear weights, a constant, kernel values
+        return rng.standard_normal((n_rows, n_features))
+    return vectors[rng.integers(vectors.shape[0], size=n_rows)]
+
+
+def _measured(estimator: Any, rows: Any) -> float:
+    begin = time.perf_counter()
+    estimator.predict(rows)
+    return time.perf_counter() - begin

@@ -1,0 +1,108 @@
+"""What the commands are made of: choosing the machine, asking for data, labels, scores, and saving."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import is_regressor
+
+from slimsvm.cli.data import Data, Request
+from slimsvm.cli.files import write_model
+from slimsvm.cli.options import MACHINES, SPARSE_MACHINES
+from slimsvm.estimators import OneClassSVM
+
+Array = NDArray[Any]
+
+
+def machine_for(machine: str, names: list[str], ctx: click.Context) -> Any:
+    """The class to train, by the name of the machine and whether there is an --n-basis; options that mean nothing for it are refused."""
+    sparse = "n_basis" in names
+    if sparse and machine not in SPARSE_MACHINES:
+        raise click.UsageError(f"--n-basis has no meaning for --machine {machine}, only for {' and '.join(SPARSE_MACHINES)}.", ctx)
+    kind = SPARSE_MACHINES[machine] if sparse else MACHINES[machine]
+    known = kind().get_params()
+    for name in names:
+        if name not in known:
+            option = f"--{name.replace('_', '-')}"
+            if machine in SPARSE_MACHINES and not sparse and name in SPARSE_MACHINES[machine]().get_params():
+                raise click.UsageError(f"{option} has a meaning only with --n-basis.", ctx)
+            raise click.UsageError(f"{option} has no meaning for --machine {machine}{' with --n-basis' * sparse}.", ctx)
+    return kind
+
+
+def request_for(estimator: Any, labelled: bool | None, label_column: str | None, any_width: bool) -> Request:
+    """What data must be like for a model."""
+    classes = getattr(estimator, "classes_", None)
+    return Request(
+        labelled=labelled,
+        label_column=label_column,
+        n_features=estimator.n_features_in_,
+        any_width=any_width,
+        names=getattr(estimator, "feature_names_in_", None),
+        text_labels=classes is not None and classes.dtype.kind in "OSUT",
+        precomputed=getattr(getattr(estimator, "kernel_", None), "name", "linear") == "precomputed",
+    )
+
+
+def vectors_in_words(estimator: Any) -> str:
+    """How many vectors a machine has, and of which kind."""
+    if hasattr(estimator, "basis_coef_"):
+        return f"{estimator.n_basis_:,} basis vectors"
+    return f"{len(estimator.support_):,} support vectors" if hasattr(estimator, "support_") else "linear weights"
+
+
+def targets(rows: Data, name: str, regression: bool) -> Array:
+    """The labels as the machine wants them: numbers for regression; for classes, integers where they are whole numbers."""
+    y = np.asarray(rows.y)
+    if regression and y.dtype.kind not in "fiub":
+        raise ValueError(f"{name}: the labels are text, and regression needs numbers")
+    if not regression and y.dtype.kind == "f" and np.all(y == np.floor(y)) and np.all(np.abs(y) < 2**53):
+        return y.astype(np.int64)
+    return y
+
+
+def save_whatever_happens(estimator: Any, path: str, format: str) -> int:
+    """Save a model; if its format cannot hold it, save it in our own beside that, so that the training is not lost, and fail."""
+    try:
+        return write_model(estimator, path, format)
+    except ValueError as error:
+        if format == "slim":
+            raise
+        rescue = ("model" if path == "-" else path) + ".slim"
+        write_model(estimator, rescue, "slim")
+        raise ValueError(f"{error} The model was saved as {rescue} instead.") from error
+
+
+def parse_class_weight(words: tuple[str, ...], y: Any, ctx: click.Context) -> Any:
+    """From the texts of the option to what the classes take."""
+    if words == ("balanced",):
+        return "balanced"
+    known = {(f"{label:.17g}" if isinstance(label, float) else str(label)): label for label in np.unique(y).tolist()}
+    weights = {}
+    for word in words:
+        text, equals, weight = word.rpartition("=")
+        try:
+            number = float(weight)
+        except ValueError:
+            number = -1.0
+        if not equals or not 0 < number < np.inf:
+            raise click.UsageError(f"--class-weight takes 'balanced' or LABEL=WEIGHT with a positive number, not {word!r}.", ctx)
+        if text.lstrip("+") not in known:
+            raise click.UsageError(f"--class-weight {word}: no row has the label {text!r}; there are {', '.join(list(known)[:10])}.", ctx)
+        weights[known[text.lstrip("+")]] = number
+    return weights
+
+
+def score(estimator: Any, predicted: Any, y: Any) -> dict[str, Any]:
+    """How well the predictions agree with the labels, if there are any that can be compared."""
+    if (predicted.dtype.kind in "fiub") != (y.dtype.kind in "fiub"):  # numbers and text
+        return {}
+    if is_regressor(estimator):
+        return {"mean_squared_error": float(np.mean((predicted - y) ** 2))}
+    if isinstance(estimator, OneClassSVM) and not np.isin(y, (-1, 1)).all():
+        return {}
+    correct = int(np.sum(predicted == y))
+    return {"accuracy": correct / len(y), "correct": correct}

@@ -1,0 +1,181 @@
+"""The methods of the papers: one function for each, which returns the configured, unfitted estimator.
+
+A method is a choice of basis, problem and solver, and so a row of a table; :data:`RECIPES` is that table, each with the key of its paper in
+docs/refs.bib. Whatever a recipe leaves open (C, kernel, gamma, weights, limits) is passed on to the estimator; what makes the method is fixed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from slimsvm.estimators.linear import LinearSVC
+from slimsvm.estimators.sparse import SparseSVC
+
+Kind = TypeVar("Kind")
+
+
+def cpsp(n_basis: int = 100, **parameters: Any) -> SparseSVC:
+    """Cutting-plane subspace pursuit: every cut is projected on a basis that grows by the pre-image of what is left of it.
+
+    Parameters
+    ----------
+    n_basis : int, default=100
+        Number of basis vectors.
+    **parameters
+        Of :class:`slimsvm.SparseSVC`, except for loss, basis and refine.
+
+    Returns
+    -------
+    SparseSVC
+        Not fitted.
+
+    Notes
+    -----
+    C multiplies the sum of the losses, as everywhere in slimsvm; the paper's C is n times ours.
+
+    References
+    ----------
+    .. [1] T. Joachims, C.-N. Yu, "Sparse kernel SVMs via cutting-plane training", Machine Learning 76, 2009. (joachims2009cpsp)
+
+    Examples
+    --------
+    >>> from slimsvm.recipes import cpsp
+    >>> cpsp(20, C=10.0).get_params()["loss"]
+    'hinge'
+    """
+    return _configured("cpsp", SparseSVC, {"loss": "hinge", "basis": "pursuit", "refine": False}, {"n_basis": n_basis, **parameters})
+
+
+def cpsp_rows(n_basis: int = 100, **parameters: Any) -> SparseSVC:
+    """The same with training rows as basis vectors, CPSP(tr) in the paper: each time the best of 59 random ones.
+
+    Parameters
+    ----------
+    n_basis : int, default=100
+        Number of basis vectors.
+    **parameters
+        Of :class:`slimsvm.SparseSVC`, except for loss, basis and refine.
+
+    Returns
+    -------
+    SparseSVC
+        Not fitted.
+
+    References
+    ----------
+    .. [1] T. Joachims, C.-N. Yu, "Sparse kernel SVMs via cutting-plane training", Machine Learning 76, 2009. (joachims2009cpsp)
+
+    Examples
+    --------
+    >>> from slimsvm.recipes import cpsp_rows
+    >>> cpsp_rows(20).get_params()["basis"]
+    'pursuit_rows'
+    """
+    return _configured(
+        "cpsp_rows", SparseSVC, {"loss": "hinge", "basis": "pursuit_rows", "refine": False}, {"n_basis": n_basis, **parameters}
+    )
+
+
+def nystrom(n_basis: int = 100, **parameters: Any) -> SparseSVC:
+    """The Nystroem method: random training rows as the basis, and the support vector machine within their span.
+
+    Parameters
+    ----------
+    n_basis : int, default=100
+        Number of basis vectors.
+    **parameters
+        Of :class:`slimsvm.SparseSVC`, except for loss, basis and refine.
+
+    Returns
+    -------
+    SparseSVC
+        Not fitted.
+
+    References
+    ----------
+    .. [1] C. Williams, M. Seeger, "Using the Nystroem method to speed up kernel machines", NIPS 13, 2001. (williams2001nystrom)
+
+    Examples
+    --------
+    >>> from slimsvm.recipes import nystrom
+    >>> nystrom(20).get_params()["basis"]
+    'random'
+    """
+    return _configured("nystrom", SparseSVC, {"loss": "hinge", "basis": "random", "refine": False}, {"n_basis": n_basis, **parameters})
+
+
+def refined(n_basis: int = 100, **parameters: Any) -> SparseSVC:
+    """Basis vectors that are moved, all together, to where the objective is least.
+
+    The coefficients are solved out by Newton's method in the primal (chapelle2007primal, keerthi2006reduced).
+
+    Parameters
+    ----------
+    n_basis : int, default=100
+        Number of basis vectors.
+    **parameters
+        Of :class:`slimsvm.SparseSVC`, except for loss and refine. ``basis`` says where the vectors begin.
+
+    Returns
+    -------
+    SparseSVC
+        Not fitted.
+
+    References
+    ----------
+    .. [1] M. Wu, B. Schoelkopf, G. Bakir, "A direct method for building sparse kernel learning algorithms", JMLR 7, 2006. (wu2006direct)
+
+    Examples
+    --------
+    >>> from slimsvm.recipes import refined
+    >>> refined(20, basis="kmeans").get_params()["refine"]
+    True
+    """
+    return _configured("refined", SparseSVC, {"loss": "squared_hinge", "refine": True}, {"n_basis": n_basis, **parameters})
+
+
+def linear_cutting_plane(**parameters: Any) -> LinearSVC:
+    """The linear machine by cutting planes with one slack, and the line search of OCAS (franc2008ocas).
+
+    Parameters
+    ----------
+    **parameters
+        Of :class:`slimsvm.LinearSVC`, except for loss.
+
+    Returns
+    -------
+    LinearSVC
+        Not fitted.
+
+    References
+    ----------
+    .. [1] T. Joachims, "Training linear SVMs in linear time", KDD 2006. (joachims2006linear)
+
+    Examples
+    --------
+    >>> from slimsvm.recipes import linear_cutting_plane
+    >>> linear_cutting_plane(C=0.1).get_params()["loss"]
+    'hinge'
+    """
+    return _configured("linear_cutting_plane", LinearSVC, {"loss": "hinge"}, parameters)
+
+
+RECIPES: dict[str, tuple[Callable[..., Any], str]] = {
+    "cpsp": (cpsp, "joachims2009cpsp"),
+    "cpsp_rows": (cpsp_rows, "joachims2009cpsp"),
+    "nystrom": (nystrom, "williams2001nystrom"),
+    "linear_cutting_plane": (linear_cutting_plane, "joachims2006linear"),
+    "refined": (refined, "wu2006direct"),
+}
+"""The recipes by name, each with the key of its paper in docs/refs.bib."""
+
+
+def _configured(recipe: str, kind: type[Kind], fixed: dict[str, Any], given: dict[str, Any]) -> Kind:
+    """The estimator; what the recipe fixes cannot be given."""
+    for name, value in fixed.items():
+        if name in given:
+            raise ValueError(
+                f"{recipe} has {name}={value!r}: that is what makes it this method. Leave {name} out, or use {kind.__name__} for another."
+            )
+    return kind(**fixed, **given)

@@ -1,0 +1,817 @@
+"""One-slack cutting planes: one driver for every oracle, in every space.
+
+Problem, for each column (one-vs-rest: one for each class; they share the passes over the rows and nothing else):
+
+    min over w, b of  1/2 |w|^2 + R(f),     f(x) = <w, phi(x)> + b,     R convex and not negative, known through an oracle
+
+Algorithm: Joachims (2006) and Joachims, Finley & Yu (2009), the "1-slack" formulation. A *cut* is a plane below the risk,
+R(f) >= offset + sum_i v_i f_i = offset + <g, w> + vbar b with g = sum_i v_i phi(x_i) and vbar = sum_i v_i. Each round solves
+
+    min 1/2 |w|^2 + xi,  xi >= 0,  xi >= offset_t + <g_t, w> for all cuts t     (dual: :mod:`slimsvm.solvers.small_qp`, sum of a_t at most 1)
+
+whose value is a lower bound of the optimum, and adds a cut. Cuts that were inactive for 20 rounds are dropped. The end: best value found
+minus lower bound <= tol times the best value. The papers scale the risk by 1/(C n), and stop when the newest cut is violated by eps more than
+xi: then the gap is at most C n eps, so tol corresponds to eps = tol (best value) / (C sum of weights).
+
+What differs. (1) ``line_search``, after Franc & Sonnenburg (2008), "OCAS": the best point moves towards the solution of the small problem as
+far as the objective falls, and the cut is taken near the best point and not at the solution, which jumps about. The scores of both ends
+are known, so the search costs O(n) and no product with the rows. (2) The intercept has no penalty (``intercept_scaling`` infinite, the
+default): it is optimised at every point where a cut is taken, and the cut is the one with vbar = 0, which bounds the problem for every b.
+Then sum_t a_t v_t is a feasible point of the exact machine's dual with its equality. A finite scaling s makes it a coordinate with the
+penalty b^2/(2 s^2), zero leaves it out. (3) A space may grow: CPSP, Joachims & Yu (2009), Algorithm 2 with projected cuts; every
+active cut gains a coordinate, and the old ones stay.
+
+A *space* says what <g, w> is: :class:`ExplicitSpace` (features), :class:`KernelSpace` (all rows, small n: the reference),
+:class:`SubspaceSpace` (the span of a basis, which may grow). It makes coordinates of g from v (``project``) and scores from w.
+
+Symbols: W coordinates of w, one column each; P those of cuts; V responses v (n, columns); a multipliers of cuts; t cuts of a column.
+Cost of a round: two passes over the rows (scores; K_BX V), one in all where no line search and no free intercept stands between them; O(n) for
+each column; t^3 for the small problem.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+from scipy.linalg import solve_triangular
+
+from slimsvm.problems.subspace import KernelColumns
+from slimsvm.run import FULL, SUBSPACE, Certificate
+from slimsvm.solvers.small_qp import solve_small_qp
+from slimsvm.threads import parallel, single_threaded_blas
+
+Array = NDArray[Any]
+Response = Callable[[int, int, Array], Array]  # first row, last row, scores (rows, columns) -> responses (rows, columns)
+Growth = Callable[[KernelColumns, Array, Array], Any]  # columns, row weights (n, columns), basis weights (m, columns) -> vectors or None
+BLOCK_VALUES = 1 << 19  # of X in one block: four megabytes of float64
+TINY = float(np.finfo(float).tiny)
+LEAST_DEPTH = 0.1  # of a cut near the best point: how much of the gap it must cut off the solution of the small problem
+ROUNDING = 1e-24  # of the objective: the square of what a norm can be off
+PATIENCE = 50  # rounds over which progress is measured
+STALLED = {"float32": 1e-8, "float64": 1e-14}  # progress of the relative gap in so many rounds that is only rounding
+
+
+# -- spaces ---------------------------------------------------------------------------------------------------------------------------------
+
+
+class Space:
+    """Where functions live: coordinates of cuts and functions, their inner products, and scores of all rows.
+
+    Attributes
+    ----------
+    n, n_threads : int
+        Rows; threads.
+    size, max_size : int
+        Number of coordinates, and what it may become.
+    scope : str
+        What an optimum in this space is an optimum of.
+    precision : str
+        Type of the numbers that scores and cuts are made of.
+    growing : bool
+        Whether the space may gain coordinates.
+    """
+
+    n: int
+    n_threads: int = 1
+    size: int
+    max_size: int
+    scope: str = FULL
+    precision: str = "float64"
+    growing: bool = False
+
+    def scores(self, W: Array) -> Array:
+        """<w, phi(x)> for all rows x and columns w of W: (n, columns)."""
+        raise NotImplementedError
+
+    def project(self, V: Array) -> Array:
+        """Coordinates of sum_i v_i phi(x_i) for each column v of V: (size, columns)."""
+        raise NotImplementedError
+
+    def sweep(self, W: Array, respond: Response) -> Array:
+        """Both in one pass where possible: the coordinates of the responses to the scores."""
+        scores = self.scores(W)
+        return self.project(respond(0, self.n, scores))
+
+    def inner(self, A: Array, B: Array) -> Array:
+        """<a, b> for the columns of A and B, pairwise."""
+        return np.asarray(np.einsum("jc,jc->c", A, B))
+
+    def gram_row(self, P: Array, p: Array) -> Array:
+        """<p_t, p> for all rows p_t of P (t, size)."""
+        return np.asarray(P @ p)
+
+    def coef(self, W: Array) -> Array:
+        """What a model stores for coordinates W."""
+        return W
+
+    def weights(self, coef: Array) -> Array:
+        """The other way round."""
+        return coef
+
+
+class ExplicitSpace(Space):
+    """Features as they are, dense or CSR: O(n d) a round.
+
+    Parameters
+    ----------
+    X : array or CSR matrix of shape (n, d)
+        The rows.
+    n_threads : int
+        Results are the same bits for any number.
+    """
+
+    def __init__(self, X: Any, n_threads: int = 1) -> None:
+        self.n, self.size = int(X.shape[0]), int(X.shape[1])
+        self.max_size, self.n_threads = self.size, n_threads
+        self.dtype = np.float32 if X.dtype == np.float32 else np.float64
+        self.precision = str(np.dtype(self.dtype))
+        width = self.size
+        if sp.issparse(X):  # every block makes d sums: enough rows that these are the smaller part
+            per_row = max(1, X.nnz // max(1, self.n))
+            width = max(1, min(per_row, BLOCK_VALUES * per_row // max(1, 8 * self.size)))
+        step = max(256, BLOCK_VALUES // max(1, width))
+        self.edges = [(start, min(self.n, start + step)) for start in range(0, self.n, step)]
+        self.blocks = [_rows_of(X, *edges) for edges in self.edges]
+
+    def scores(self, W: Array) -> Array:
+        """X W"""
+        out, W = np.empty((self.n, W.shape[1])), W.astype(self.dtype)
+
+        def task(k: int) -> None:
+            first, last = self.edges[k]
+            out[first:last] = self.blocks[k] @ W
+
+        with single_threaded_blas():
+            parallel(task, len(self.blocks), self.n_threads)
+        return out
+
+    def project(self, V: Array) -> Array:
+        """X'V"""
+        return self._summed(lambda k: self.blocks[k].T @ V[slice(*self.edges[k])].astype(self.dtype), V.shape[1])
+
+    def sweep(self, W: Array, respond: Response) -> Array:
+        """X' respond(X W), block by block."""
+        W = W.astype(self.dtype)
+
+        def work(k: int) -> Array:
+            scores = np.asarray(self.blocks[k] @ W, np.float64)
+            return np.asarray(self.blocks[k].T @ respond(*self.edges[k], scores).astype(self.dtype))
+
+        return self._summed(work, W.shape[1])
+
+    def _summed(self, work: Callable[[int], Array], n_columns: int) -> Array:
+        """The sum of work(k) over all blocks, in order."""
+        parts: list[Any] = [None] * len(self.blocks)
+
+        def task(k: int) -> None:
+            parts[k] = np.asarray(work(k), np.float64)
+
+        with single_threaded_blas():
+            parallel(task, len(parts), self.n_threads)
+        total = np.zeros((self.size, n_columns))
+        for part in parts:
+            total += part
+        return total
+
+
+def _rows_of(X: Any, first: int, last: int) -> Any:
+    """Consecutive rows, without a copy."""
+    if not sp.issparse(X):
+        return X[first:last]
+    a, b = X.indptr[first], X.indptr[last]
+    return sp.csr_matrix((X.data[a:b], X.indices[a:b], X.indptr[first : last + 1] - a), shape=(last - first, X.shape[1]), copy=False)
+
+
+class KernelSpace(Space):
+    """Exact kernel expansions over all rows, K in memory: O(n^2) a round, the reference for small n.
+
+    Coordinates are coefficients of the rows, and the inner product is that of K.
+
+    Parameters
+    ----------
+    K : array of shape (n, n)
+        Kernel values of all rows.
+    """
+
+    def __init__(self, K: Array) -> None:
+        self.K = np.asarray(K, np.float64)
+        self.n = self.size = self.max_size = int(self.K.shape[0])
+
+    def scores(self, W: Array) -> Array:
+        """K W"""
+        return np.asarray(self.K @ W)
+
+    def project(self, V: Array) -> Array:
+        """V itself"""
+        return V.copy()
+
+    def inner(self, A: Array, B: Array) -> Array:
+        """a'K b"""
+        return np.asarray(np.einsum("jc,jc->c", A, self.K @ B))
+
+    def gram_row(self, P: Array, p: Array) -> Array:
+        """p_t'K p"""
+        return np.asarray(P @ (self.K @ p))
+
+
+class SubspaceSpace(Space):
+    """The span of a basis, in orthonormal coordinates: O(n m) a round. With ``grow``, one that gains vectors while cuts arrive.
+
+    Parameters
+    ----------
+    columns : KernelColumns
+        Rows and basis.
+    grow : callable, optional
+        grow(columns, row_weights (n, columns), basis_weights (m, columns)) -> vectors in the coordinates of the rows, or None. Called once for
+        the newest cuts of a round while there are less than ``max_basis`` vectors, with their residuals: sum_i row_weights_i phi(x_i) +
+        sum_j basis_weights_j phi(b_j) is what the span cannot say of a cut.
+    max_basis : int, optional
+        Where growth ends; by default the room in ``columns``.
+    """
+
+    scope = SUBSPACE
+
+    def __init__(self, columns: KernelColumns, grow: Growth | None = None, max_basis: int | None = None) -> None:
+        self.columns, self.grow = columns, grow
+        self.n, self.n_threads = columns.n, columns.n_threads
+        self.max_size = columns.max_basis
+        self.max_basis = min(self.max_size, self.max_size if max_basis is None else max_basis)
+        self.precision = str(np.dtype(columns.dtype))
+
+    @property
+    def size(self) -> int:  # type: ignore[override]
+        """Number of basis vectors."""
+        return self.columns.m
+
+    @property
+    def growing(self) -> bool:  # type: ignore[override]
+        """Whether the basis may gain vectors."""
+        return self.grow is not None and self.columns.m < self.max_basis
+
+    def scores(self, W: Array) -> Array:
+        """K_XB L^-T W"""
+        return self.columns.scores(self.coef(W)) if self.size else np.zeros((self.n, W.shape[1]))
+
+    def project(self, V: Array) -> Array:
+        """L^-1 K_BX V"""
+        if not self.size:
+            return np.empty((0, V.shape[1]))
+
+        def work(first: int, last: int, K: Array) -> Array:
+            return np.asarray(K @ V[first:last].astype(K.dtype), np.float64)
+
+        return self.columns.coordinates(np.asarray(sum(self.columns.each_block(work))))
+
+    def sweep(self, W: Array, respond: Response) -> Array:
+        """L^-1 K_BX respond(K_XB L^-T W), block by block."""
+        if not self.size:
+            respond(0, self.n, np.zeros((self.n, W.shape[1])))
+            return np.empty((0, W.shape[1]))
+        return self.columns.coordinates(self.columns.sweep(self.coef(W), respond))
+
+    def coef(self, W: Array) -> Array:
+        """L^-T W"""
+        return self.columns.coefficients(W) if self.size else W
+
+    def weights(self, coef: Array) -> Array:
+        """L' coef"""
+        return np.asarray(self.columns.L.T @ coef)
+
+    def extend(self, V: Array, P: Array) -> int:
+        """Offer the residuals of cuts with responses V and coordinates P to ``grow``; returns the number of vectors that joined."""
+        assert self.grow is not None
+        before = self.size
+        vectors = self.grow(self.columns, V, -self.coef(P))
+        if vectors is not None and vectors.shape[0]:
+            self.columns.append(vectors[: self.max_basis - before])
+        return self.size - before
+
+    def further(self, n_old: int, responses: Callable[[int, int], Array], P: Array) -> Array:
+        """The coordinates of old cuts along the vectors from n_old on: (new, cuts).
+
+        With l the row of L that belongs to a new vector b, lam its last entry: (k_b'v - l.p)/lam. ``P`` (n_old, cuts) holds the old ones,
+        ``responses`` makes v of a block of rows (rows, cuts).
+        """
+
+        def work(first: int, last: int, K: Array) -> Array:
+            return np.asarray(K[n_old:] @ responses(first, last).astype(K.dtype), np.float64)
+
+        products = np.asarray(sum(self.columns.each_block(work)))
+        L = self.columns.L
+        return np.asarray(solve_triangular(L[n_old:, n_old:], products - L[n_old:, :n_old] @ P, lower=True, check_finite=False))
+
+
+# -- the problem ----------------------------------------------------------------------------------------------------------------------------
+
+
+class Oracle(Protocol):
+    """What the driver asks of a risk; see :class:`slimsvm.oracles.LossOracle`. ``columns``: those that the scores stand for."""
+
+    n: int
+    n_columns: int
+
+    def risk(self, scores: Array, columns: Array | None = None) -> Array:
+        """R(f) for each column."""
+
+    def cut(self, first: int, last: int, scores: Array, columns: Array | None = None) -> tuple[Array, Array, Array]:
+        """Risk and offset (columns,) and responses (rows, columns) of a block of rows."""
+
+    def cuts(self, scores: Array, columns: Array | None = None) -> tuple[Array, Array, Array]:
+        """The same of all rows."""
+
+    def balanced(self, scores: Array, columns: Array | None = None) -> tuple[Array, Array, Array, Array]:
+        """Best intercepts, and with them the same for cuts with vbar = 0."""
+
+    def intercept(self, scores: Array, columns: Array | None = None, middle: bool = False) -> Array:
+        """Best intercepts."""
+
+    def line(self, scores: Array, change: Array, slope: Array, curvature: Array, columns: Array | None = None) -> Array:
+        """The best step t >= 0 from scores along change, where a quadratic with this slope and curvature is added."""
+
+    def packed(self, responses: Array) -> Any:
+        """The responses of one cut, in little memory."""
+
+    def unpacked(self, kept: Any, first: int, last: int) -> Array:
+        """The responses of rows first to last."""
+
+
+@dataclass
+class OneSlack:
+    """The problem: a risk in a space.
+
+    Parameters
+    ----------
+    space : Space
+        Where the function lives.
+    oracle : Oracle
+        The risk.
+    intercept_scaling : float
+        Infinite: an intercept without a penalty. Otherwise it has the penalty b^2/(2 intercept_scaling^2) while cuts are collected, and is
+        optimised without it at the end; zero: no intercept.
+    """
+
+    space: Any
+    oracle: Oracle
+    intercept_scaling: float = np.inf
+
+    @property
+    def free(self) -> bool:
+        """Whether there is an intercept without a penalty."""
+        return bool(np.isinf(self.intercept_scaling))
+
+    @property
+    def variance(self) -> float:
+        """intercept_scaling^2 if that is finite, else zero: how much of an intercept's products enters inner products of cuts."""
+        return 0.0 if self.free else float(self.intercept_scaling) ** 2
+
+    def penalty(self, b: Array, other: Array) -> Array:
+        """The intercept's part of an inner product of two functions."""
+        return b * other / self.variance if self.variance > 0 else np.zeros_like(b)
+
+
+@dataclass(frozen=True)
+class CutSolution:
+    """What :meth:`CuttingPlane.model` returns.
+
+    Attributes
+    ----------
+    coef : array of shape (size, columns)
+        Features' weights, or coefficients of the rows or the basis.
+    intercept : array of shape (columns,)
+        The best for these coefficients, without a penalty; zero if there is none.
+    scores : array of shape (n, columns)
+        Of all rows, intercept included.
+    row_duals : array of shape (n, columns), or None
+        sum_t a_t v_t, a feasible point of the exact machine's dual: w = -sum_i row_duals_i phi(x_i) in a space without projection. For the
+        hinge its absolute values are the usual multipliers, between 0 and C times the weight.
+    objective, lower_bound : arrays of shape (columns,)
+        Best value, and what it cannot fall below.
+    """
+
+    coef: Array
+    intercept: Array
+    scores: Array
+    row_duals: Array | None
+    objective: Array
+    lower_bound: Array
+
+
+# -- the state ------------------------------------------------------------------------------------------------------------------------------
+
+
+class Cuts:
+    """The working set of one column."""
+
+    def __init__(self, max_size: int) -> None:
+        self.n = 0
+        self._P, self._gram = np.empty((0, max_size)), np.empty((0, 0))
+        self.offset, self.total, self.a = np.empty(0), np.empty(0), np.empty(0)
+        self.idle = np.empty(0, np.int64)  # rounds since a was above zero
+        self.rows: list[Any] = []
+
+    def coordinates(self, size: int) -> Array:
+        """(cuts, size)"""
+        return self._P[: self.n, :size]
+
+    @property
+    def gram(self) -> Array:
+        """Inner products of the cuts."""
+        return self._gram[: self.n, : self.n]
+
+    def append(self, p: Array, offset: float, total: float, row: Array, kept: Any) -> None:
+        """A new cut: its coordinates, its inner products with all cuts and itself, and its rows."""
+        if self.n == self._P.shape[0]:  # twice the room: coordinates may be many, and are not to be copied every round
+            room = max(16, 2 * self.n)
+            P, gram = np.empty((room, self._P.shape[1])), np.empty((room, room))
+            P[: self.n], gram[: self.n, : self.n] = self._P[: self.n], self.gram
+            self._P, self._gram = P, gram
+        self._P[self.n, : p.size] = p
+        self._gram[self.n, : self.n + 1] = self._gram[: self.n + 1, self.n] = row
+        self.n += 1
+        self.offset, self.total = np.append(self.offset, offset), np.append(self.total, total)
+        self.a, self.idle = np.append(self.a, 0.0), np.append(self.idle, 0)
+        self.rows.append(kept)
+
+    def replace(self, P: Array, gram: Array) -> None:
+        """Other coordinates (cuts, size) of the same cuts."""
+        if P.shape[1] > self._P.shape[1]:
+            self._P = np.empty((self._P.shape[0], P.shape[1]))
+        self._P[: self.n, : P.shape[1]] = P
+        self._gram[: self.n, : self.n] = gram
+
+    def drop(self, max_idle: int) -> None:
+        """Without the cuts that were inactive for more rounds than this."""
+        keep = np.flatnonzero(self.idle <= max_idle)
+        n = keep.size
+        if n == self.n:
+            return
+        holes = np.flatnonzero(self.idle[:n] > max_idle)  # filled with the last cuts that stay: coordinates may be many
+        keep, moved = np.arange(n), keep[n - holes.size :]
+        keep[holes] = moved
+        self._P[holes] = self._P[moved]
+        self._gram[:n, :n] = self._gram[np.ix_(keep, keep)]
+        self.offset, self.total, self.a, self.idle = self.offset[keep], self.total[keep], self.a[keep], self.idle[keep]
+        self.rows, self.n = [self.rows[k] for k in keep], n
+
+
+@dataclass
+class CutState:
+    """Where the driver is."""
+
+    W: Array  # the solution of the small problems, (size, columns)
+    b: Array
+    best_W: Array  # the best point so far, its scores without the intercept, and its value
+    best_b: Array
+    best_scores: Array
+    objective: Array
+    lower: Array  # bound of the objective, in the present space
+    xi: Array  # of the small problems
+    cuts: list[Cuts]
+    open: Array  # columns whose gap is too large
+    stalled: Array
+    scores: Array | None = None  # of W, if they are known already
+    n_iter: int = 0
+    done: bool = False
+    n_basis: int = 0
+    n_values: int = 0
+    marks: list[Array] = field(default_factory=list)  # gaps of the last rounds in a fixed space
+
+    @property
+    def gap(self) -> Array:
+        """How far each column is from its optimum, at most."""
+        return np.asarray(np.maximum(0.0, self.objective - self.lower))
+
+    @property
+    def relative_gap(self) -> Array:
+        """The same, relative to the objective."""
+        return np.asarray(self.gap / np.maximum(self.objective, TINY))
+
+    def record(self) -> dict[str, float]:
+        """A line of the history; ``violation`` is the largest relative gap of a column."""
+        return {
+            "objective": float(self.objective.sum()),
+            "lower_bound": float(self.lower.sum()),
+            "gap": float(self.gap.sum()),
+            "violation": float(self.relative_gap.max()),
+            "n_cuts": float(sum(cuts.n for cuts in self.cuts)),
+            "n_basis": float(self.n_basis),
+            "kernel_values": float(self.n_values),
+        }
+
+
+# -- the driver -----------------------------------------------------------------------------------------------------------------------------
+
+
+@dataclass
+class CuttingPlane:
+    """The 1-slack cutting-plane method; ``tol`` of :func:`slimsvm.run.run` is the relative gap, of every column.
+
+    Parameters
+    ----------
+    line_search : bool
+        Search between the best point and the solution of the small problem.
+    towards : float
+        With it, where the cut is taken: this share of the way from the best point to the solution (OCAS: 0.1).
+    max_idle : int
+        Rounds after which an inactive cut is dropped.
+    keep_rows : bool
+        Keep the responses of the active cuts, a byte a row each. Needed to grow, to project on another basis, and for ``row_duals``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from slimsvm.losses import Hinge
+    >>> from slimsvm.oracles import LossOracle
+    >>> from slimsvm.run import run
+    >>> from slimsvm.solvers.cutting_plane import CuttingPlane, ExplicitSpace, OneSlack
+    >>> X, y = np.array([[0.0], [1.0], [3.0], [4.0]]), np.array([-1.0, -1.0, 1.0, 1.0])
+    >>> problem = OneSlack(ExplicitSpace(X), LossOracle(Hinge(), y, np.full(4, 10.0)))
+    >>> result = run(CuttingPlane(), problem, tol=1e-9)
+    >>> result.model.coef.round(6), result.model.intercept.round(6)
+    (array([[1.]]), array([-2.]))
+    >>> bool(result.certificate.holds), round(result.certificate.objective, 6)
+    (True, 0.5)
+    """
+
+    line_search: bool = True
+    towards: float = 0.1
+    max_idle: int = 20
+    keep_rows: bool = True
+
+    def init(self, problem: OneSlack, start: Any = None) -> CutState:
+        """Begin at zero, at given coefficients (size, columns) and intercepts (columns,), or go on with a state.
+
+        A state that was made on another basis must be brought to the present one first, by :meth:`reproject`.
+        """
+        if isinstance(start, CutState):
+            start.done, start.marks, start.n_iter = False, [], 0
+            start.stalled[:] = False
+            start.open[:] = True
+            return start
+        space, oracle = problem.space, problem.oracle
+        k = oracle.n_columns
+        W, b, scores = np.zeros((space.size, k)), np.zeros(k), np.zeros((oracle.n, k))
+        if start is not None:
+            coef, intercept = start
+            W[: coef.shape[0]] = space.weights(_padded(np.asarray(coef, np.float64), space.size))
+            b[:] = intercept if problem.intercept_scaling else 0.0
+            scores = space.scores(W)
+        if problem.free:
+            b = oracle.intercept(scores)
+        objective = self._value(problem, W, b) + oracle.risk(scores + b)
+        cuts = [Cuts(space.max_size) for _ in range(k)]
+        return CutState(
+            W,
+            b,
+            W.copy(),
+            b.copy(),
+            scores,
+            objective,
+            np.zeros(k),
+            np.zeros(k),
+            cuts,
+            np.ones(k, bool),
+            np.zeros(k, bool),
+            scores,
+            n_basis=space.size,
+        )
+
+    @staticmethod
+    def _value(problem: OneSlack, W: Array, b: Array) -> Array:
+        """1/2 |w|^2, with the intercept's penalty."""
+        return np.asarray(0.5 * (problem.space.inner(W, W) + problem.penalty(b, b)))
+
+    def step(self, problem: OneSlack, state: CutState, tol: float, max_iter: int) -> None:
+        """One round: a cut for every open column, growth, the small problems."""
+        S, space = state, problem.space
+        if S.n_iter >= max_iter:
+            return
+        growing = bool(space.growing)
+        which, grew = np.arange(S.open.size) if growing else np.flatnonzero(S.open), 0
+        if which.size:
+            with single_threaded_blas():  # the vectors are too short for its threads, which would wait for one another
+                grew = self._round(problem, S, which, growing)
+            S.scores = None
+            S.n_iter += 1
+        # 4. whose gap is small enough
+        self._close(S, tol, space.precision, fresh=grew > 0)
+        S.done = not S.open.any() and not grew
+        S.n_basis, S.n_values = space.size, getattr(getattr(space, "columns", None), "n_values", 0)
+
+    def _round(self, problem: OneSlack, S: CutState, which: Array, growing: bool) -> int:
+        # 1. a cut for each column: at the solution of its small problem, or near the best point
+        P, V, offset, total = self._new_cuts(problem, S, which)
+        for j, c in enumerate(which):
+            self._append(problem, S.cuts[c], P[:, j], V[:, j], float(offset[j]), float(total[j]))
+        # 2. the space grows by what the newest cuts have outside of it
+        grew = self._grow(problem, S, V, P) if growing else 0
+        # 3. the small problems
+        for c in which:
+            self._solve(problem, S, int(c), fresh=grew > 0)
+        return grew
+
+    # -- 1. cuts ------------------------------------------------------------------------------------------------------------------------
+
+    def _new_cuts(self, problem: OneSlack, S: CutState, which: Array) -> tuple[Array, Array, Array, Array]:
+        """Coordinates, responses, offsets and sums of responses of a new cut for each column; the best points move."""
+        space, oracle = problem.space, problem.oracle
+        W, b = S.W[:, which], S.b[which]
+        if not self.line_search and not problem.free and S.scores is None:
+            return self._fused(problem, S, which, W, b)
+        scores = space.scores(W) if S.scores is None else S.scores[:, which]
+        if problem.free:
+            b = oracle.intercept(scores, which)
+        if self.line_search:
+            offset, V, total = self._cut_at(problem, which, *self._search(problem, S, which, W, b, scores))
+            # one that hardly cuts off the solution of the small problem leads nowhere: then the one that cuts off most of it, which is at
+            # least the gap
+            depth = offset + np.einsum("ic,ic->c", V, scores) + total * b - S.xi[which]
+            shallow = np.flatnonzero(depth < LEAST_DEPTH * S.gap[which])
+            if shallow.size:
+                some = self._cut_at(problem, which[shallow], b[shallow], scores[:, shallow])
+                offset[shallow], V[:, shallow], total[shallow] = some
+        else:
+            self._keep_best(problem, S, which, W, b, scores, oracle.risk(scores + b, which))
+            offset, V, total = self._cut_at(problem, which, b, scores)
+        return space.project(V), V, offset, total
+
+    @staticmethod
+    def _cut_at(problem: OneSlack, which: Array, b: Array, scores: Array) -> tuple[Array, Array, Array]:
+        """Offsets, responses and their sums of the cuts at the given points."""
+        if problem.free:
+            _, _, offset, V = problem.oracle.balanced(scores, which)
+            return offset, V, np.zeros(which.size)
+        _, offset, V = problem.oracle.cuts(scores + b, which)
+        return offset, V, V.sum(axis=0)
+
+    def _fused(self, problem: OneSlack, S: CutState, which: Array, W: Array, b: Array) -> tuple[Array, Array, Array, Array]:
+        """The same where nothing stands between scores and cuts: one pass over the rows."""
+        n = problem.oracle.n
+        scores, V = np.empty((n, which.size)), np.empty((n, which.size))
+        parts: dict[int, Array] = {}
+
+        def respond(first: int, last: int, block: Array) -> Array:
+            scores[first:last] = block
+            risk, offset, V[first:last] = problem.oracle.cut(first, last, block + b, which)
+            parts[first] = np.stack([risk, offset])
+            return V[first:last]
+
+        P = problem.space.sweep(W, respond)
+        risk, offset = np.sum([parts[first] for first in sorted(parts)], axis=0)  # in the order of the rows, whatever thread came first
+        self._keep_best(problem, S, which, W, b, scores, risk)
+        return P, V, offset, V.sum(axis=0)
+
+    def _search(self, problem: OneSlack, S: CutState, which: Array, W: Array, b: Array, scores: Array) -> tuple[Array, Array]:
+        """Move the best point to the least value on the line to (W, b); returns intercepts and scores where the cut is taken."""
+        space, oracle = problem.space, problem.oracle
+        best_W, best_b, best_scores = S.best_W[:, which], S.best_b[which], S.best_scores[:, which]
+        dW, db, change = W - best_W, b - best_b, scores - best_scores
+        slope = space.inner(best_W, dW) + problem.penalty(best_b, db)
+        curvature = space.inner(dW, dW) + problem.penalty(db, db)
+        t = oracle.line(best_scores + best_b, change + db, slope, curvature, which)
+        W_t, b_t, scores_t = best_W + t * dW, best_b + t * db, best_scores + t * change
+        if problem.free:
+            b_t = oracle.intercept(scores_t, which)
+        self._keep_best(problem, S, which, W_t, b_t, scores_t, oracle.risk(scores_t + b_t, which))
+        best_b, best_scores = S.best_b[which], S.best_scores[:, which]
+        return best_b + self.towards * (b - best_b), best_scores + self.towards * (scores - best_scores)
+
+    def _keep_best(self, problem: OneSlack, S: CutState, which: Array, W: Array, b: Array, scores: Array, risk: Array) -> None:
+        value = self._value(problem, W, b) + risk
+        better = np.flatnonzero(value < S.objective[which])
+        c = which[better]
+        S.objective[c], S.best_W[:, c], S.best_b[c] = value[better], W[:, better], b[better]
+        if c.size == S.objective.size:
+            S.best_scores = scores
+        else:
+            S.best_scores[:, c] = scores[:, better]
+
+    def _append(self, problem: OneSlack, cuts: Cuts, p: Array, v: Array, offset: float, total: float) -> None:
+        space = problem.space
+        row = np.append(space.gram_row(cuts.coordinates(space.size), p), space.gram_row(p[None, :], p))
+        row += problem.variance * total * np.append(cuts.total, total)
+        cuts.append(p, offset, total, row, problem.oracle.packed(v) if self.keep_rows else None)
+
+    # -- 2. growth ----------------------------------------------------------------------------------------------------------------------
+
+    def _grow(self, problem: OneSlack, S: CutState, V: Array, P: Array) -> int:
+        """Offer the newest cuts to the space; all cuts gain the coordinates it gains."""
+        space = problem.space
+        n_old = space.size
+        n_new = int(space.extend(V, P))
+        if not n_new:
+            return 0
+        old = np.concatenate([cuts.coordinates(n_old) for cuts in S.cuts]).T
+        new = space.further(n_old, self._responses(problem, S), old)
+        begin = 0
+        for cuts in S.cuts:
+            N = new[:, begin : begin + cuts.n].T
+            cuts.replace(np.hstack([cuts.coordinates(n_old), N]), cuts.gram + N @ N.T)
+            begin += cuts.n
+        S.best_W, S.W = _padded(S.best_W, space.size), _padded(S.W, space.size)
+        return n_new
+
+    def _responses(self, problem: OneSlack, S: CutState) -> Callable[[int, int], Array]:
+        """The responses of the cuts of all columns, one column after the other."""
+        kept = [rows for cuts in S.cuts for rows in cuts.rows]
+        if any(rows is None for rows in kept):
+            raise ValueError("The rows of the cuts are needed here, but keep_rows=False threw them away; use keep_rows=True.")
+        oracle = problem.oracle
+
+        def responses(first: int, last: int) -> Array:
+            out = np.empty((last - first, len(kept)), np.float32 if problem.space.precision == "float32" else np.float64, order="F")
+            for t, rows in enumerate(kept):
+                out[:, t] = oracle.unpacked(rows, first, last)
+            return out
+
+        return responses
+
+    def reproject(self, problem: OneSlack, state: CutState) -> None:
+        """Bring a state to the space as it is now, in place: after its basis was replaced, shortened, or extended by hand.
+
+        The cuts are projected anew and keep their multipliers; the best point is forgotten for the solution of the small problems.
+        """
+        S, space = state, problem.space
+        responses, n_cuts = self._responses(problem, S), sum(cuts.n for cuts in S.cuts)
+        if space.size and n_cuts:
+            V = responses(0, problem.oracle.n)
+            P = space.project(V)
+        else:
+            P = np.empty((space.size, n_cuts))
+        begin = 0
+        S.W, S.b = np.zeros((space.size, len(S.cuts))), np.zeros(len(S.cuts))
+        for c, cuts in enumerate(S.cuts):
+            own = P[:, begin : begin + cuts.n].T
+            gram = np.stack([space.gram_row(own, p) for p in own]) if cuts.n else np.empty((0, 0))
+            cuts.replace(own, 0.5 * (gram + gram.T) + problem.variance * np.outer(cuts.total, cuts.total))
+            begin += cuts.n
+            self._solve(problem, S, c, fresh=True)
+        S.scores = space.scores(S.W)
+        b = problem.oracle.intercept(S.scores) if problem.free else S.b
+        S.best_W, S.best_b, S.best_scores = S.W.copy(), b.copy(), S.scores.copy()
+        S.objective = self._value(problem, S.W, b) + problem.oracle.risk(S.scores + b)
+        self.init(problem, S)
+
+    # -- 3. the small problems ----------------------------------------------------------------------------------------------------------
+
+    def _solve(self, problem: OneSlack, S: CutState, c: int, fresh: bool) -> None:
+        """The small problem of column c; in a fresh space old bounds are void: a larger space has a lower optimum."""
+        cuts = S.cuts[c]
+        solution = solve_small_qp(cuts.gram, cuts.offset, 1.0, cuts.a)
+        cuts.a, S.xi[c] = solution.a, solution.xi
+        S.W[:, c] = -(cuts.a @ cuts.coordinates(problem.space.size))
+        S.b[c] = -problem.variance * float(cuts.a @ cuts.total)
+        # its value from w, not from the inner products of cuts, which are larger and leave fewer digits
+        value = float(cuts.a @ cuts.offset) - float(self._value(problem, S.W[:, [c]], S.b[[c]])[0])
+        S.lower[c] = max(value, 0.0 if fresh else S.lower[c])
+        cuts.idle = np.where(cuts.a > 0, 0, cuts.idle + 1)
+        cuts.drop(self.max_idle)
+
+    # -- 4. the end ---------------------------------------------------------------------------------------------------------------------
+
+    @staticmethod
+    def _close(S: CutState, tol: float, precision: str, fresh: bool) -> None:
+        """Close the columns whose gap is small enough, and those that rounding errors keep from getting there."""
+        relative = S.relative_gap
+        S.marks = [relative] if fresh else [*S.marks[-PATIENCE:], relative]
+        S.stalled &= not fresh
+        if len(S.marks) > PATIENCE:
+            S.stalled |= S.marks[0] - relative <= STALLED[precision]
+        S.open = (relative > tol) & ~S.stalled
+
+    def certificate(self, problem: OneSlack, state: CutState, tol: float) -> Certificate:
+        """Objective and gap summed over the columns; ``violation`` is the largest relative gap of a column."""
+        return Certificate(
+            problem.space.scope,
+            float(state.objective.sum()),
+            float(state.relative_gap.max()),
+            float(state.gap.sum()),
+            tol,
+            problem.space.precision,
+        )
+
+    def model(self, problem: OneSlack, state: CutState) -> CutSolution:
+        """The best point, with the best intercept for it."""
+        S, oracle = state, problem.oracle
+        nothing = np.flatnonzero(problem.space.inner(S.best_W, S.best_W) <= ROUNDING * S.objective)
+        if nothing.size:  # a function that is zero but for rounding errors would decide ties between classes by them
+            S.best_W[:, nothing] = 0.0
+            S.best_scores[:, nothing] = 0.0
+        intercept = oracle.intercept(S.best_scores, middle=True) if problem.intercept_scaling else np.zeros(S.best_b.size)
+        duals: Array | None = None
+        if self.keep_rows:
+            duals = np.zeros((oracle.n, oracle.n_columns))
+            for c, cuts in enumerate(S.cuts):
+                for t in np.flatnonzero(cuts.a):
+                    duals[:, c] += cuts.a[t] * oracle.unpacked(cuts.rows[t], 0, oracle.n)
+        return CutSolution(problem.space.coef(S.best_W), intercept, S.best_scores + intercept, duals, S.objective.copy(), S.lower.copy())
+
+
+def _padded(W: Array, size: int) -> Array:
+    """With zeros for the coordinates that are missing."""
+    return np.vstack([W, np.zeros((size - W.shape[0], W.shape[1]))]) if W.shape[0] < size else W

@@ -1,0 +1,313 @@
+"""Newton's method in the primal, over the coefficients of a basis.
+
+Problem: :class:`slimsvm.problems.subspace.Subspace` with a loss that has a derivative,
+
+    min over coef, intercept of  1/2 coef' K_BB coef + sum_i weight_i L(y_i, f_i),     f = K_XB coef + intercept,
+
+for several columns at once, which share the basis and nothing else.
+
+Algorithm: Chapelle (2007), "Training a support vector machine in the primal", section 4, and Keerthi, Chapelle & DeCoste (2006): Newton steps
+with an exact line search. What differs: steps are solved in orthonormal coordinates of the span, where the Hessian is I + Z D Z' and always
+regular; at the end the intercept is optimised on its own, so that the multipliers -weight_i L'_i are a feasible point of the dual and
+
+    gap = 1/2 |L^-1 (K_BB coef + K_BX g)|^2,     g_i = weight_i L'(y_i, f_i),
+
+the duality gap of the subspace problem, costs nothing.
+
+Symbols: G, D first and second derivatives of the weighted loss, (n, columns); P = K_BX G; L L' = K_BB + jitter I.
+Cost of a step: (rows with D > 0) m^2 + m^3 for every column, and two passes over K_BX.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import LinAlgError
+from scipy.linalg.lapack import dposv
+
+from slimsvm.compiled import compiled
+from slimsvm.losses import Loss, slopes
+from slimsvm.problems.subspace import Subspace
+from slimsvm.run import SUBSPACE, Certificate
+
+Array = NDArray[Any]
+LINE_STEPS = 30  # of the search along a line; two or three are usual
+LINE_TOL = 1e-6  # slope at its end, relative to that at its beginning
+STALLED = 1e-15  # relative decrease of the objective below which rounding is all that is left
+
+
+@dataclass(frozen=True)
+class SubspaceSolution:
+    """Coefficients (m, columns), intercepts (columns,), and scores of all rows (n, columns), intercept included."""
+
+    coef: Array
+    intercept: Array
+    scores: Array
+
+
+@dataclass
+class NewtonState:
+    """Where Newton's method is."""
+
+    coef: Array
+    intercept: Array
+    scores: Array
+    objective: Array  # one for each column
+    gap: Array
+    n_iter: int = 0
+    done: bool = False
+    n_values: int = 0
+    history: list[float] = field(default_factory=list)
+
+    def record(self) -> dict[str, float]:
+        """A line of the history."""
+        return {
+            "objective": float(self.objective.sum()),
+            "gap": float(self.gap.sum()),
+            "kernel_values": self.n_values,
+            "n_basis": self.coef.shape[0],
+        }
+
+
+@dataclass
+class Newton:
+    """Newton's method over the coefficients of a fixed basis; ``tol`` is the relative gap in the subspace."""
+
+    def init(self, problem: Subspace, start: tuple[Array, Array] | None = None) -> NewtonState:
+        """Begin at ``start`` (coefficients and intercepts; coefficients of the first vectors suffice), or at zero."""
+        n, m, c = problem.columns.n, problem.columns.m, problem.n_columns
+        coef, intercept = np.zeros((m, c)), np.zeros(c)
+        scores = np.zeros((n, c), order="F")
+        if start is not None:
+            coef[: start[0].shape[0]], intercept[:] = start
+            scores = problem.columns.scores(coef)
+            scores += intercept
+        state = NewtonState(coef, intercept, scores, np.zeros(c), np.full(c, np.inf))
+        if start is None:
+            self._centre(problem, state)
+        state.objective = self._objective(problem, state)
+        return state
+
+    @staticmethod
+    def _objective(problem: Subspace, state: NewtonState) -> Array:
+        jitter = 0.5 * problem.columns.jitter * np.square(state.coef).sum(axis=0)
+        return np.asarray(problem.objective(state.coef, state.scores) + jitter)
+
+    def step(self, problem: Subspace, state: NewtonState, tol: float, max_iter: int) -> None:
+        """One Newton step of every column whose gap is too large, and the gap where it ends."""
+        S, columns = state, problem.columns
+        least = np.finfo(float).tiny
+        share = tol * max(float(S.objective.sum()), least) / problem.n_columns
+        stalled = not columns.m or S.n_iter >= max_iter
+        if not np.isfinite(S.gap).all() and stalled:
+            S.gap = self._look(problem, S, None)[0]
+        open_ = np.flatnonzero(S.gap > share)
+        if open_.size and not stalled:
+            # 1. derivatives in orthonormal coordinates
+            before = S.objective.copy()
+            S.gap, gradient, hessians = self._look(problem, S, open_)
+            open_ = np.flatnonzero(S.gap > share)
+        if open_.size and not stalled:
+            # 2. the step of each column
+            d_coef, d_intercept = np.zeros_like(S.coef), np.zeros_like(S.intercept)
+            for c in open_:
+                d_coef[:, c], d_intercept[c] = self._direction(problem, gradient[:, c], hessians[int(c)])
+            # 3. how far: the least value along the line
+            at = _columns(open_, problem.n_columns)
+            d_scores = columns.scores(d_coef[:, open_])
+            d_scores += d_intercept[open_]
+            K_d = columns.K_BB @ d_coef[:, open_] + columns.jitter * d_coef[:, open_]
+            slope = np.einsum("jc,jc->c", S.coef[:, open_], K_d)
+            curve = np.einsum("jc,jc->c", d_coef[:, open_], K_d)
+            t = least_along(problem.loss, problem.target[:, at], problem.weight, S.scores[:, at], d_scores, slope, curve)
+            S.coef[:, open_] += t * d_coef[:, open_]
+            S.intercept[open_] += t * d_intercept[open_]
+            d_scores *= t
+            S.scores[:, at] += d_scores
+            # 4. the value and the gap there
+            S.objective = self._objective(problem, S)
+            S.gap = self._look(problem, S, None)[0]
+            S.n_iter += 1
+            stalled = float((before - S.objective).sum()) <= STALLED * abs(float(before.sum()))
+        S.done = stalled or not open_.size or bool(S.gap.sum() <= tol * max(float(S.objective.sum()), least))
+        S.n_values = columns.n_values
+
+    def finish(self, problem: Subspace, state: NewtonState) -> None:
+        """Optimise the intercept on its own, and look at the gap there: only then is it a bound."""
+        self._centre(problem, state)
+        state.objective = self._objective(problem, state)
+        state.gap = self._look(problem, state, None)[0]
+
+    def _look(
+        self, problem: Subspace, state: NewtonState, open_: Array | None
+    ) -> tuple[Array, Array, dict[int, tuple[Array, Array, float, float]]]:
+        """Gap and gradient (in orthonormal coordinates) of all columns; of the open ones K_BX D K_XB, K_BX D 1, 1'D 1 and 1'G.
+
+        Rows with no derivative at all, most of them at the end, are left out. To the gap is added what the intercept alone would gain.
+        """
+        columns, form = problem.columns, problem.loss.form()
+        wanted = [] if open_ is None else [int(c) for c in open_]
+
+        def work(start: int, end: int, K: Array) -> tuple[Array, list[tuple[Array, Array]], Array]:
+            part = slice(start, end)
+            target, scores, weight = problem.target[part], state.scores[part], problem.weight[part]
+            G, D = np.empty(target.shape, order="F"), np.empty(target.shape, order="F")
+            for c in range(target.shape[1]):
+                _derivatives(*form, target[:, c], weight, scores[:, c], G[:, c], D[:, c])
+            felt = np.flatnonzero(D.any(axis=1))  # where the curvature is zero, so is the slope
+            if felt.size < 0.9 * (end - start):
+                K, G, D = K[:, felt], G[felt], D[felt]
+            K = K.astype(np.float64, copy=False)
+            sums = np.stack([D.sum(axis=0), G.sum(axis=0)])
+            seconds = []
+            for c in wanted:
+                curved = np.flatnonzero(D[:, c])
+                some = K[:, curved] if curved.size < 0.9 * K.shape[1] else K
+                d = D[curved, c] if some is not K else D[:, c]
+                root = some * np.sqrt(d)
+                seconds.append((root @ root.T, some @ d))
+            return K @ G, seconds, sums
+
+        parts = columns.each_block(work)
+        P = sum(part[0] for part in parts)
+        gradient = (
+            columns.coordinates(columns.K_BB @ state.coef + columns.jitter * state.coef + P) if columns.m else np.zeros_like(state.coef)
+        )
+        total, slope = np.asarray(sum(part[2] for part in parts))
+        hessians = {}
+        for k, c in enumerate(wanted):
+            A, u = (sum(part[1][k][i] for part in parts) for i in range(2))
+            hessians[c] = (A, u, float(total[c]), float(slope[c]))
+        gap = 0.5 * np.square(gradient).sum(axis=0)
+        if problem.fit_intercept:
+            gap += 0.5 * np.square(slope) / np.maximum(total, np.finfo(float).tiny)
+        return gap, gradient, hessians
+
+    @staticmethod
+    def _direction(problem: Subspace, gradient: Array, hessian: tuple[Array, Array, float, float]) -> tuple[Array, float]:
+        """Solve the Newton system [I + Z D Z', Z D 1; 1'D Z', 1'D 1] for one column."""
+        columns = problem.columns
+        A, u, total, slope = hessian
+        M = columns.inverse @ A @ columns.inverse.T
+        M = 0.5 * (M + M.T)
+        u = columns.coordinates(u)
+        solved = _solved(M + np.eye(len(M)), np.stack([gradient, u], axis=1))
+        step, d_intercept = -solved[:, 0], 0.0
+        if problem.fit_intercept and total > 0:
+            left = total - float(u @ solved[:, 1])  # what the intercept adds that the basis cannot do
+            if left > 1e-12 * total:
+                d_intercept = -(slope + float(u @ step)) / left
+                step = step - solved[:, 1] * d_intercept
+        return columns.coefficients(step), d_intercept
+
+    @staticmethod
+    def _centre(problem: Subspace, state: NewtonState) -> None:
+        """Optimise the intercept alone."""
+        if problem.fit_intercept:
+            step = best_shift(problem.loss, problem.target, problem.weight, state.scores)
+            state.intercept += step
+            state.scores += step
+
+    def certificate(self, problem: Subspace, state: NewtonState, tol: float) -> Certificate:
+        """The gap within the subspace; ``violation`` is its ratio to the objective."""
+        self.finish(problem, state)
+        objective, gap = float(state.objective.sum()), float(state.gap.sum())
+        relative = gap / objective if objective > 0 else 0.0
+        return Certificate(SUBSPACE, objective, relative, gap, tol, str(np.dtype(problem.columns.dtype)))
+
+    def model(self, problem: Subspace, state: NewtonState) -> SubspaceSolution:
+        """Coefficients, intercepts, scores."""
+        return SubspaceSolution(state.coef, state.intercept, state.scores)
+
+
+def _solved(M: Array, right: Array) -> Array:
+    """M^-1 right; where values are so large that rounding hides the identity in M, with a little more of it.
+
+    The direction is one of descent all the same, and the line search says how far it is good.
+    """
+    more = 0.0
+    while True:
+        _, solved, info = dposv(M + more * np.eye(len(M)), right)
+        if info == 0 and np.isfinite(solved).all():
+            return np.asarray(solved)
+        more = max(10.0 * more, 1e-14 * float(np.trace(M)))
+        if not np.isfinite(more):
+            raise LinAlgError("The Newton system is not finite.")
+
+
+def _columns(which: Array, n_columns: int) -> Any:
+    """These columns; all of them without a copy."""
+    return slice(None) if which.size == n_columns else which
+
+
+def best_shift(loss: Loss, target: Array, weight: Array, scores: Array) -> Array:
+    """What to add to the scores of each column so that the loss is least."""
+    nothing, ones = np.zeros(scores.shape[1]), np.ones((scores.shape[0], 1))
+    up = least_along(loss, target, weight, scores, np.broadcast_to(ones, scores.shape), nothing, nothing)
+    if np.all(up > 0):
+        return up
+    return up - least_along(loss, target, weight, scores, np.broadcast_to(-ones, scores.shape), nothing, nothing)
+
+
+def least_along(loss: Loss, target: Array, weight: Array, scores: Array, d_scores: Array, slope: Array, curve: Array) -> Array:
+    """The t >= 0 of each column that minimises t slope + t^2 curve / 2 + sum_i weight_i L(y_i, f_i + t d_i).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from slimsvm.losses import LeastSquares
+    >>> from slimsvm.solvers.newton import least_along
+    >>> one, zero = np.ones((3, 1)), np.zeros(1)
+    >>> least_along(LeastSquares(), np.array([[1.0], [2.0], [6.0]]), np.ones(3), 0 * one, one, zero, zero)
+    array([3.])
+    """
+    target, scores, d_scores = (np.asfortranarray(values, np.float64) for values in (target, scores, d_scores))
+    return np.array(
+        [
+            _least(*loss.form(), target[:, c], weight, scores[:, c], d_scores[:, c], float(slope[c]), float(curve[c]))
+            for c in range(scores.shape[1])
+        ]
+    )
+
+
+@compiled
+def _least(form: int, p: float, y: Array, weight: Array, f: Array, d: Array, slope: float, curve: float) -> float:
+    """Newton's method on the derivative, which never decreases; steps that leave the bracket are replaced by bisection or doubling."""
+    low, high, t, at_begin = 0.0, np.inf, 0.0, 0.0
+    for step in range(LINE_STEPS):
+        first, second = slope + t * curve, curve
+        for i in range(y.size):
+            g, h = slopes(form, p, y[i], f[i] + t * d[i])
+            first += weight[i] * d[i] * g
+            second += weight[i] * d[i] * d[i] * h
+        if step == 0:
+            at_begin = first
+            if first >= 0.0:
+                return 0.0
+        elif abs(first) <= LINE_TOL * abs(at_begin):
+            break
+        if first < 0.0:
+            low = t
+        else:
+            high = t
+        newton = t - first / second if second > 0.0 else np.inf
+        if low < newton < high and newton < np.inf:
+            t = newton
+        elif high < np.inf:
+            t = 0.5 * (low + high)
+        else:
+            t = max(1.0, 2.0 * t)
+        if t in (low, high):
+            break
+    return t
+
+
+@compiled
+def _derivatives(form: int, p: float, y: Array, weight: Array, f: Array, G: Array, D: Array) -> None:
+    """weight times the derivatives of the loss."""
+    for i in range(y.size):
+        g, h = slopes(form, p, y[i], f[i])
+        G[i], D[i] = weight[i] * g, weight[i] * h

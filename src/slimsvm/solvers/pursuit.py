@@ -1,0 +1,87 @@
+"""Pursuit: a basis that grows where the objective falls most, for losses with a derivative.
+
+Problem: :class:`slimsvm.problems.subspace.Subspace`, over the coefficients *and* over which vectors are in the basis.
+
+Algorithm: the idea of Joachims & Yu (2009), "Sparse kernel SVMs via cutting-plane training", with the gradient in place of the newest cut.
+At the optimum within the span, the negative gradient of the whole problem,
+
+    r = -( sum_j coef_j phi(b_j) + sum_i g_i phi(x_i) ),     g_i = weight_i L'(y_i, f_i),
+
+is orthogonal to the span; a :mod:`slimsvm.basis` finds vectors b with large <r, phi(b)>^2, they join, and Newton's method solves again.
+What differs: a share of the present size joins at once, so that the number of solves grows with the logarithm of the size.
+
+Cost: for every solve a few Newton steps; for every vector one row of K_BX and the search of its pre-image.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from slimsvm.problems.subspace import Subspace
+from slimsvm.run import Limits, Record, Watcher
+from slimsvm.solvers.newton import Newton, NewtonState
+from slimsvm.solvers.refine import solve
+
+Array = NDArray[Any]
+GROWTH = 1 / 8  # of the present size: so many join at once
+LOOSE = 1e-4  # relative gap while the basis grows
+MOST_REFUSALS = 3  # rounds in a row in which no vector was new
+
+
+@dataclass
+class Grown:
+    """The machine at one size of the basis."""
+
+    n_basis: int
+    state: NewtonState
+
+
+def pursue(
+    problem: Subspace,
+    choose: Any,
+    sizes: list[int],
+    candidates: Array,
+    rng: np.random.Generator,
+    *,
+    tol: float,
+    limits: Limits,
+    watchers: tuple[Watcher, ...] = (),
+) -> Iterator[Grown]:
+    """Grow the basis of the problem to each of the sizes in turn, and solve there; ends early when nothing new can be found or time is up.
+
+    Parameters
+    ----------
+    choose : a basis
+        With a method ``select``.
+    candidates : array of indices
+        Rows that may join, or be starting points.
+    """
+    columns, newton = problem.columns, Newton()
+    state = newton.init(problem)
+    refused = 0
+    for size in sizes:
+        while columns.m < size and refused < MOST_REFUSALS and (limits.reason() is None or columns.m == 0):
+            G = problem.weight[:, None] * problem.loss.gradient(problem.target, state.scores)
+            n_new = min(size - columns.m, max(1, int(GROWTH * columns.m)))
+            selection = choose.select(columns, -G, -state.coef, n_new, rng, candidates)
+            if not columns.append(selection.vectors).any():
+                refused += 1
+                continue
+            refused = 0
+            state = solve(problem, (state.coef, state.intercept), LOOSE)
+            record = Record(columns.m, limits.seconds, state.record())
+            if any([watcher(record) for watcher in watchers]):  # noqa: C419  (all are told)
+                (limits.whole or limits).stopped = True
+        if columns.m == 0:
+            yield Grown(0, state)
+            return
+        state = solve(problem, (state.coef, state.intercept), tol, 50)
+        newton.finish(problem, state)
+        yield Grown(columns.m, state)
+        if columns.m < size:
+            return

@@ -1,0 +1,256 @@
+"""LinearSVC: scikit-learn's checks, the same optimum as other machines, weights as repetitions, limits."""
+
+import pickle
+import warnings
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn import svm
+from sklearn.base import clone
+from sklearn.datasets import load_breast_cancer, load_iris
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from slimsvm import SVC, LinearSVC
+from slimsvm.estimators.linear import LinearNewton, LinearProblem, _coordinates
+from slimsvm.losses import SquaredHinge
+from slimsvm.run import run
+from slimsvm.solvers.cutting_plane import ExplicitSpace
+
+both = pytest.mark.parametrize("loss", ["squared_hinge", "hinge"])
+
+
+@parametrize_with_checks(
+    [LinearSVC(), LinearSVC("hinge"), LinearSVC(class_weight="balanced", n_jobs=2), LinearSVC("hinge", C=10.0, n_jobs=2)]
+)
+def test_sklearn_checks(estimator, check):
+    check(estimator)
+
+
+def make(n, d=5, seed=0, classes=2):
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n, d)) + 0.5
+    score = X @ rng.standard_normal((d, classes)) + 1.5 * rng.standard_normal((n, classes))
+    return X, np.argmax(score, axis=1)
+
+
+def objective(model, X, sign, C, column=0, weight=None):
+    w, b = model.coef_[column], model.intercept_[column]
+    missing = np.maximum(0, 1 - sign * (X @ w + b))
+    weight = np.ones(len(sign)) if weight is None else weight
+    return 0.5 * w @ w + C * weight @ (missing if model.loss == "hinge" else missing**2)
+
+
+@pytest.mark.parametrize("n", [200, 3000])
+@pytest.mark.parametrize("C", [1e-3, 1.0, 100.0])
+def test_the_hinge_is_that_of_svc(n, C):
+    X, y = make(n)
+    model, other = LinearSVC("hinge", C=C, max_iter=-1).fit(X, y), svm.SVC(kernel="linear", C=C, tol=1e-6).fit(X, y)
+    sign = np.where(y == 1, 1.0, -1.0)
+    w = other.coef_[0]
+    best = 0.5 * w @ w + C * np.maximum(0, 1 - sign * other.decision_function(X)).sum()
+    assert model.certificate_.objective == pytest.approx(objective(model, X, sign, C), rel=1e-9)
+    assert model.certificate_.holds and model.certificate_.objective - model.certificate_.gap <= best * (1 + 1e-6)
+    assert model.certificate_.objective <= best * (1 + (1e-6 if n <= 1000 else 1e-4))
+    if n <= 1000:
+        np.testing.assert_allclose(model.decision_function(X), SVC(kernel="linear", C=C).fit(X, y).decision_function(X), atol=1e-7)
+
+
+@pytest.mark.parametrize("n", [200, 3000])
+@pytest.mark.parametrize("C", [1e-3, 1.0, 100.0])
+def test_the_squared_hinge_is_that_of_liblinear(n, C):
+    X, y = make(n)
+    model = LinearSVC(C=C, tol=1e-10).fit(X, y)
+    # liblinear's intercept is penalised: a huge constant feature makes that vanish
+    other = svm.LinearSVC(C=C, dual=False, intercept_scaling=1e4, tol=1e-10, max_iter=100_000).fit(X, y)
+    sign = np.where(y == 1, 1.0, -1.0)
+    other.loss = "squared_hinge"
+    assert objective(model, X, sign, C) <= objective(other, X, sign, C) * (1 + 1e-9)
+    assert objective(model, X, sign, C) >= objective(other, X, sign, C) * (1 - 1e-4)
+    assert model.certificate_.objective == pytest.approx(objective(model, X, sign, C), rel=1e-9)
+    without = LinearSVC(C=C, fit_intercept=False, tol=1e-10).fit(X, y)
+    other = svm.LinearSVC(C=C, dual=False, fit_intercept=False, tol=1e-10, max_iter=100_000).fit(X, y)
+    np.testing.assert_allclose(without.coef_, other.coef_, rtol=1e-4, atol=1e-6)
+
+
+@both
+def test_several_classes_are_one_against_the_rest(loss):
+    X, y = make(300, classes=4)
+    model = LinearSVC(loss, C=0.5).fit(X, y)
+    assert model.coef_.shape == (4, 5) and model.intercept_.shape == (4,) and model.decision_function(X).shape == (300, 4)
+    for c in range(4):
+        alone = LinearSVC(loss, C=0.5).fit(X, y == c)
+        np.testing.assert_allclose(model.coef_[c], alone.coef_[0], atol=1e-8)
+        np.testing.assert_allclose(model.intercept_[c], alone.intercept_[0], atol=1e-8)
+    np.testing.assert_array_equal(model.predict(X), np.argmax(model.decision_function(X), axis=1))
+
+
+@both
+@pytest.mark.parametrize("fit_intercept", [True, False])
+@pytest.mark.parametrize("d", [4, 400])
+def test_weights_are_repetitions(loss, fit_intercept, d):
+    X, y = make(200, d)
+    times = np.random.default_rng(1).integers(0, 4, 200)
+    again = np.repeat(np.arange(200), times)
+    model = LinearSVC(loss, C=0.3, fit_intercept=fit_intercept, class_weight="balanced")
+    weighted = clone(model).fit(X, y, sample_weight=times)
+    repeated = clone(model).fit(X[again], y[again])
+    np.testing.assert_allclose(weighted.coef_, repeated.coef_, rtol=1e-8, atol=1e-10)
+    np.testing.assert_allclose(weighted.intercept_, repeated.intercept_, rtol=1e-8, atol=1e-10)
+    np.testing.assert_allclose(weighted.class_weight_, repeated.class_weight_)
+
+
+@both
+@pytest.mark.parametrize("n", [300, 2000])
+def test_dense_sparse_and_single_precision(loss, n):
+    X, y = make(n, 12)
+    X[np.abs(X) < 0.7] = 0.0
+    model = LinearSVC(loss, C=0.1, tol=1e-6).fit(X, y)
+    sparse = LinearSVC(loss, C=0.1, tol=1e-6).fit(sp.csr_matrix(X), y)
+    single = LinearSVC(loss, C=0.1, tol=1e-5).fit(X.astype(np.float32), y)
+    atol = 1e-9 if n <= 1000 else 5e-3
+    np.testing.assert_allclose(sparse.coef_, model.coef_, atol=atol)
+    np.testing.assert_allclose(single.coef_, model.coef_, atol=max(atol, 1e-5))
+    np.testing.assert_allclose(sparse.decision_function(sp.csr_matrix(X)), model.decision_function(X), atol=20 * atol)
+
+
+@pytest.mark.parametrize("kind", [np.asarray, sp.csr_matrix])
+@pytest.mark.parametrize("fit_intercept", [True, False])
+def test_conjugate_gradients_are_newtons_matrix(kind, fit_intercept):
+    X, y = make(2000, 40)
+    X[:, 3] += 50.0
+    X[:, 4] *= 30.0
+    target = np.where(y == 1, 1.0, -1.0)[:, None]
+    problem = LinearProblem(ExplicitSpace(kind(X)), target, np.full(2000, 0.7), SquaredHinge(), fit_intercept)
+    one, other = (run(LinearNewton(direct=direct), problem, tol=1e-10, max_iter=200) for direct in (True, False))
+    assert one.certificate.holds and other.certificate.holds and one.n_iter < 20
+    assert one.certificate.objective == pytest.approx(other.certificate.objective, rel=1e-9)
+    np.testing.assert_allclose(one.model.coef, other.model.coef, rtol=1e-3, atol=1e-4)
+
+
+@both
+def test_more_features_than_rows(loss):
+    rng = np.random.default_rng(0)
+    X, y = sp.random(80, 3000, 0.02, format="csr", random_state=rng), rng.integers(0, 2, 80)
+    sparse, dense = LinearSVC(loss).fit(X, y), LinearSVC(loss).fit(X.toarray(), y)
+    np.testing.assert_allclose(sparse.coef_, dense.coef_, atol=1e-9)
+    K = (X @ X.T).toarray()
+    if loss == "hinge":
+        other = svm.SVC(kernel="precomputed", tol=1e-9).fit(K, y)
+        np.testing.assert_allclose(dense.decision_function(X), other.decision_function(K), atol=1e-5)
+    rows = _coordinates(X, np.ones(80), True)
+    W, b = rng.standard_normal((rows.X.shape[1], 2)), rng.standard_normal(2)
+    coef, intercept = rows.given(W, b)
+    np.testing.assert_allclose(X @ coef + intercept, rows.X @ W + b, atol=1e-10)
+    again = rows.own(coef, intercept)
+    np.testing.assert_allclose(again[0], W, atol=1e-9)
+    np.testing.assert_allclose(again[1], b, atol=1e-9)
+
+
+@both
+def test_shifted_and_constant_features_change_nothing(loss):
+    X, y = make(300)
+    model = LinearSVC(loss).fit(X, y)
+    shifted = LinearSVC(loss).fit(np.column_stack([X + 1e4, np.full(300, 3.0)]), y)
+    np.testing.assert_allclose(shifted.coef_[:, :-1], model.coef_, atol=1e-8)
+    assert shifted.coef_[0, -1] == pytest.approx(0.0, abs=1e-10)
+    np.testing.assert_allclose(
+        shifted.decision_function(np.column_stack([X + 1e4, np.full(300, 3.0)])), model.decision_function(X), atol=1e-6
+    )
+
+
+@both
+def test_class_weights(loss):
+    X, y = make(400)
+    model = LinearSVC(loss, class_weight={0: 1.0, 1: 3.0}).fit(X, y)
+    same = LinearSVC(loss).fit(X, y, sample_weight=np.where(y == 1, 3.0, 1.0))
+    np.testing.assert_allclose(model.coef_, same.coef_, atol=1e-9)
+    np.testing.assert_array_equal(model.class_weight_, [1.0, 3.0])
+
+
+@both
+def test_the_same_bits_for_any_number_of_threads(loss):
+    X, y = make(30_000, 20, classes=3)
+    one, two = (LinearSVC(loss, C=1e-3, n_jobs=jobs).fit(X, y) for jobs in (1, 2))
+    np.testing.assert_array_equal(one.coef_, two.coef_)
+    np.testing.assert_array_equal(one.intercept_, two.intercept_)
+
+
+@both
+def test_limits_and_warm_starts(loss):
+    X, y = make(4000, 30)
+    C = 10.0 if loss == "hinge" else 1.0
+    for limit in ({"max_iter": 1}, {"max_time": 1e-9}):
+        with pytest.warns(ConvergenceWarning, match=next(iter(limit))):
+            rough = LinearSVC(loss, C=C, tol=1e-9, warm_start=True, **limit).fit(X, y)
+        assert rough.fit_status_ == 1 and not rough.certificate_.holds and np.isfinite(rough.coef_).all() and rough.n_iter_ == 1
+    rough.set_params(max_iter=-1, max_time=None, tol=1e-4).fit(X, y)
+    assert rough.fit_status_ == 0 and "relative duality gap" in str(rough.status_)
+    first = rough.certificate_.objective
+    rough.fit(X, y)
+    assert rough.history_["objective"][0] <= first * (1 + 1e-12)
+    cold = LinearSVC(loss, C=C, max_iter=-1).fit(X, y)
+    assert abs(cold.certificate_.objective - first) <= cold.certificate_.gap + rough.certificate_.gap + 1e-4 * first
+    other = LinearSVC(loss, warm_start=True).fit(X, y)
+    other.fit(X[:, :3], y)  # another shape: from the beginning
+    assert other.coef_.shape == (1, 3)
+
+
+@both
+def test_history_and_certificate(loss):
+    X, y = make(3000, 10)
+    model = LinearSVC(loss, C=0.1).fit(X, y)
+    history = model.history_
+    assert {"seconds", "objective", "gap", "violation"} <= set(history)
+    assert np.all(np.diff(history["objective"]) <= 1e-12 * history["objective"][0])
+    assert model.certificate_.scope == "full" and model.certificate_.violation <= 1e-4 and model.n_iter_ >= 1
+    assert model.certificate_.precision == "float64"
+
+
+@both
+def test_real_data_and_what_the_ecosystem_needs(loss, capsys):
+    X, y = load_breast_cancer(return_X_y=True)
+    X = StandardScaler().fit_transform(X)
+    model = LinearSVC(loss, verbose=True).fit(X, y.astype(str))
+    assert "LinearSVC" in capsys.readouterr().out
+    assert model.score(X, y.astype(str)) > 0.97 and set(model.classes_) == {"0", "1"}
+    np.testing.assert_array_equal(pickle.loads(pickle.dumps(model)).predict(X), model.predict(X))
+    assert LinearSVC(loss).fit(*load_iris(return_X_y=True)).score(*load_iris(return_X_y=True)) > 0.9
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        LinearSVC(loss, C=1e-6).fit(X, y)
+        LinearSVC(loss, C=1e3).fit(X, y)
+
+
+def test_data_frames():
+    pytest.importorskip("pandas")
+    X, y = load_iris(return_X_y=True, as_frame=True)
+    model = LinearSVC().fit(X, y)
+    assert list(model.feature_names_in_) == list(X.columns)
+
+
+def test_bad_parameters():
+    X, y = make(10)
+    for wrong in (
+        {"loss": "log"},
+        {"C": 0.0},
+        {"tol": 0.0},
+        {"max_iter": -2},
+        {"max_time": 0},
+        {"fit_intercept": "no"},
+        {"class_weight": "no"},
+    ):
+        with pytest.raises(ValueError, match=next(iter(wrong))):
+            LinearSVC(**wrong).fit(X, y)
+    with pytest.raises(ValueError, match="class"):
+        LinearSVC().fit(X, np.zeros(10))
+
+
+@both
+def test_nearly_nothing(loss):
+    for X, y in (([[0.0], [1.0]], [0, 1]), ([[1.0], [1.0]], [0, 1]), ([[1.0], [1.0], [1.0]], [0, 1, 1]), (np.zeros((4, 3)), [0, 1, 2, 1])):
+        for fit_intercept in (True, False):
+            model = LinearSVC(loss, fit_intercept=fit_intercept).fit(X, y)
+            assert np.isfinite(model.coef_).all() and np.isfinite(model.intercept_).all() and model.certificate_.holds

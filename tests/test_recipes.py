@@ -1,0 +1,61 @@
+"""The recipes: what they configure, and that they train."""
+
+import re
+from pathlib import Path
+
+import pytest
+from sklearn.base import clone
+
+from slimsvm import LinearSVC, SparseSVC, recipes
+from slimsvm.datasets import checkers
+from slimsvm.recipes import RECIPES
+
+REFERENCES = Path(__file__).resolve().parent.parent / "docs" / "refs.bib"
+FIXED = {
+    "cpsp": {"loss": "hinge", "basis": "pursuit", "refine": False},
+    "cpsp_rows": {"loss": "hinge", "basis": "pursuit_rows", "refine": False},
+    "nystrom": {"loss": "hinge", "basis": "random", "refine": False},
+    "refined": {"loss": "squared_hinge", "refine": True},
+    "linear_cutting_plane": {"loss": "hinge"},
+}
+
+
+def made(name, **parameters):
+    return RECIPES[name][0](**parameters) if name == "linear_cutting_plane" else RECIPES[name][0](15, **parameters)
+
+
+def test_every_recipe_is_in_the_table():
+    public = {name for name, value in vars(recipes).items() if callable(value) and getattr(value, "__module__", "") == recipes.__name__}
+    assert {name for name in public if not name.startswith("_")} == set(RECIPES) == set(FIXED)
+
+
+@pytest.mark.parametrize("name", FIXED)
+def test_what_makes_the_method(name):
+    model = made(name, C=3.0)
+    linear = name == "linear_cutting_plane"
+    assert type(model) is (LinearSVC if linear else SparseSVC)
+    expected = {**FIXED[name], "C": 3.0, **({} if linear else {"n_basis": 15})}
+    assert {key: model.get_params()[key] for key in expected} == expected
+    others = {key: value for key, value in type(model)().get_params().items() if key not in expected}
+    assert {key: model.get_params()[key] for key in others} == others, "all else is the default"
+    for key, value in FIXED[name].items():
+        with pytest.raises(ValueError, match=rf"{name} has {key}="):
+            made(name, **{key: value})
+    with pytest.raises(TypeError):
+        made(name, nonsense=1)
+
+
+@pytest.mark.parametrize("name", FIXED)
+def test_the_paper_is_cited(name):
+    function, key = RECIPES[name]
+    assert key in function.__doc__
+    cited = set(re.findall(r"\b[a-z]+\d{4}[a-z]+\b", function.__doc__))
+    assert cited <= set(re.findall(r"(?m)^@\w+\{([^,]+),", REFERENCES.read_text(encoding="utf-8")))
+
+
+@pytest.mark.parametrize("name", FIXED)
+def test_recipes_train(name):
+    X, y = checkers(600, seed=0)
+    model = made(name, C=10.0, **({} if name == "linear_cutting_plane" else {"gamma": 5.0, "random_state": 0})).fit(X, y)
+    assert model.score(X, y) > (0.4 if name == "linear_cutting_plane" else 0.6)
+    assert clone(model).get_params() == model.get_params()
