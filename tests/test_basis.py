@@ -274,7 +274,7 @@ def test_given_vectors_come_back(kernel, form, given_form):
 def test_the_drop_is_what_a_vector_takes_from_the_residual(kernel, form, n_basis):
     columns = subspace(kernel, data(form), n_basis, dtype=np.float64)
     A, W = residual(columns)
-    criterion = Criterion(columns, A, W, 10**6, np.random.default_rng(0))
+    criterion = Criterion(columns, A, 10**6, np.random.default_rng(0))
     row = np.array([50])
     values = criterion.at(columns.rows.take(row), row)
     before = norm_sq(columns, A, W)
@@ -290,8 +290,8 @@ def test_the_drop_is_what_a_vector_takes_from_the_residual(kernel, form, n_basis
 @pytest.mark.parametrize("n_columns", [1, 3])
 def test_the_step_is_the_gradient(kernel, orthogonal, n_basis, n_columns):
     columns = subspace(kernel, data("dense")[:, :4] - 3.0, n_basis, dtype=np.float64)
-    A, W = residual(columns, n_columns)
-    criterion = Criterion(columns, A, W, 10**6, np.random.default_rng(0), orthogonal)
+    A, _ = residual(columns, n_columns)
+    criterion = Criterion(columns, A, 10**6, np.random.default_rng(0), orthogonal)
     B = columns.rows.X[60:64] + 0.1
     values = criterion.at(criterion.points(B))
     assert (values.drop > 0).all()
@@ -313,8 +313,8 @@ def test_the_step_is_the_gradient(kernel, orthogonal, n_basis, n_columns):
 @pytest.mark.parametrize("n_basis", [0, 3])
 def test_no_start_ends_below_where_it_began(kernel, form, orthogonal, n_basis):
     columns = subspace(kernel, data(form), n_basis)
-    A, W = residual(columns)
-    criterion = Criterion(columns, A, W, 10**6, np.random.default_rng(0), orthogonal)
+    A, _ = residual(columns)
+    criterion = Criterion(columns, A, 10**6, np.random.default_rng(0), orthogonal)
     starts = as_dense(columns.rows.X[40:56])
     before = criterion.at(criterion.points(criterion.contained(starts))).drop
     ends = climbed(criterion, starts.copy(), 20, 1e-4)
@@ -367,12 +367,12 @@ def test_a_pursuit_beats_rows_which_beat_chance():
 @every_pursuit
 def test_several_at_once_are_each_the_best_for_what_those_before_leave(basis):
     columns = subspace(RBF(0.2), data("dense"), 3, dtype=np.float64)
-    A, W = residual(columns)
-    criterion = Criterion(columns, A, W, 10**6, np.random.default_rng(0))
+    A, _ = residual(columns)
+    criterion = Criterion(columns, A, 10**6, np.random.default_rng(0))
     pool = columns.rows.take(np.arange(columns.n))
     chosen = criterion.greedy(pool, criterion.at(pool), 5)
     for expected in chosen:
-        values = Criterion(columns, *residual(columns), 10**6, np.random.default_rng(0)).at(pool)
+        values = Criterion(columns, residual(columns)[0], 10**6, np.random.default_rng(0)).at(pool)
         assert values.drop[expected] == pytest.approx(values.drop.max(), rel=1e-5)
         assert columns.append(columns.rows.X[[expected]]).all()
 
@@ -411,16 +411,30 @@ def test_a_sampled_criterion_is_unbiased(keeps):
     X = rng.standard_normal((3000, 4))
     columns = KernelColumns(ready(RBF(0.1), X, dtype=np.float64), 20, max_memory=None if keeps else 0.0)
     columns.append(columns.rows.X[:10])
-    A, W = residual(columns)
+    A, _ = residual(columns)
     rows = np.arange(100, 130)
     pool = columns.rows.take(rows)
-    exact = Criterion(columns, A, W, 10**6, rng).at(pool, rows)
-    draws = np.array([Criterion(columns, A, W, 500, rng).at(pool, rows).S for _ in range(200)])
+    exact = Criterion(columns, A, 10**6, rng).at(pool, rows)
+    draws = np.array([Criterion(columns, A, 500, rng).at(pool, rows).S for _ in range(200)])
     error = draws.std(axis=0) / np.sqrt(len(draws))
     assert np.abs((draws.mean(axis=0) - exact.S) / error).max() < 5
     # orthogonal to the span, as the true residual is
-    basis = Criterion(columns, A, W, 500, rng).at(columns.basis)
+    basis = Criterion(columns, A, 500, rng).at(columns.basis)
     assert np.abs(basis.S).max() < 1e-6 * np.abs(exact.S).max()
+
+
+def test_more_rows_are_taken_where_the_sample_is_mostly_error():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((20_000, 3))
+    columns = subspace(RBF(0.5), X)
+    smooth = np.exp(-(X**2).sum(axis=1))  # the same sign everywhere: any sample sees it
+    noise = rng.choice([-1.0, 1.0], len(X))  # of no sample
+    taken = {}
+    for name, A in {"smooth": smooth, "noise": noise}.items():
+        before = columns.n_values
+        Pursuit(n_rows=500, max_rows=16_000).select(columns, A, None, 1, np.random.default_rng(0), np.arange(len(X)))
+        taken[name] = columns.n_values - before
+    assert taken["noise"] > 2 * taken["smooth"]
 
 
 # -- sparse rows ----------------------------------------------------------------------------------------------------------------------------
@@ -434,11 +448,11 @@ def test_pre_images_of_wide_sparse_rows_stay_sparse(kernel):
     columns = subspace(kernel, X)
     assert sp.issparse(columns.rows.X)
     A, _ = residual(columns)
-    chosen = Pursuit(n_rows=200).select(columns, A, None, 2, rng, np.arange(3000))
+    chosen = Pursuit(n_rows=200, max_rows=400).select(columns, A, None, 2, rng, np.arange(3000))
     assert sp.issparse(chosen.vectors) and chosen.vectors.nnz < 2 * 50_000 / 3
     assert columns.append(chosen.vectors).all()
     A, W = residual(columns)
-    columns.append(Pursuit(n_rows=200).select(columns, A, W, 1, rng, np.arange(3000)).vectors)
+    columns.append(Pursuit(n_rows=200, max_rows=400).select(columns, A, W, 1, rng, np.arange(3000)).vectors)
     assert columns.m == 3
 
 

@@ -6,9 +6,9 @@ D(b) = k(b,b) - |z(b)|^2 is the squared distance of phi(b) to the span of the pr
 b joins and all coefficients are found anew (``orthogonal``). With D(b) = k(b,b) it is the drop when only the new coefficient moves, as in
 Joachims & Yu (2009). D is never taken below a share RIDGE of k(b,b): near the span a quotient of two small numbers is mostly rounding errors.
 
-**Terms.** For many rows the sum over i runs over a sample: row i is drawn p_i = min(1, n_rows |A_i| / total) times on average, by
-stratified sampling, and has weight A_i / p_i each time, so that the sum is unbiased. The weights W are then found anew, such that the sampled
-residual is orthogonal to the span, as the true one is. That is unbiased too, and what is left of the error is its part outside of the span.
+**Terms.** For many rows the sum over i runs over a sample: row i is drawn p_i = min(1, n_rows |A_i| / total) times on average, by stratified
+sampling, and has weight A_i / p_i each time, so that the sum is unbiased. The weights W are those that make the residual of the sample
+orthogonal to the span, as the true one is. That is unbiased too, and what is left of the sampling error is its part outside of the span.
 
 **Fixed point.** Let s_c = <r_c, phi(b)>, rho_i = sum_c s_c A_ic for the terms, and rho_j = sum_c s_c W_jc + drop(b) u_j for the basis, where
 u = K_BB^-1 k_B(b) comes from the derivative of |z(b)|^2. With dk(x,b)/db = f k'(x,b) (x - b) for the RBF kernel, f k'(x,b) x for powers of
@@ -26,6 +26,7 @@ Cost of an evaluation: q (T + m) kernel values and q m^2; of a step: q (T + m) d
 
 from __future__ import annotations
 
+from copy import copy
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -107,10 +108,8 @@ class Criterion:
     ----------
     columns : KernelColumns
         The rows and the basis.
-    row_weights : array of shape (n, C)
-        A.
-    basis_weights : array of shape (m, C) or None
-        W; None: those that make the residual orthogonal to the span.
+    row_weights : array of shape (n, C) or (n,)
+        A. The weights of the basis follow from it, since the residual is orthogonal to the span.
     n_rows : int
         Terms at most; rows beyond are sampled.
     rng : Generator
@@ -119,28 +118,33 @@ class Criterion:
         Which D.
     """
 
-    def __init__(
-        self,
-        columns: KernelColumns,
-        row_weights: Array,
-        basis_weights: Array | None,
-        n_rows: int,
-        rng: np.random.Generator,
-        orthogonal: bool = True,
-    ) -> None:
+    def __init__(self, columns: KernelColumns, row_weights: Array, n_rows: int, rng: np.random.Generator, orthogonal: bool = True) -> None:
         self.columns, self.orthogonal, self.kernel = columns, orthogonal, columns.kernel
         A = np.asarray(row_weights, np.float64)
-        A = A[:, None] if A.ndim == 1 else A
-        self.picked, divisor = sampled(np.abs(A[:, 0]) if A.shape[1] == 1 else np.sqrt(np.einsum("ic,ic->i", A, A)), n_rows, rng)
-        self.A = A[self.picked] / divisor[:, None]
-        self.excess = self.A - A[self.picked]  # what a row of the sample weighs more than it should
-        self.terms = Sum(columns.rows.take(self.picked), columns.n_threads)
+        self.row_weights = A[:, None] if A.ndim == 1 else A
         self.L = np.ascontiguousarray(columns.L)  # a part of a larger array, of which every solve would make a copy
         if columns.m:
             rows = columns.rows
             self.basis = Sum(columns.basis if rows.index is None else rows.take(columns.vectors), columns.n_threads)
+        self._sample(n_rows, rng)
+
+    def _sample(self, n_rows: int, rng: np.random.Generator) -> None:
+        """Choose the terms."""
+        A = self.row_weights
+        self.n_rows = n_rows
+        self.picked, divisor = sampled(np.abs(A[:, 0]) if A.shape[1] == 1 else np.sqrt(np.einsum("ic,ic->i", A, A)), n_rows, rng)
+        self.A = A[self.picked] / divisor[:, None]
+        self.excess = self.A - A[self.picked]  # what a row of the sample weighs more than it should
+        self.is_sample = bool(np.any(divisor != 1.0))
+        self.terms = Sum(self.columns.rows.take(self.picked), self.columns.n_threads)
+        if self.columns.m:
             self.W = self._orthogonal_weights()
-        self._max_sq: float | None = None
+
+    def resampled(self, n_rows: int, rng: np.random.Generator) -> Criterion:
+        """The same on other terms."""
+        other = copy(self)
+        other._sample(n_rows, rng)
+        return other
 
     def _orthogonal_weights(self) -> Array:
         """-K_BB^-1 K_B,terms A: with these the residual of the sample is orthogonal to the span."""
@@ -248,10 +252,9 @@ class Criterion:
         """Vectors whose norm suits the rows: powers of inner products grow without bound, and if homogeneous the drop does not see the norm."""
         if self.kernel.slope()[2]:
             return vectors
-        if self._max_sq is None:
-            self._max_sq = float(self.terms.operand.sq.max()) if self.terms.operand.sq is not None and self.terms.n else 1.0
+        sq = self.terms.operand.sq
         norm = np.sqrt(squared_norms(vectors))
-        most = np.sqrt(self._max_sq)
+        most = np.sqrt(float(sq.max())) if sq is not None and sq.size else 1.0
         homogeneous = getattr(self.kernel, "coef0", 0.0) == 0.0
         wanted = np.where(norm > 0, most, norm) if homogeneous else np.minimum(norm, most)
         return np.asarray(vectors * (wanted / np.where(norm > 0, norm, 1.0))[:, None])
