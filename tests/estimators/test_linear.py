@@ -162,6 +162,24 @@ def test_shifted_and_constant_features_change_nothing(loss):
 
 
 @both
+@pytest.mark.parametrize("fit_intercept", [True, False])
+def test_features_of_very_different_size(loss, fit_intercept):
+    X, y = make(300, 3)
+    model = LinearSVC(loss, fit_intercept=fit_intercept).fit(X * [1e6, 1.0, 1e-6], y)
+    assert model.certificate_.violation < 1e-8 and model.status_.converged
+    huge = LinearSVC(loss, C=1e8, fit_intercept=fit_intercept).fit(X, y)
+    assert huge.certificate_.violation < 1e-6
+
+
+def test_conjugate_gradients_at_a_large_C():
+    """More features than rows, separable: from zero, Newton's method alone would take hundreds of steps."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((1100, 1500))
+    model = LinearSVC().fit(X, X[:, 0] > 0)
+    assert model.certificate_.holds and model.n_iter_ < 120 and model.score(X, X[:, 0] > 0) == 1.0
+
+
+@both
 def test_class_weights(loss):
     X, y = make(400)
     model = LinearSVC(loss, class_weight={0: 1.0, 1: 3.0}).fit(X, y)
