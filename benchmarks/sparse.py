@@ -4,6 +4,7 @@
     python -m benchmarks.sparse --sets ijcnn1 --methods refined cpsp --sizes 10 50
     python -m benchmarks.sparse --parts accuracy | scaling | prediction
     python -m benchmarks.sparse --write docs/benchmarks.md
+    python -m benchmarks.sparse --plot docs/images/accuracy_against_size.png
 
 Every fit has a process of its own: load, a warm-up fit on the first rows, then the fit that counts. Same C and gamma for all methods on a set.
 """
@@ -226,6 +227,28 @@ def table() -> str:
     return "\n".join(lines)
 
 
+def plot(path: Path) -> None:
+    """Accuracy against the number of basis vectors: the path of the largest refined fit of each set, and the exact machine."""
+    from matplotlib.figure import Figure
+
+    cells = json.loads(RESULTS.read_text())["cells"]
+    figure = Figure(figsize=(8, 5), layout="constrained")
+    axes = figure.subplots()
+    for at, (name, (text, *_)) in enumerate(SETS.items()):
+        fits = {int(key.split("/")[2]): cell for key, cell in cells.items() if key.startswith(f"{name}/refined/") and "path" in cell}
+        exact = cells.get(f"{name}/exact", {})
+        if not fits or "accuracy" not in exact:
+            continue
+        sizes, accuracies = zip(*fits[max(fits)]["path"], strict=True)
+        label = f"{text}: exact has {exact['n_support']:,} support vectors"
+        axes.plot(sizes, 100 * np.array(accuracies), marker="o", color=f"C{at}", label=label)
+        axes.axhline(100 * exact["accuracy"], color=f"C{at}", linestyle="--", linewidth=1)
+    axes.set(xscale="log", xlabel="basis vectors", ylabel="test accuracy, %")
+    axes.legend()
+    path.parent.mkdir(exist_ok=True)
+    figure.savefig(path, dpi=100)
+
+
 def main() -> None:
     """Command line."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
@@ -235,6 +258,7 @@ def main() -> None:
     parser.add_argument("--sizes", nargs="*", type=int, default=[10, 50, 200])
     parser.add_argument("--table", action="store_true")
     parser.add_argument("--write", type=Path, metavar="PAGE", help="write the tables of the stored results into a page of the docs")
+    parser.add_argument("--plot", type=Path, metavar="PICTURE", help="draw accuracy against the number of vectors")
     parser.add_argument("--one", nargs=3, help=argparse.SUPPRESS)
     parser.add_argument("--scale", help=argparse.SUPPRESS)
     parser.add_argument("--predict", help=argparse.SUPPRESS)
@@ -245,6 +269,8 @@ def main() -> None:
         print(json.dumps(scale(given.scale)))
     elif given.predict:
         print(json.dumps(prediction(given.predict)))
+    elif given.plot:
+        plot(given.plot)
     elif given.write:
         write(given.write, "sparse", table())
     elif given.table:

@@ -171,8 +171,8 @@ class SparseMachine(Machine):
             rows = ready(kernel, X, dtype=np.float64 if n <= EXACT else None)
             candidates = distinct(X)
             wanted = self._wanted()
-            everything = isinstance(self.basis, str) and candidates.size <= wanted
-            wanted = candidates.size if everything else wanted
+            everything = isinstance(self.basis, str) and self.n_basis != "auto" and candidates.size <= wanted
+            wanted = min(candidates.size, wanted) if isinstance(self.basis, str) else wanted
             T = Training(
                 rows,
                 target,
