@@ -64,6 +64,11 @@ class Machine(CallbackSupportMixin, BaseEstimator):
         given = {} if y is NO_TARGET else {"y": y}
         checked = validate_data(self, X, **given, dtype=[np.float64, np.float32], accept_sparse="csr", accept_large_sparse=True, **options)
         X, y = (checked, None) if y is NO_TARGET else checked
+        if sp.issparse(X) and X.nnz and not (X.indices.min() >= 0 and X.indices.max() < X.shape[1]):
+            raise ValueError(
+                f"The sparse matrix X is broken: it has column indices from {X.indices.min()} to {X.indices.max()}, "
+                f"but only {X.shape[1]} columns. Build it anew; X.check_format() says more."
+            )
         if self._precomputed and X.shape[0] != X.shape[1]:
             raise ValueError(
                 f"Precomputed matrix must be a square matrix. Input is a {X.shape[0]}x{X.shape[1]} matrix. "
@@ -122,12 +127,12 @@ class KernelMachine(Machine):
         kernel = make_kernel(self.kernel, gamma=self.gamma, degree=self.degree, coef0=self.coef0)
         if isinstance(kernel, Precomputed):
             self.kernel_: Kernel = kernel
-            return ready(kernel, X).take(order)
+            return finite(ready(kernel, X).take(order))
         self.kernel_ = kernel if isinstance(kernel, FromCallable) else kernel.resolve(Rows(X, weight=weight))
         # few rows: float64, because the solver goes on to near machine precision
         operand = ready(self.kernel_, X, dtype=np.float64 if order.size <= EXACT else None, alone=True)
         in_place = order.size == X.shape[0] and bool(np.all(order[1:] > order[:-1]))
-        return operand if in_place else operand.take(order)
+        return finite(operand if in_place else operand.take(order))
 
     def _solve(self, problem: DualQP, fit: Fit, limits: Limits, start: Array | None) -> Result:
         solver = Decomposition(shrinking=bool(self.shrinking))
@@ -219,6 +224,16 @@ class KernelMachine(Machine):
         super().__setstate__(state)
         if "dual_coef_" in self.__dict__:
             self._make()
+
+
+def finite(operand: Operand) -> Operand:
+    """The operand; complains if its kernel values are not finite, because then nothing that follows means anything."""
+    if not (np.isfinite(operand.diag()).all() and (operand.sq is None or np.isfinite(operand.sq).all())):
+        raise ValueError(
+            f"The kernel {operand.kernel!r} gives values that are not finite (NaN or infinity) for these rows. Scale the features, for example "
+            "with StandardScaler, or choose other parameters of the kernel."
+        )
+    return operand
 
 
 def _joined(histories: list[dict[str, Array]]) -> dict[str, Array]:

@@ -507,6 +507,9 @@ class LinearSVC(ClassifierMixin, Machine):
         self
         """
         X, y, weight = self._checked(X, y, sample_weight)
+        if sp.issparse(X) and not X.has_canonical_format:  # products of SciPy add up entries written in parts, in the caller's matrix
+            X = X.copy()
+            X.sum_duplicates()
         classes, label, used = encoded(y, weight)
         if used.size < weight.size:
             X, label, weight = X[used], label[used], weight[used]

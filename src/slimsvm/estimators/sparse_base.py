@@ -18,7 +18,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from slimsvm.basis import Given, KMeans, Pursuit, PursuitRows, Random
-from slimsvm.estimators.base import Fit, Machine
+from slimsvm.estimators.base import Fit, Machine, finite
 from slimsvm.expansion import Expansion
 from slimsvm.kernels import FromCallable, Kernel, make_kernel
 from slimsvm.losses import Loss
@@ -168,7 +168,7 @@ class SparseMachine(Machine):
         self.kernel_ = kernel
         with self._fitting() as fit:
             n = X.shape[0]
-            rows = ready(kernel, X, dtype=np.float64 if n <= EXACT else None)
+            rows = finite(ready(kernel, X, dtype=np.float64 if n <= EXACT else None))
             candidates = distinct(X)
             wanted = self._wanted()
             everything = isinstance(self.basis, str) and self.n_basis != "auto" and candidates.size <= wanted
@@ -360,7 +360,8 @@ class SparseMachine(Machine):
         chosen = T.points[-1]
         if self.n_basis == "auto" and T.held_out is not None:
             scores = [point.validation_score or 0.0 for point in T.points]
-            chosen = next(p for p, score in zip(T.points, scores, strict=True) if score >= max(scores) - float(self.accuracy_loss))
+            good = [p for p, score in zip(T.points, scores, strict=True) if score >= max(scores) - float(self.accuracy_loss)]
+            chosen = good[0] if good else chosen  # none if scores are not numbers
         self.path_ = T.points
         self.n_iter_ = max(1, T.n_iter)
         self._row_duals = T.duals
