@@ -53,7 +53,7 @@ TEXTS = {
     accuracy_loss : float, default=0.005
         What n_basis='auto' gives up, at most, for a smaller basis.
     validation_fraction : float, optional
-        Share of the rows that is held out: to stop refinement, and for the scores in path_.
+        Share of the rows that is held out: to stop refinement, and for the scores in ``path_``.
     warm_start : bool, default=False
         Begin with the basis of the last fit.
     n_jobs : int, optional
@@ -62,11 +62,11 @@ TEXTS = {
         Draws starting points, rows and the split.
     verbose : bool, default=False
         Show a line of progress.""",
-    "sparse_attributes": """basis_ : array or CSR matrix of shape (n_basis_, n_features)
+    "sparse_attributes": """basis_ : array or CSR matrix of shape (m, n_features)
         The basis vectors.
     basis_indices_ : array or None
         Which training rows they are, if they are rows.
-    basis_coef_ : array of shape (n_basis_, outputs)
+    basis_coef_ : array of shape (m, outputs)
         Coefficients; one output for two classes and for regression, else one for each class.
     intercept_ : array of shape (outputs,)
         Constants in the decision function.
