@@ -14,10 +14,11 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from slimsvm import SVC, LinearSVC
-from slimsvm.estimators.linear import LinearNewton, LinearProblem, _coordinates
+from slimsvm.estimators.linear import _coordinates
 from slimsvm.losses import SquaredHinge
 from slimsvm.run import run
-from slimsvm.solvers.cutting_plane import ExplicitSpace
+from slimsvm.solvers.linear_newton import LinearNewton, LinearProblem
+from slimsvm.solvers.spaces import ExplicitSpace
 
 both = pytest.mark.parametrize("loss", ["squared_hinge", "hinge"])
 

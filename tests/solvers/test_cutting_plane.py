@@ -14,7 +14,8 @@ from slimsvm.losses import EpsilonInsensitive, Hinge, LeastSquares, SmoothHinge,
 from slimsvm.oracles import LossOracle
 from slimsvm.problems.subspace import KernelColumns
 from slimsvm.run import FULL, SUBSPACE, Limits, run
-from slimsvm.solvers.cutting_plane import CuttingPlane, ExplicitSpace, KernelSpace, OneSlack, SubspaceSpace
+from slimsvm.solvers.cutting_plane import CuttingPlane, OneSlack
+from slimsvm.solvers.spaces import ExplicitSpace, KernelSpace, SubspaceSpace
 from slimsvm.tiles import ready
 from tests.reference.machines import random_rows
 

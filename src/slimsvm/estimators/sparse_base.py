@@ -26,11 +26,12 @@ from slimsvm.oracles import LossOracle
 from slimsvm.problems.subspace import KernelColumns, Subspace
 from slimsvm.rows import Rows, distinct
 from slimsvm.run import FULL, SUBSPACE, Certificate, Limits, Record, Status, run
-from slimsvm.solvers.cutting_plane import CuttingPlane, OneSlack, SubspaceSpace
+from slimsvm.solvers.cutting_plane import CuttingPlane, OneSlack
 from slimsvm.solvers.decomposition import EXACT
 from slimsvm.solvers.newton import Newton, NewtonState, best_shift
 from slimsvm.solvers.pursuit import pursue
 from slimsvm.solvers.refine import refine, solve
+from slimsvm.solvers.spaces import SubspaceSpace
 from slimsvm.threads import n_threads
 from slimsvm.tiles import Operand, Strips, accumulate, ready
 

@@ -20,7 +20,7 @@ Cost of a step: (rows with D > 0) m^2 + m^3 for every column, and two passes ove
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -60,7 +60,6 @@ class NewtonState:
     n_iter: int = 0
     done: bool = False
     n_values: int = 0
-    history: list[float] = field(default_factory=list)
 
     def record(self) -> dict[str, float]:
         """A line of the history."""

@@ -1,0 +1,279 @@
+"""Newton's method for the squared hinge over the weights of features.
+
+Newton's method, after Chapelle (2007), "Training a support vector machine in the primal", section 3:
+
+    min over w, b of  1/2 |w|^2 + sum_i weight_i max(0, 1 - y_i f_i)^2,     f = X w + b
+
+with an exact line search. After every step the intercept is optimised on its own: then g_i = weight_i L'(y_i, f_i) sums to zero, the
+multipliers -g are a feasible point of the dual, and the duality gap is 1/2 |w + X'g|^2, half of the squared gradient. The intercept is
+eliminated from Newton's system, which is centred by the mean of the rows with an error, weighted by their curvatures D:
+(I + (X - mean)' D (X - mean)) step = -gradient. Few features: the matrix is made and factorised, (rows with an error) d^2 + d^3/3. Many, or
+sparse ones: conjugate gradients scaled by the diagonal, two passes over the rows for each of their steps. Then Newton's steps are made for a
+small C first, which grows as they converge: from zero, at a large C, rows come and go in every step.
+
+Symbols: W weights of features (d, columns); G gradients; D second derivatives of the weighted loss.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+from scipy.linalg import cho_factor, cho_solve
+
+from slimsvm.losses import Loss
+from slimsvm.run import FULL, Certificate
+from slimsvm.solvers.newton import least_along
+from slimsvm.solvers.spaces import ExplicitSpace
+from slimsvm.threads import parallel, single_threaded_blas
+
+Array = NDArray[Any]
+DIRECT = 1000  # features up to which Newton's matrix is made (60,000 x 784, C = 1: 3.5 s, by conjugate gradients 7.7 s)
+DIRECT_SPARSE = 4000  # ... if they are sparse, up to features^2 of this many entries a row (32,561 x 123, 14 entries a row: the same time)
+GROUPS = (
+    8  # partial sums of Newton's matrix: enough for threads, few enough for memory; fixed, for the same bits with any number of threads
+)
+FORCING = (
+    0.1  # conjugate gradients end at this share of the gradient: 0.3 and 0.5 need up to twice the products at large C, never clearly less
+)
+MOST_CG = 100  # of their steps, for one of Newton's
+FIRST_SHARE = 10.0  # of sum_i weight_i |x_i|^2, at the first share of C: the norm still counts
+GROWTH, NEARLY = 10.0, 0.1  # of the share, at this relative gap (20news, C = 100: 2,200 products instead of 6,900; C = 1: 90, as without)
+CG_WORK = 500_000_000  # entries of X they may visit for one of Newton's steps: about a second, so that Ctrl-C and max_time are heard
+TINY = float(np.finfo(float).tiny)
+
+
+@dataclass
+class LinearProblem:
+    """Rows in a space of features, targets (n, columns), weights (C included), and a loss with a derivative."""
+
+    space: ExplicitSpace
+    target: Array
+    weight: Array
+    loss: Loss
+    fit_intercept: bool
+
+    def risk(self, scores: Array) -> Array:
+        """sum_i weight_i L(y_i, f_i) for each column."""
+        return np.asarray(self.weight @ self.loss.value(self.target, scores))
+
+
+@dataclass
+class LinearState:
+    """Where Newton's method is; scores with the intercept."""
+
+    W: Array
+    b: Array
+    scores: Array
+    objective: Array
+    pull: Array  # X'g
+    share: Array  # of C that each column has reached
+    n_iter: int = 0
+    done: bool = False
+    n_products: int = 0  # passes over the rows
+
+    @property
+    def gap(self) -> Array:
+        """The duality gap of each column."""
+        return np.asarray(0.5 * np.square(self.W + self.pull).sum(axis=0))
+
+    @property
+    def relative_gap(self) -> Array:
+        """The same, relative to the objective."""
+        return np.asarray(self.gap / np.maximum(self.objective, TINY))
+
+    def record(self) -> dict[str, float]:
+        """A line of the history; ``violation`` is the largest relative gap of a column."""
+        return {
+            "objective": float(self.objective.sum()),
+            "gap": float(self.gap.sum()),
+            "violation": float(self.relative_gap.max()),
+            "products": float(self.n_products),
+        }
+
+
+@dataclass(frozen=True)
+class LinearSolution:
+    """Weights of the features (d, columns), and intercepts."""
+
+    coef: Array
+    intercept: Array
+
+
+@dataclass
+class LinearNewton:
+    """Newton's method over the weights of features; ``tol`` is the relative gap, of every column.
+
+    Parameters
+    ----------
+    direct : bool, optional
+        Make and factorise Newton's matrix, instead of conjugate gradients; by default where that is faster.
+    """
+
+    direct: bool | None = None
+
+    def init(self, problem: LinearProblem, start: tuple[Array, Array] | None = None) -> LinearState:
+        """Begin at ``start`` (weights and intercepts), or at zero."""
+        d, n_columns = problem.space.size, problem.target.shape[1]
+        W, b = np.zeros((d, n_columns)), np.zeros(n_columns)
+        scores = np.zeros_like(problem.target)
+        if start is not None:
+            W[:], b[:] = start[0], start[1] if problem.fit_intercept else 0.0
+            scores = problem.space.scores(W) + b
+        share = 1.0
+        if start is None and not self._makes_matrix(problem):
+            share = min(1.0, FIRST_SHARE / max(float(_squared_norms(problem.space) @ problem.weight), TINY))
+        state = LinearState(W, b, scores, np.full(n_columns, np.inf), np.zeros_like(W), np.full(n_columns, share))
+        self._look(problem, state)
+        return state
+
+    def _makes_matrix(self, problem: LinearProblem) -> bool:
+        return _few_features(problem.space) if self.direct is None else self.direct
+
+    def _look(self, problem: LinearProblem, S: LinearState) -> None:
+        """The intercept on its own; objective and gradient there."""
+        if problem.fit_intercept:
+            nothing = np.zeros(S.b.size)
+            for _ in range(2):  # the second repairs what rounding left of the first
+                slope = problem.weight @ problem.loss.gradient(problem.target, S.scores)
+                sign = np.where(slope > 0, -1.0, 1.0)
+                along = np.ones_like(S.scores) * sign
+                step = sign * least_along(problem.loss, problem.target, problem.weight, S.scores, along, nothing, nothing)
+                S.b, S.scores = S.b + step, S.scores + step
+        S.objective = 0.5 * np.einsum("jc,jc->c", S.W, S.W) + problem.risk(S.scores)
+        S.pull = problem.space.project(problem.weight[:, None] * problem.loss.gradient(problem.target, S.scores))
+        S.n_products += 1
+
+    def step(self, problem: LinearProblem, state: LinearState, tol: float, max_iter: int) -> None:
+        """One of Newton's steps for every column whose gap is too large."""
+        S, space = state, problem.space
+        which = np.flatnonzero(S.relative_gap > tol)
+        if not which.size or S.n_iter >= max_iter:
+            S.done = not which.size
+            return
+        # 1. directions
+        dW, db, share = np.zeros((space.size, which.size)), np.zeros(which.size), S.share[which]
+        for j, c in enumerate(which):
+            D = share[j] * problem.weight * problem.loss.curvature(problem.target[:, c], S.scores[:, c])
+            dW[:, j], db[j] = self._direction(problem, S, D, S.W[:, c] + share[j] * S.pull[:, c])
+        # 2. the least value along each
+        d_scores = space.scores(dW) + db
+        W = S.W[:, which]
+        slope, curve = np.einsum("jc,jc->c", W, dW) / share, np.einsum("jc,jc->c", dW, dW) / share
+        t = least_along(problem.loss, problem.target[:, which], problem.weight, S.scores[:, which], d_scores, slope, curve)
+        before, gap = S.objective.copy(), S.gap
+        S.W[:, which] += t * dW
+        S.b[which] += t * db
+        S.scores[:, which] += t * d_scores
+        S.n_products += 1
+        # 3. where that is; the end is also where rounding is all that is left
+        self._look(problem, S)
+        S.n_iter += 1
+        stalled = (S.objective >= before) & (S.gap >= 0.5 * gap) & (S.share == 1.0)
+        S.done = bool(np.all((S.relative_gap <= tol) | stalled))
+        # 4. more of C, where its present share is nearly solved
+        half_norm = 0.5 * np.einsum("jc,jc->c", S.W, S.W)
+        there = 0.5 * np.square(S.W + S.share * S.pull).sum(axis=0) <= NEARLY * (half_norm + S.share * (S.objective - half_norm))
+        S.share = np.where(there, np.minimum(1.0, GROWTH * S.share), S.share)
+
+    def _direction(self, problem: LinearProblem, S: LinearState, D: Array, gradient: Array) -> tuple[Array, float]:
+        """Newton's step of one column: weights, intercept."""
+        space, total = problem.space, float(D.sum())
+        mean = np.zeros(space.size)
+        if problem.fit_intercept and total > 0:
+            mean = space.project(D[:, None])[:, 0] / total
+            S.n_products += 1
+        if self._makes_matrix(problem):
+            factor = cho_factor(_newton_matrix(space, D, mean), lower=True, overwrite_a=True, check_finite=False)
+            step = -cho_solve(factor, gradient, check_finite=False)
+        else:
+            step = -_conjugate_gradients(space, D, mean, gradient, S)
+        return step, -float(mean @ step)
+
+    def certificate(self, problem: LinearProblem, state: LinearState, tol: float) -> Certificate:
+        """Objective and gap summed over the columns; ``violation`` is the largest relative gap of a column."""
+        violation = float(state.relative_gap.max())
+        return Certificate(FULL, float(state.objective.sum()), violation, float(state.gap.sum()), tol, problem.space.precision)
+
+    def model(self, problem: LinearProblem, state: LinearState) -> LinearSolution:
+        """Weights and intercepts."""
+        return LinearSolution(state.W, state.b)
+
+
+def _entries(space: ExplicitSpace) -> float:
+    """Entries of X that a pass over the rows visits."""
+    return float(sum(block.nnz if sp.issparse(block) else block.size for block in space.blocks))
+
+
+def _squared_norms(space: ExplicitSpace) -> Array:
+    parts = [block.multiply(block).sum(axis=1) if sp.issparse(block) else np.einsum("ij,ij->i", block, block) for block in space.blocks]
+    return np.concatenate([np.asarray(part, np.float64).ravel() for part in parts])
+
+
+def _few_features(space: ExplicitSpace) -> bool:
+    dense = not sp.issparse(space.blocks[0])
+    return space.size <= DIRECT and (dense or space.size**2 <= DIRECT_SPARSE * _entries(space) / space.n)
+
+
+def _newton_matrix(space: ExplicitSpace, D: Array, mean: Array) -> Array:
+    """I + (X - mean)' diag(D) (X - mean)"""
+    groups = np.array_split(np.arange(len(space.blocks)), GROUPS)
+    parts: list[Any] = [None] * GROUPS
+
+    def task(k: int) -> None:
+        for block in groups[k]:
+            d = D[slice(*space.edges[block])]
+            felt = np.flatnonzero(d)
+            if felt.size:
+                X = space.blocks[block][felt]
+                X = (X.toarray() if sp.issparse(X) else X).astype(np.float64) - mean
+                X *= np.sqrt(d[felt])[:, None]
+                parts[k] = X.T @ X if parts[k] is None else parts[k] + X.T @ X
+
+    with single_threaded_blas():
+        parallel(task, GROUPS, space.n_threads)
+    matrix = np.eye(space.size)
+    for part in parts:
+        if part is not None:
+            matrix += part
+    return matrix
+
+
+def _conjugate_gradients(space: ExplicitSpace, D: Array, mean: Array, gradient: Array, S: LinearState) -> Array:
+    """Solve (I + (X - mean)' diag(D) (X - mean)) x = gradient, nearly."""
+    diagonal = _diagonal(space, D, mean)
+    goal = FORCING * float(np.linalg.norm(gradient))
+    x, r = np.zeros_like(gradient), gradient.copy()
+    z = r / diagonal
+    p, rz = z, float(r @ z)
+    for _ in range(int(min(MOST_CG, max(10.0, CG_WORK / (2.0 * _entries(space) + 1.0))))):
+        if np.linalg.norm(r) <= goal:
+            break
+        u = D * (space.scores(p[:, None])[:, 0] - float(mean @ p))
+        q = p + space.project(u[:, None])[:, 0] - mean * float(u.sum())
+        S.n_products += 2
+        bend = float(p @ q)
+        if not bend > 0:
+            break
+        t = rz / bend
+        x, r = x + t * p, r - t * q
+        z = r / diagonal
+        rz, last = float(r @ z), rz
+        p = z + (rz / last) * p
+    return x if x.any() else gradient / diagonal
+
+
+def _diagonal(space: ExplicitSpace, D: Array, mean: Array) -> Array:
+    """Of I + (X - mean)' diag(D) (X - mean)."""
+    parts: list[Any] = [None] * len(space.blocks)
+
+    def task(k: int) -> None:
+        X, d = space.blocks[k], D[slice(*space.edges[k])]
+        squares = X.multiply(X).T @ d if sp.issparse(X) else np.einsum("ij,ij,i->j", X, X, d)
+        parts[k] = np.asarray(squares, np.float64).ravel()
+
+    parallel(task, len(parts), space.n_threads)
+    return np.asarray(np.maximum(1.0, 1.0 + sum(parts[1:], parts[0]) - float(D.sum()) * mean**2))
