@@ -27,6 +27,8 @@ from slimsvm.tiles import Buffer, Operand, Strips, accumulate, add_rows, for_eac
 Array = NDArray[Any]
 ROUNDING = 1 / 8  # how much of the bound on a value's error is seen in s, per unit of |coef|: measured 1/5 to 1/60 on six data sets
 CHEAP_FEATURES = 64  # so many multiply-adds take about as long as the exponential and a pass through memory
+ROOM = 1.125  # of a slot when columns leave, in active columns: some come back
+ROWS_A_TASK = 64
 ADD_COLUMNS = 2048  # a strip of s that stays in the first-level cache while cached rows are added to it
 
 
@@ -66,21 +68,24 @@ def _mirror(out: Array, where: Array, start: int, end: int) -> None:
 
 
 @compiled
-def _compact(flat: Array, rows: Array, old_width: int, keep: Array) -> None:
-    """Move the kept columns of the rows in slots ``rows`` (ascending) to slots 0, 1, ... of the new width; sources are never behind targets."""
-    width = keep.size
-    for k in range(rows.size):
-        source, target = rows[k] * old_width, k * width
-        for j in range(width):
-            flat[target + j] = flat[source + keep[j]]
+def _compact(store: Array, slots: Array, keep: Array, start: int, end: int) -> None:
+    """Move the kept columns (ascending) of the rows in slots[start:end] to the front of their rows."""
+    for k in range(start, end):
+        row = store[slots[k]]
+        for j in range(keep.size):
+            row[j] = row[keep[j]]
 
 
-@compiled
-def _widen(flat: Array, n_rows: int, old_width: int, width: int) -> None:
-    """Move rows apart, the last first, so that nothing is overwritten before it has moved."""
-    for k in range(n_rows - 1, -1, -1):
-        for j in range(old_width - 1, -1, -1):
-            flat[k * width + j] = flat[k * old_width + j]
+def _move_rows(flat: Array, slots: Array, stride: int, new_stride: int, width: int) -> None:
+    """Bring the first ``width`` values of the rows in ``slots`` (ascending) to slots 0, 1, ... of another stride.
+
+    All go backwards (the first first) or all go forwards (the last first): nothing is overwritten before it has moved.
+    """
+    sources, targets = (slots * stride).tolist(), (np.arange(slots.size) * new_stride).tolist()
+    order = range(slots.size) if new_stride <= stride else range(slots.size - 1, -1, -1)
+    for k in order:
+        if sources[k] != targets[k]:
+            flat[targets[k] : targets[k] + width] = flat[sources[k] : sources[k] + width]
 
 
 class OwnRows:
@@ -128,16 +133,17 @@ class Gram:
         self._buffers = [Buffer() for _ in range(5)]  # of block: values, two sides, this block and the last
         self._computed = np.zeros(self.n, bool)
         self._position = np.arange(self.n)  # of a row of the operand among the active columns; -1: not there
+        self.width = self.n
         n_slots = self._slots_within(self.n)
         self._flat = np.empty(n_slots * self.n, self.dtype)
         self._lay_out(self.n, n_slots)
 
-    def _slots_within(self, width: int) -> int:
-        return int(min(self.n, self.budget // max(1, width * np.dtype(self.dtype).itemsize)))
+    def _slots_within(self, stride: int) -> int:
+        return int(min(self.n, self.budget // max(1, stride * np.dtype(self.dtype).itemsize)))
 
-    def _lay_out(self, width: int, n_slots: int) -> None:
-        self.width = width
-        self._store = self._flat[: n_slots * width].reshape(n_slots, width)
+    def _lay_out(self, stride: int, n_slots: int) -> None:
+        self._stride = stride  # of a slot: the active columns, and room for some that come back
+        self._store = self._flat[: n_slots * stride].reshape(n_slots, stride)
         self._slot = np.full(self.n, -1)  # of a row of the operand
         self._row = np.full(n_slots, -1)  # in a slot
         self._used = np.zeros(n_slots, np.int64)
@@ -298,42 +304,49 @@ class Gram:
         """
         self.leave_behind()
         filled = np.flatnonzero(self._row >= 0)
-        kept = self._row[filled], self._used[filled]
-        _compact(self._flat, filled, self.width, self._position[columns])
+        keep = self._position[columns].astype(np.int32)
+        parallel(
+            lambda t: _compact(self._store, filled, keep, t * ROWS_A_TASK, min(filled.size, (t + 1) * ROWS_A_TASK)),
+            -(-filled.size // ROWS_A_TASK),
+            self.n_threads,
+        )
         self._set_columns(columns)
-        self._refill(*kept)
+        if self.full or self._stride >= 2 * self.width:  # else there is room enough without it
+            self._move(filled, columns.size)
 
     def grow(self, columns: Array) -> None:
         """Add these rows of the operand to the active columns, behind the others; cached rows are completed."""
         old_width, before = self.width, self.columns if self.columns is not None else np.arange(self.n)
-        width = old_width + columns.size
-        fits = min(self._slots_within(width), self._flat.size // max(1, width))
-        filled = np.flatnonzero(self._row >= 0)
-        newest = np.sort(filled[np.argsort(self._used[filled], kind="stable")[max(0, filled.size - fits) :]])
-        kept = self._row[newest], self._used[newest]
-        _compact(self._flat, newest, old_width, np.arange(old_width))
-        _widen(self._flat, newest.size, old_width, width)
         self._set_columns(np.concatenate([before, columns]))
-        self._refill(*kept)
+        if self.width > self._stride:
+            filled = np.flatnonzero(self._row >= 0)
+            fits = min(self._slots_within(self.width), self._flat.size // self.width)
+            self._move(np.sort(filled[np.argsort(self._used[filled], kind="stable")[max(0, filled.size - fits) :]]), old_width)
+        slots = np.flatnonzero(self._row >= 0)
         side = Strips(self.operand.take(columns))
-        for start in range(0, newest.size, 1024):  # by parts, so that the new columns of all rows never stand in memory twice
-            rows = kept[0][start : start + 1024]
+        for start in range(0, slots.size, 1024):  # by parts, so that the new columns of all rows never stand in memory twice
+            part = slots[start : start + 1024]
 
-            def keep(first: int, last: int, begin: int, end: int, tile: Array, start: int = start) -> None:
-                self._store[start + first : start + last, old_width + begin : old_width + end] = tile
+            def keep(first: int, last: int, begin: int, end: int, tile: Array, part: Array = part) -> None:
+                self._store[part[first:last], old_width + begin : old_width + end] = tile
 
-            for_each_tile(self.operand.take(rows), side, keep, self.n_threads)
-            self.n_values += rows.size * columns.size
+            for_each_tile(self.operand.take(self._row[part]), side, keep, self.n_threads)
+            self.n_values += part.size * columns.size
 
     def _set_columns(self, columns: Array) -> None:
-        self.columns = columns
+        self.columns, self.width = columns, columns.size
         self._position = np.full(self.n, -1)
         self._position[columns] = np.arange(columns.size)
         self._strips = Strips(self.operand.take(columns))
-        self._lay_out(columns.size, min(self._slots_within(columns.size), self._flat.size // max(1, columns.size)))
 
-    def _refill(self, rows: Array, used: Array) -> None:
+    def _move(self, slots: Array, n_columns: int) -> None:
+        """Lay the cache out for the active columns; of the rows in these slots (ascending) the first columns move, the rest is forgotten."""
+        rows, used = self._row[slots], self._used[slots]
+        stride = self.width if self.full else max(self.width, min(self._flat.size // max(1, rows.size), int(ROOM * self.width)))
+        _move_rows(self._flat, slots, self._stride, self._stride, n_columns)
         slots = np.arange(rows.size)
+        _move_rows(self._flat, slots, self._stride, stride, n_columns)
+        self._lay_out(stride, min(self._slots_within(stride), self._flat.size // max(1, stride)))
         self._row[slots], self._used[slots], self._slot[rows] = rows, used, slots
         self._n_filled = rows.size
 
