@@ -184,7 +184,7 @@ def smo(K: Array, diag: Array, sign: Array, upper: Array, a: Array, o: Array, sp
                 for c in range(few.size):
                     small[r, c] = row[few[c]]
             a_few, o_few = a[few], o[few]
-            small_split = np.searchsorted(few, split)
+            small_split = int(np.searchsorted(few, split))
             done, _ = _pairs(
                 small, diag[few], sign[few], upper[few], a_few, o_few, small_split, max(tol, 0.2 * violation), max_steps - steps
             )
