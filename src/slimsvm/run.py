@@ -47,6 +47,10 @@ class Certificate:
         The violation that was asked for.
     precision : str
         Type of the kernel values that this statement rests on.
+    projection_error : float
+        Of a machine in a subspace: how much of a cut (or of the gradient) at most lies outside of the span, delta in Joachims & Yu (2009).
+    bound : float
+        Of a machine in a subspace: the objective is at most so far from that of the exact machine with the same loss.
     """
 
     scope: str
@@ -55,6 +59,8 @@ class Certificate:
     gap: float
     tol: float
     precision: str
+    projection_error: float = float("nan")
+    bound: float = float("nan")
 
     @property
     def holds(self) -> bool:

@@ -185,7 +185,15 @@ def test_certify_bounds_the_distance_to_the_exact_machine(loss):
         assert true.scope == "full"
         assert sparse.certificate_.scope == "subspace"
         assert true.gap >= (true.objective - least) * (1 - 1e-6) - 1e-6
+        # what the fit itself says is a bound too, and a looser one: it has not seen the kernel values between the rows
+        assert sparse.certificate_.bound >= (sparse.certificate_.objective - least) * (1 - 1e-6) - 1e-6
+        assert sparse.certificate_.bound >= true.gap * (1 - 1e-6) - 1e-6 or loss == "hinge"
+        assert 0 < sparse.certificate_.projection_error <= 1.0
+        small = sparse.truncated(sparse.path_[0].n_basis).certificate_
+        assert small.projection_error >= sparse.certificate_.projection_error
+        assert small.bound >= (small.objective - least) * (1 - 1e-6) - 1e-6
     assert exact.certify(X, y).violation < (0.05 if loss == "hinge" else 1e-6)
+    assert exact.certificate_.projection_error < 1e-3  # everything is in the span
 
 
 def test_certify_obeys_its_time_limit():

@@ -9,7 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from slimsvm.basis.selection import Selection, moved
+from slimsvm.basis.selection import Here, Selection, moved
 from slimsvm.problems.subspace import KernelColumns
 
 Array = NDArray[Any]
@@ -46,6 +46,7 @@ class Given:
         n_new: int,
         rng: np.random.Generator,
         candidates: Array,
+        here: Here | None = None,
     ) -> Selection:
         """The vectors, checked; the weights and the candidates are ignored."""
         if columns.rows.index is not None:

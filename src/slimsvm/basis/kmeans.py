@@ -16,7 +16,7 @@ from sklearn.cluster import MiniBatchKMeans
 from sklearn.exceptions import ConvergenceWarning
 from threadpoolctl import threadpool_limits
 
-from slimsvm.basis.selection import Selection, drawn, moved, rows_at
+from slimsvm.basis.selection import Here, Selection, drawn, moved, rows_at
 from slimsvm.problems.subspace import KernelColumns
 
 Array = NDArray[Any]
@@ -61,6 +61,7 @@ class KMeans:
         n_new: int,
         rng: np.random.Generator,
         candidates: Array,
+        here: Here | None = None,
     ) -> Selection:
         """``n_new`` centres; the weights of the residual are ignored."""
         if columns.rows.index is not None:

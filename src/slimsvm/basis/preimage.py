@@ -34,7 +34,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from slimsvm.basis.criterion import Criterion, Values
-from slimsvm.basis.selection import Selection, drawn, moved, rows_at
+from slimsvm.basis.selection import Here, Selection, drawn, moved, rows_at
 from slimsvm.kernels import squared_norms
 from slimsvm.problems.subspace import KernelColumns
 from slimsvm.threads import single_threaded_blas
@@ -87,6 +87,7 @@ class PursuitRows:
         n_new: int,
         rng: np.random.Generator,
         candidates: Array,
+        here: Here | None = None,
     ) -> Selection:
         """Up to ``n_new`` rows, fewer if the candidates are in the span already."""
         with single_threaded_blas():
@@ -152,6 +153,7 @@ class Pursuit:
         n_new: int,
         rng: np.random.Generator,
         candidates: Array,
+        here: Here | None = None,
     ) -> Selection:
         """Up to ``n_new`` vectors, fewer if all that was found is in the span already."""
         with single_threaded_blas():

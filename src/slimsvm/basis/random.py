@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from slimsvm.basis.selection import Selection, drawn, rows_at
+from slimsvm.basis.selection import Here, Selection, drawn, rows_at
 from slimsvm.problems.subspace import KernelColumns
 
 Array = NDArray[Any]
@@ -40,6 +40,7 @@ class Random:
         n_new: int,
         rng: np.random.Generator,
         candidates: Array,
+        here: Here | None = None,
     ) -> Selection:
         """Up to ``n_new`` rows; the weights are ignored."""
         return rows_at(columns, drawn(candidates, n_new, rng))

@@ -13,7 +13,8 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from slimsvm.problems.subspace import KernelColumns
+from slimsvm.problems.subspace import KernelColumns, Subspace
+from slimsvm.tiles import Operand, Strips, for_each_tile
 
 Array = NDArray[Any]
 SPARSE_DENSITY = 1 / 3  # an entry of a CSR matrix takes 12 bytes, of an array 8; and products with an array are faster
@@ -40,6 +41,14 @@ class Selection:
         return int(self.vectors.shape[0])
 
 
+@dataclass(frozen=True)
+class Here:
+    """The machine on the present basis, for choices that depend on more than its residual."""
+
+    problem: Subspace
+    scores: Array  # (n, columns), intercept included
+
+
 class Basis(Protocol):
     """A way to choose basis vectors.
 
@@ -55,6 +64,7 @@ class Basis(Protocol):
         n_new: int,
         rng: np.random.Generator,
         candidates: Array,
+        here: Here | None = None,
     ) -> Selection:
         """Up to ``n_new`` vectors; ``candidates`` are the indices of distinct rows of positive weight, in order."""
         ...
@@ -65,6 +75,18 @@ def rows_at(columns: KernelColumns, indices: Array) -> Selection:
     if columns.rows.index is not None:
         return Selection(indices, indices)
     return Selection(_as_kept(columns, columns.rows.X[indices]), indices)
+
+
+def block(rows: Operand, first: Array, second: Array | None = None, n_threads: int = 1) -> Array:
+    """Kernel values of some rows against some, or against all of them."""
+    others = rows if second is None else rows.take(second)
+    out = np.empty((first.size, others.n), rows.dtype)
+
+    def keep(i: int, j: int, start: int, end: int, values: Array) -> None:
+        out[i:j, start:end] = values
+
+    for_each_tile(rows.take(first), Strips(others), keep, n_threads)
+    return out
 
 
 def drawn(candidates: Array, n: int, rng: np.random.Generator) -> Array:

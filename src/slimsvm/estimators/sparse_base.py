@@ -17,7 +17,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from slimsvm.basis import Given, KMeans, Pursuit, PursuitRows, Random
+from slimsvm.basis import Cholesky, Given, Greedy, KMeans, Margin, Pursuit, PursuitRows, Random, Unsupervised
 from slimsvm.estimators.base import Fit, Machine, finite
 from slimsvm.expansion import Expansion
 from slimsvm.kernels import FromCallable, Kernel, make_kernel
@@ -28,6 +28,7 @@ from slimsvm.rows import Rows, distinct
 from slimsvm.run import FULL, SUBSPACE, Certificate, Limits, Record, Status, run
 from slimsvm.solvers.cutting_plane import CuttingPlane, OneSlack
 from slimsvm.solvers.decomposition import EXACT
+from slimsvm.solvers.kernel_newton import AllRows, KernelNewton
 from slimsvm.solvers.newton import Newton, NewtonState, best_shift
 from slimsvm.solvers.pursuit import pursue
 from slimsvm.solvers.refine import refine, solve
@@ -45,7 +46,19 @@ LAST_SIZE = 0.3  # of the tolerance, for the refinement at the size that was ask
 BAND = 0.05  # half the width, in units of the margin
 TINY = np.finfo(float).tiny
 CERTIFY_ROWS = 2048
-BASES = {"pursuit": Pursuit, "pursuit_rows": PursuitRows, "random": Random, "kmeans": KMeans}
+BASES = {
+    "pursuit": Pursuit,
+    "pursuit_rows": PursuitRows,
+    "random": Random,
+    "kmeans": KMeans,
+    "cholesky": Cholesky,
+    "unsupervised": Unsupervised,
+    "greedy": Greedy,
+    "margin": Margin,
+}
+ONE_SHOT = ("random", "kmeans", "cholesky", "unsupervised")  # chosen before any training
+ALL = "all"
+NEED_CURVATURE = ("greedy", "margin", ALL)  # chosen by what Newton's method knows
 
 
 @dataclass(frozen=True)
@@ -68,6 +81,10 @@ class PathPoint:
         Accuracy, or R^2, on the rows it was trained on.
     validation_score : float or None
         The same on the rows held out, if there are any.
+    projection_error : float
+        How much of a cut, or of the gradient, at most lies outside of the span (delta in the paper, whose cuts are means over the rows).
+    bound : float
+        The objective is at most so far above that of the exact machine with the same loss.
     """
 
     n_basis: int
@@ -79,6 +96,8 @@ class PathPoint:
     gap: float
     training_score: float
     validation_score: float | None
+    projection_error: float = float("nan")
+    bound: float = float("nan")
 
 
 @dataclass
@@ -108,7 +127,7 @@ class SparseMachine(Machine):
         **Machine._parameter_constraints,
         "n_basis": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"})],
         "C": [Interval(Real, 0.0, None, closed="neither")],
-        "basis": [StrOptions(set(BASES)), "array-like", "sparse matrix"],
+        "basis": [StrOptions({*BASES, "all"}), "array-like", "sparse matrix"],
         "refine": ["boolean", StrOptions({"auto"})],
         "fit_intercept": ["boolean"],
         "max_memory": [Interval(Real, 0.0, None, closed="neither"), None],
@@ -132,9 +151,16 @@ class SparseMachine(Machine):
 
     def _refines(self, loss: Loss, kernel: Kernel) -> bool:
         """Whether the basis vectors are moved; complains if that was asked for and is impossible."""
+        if isinstance(self.basis, str) and self.basis in NEED_CURVATURE and not loss.differentiable:
+            raise ValueError(
+                f"basis={self.basis!r} needs a loss with a curvature, which loss={self.loss!r} has not; use loss='squared_hinge', or another "
+                "basis, such as 'pursuit' or 'cholesky'."
+            )
         able = loss.differentiable and kernel.differentiable
         if self.refine == "auto":
-            return able and isinstance(self.basis, str)
+            return able and isinstance(self.basis, str) and self.basis != ALL
+        if self.refine and isinstance(self.basis, str) and self.basis == ALL:
+            raise ValueError("refine=True has nothing to move with basis='all': the machine is exact; use refine=False, or another basis.")
         if self.refine and not loss.differentiable:
             others = "'squared_hinge', 'smooth_hinge' or 'least_squares'" if loss.takes_labels else "'squared_epsilon_insensitive'"
             raise ValueError(
@@ -173,7 +199,7 @@ class SparseMachine(Machine):
             rows = finite(ready(kernel, X, dtype=np.float64 if n <= EXACT else None))
             candidates = distinct(X)
             wanted = self._wanted()
-            everything = isinstance(self.basis, str) and self.n_basis != "auto" and candidates.size <= wanted
+            everything = isinstance(self.basis, str) and self.basis != ALL and self.n_basis != "auto" and candidates.size <= wanted
             wanted = min(candidates.size, wanted) if isinstance(self.basis, str) else wanted
             T = Training(
                 rows,
@@ -190,7 +216,9 @@ class SparseMachine(Machine):
             )
             history: list[Record] = []
             fit.watchers = (*fit.watchers, lambda record: history.append(record))
-            if loss.differentiable:
+            if isinstance(self.basis, str) and self.basis == ALL:
+                self._train_all(T, X)
+            elif loss.differentiable:
                 self._train_smooth(T, X, last)
             else:
                 self._train_cuts(T, X, last)
@@ -214,8 +242,8 @@ class SparseMachine(Machine):
             return columns.in_rows_coordinates(last), None
         if not isinstance(self.basis, str):
             selection = Given(self.basis).select(columns, None, None, T.sizes[-1], T.rng, T.candidates)
-        elif self.basis in ("random", "kmeans"):
-            chooser = Random() if self.basis == "random" else KMeans(sample_weight=weight)
+        elif self.basis in ONE_SHOT:
+            chooser: Any = KMeans(sample_weight=weight) if self.basis == "kmeans" else BASES[self.basis]()
             selection = chooser.select(columns, None, None, T.sizes[-1], T.rng, T.candidates)
         else:
             return None, None
@@ -248,6 +276,37 @@ class SparseMachine(Machine):
             self._add_point(T, grown, point.state, None)
             if self._enough(T):
                 return
+
+    def _train_all(self, T: Training, X: Any) -> None:
+        """The exact machine, over all rows; its basis is the rows that the loss feels."""
+        problem = AllRows(T.rows, T.target, T.weight, T.loss, bool(self.fit_intercept), self.max_memory, T.fit.threads)
+        solver = KernelNewton(seed=int(T.rng.integers(2**31 - 1)))
+        tol = EXACT_TOL if T.rows.n <= EXACT else float(self.tol)
+        max_iter = int(self.max_iter) if self.max_iter > 0 else 1000
+        result = run(solver, problem, tol=tol, max_iter=max_iter, limits=T.fit.limits, watchers=T.fit.watchers)
+        model, certificate = result.model, result.certificate
+        felt = np.flatnonzero(model.coef.any(axis=1))
+        basis = X[felt]
+        score = self._score(model.scores, T.target, T.weight)
+        f = Expansion(self.kernel_, basis, model.coef[felt], model.intercept, exact=T.rows.n <= EXACT)
+        held = None if T.held_out is None else self._validation(T, f)
+        T.n_iter = result.n_iter
+        T.sizes = [felt.size]
+        T.points.append(
+            PathPoint(
+                felt.size,
+                basis,
+                model.coef[felt],
+                model.intercept,
+                felt,
+                certificate.objective,
+                certificate.gap,
+                score,
+                held,
+                0.0,
+                certificate.gap,
+            )
+        )
 
     def _solved(self, problem: Subspace, tol: float) -> tuple[Subspace, NewtonState]:
         state = solve(problem, None, tol, int(self.max_iter) if self.max_iter > 0 else 1000)
@@ -286,7 +345,19 @@ class SparseMachine(Machine):
             )
             problem, columns, state, indices = whole, whole.columns, moved.state, None
             T.n_iter += moved.n_evaluations
-        self._keep(T, columns, state.coef, state.intercept, state.scores, float(state.objective.sum()), float(state.gap.sum()), indices)
+        gradient = np.abs(T.weight[:, None] * T.loss.gradient(T.target, state.scores)) if problem.columns.n == T.rows.n else None
+        outside = None if gradient is None else gradient.T @ columns.distances()
+        self._keep(
+            T,
+            columns,
+            state.coef,
+            state.intercept,
+            state.scores,
+            state.objective,
+            state.gap,
+            indices,
+            _bound(T, state.gap, outside, outside),
+        )
 
     def _held_out_score(self, T: Training, problem: Subspace) -> Any:
         if T.held_out is None:
@@ -300,7 +371,16 @@ class SparseMachine(Machine):
         return self._score(f.decision_function(X, T.fit.threads), target, weight)
 
     def _keep(
-        self, T: Training, columns: KernelColumns, coef: Array, intercept: Array, scores: Array, objective: float, gap: float, indices: Any
+        self,
+        T: Training,
+        columns: KernelColumns,
+        coef: Array,
+        intercept: Array,
+        scores: Array,
+        objective: Array,
+        gap: Array,
+        indices: Any,
+        bound: tuple[float, float],
     ) -> None:
         basis = columns.in_given_coordinates() if columns.m else np.empty((0, self.n_features_in_))
         if T.rows.dtype == np.float32:
@@ -309,7 +389,9 @@ class SparseMachine(Machine):
         training = self._score(scores, T.target, T.weight)
         held = None if T.held_out is None else self._validation(T, f)
         indices = None if indices is None else indices[: columns.m]
-        T.points.append(PathPoint(columns.m, basis, coef, intercept, indices, objective, gap, training, held))
+        T.points.append(
+            PathPoint(columns.m, basis, coef, intercept, indices, float(objective.sum()), float(gap.sum()), training, held, *bound)
+        )
 
     def _enough(self, T: Training) -> bool:
         """With n_basis='auto': whether the last two sizes brought next to nothing. Or time is up."""
@@ -335,7 +417,7 @@ class SparseMachine(Machine):
         limits = {"tol": EXACT_CUTS_TOL if T.rows.n <= EXACT else float(self.tol), "max_iter": int(self.max_iter), "limits": T.fit.limits}
         problem = OneSlack(SubspaceSpace(columns, growth), oracle, scaling)
         state: Any = None
-        points: list[tuple[KernelColumns, Any, Array | None]] = []
+        points: list[tuple[KernelColumns, Any, Array | None, tuple[float, float]]] = []
         for size in sorted({columns.m or T.sizes[-1], *T.sizes}, reverse=True):
             if points and size >= points[-1][0].m:
                 continue
@@ -350,11 +432,11 @@ class SparseMachine(Machine):
             if not points:
                 T.duals = result.model.row_duals
                 indices = indices if growth is None else growth.indices(columns)
-            points.append((problem.space.columns, result.model, indices))
-        for some, model, which in reversed(points):
-            objective = float(model.objective.sum())
-            gap = objective - float(model.lower_bound.sum())
-            self._keep(T, some, model.coef, model.intercept, model.scores, objective, max(0.0, gap), which)
+            outside = solver.outside(problem, state, problem.space.columns.distances())
+            points.append((problem.space.columns, result.model, indices, _bound(T, state.gap, *outside)))
+        for some, model, which, bound in reversed(points):
+            gap = np.maximum(0.0, model.objective - model.lower_bound)
+            self._keep(T, some, model.coef, model.intercept, model.scores, model.objective, gap, which, bound)
 
     # -- 4. what comes out --------------------------------------------------------------------------------------------------------------
 
@@ -371,17 +453,18 @@ class SparseMachine(Machine):
         self.history_ = {"seconds": np.array([record.seconds for record in history])}
         self.history_ |= {name: np.array([record.values.get(name, np.nan) for record in history]) for name in names}
         relative = chosen.gap / chosen.objective if chosen.objective > 0 else 0.0
-        self.certificate_ = Certificate(SUBSPACE, chosen.objective, relative, chosen.gap, float(self.tol), str(np.dtype(T.rows.dtype)))
+        about = (float(self.tol), str(np.dtype(T.rows.dtype)), chosen.projection_error, chosen.bound)
+        self.certificate_ = Certificate(SUBSPACE, chosen.objective, relative, chosen.gap, *about)
         reason = T.fit.limits.reason() or ("converged" if self.certificate_.holds else "max_iter")
-        about = f"{chosen.n_basis} basis vectors; within their span the objective is at most {relative:.2g} of itself above the optimum"
+        text = f"{chosen.n_basis} basis vectors; within their span the objective is at most {relative:.2g} of itself above the optimum"
         if reason == "converged" and chosen.n_basis < T.sizes[-1] and self.n_basis != "auto":
-            about += f"; no more of the {T.sizes[-1]} asked for are independent of these"
+            text += f"; no more of the {T.sizes[-1]} asked for are independent of these"
         words = {
-            "converged": f"Converged: {about}.",
-            "max_iter": f"Stopped at max_iter={self.max_iter}: {about}.",
-            "max_time": f"Stopped at max_time after {T.fit.limits.seconds:.1f} s: {about}.",
-            "interrupted": f"Interrupted after {T.fit.limits.seconds:.1f} s: {about}.",
-            "stopped": f"Stopped by a callback after {T.fit.limits.seconds:.1f} s: {about}.",
+            "converged": f"Converged: {text}.",
+            "max_iter": f"Stopped at max_iter={self.max_iter}: {text}.",
+            "max_time": f"Stopped at max_time after {T.fit.limits.seconds:.1f} s: {text}.",
+            "interrupted": f"Interrupted after {T.fit.limits.seconds:.1f} s: {text}.",
+            "stopped": f"Stopped by a callback after {T.fit.limits.seconds:.1f} s: {text}.",
         }
         self.status_ = Status(reason, words[reason])
         self.fit_status_ = int(reason != "converged")
@@ -415,7 +498,14 @@ class SparseMachine(Machine):
         other._take_point(points[n_basis])
         point = points[n_basis]
         relative = point.gap / point.objective if point.objective > 0 else 0.0
-        other.certificate_ = replace(self.certificate_, objective=point.objective, gap=point.gap, violation=relative)
+        other.certificate_ = replace(
+            self.certificate_,
+            objective=point.objective,
+            gap=point.gap,
+            violation=relative,
+            projection_error=point.projection_error,
+            bound=point.bound,
+        )
         other.status_ = Status("converged", f"Cut from the path of a fit with {max(points)} basis vectors: {n_basis} of them.")
         other.path_ = [p for p in self.path_ if p.n_basis <= n_basis]
         return other
@@ -537,6 +627,20 @@ class _Growth:
         """The rows that joined, if all vectors are rows."""
         self._note(columns)
         return np.array(self._found) if columns.m and len(self._found) == columns.m else None
+
+
+def _bound(T: Training, gap: Array, largest: Array | None, together: Array | None) -> tuple[float, float]:
+    """Projection error and how far the exact machine may be, from what of each column's cuts lies outside of the span.
+
+    The multipliers of the cuts are feasible for the exact machine too, where what is outside of the span counts: its dual value is less by half
+    the square of that (``together``, the combination). Joachims & Yu (2009) say C n (delta sqrt(2 C n) + eps), delta of the ``largest`` cut.
+    Either is a bound.
+    """
+    if largest is None or together is None:
+        return float("nan"), float("nan")
+    total = float(T.weight.sum())
+    here = np.minimum(0.5 * together**2, largest * np.sqrt(2.0 * total))
+    return float(largest.max()) / total, float((gap + here).sum())
 
 
 def _sizes(most: int) -> list[int]:

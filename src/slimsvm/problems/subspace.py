@@ -256,6 +256,17 @@ class KernelColumns:
         self.each_block(work)
         return out
 
+    def distances(self) -> Array:
+        """|phi(x) - its projection on the span| of all rows, never too small: jitter makes the span smaller, rounding is allowed for."""
+        diag = np.asarray(self.rows.diag(), np.float64)
+
+        def work(start: int, end: int, K: Array) -> Array:
+            Z = self.inverse @ K.astype(np.float64, copy=False)
+            return np.asarray(diag[start:end] - np.einsum("ji,ji->i", Z, Z))
+
+        left = np.concatenate(self.each_block(work)) if self.m else diag
+        return np.asarray(np.sqrt(np.maximum(left, 0.0) + JITTER[self.dtype.name] * diag))
+
     def coordinates(self, P: Array) -> Array:
         """L^-1 P: products with the basis in orthonormal coordinates of its span."""
         return np.asarray(self.inverse @ P)

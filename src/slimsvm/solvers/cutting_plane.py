@@ -529,6 +529,21 @@ class CuttingPlane:
             S.stalled |= S.marks[0] - relative <= STALLED[precision]
         S.open = (relative > tol) & ~S.stalled
 
+    def outside(self, problem: OneSlack, state: CutState, distances: Array) -> tuple[Array, Array]:
+        """How much of each column's active cuts lies outside of the span, at most: the largest, and of their combination sum_t a_t g_t.
+
+        By the triangle inequality, |sum_i v_i phi'(x_i)| <= sum_i |v_i| |phi'(x_i)|: no kernel values.
+        """
+        largest, together = np.zeros(len(state.cuts)), np.zeros(len(state.cuts))
+        for c, cuts in enumerate(state.cuts):
+            total = np.zeros(problem.oracle.n)
+            for t in np.flatnonzero(cuts.a):
+                v = problem.oracle.unpacked(cuts.rows[t], 0, problem.oracle.n)
+                largest[c] = max(largest[c], float(np.abs(v) @ distances))
+                total += cuts.a[t] * v
+            together[c] = float(np.abs(total) @ distances)
+        return largest, together
+
     def certificate(self, problem: OneSlack, state: CutState, tol: float) -> Certificate:
         """Objective and gap summed over the columns; ``violation`` is the largest relative gap of a column."""
         return Certificate(

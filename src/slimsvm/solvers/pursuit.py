@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from slimsvm.basis.selection import Here
 from slimsvm.problems.subspace import Subspace
 from slimsvm.run import Limits, Record, Watcher
 from slimsvm.solvers.newton import Newton, NewtonState
@@ -67,8 +68,9 @@ def pursue(
     for size in sizes:
         while columns.m < size and refused < MOST_REFUSALS and (limits.reason() is None or columns.m == 0):
             G = problem.weight[:, None] * problem.loss.gradient(problem.target, state.scores)
-            n_new = min(size - columns.m, max(1, int(GROWTH * columns.m)))
-            selection = choose.select(columns, -G, -state.coef, n_new, rng, candidates)
+            at_once = choose.at_once(columns.m) if hasattr(choose, "at_once") else max(1, int(GROWTH * columns.m))
+            here = Here(problem, state.scores)
+            selection = choose.select(columns, -G, -state.coef, min(size - columns.m, at_once), rng, candidates, here)
             if not columns.append(selection.vectors).any():
                 refused += 1
                 continue

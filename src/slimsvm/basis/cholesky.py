@@ -1,0 +1,238 @@
+"""Incomplete Cholesky factorisations of the kernel matrix, K ~ V V', and the pivots of one as a basis.
+
+:func:`pivoted` (ICF 2; Fine & Scheinberg 2001): symmetric pivoting, the row that is farthest from the span of those before it is next; values
+are computed when a row becomes a pivot, m n of them in all. Row i of V is z(x_i), the orthonormal coordinates of phi(x_i) in the span of the
+pivots, so V V' is the projected kernel and never above K. Stops after m columns, or when the trace of what is left is small.
+
+:func:`thresholded` (ICF 1; Lin & Saigal 2000): column by column, of each only the m largest entries are kept. V is sparse and triangular, not
+of low rank, all of K is seen once, and V V' may be far from K. Dropping entries may make a pivot that is not positive: then beta is added
+to all of the diagonal, twice as much each time, and the factorisation starts again.
+
+Symbols: d what is left of the diagonal; V (n, m), kept by columns.
+Cost: ICF 2 n m kernel values and n m^2; ICF 1 n^2 / 2 kernel values and about n m^2, more where columns fill up before they are cut.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from slimsvm.basis.selection import Here, Selection, block, rows_at
+from slimsvm.compiled import compiled
+from slimsvm.problems.subspace import DEPENDENT, JITTER, KernelColumns
+from slimsvm.threads import parallel, single_threaded_blas
+from slimsvm.tiles import Operand
+
+Array = NDArray[Any]
+STRIP = 8192  # rows of V that a thread takes at once
+FIRST_BETA = 1e-3  # added to the diagonal after the first failure of ICF 1, relative to its mean; doubled after each further one
+MOST_RESTARTS = 40  # by then beta is far above the trace, and the matrix is its own diagonal
+BLOCK = 256  # columns of K that ICF 1 has in memory at a time
+
+
+@dataclass(frozen=True)
+class Factor:
+    """V with V V' ~ K.
+
+    Attributes
+    ----------
+    V : array (n, m), or CSR matrix (n, n)
+        The factor, its rows in the order of the data.
+    pivots : int array
+        Rows that were pivots, in order; of ICF 1 all.
+    left : float
+        Trace of K - V V' (+ beta n for ICF 1), relative to that of K.
+    beta : float
+        What was added to the diagonal.
+    """
+
+    V: Any
+    pivots: Array
+    left: float
+    beta: float = 0.0
+
+
+def pivoted(rows: Operand, rank: int, *, tol: float = 0.0, candidates: Array | None = None, n_threads: int = 1) -> Factor:
+    """ICF 2: at most ``rank`` columns, fewer if the rest of the trace is at most ``tol`` of it, or only rounding is left.
+
+    Parameters
+    ----------
+    rows : Operand
+        All rows, readied.
+    candidates : int array, optional
+        Rows that may be pivots; None: all.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from slimsvm.basis.cholesky import pivoted
+    >>> from slimsvm.kernels import Linear
+    >>> from slimsvm.tiles import ready
+    >>> found = pivoted(ready(Linear(), np.array([[1.0, 0.0], [0.0, 3.0], [1.0, 1.0]])), 3)
+    >>> found.pivots, found.V.shape, found.left < 1e-12
+    (array([1, 0]), (3, 2), True)
+    """
+    n = rows.n
+    rank = min(rank, n if candidates is None else candidates.size)
+    diag = np.asarray(rows.diag(), np.float64)
+    d, trace = diag.copy(), float(diag.sum())
+    may = np.full(n, candidates is None)
+    if candidates is not None:
+        may[candidates] = True
+    jitter = DEPENDENT * JITTER[np.dtype(rows.dtype).name] * float(diag.max(initial=0.0))
+    Vt, pivots = np.empty((rank, n), rows.dtype), np.empty(rank, np.intp)
+    edges = [(start, min(n, start + STRIP)) for start in range(0, n, STRIP)]
+    m = 0
+    while m < rank and float(np.maximum(d, 0.0).sum()) > tol * trace:
+        # 1. the pivot
+        pivot = int(np.argmax(np.where(may, d, -np.inf)))
+        if not d[pivot] > jitter:
+            break
+        # 2. its column, without what the span of those before it says
+        column, root = block(rows, np.array([pivot]), None, n_threads)[0], np.sqrt(d[pivot])
+        known = np.ascontiguousarray(Vt[:m, pivot])
+
+        def strip(k: int, column: Array = column, known: Array = known, root: float = root, m: int = m) -> None:
+            part = slice(*edges[k])
+            Vt[m, part] = (column[part] - known @ Vt[:m, part]) / root
+            d[part] -= np.square(Vt[m, part], dtype=np.float64)
+
+        with single_threaded_blas():
+            parallel(strip, len(edges), n_threads)
+        d[pivot], may[pivot], pivots[m] = 0.0, False, pivot
+        m += 1
+    left = float(np.maximum(d, 0.0).sum()) / trace if trace > 0 else 0.0
+    return Factor(Vt[:m].T, pivots[:m], left)
+
+
+def thresholded(rows: Operand, n_entries: int, *, n_threads: int = 1) -> Factor:
+    """ICF 1: the ``n_entries`` largest entries of each column below the diagonal, and the diagonal.
+
+    Raises
+    ------
+    ValueError
+        If no multiple of the identity makes the factorisation possible: the matrix has numbers that are not finite.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from slimsvm.basis.cholesky import thresholded
+    >>> from slimsvm.kernels import RBF
+    >>> from slimsvm.tiles import ready
+    >>> rows = ready(RBF(1.0), np.array([[0.0], [0.5], [2.0]]), dtype=np.float64)
+    >>> found = thresholded(rows, 2)  # nothing is dropped: the factor is exact
+    >>> np.allclose((found.V @ found.V.T).toarray(), RBF(1.0)(np.array([[0.0], [0.5], [2.0]])))
+    True
+    """
+    n, mean = rows.n, float(np.mean(rows.diag()))
+    beta = 0.0
+    for restart in range(MOST_RESTARTS):
+        made = _columns_within(rows, n_entries, beta, n_threads)
+        if made is not None:
+            indptr, indices, data = made
+            V = sp.csc_matrix((data, indices, indptr), shape=(n, n)).tocsr()
+            left = float(rows.diag().sum()) + beta * n - float(np.square(data).sum())
+            return Factor(V, np.arange(n), left / max(float(rows.diag().sum()), 1e-300), beta)
+        beta = FIRST_BETA * mean * 2.0**restart
+    raise ValueError("The kernel matrix cannot be factorised: it has values that are not finite, or a diagonal that is not positive.")
+
+
+def _columns_within(rows: Operand, n_entries: int, beta: float, n_threads: int) -> tuple[Array, Array, Array] | None:
+    """The columns of V, one after the other; None at a pivot that is not positive."""
+    n = rows.n
+    most = min(n, n_entries + 1)
+    indptr, indices, data = np.zeros(n + 1, np.int64), np.empty(n * most, np.int64), np.empty(n * most)
+    heads, after = np.full(n, -1), np.full(n, -1)  # lists: columns whose next entry is in row j
+    at = np.zeros(n, np.int64)  # where in its column that entry is
+    work = np.zeros(n)
+    for start in range(0, n, BLOCK):
+        values = block(rows, np.arange(start, min(n, start + BLOCK)), None, n_threads)
+        for j in range(start, min(n, start + BLOCK)):
+            if not _next_column(
+                j, values[j - start].astype(np.float64), beta, n_entries, indptr, indices, data, heads, after, at, work, seen
+            ):
+                return None
+    used = int(indptr[n])
+    return indptr, indices[:used], data[:used]
+
+
+@compiled
+def _next_column(
+    j: int, column: Array, beta: float, n_entries: int, indptr: Array, indices: Array, data: Array, heads: Array, after: Array, at: Array,
+    work: Array,
+) -> bool:  # fmt: skip
+    """Column j of V: that of K without what the columns before it say, cut to its largest entries."""
+    n = column.size
+    for i in range(j, n):
+        work[i] = column[i]
+    work[j] += beta
+    # 1. every column with an entry in row j takes part; afterwards it waits for the row of its next entry
+    k = int(heads[j])
+    while k >= 0:
+        following = int(after[k])
+        p = int(at[k])
+        v = data[p]
+        for q in range(at[k], indptr[k + 1]):
+            work[indices[q]] -= v * data[q]
+        at[k] = p + 1
+        if p + 1 < indptr[k + 1]:
+            row = indices[p + 1]
+            after[k], heads[row] = heads[row], k
+        k = following
+    if not work[j] > 0.0:
+        return False
+    # 2. the largest entries below the diagonal, in the order of the rows
+    root = np.sqrt(work[j])
+    below = np.arange(j + 1, n)
+    if below.size > n_entries:
+        below = np.sort(below[np.argsort(-np.abs(work[j + 1 : n]))[:n_entries]])
+    end = int(indptr[j])
+    indices[end], data[end] = j, root
+    end += 1
+    for t in range(below.size):
+        row = below[t]
+        if work[row] != 0.0:
+            indices[end], data[end] = row, work[row] / root
+            end += 1
+    indptr[j + 1] = end
+    at[j] = indptr[j] + 1
+    if at[j] < end:
+        row = indices[at[j]]
+        after[j], heads[row] = heads[row], j
+    return True
+
+
+@dataclass(frozen=True)
+class Cholesky:
+    """Pivots of the incomplete Cholesky factorisation: always the row that is farthest from the span of those before it.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from slimsvm.basis import Cholesky
+    >>> from slimsvm.kernels import RBF
+    >>> from slimsvm.problems.subspace import KernelColumns
+    >>> from slimsvm.tiles import ready
+    >>> columns = KernelColumns(ready(RBF(1.0), np.array([0.0, 0.1, 5.0, 5.1])[:, None]), max_basis=2)
+    >>> Cholesky().select(columns, None, None, 2, np.random.default_rng(0), np.arange(4)).indices
+    array([0, 2])
+    """
+
+    def select(
+        self,
+        columns: KernelColumns,
+        row_weights: Array | None,
+        basis_weights: Array | None,
+        n_new: int,
+        rng: np.random.Generator,
+        candidates: Array,
+        here: Here | None = None,
+    ) -> Selection:
+        """Up to ``n_new`` rows for an empty basis; the weights are ignored."""
+        found = pivoted(columns.rows, n_new, candidates=candidates, n_threads=columns.n_threads)
+        columns.n_values += found.pivots.size * columns.n
+        return rows_at(columns, found.pivots)

@@ -1,0 +1,58 @@
+"""Rows where the machine is least sure: the smallest |f|, as in the active learning of Bordes, Ertekin, Weston & Bottou (2005)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from slimsvm.basis.selection import Here, Selection, drawn, rows_at
+from slimsvm.problems.subspace import KernelColumns
+
+Array = NDArray[Any]
+
+
+@dataclass(frozen=True)
+class Margin:
+    """The rows of a random pool with the smallest |f|; for several columns, the smallest over them.
+
+    Parameters
+    ----------
+    n_candidates : int
+        Size of the pool for each vector.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from slimsvm.basis import Here, Margin
+    >>> from slimsvm.kernels import RBF
+    >>> from slimsvm.losses import SquaredHinge
+    >>> from slimsvm.problems.subspace import KernelColumns, Subspace
+    >>> from slimsvm.tiles import ready
+    >>> columns = KernelColumns(ready(RBF(1.0), np.arange(4.0)[:, None]), max_basis=2)
+    >>> problem = Subspace(columns, np.ones((4, 1)), np.ones(4), SquaredHinge())
+    >>> here = Here(problem, np.array([[2.0], [-0.1], [1.0], [3.0]]))
+    >>> Margin().select(columns, None, None, 1, np.random.default_rng(0), np.arange(4), here).indices
+    array([1])
+    """
+
+    n_candidates: int = 59
+
+    def select(
+        self,
+        columns: KernelColumns,
+        row_weights: Array | None,
+        basis_weights: Array | None,
+        n_new: int,
+        rng: np.random.Generator,
+        candidates: Array,
+        here: Here | None = None,
+    ) -> Selection:
+        """Up to ``n_new`` rows; which of them are in the span already is not looked at."""
+        if here is None:
+            raise ValueError("basis='margin' needs the scores of a machine; choose the first vectors with another basis, such as Random.")
+        pool = drawn(candidates, self.n_candidates * n_new, rng)
+        doubt = np.abs(here.scores[pool]).min(axis=1)
+        return rows_at(columns, pool[np.argsort(doubt, kind="stable")[:n_new]])

@@ -1,0 +1,82 @@
+"""Rows that are far from the span of those before them, whatever their labels: the unsupervised rule of Keerthi, Chapelle & DeCoste (2006).
+
+The best of a random pool for each vector; with all rows as the pool it would be the incomplete Cholesky factorisation
+(:mod:`slimsvm.basis.cholesky`), which costs n kernel values for each vector where this costs the size of the pool times that of the basis.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import solve_triangular
+
+from slimsvm.basis.selection import Here, Selection, block, drawn, rows_at
+from slimsvm.problems.subspace import DEPENDENT, JITTER, KernelColumns
+
+Array = NDArray[Any]
+MOST_REFUSALS = 10  # pools in a row in which no row was outside of the span
+
+
+@dataclass(frozen=True)
+class Unsupervised:
+    """The farthest from the span of a random pool of candidates.
+
+    Parameters
+    ----------
+    n_candidates : int
+        Size of the pool for each vector.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from slimsvm.basis import Unsupervised
+    >>> from slimsvm.kernels import RBF
+    >>> from slimsvm.problems.subspace import KernelColumns
+    >>> from slimsvm.tiles import ready
+    >>> columns = KernelColumns(ready(RBF(1.0), np.array([0.0, 0.1, 5.0, 5.1])[:, None]), max_basis=2)
+    >>> found = Unsupervised().select(columns, None, None, 2, np.random.default_rng(0), np.arange(4))
+    >>> bool(np.ptp(columns.rows.X[found.indices]) > 4)
+    True
+    """
+
+    n_candidates: int = 59
+
+    def select(
+        self,
+        columns: KernelColumns,
+        row_weights: Array | None,
+        basis_weights: Array | None,
+        n_new: int,
+        rng: np.random.Generator,
+        candidates: Array,
+        here: Here | None = None,
+    ) -> Selection:
+        """Up to ``n_new`` rows for an empty basis; the weights are ignored."""
+        rows, diag = columns.rows, np.asarray(columns.rows.diag(), np.float64)
+        n_new = min(n_new, candidates.size)
+        if n_new == candidates.size:
+            return rows_at(columns, candidates)
+        least = DEPENDENT * JITTER[np.dtype(rows.dtype).name] * float(diag.max())
+        free = np.ones(rows.n, bool)
+        L, chosen = np.zeros((n_new, n_new)), np.empty(n_new, np.intp)
+        m = refused = 0
+        while m < n_new and refused < MOST_REFUSALS:
+            pool = drawn(candidates, self.n_candidates, rng)
+            pool = pool[free[pool]]
+            Z = np.empty((0, pool.size))
+            if m and pool.size:
+                K = block(rows, pool, chosen[:m])
+                columns.n_values += K.size
+                Z = solve_triangular(L[:m, :m], K.T.astype(np.float64), lower=True, check_finite=False)
+            left = diag[pool] - np.einsum("jq,jq->q", Z, Z)
+            best = int(np.argmax(left)) if pool.size else -1
+            if best < 0 or not left[best] > least:
+                refused += 1
+                continue
+            L[m, :m], L[m, m], chosen[m] = Z[:, best], np.sqrt(left[best]), pool[best]
+            free[pool[best]] = False
+            m, refused = m + 1, 0
+        return rows_at(columns, chosen[:m])

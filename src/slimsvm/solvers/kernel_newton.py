@@ -1,0 +1,272 @@
+"""Newton's method in the primal over *all* rows: the exact machine for losses with a derivative.
+
+Problem: min over f of 1/2 |f|^2 + sum_i weight_i L(y_i, f(x_i) + b). At the optimum f = sum_i coef_i k(x_i, .) with
+coef_i = -weight_i L'(y_i, f_i), zero for all rows that the loss does not feel.
+
+Algorithm: Chapelle (2007), "Training a support vector machine in the primal". With S the rows of curvature D_i > 0, R those with a slope only,
+G the weighted slopes, a Newton step solves
+
+    (K_SS + D_S^-1) coef_S + b e = f_S - G_S / D_S - K_SR coef_R,     coef_R = -G_R,     e'coef_S = -e'coef_R,     the others zero;
+
+for the squared hinge D = 2 C c_i, and the right side is y_S. The scores of all rows follow, and an exact line search between the old and the
+new ones. Doubling: a random part of the rows is trained first, then twice as many, from the coefficients of the last; rows that join with
+y f > 1 never enter a system.
+
+Symbols: coef (n,) over all rows; felt = rows with coef != 0; K_SS is kept in float64, n_sv^2 numbers: beyond ``max_memory`` it is refused.
+Cost of a step: n n_sv kernel values, n_sv^3 / 3.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg.lapack import dposv
+
+from slimsvm.losses import Loss
+from slimsvm.run import FULL, Certificate
+from slimsvm.solvers.newton import best_shift, least_along
+from slimsvm.tiles import Operand, Strips, accumulate, for_each_tile
+
+Array = NDArray[Any]
+FIRST = 1000  # rows of the first part
+DEFAULT_MEMORY = 4000.0  # megabytes, for K_SS
+WHOLE = 1e-6  # how near to 1 a step is the whole Newton step: the search along the line is not more exact
+STALLED = 1e-15  # relative decrease of the objective below which rounding is all that is left
+
+
+@dataclass
+class AllRows:
+    """The problem over all rows; several columns share the rows and nothing else.
+
+    Parameters
+    ----------
+    rows : Operand
+        All rows, readied.
+    target : array of shape (n, columns)
+        Labels of -1 and +1, or numbers.
+    weight : array of shape (n,)
+        C times the weight of each row.
+    loss : Loss
+        With a derivative.
+    fit_intercept : bool
+        Whether there is an intercept; it is not penalised.
+    max_memory : float, optional
+        Megabytes for the kernel values among the support vectors.
+    n_threads : int
+        Results are the same bits for any number.
+    """
+
+    rows: Operand
+    target: Array
+    weight: Array
+    loss: Loss
+    fit_intercept: bool = True
+    max_memory: float | None = None
+    n_threads: int = 1
+
+    def first(self, n: int, order: Array) -> AllRows:
+        """The problem on the first n rows of an order."""
+        some = order[:n]
+        return AllRows(
+            self.rows.take(some), self.target[some], self.weight[some], self.loss, self.fit_intercept, self.max_memory, self.n_threads
+        )
+
+
+@dataclass(frozen=True)
+class AllRowsSolution:
+    """Coefficients of all rows (n, columns), intercepts (columns,), and scores (n, columns), intercept included."""
+
+    coef: Array
+    intercept: Array
+    scores: Array
+
+
+@dataclass
+class KernelNewtonState:
+    """Where the method is; ``order`` and ``size`` say which rows take part."""
+
+    order: Array
+    size: int
+    part: AllRows
+    coef: Array
+    intercept: Array
+    scores: Array
+    objective: Array
+    gap: Array
+    n_iter: int = 0
+    done: bool = False
+    n_values: int = 0
+
+    def record(self) -> dict[str, float]:
+        """A line of the history."""
+        return {
+            "objective": float(self.objective.sum()),
+            "gap": float(self.gap.sum()),
+            "kernel_values": self.n_values,
+            "n_support": int(np.count_nonzero(self.coef.any(axis=1))),
+            "active": self.size,
+        }
+
+
+@dataclass
+class KernelNewton:
+    """Newton's method over all rows; ``tol`` is the relative gap.
+
+    Parameters
+    ----------
+    doubling : bool
+        Begin with a part of the rows, and double it.
+    seed : int
+        Which rows are first.
+    """
+
+    doubling: bool = True
+    seed: int = 0
+
+    def init(self, problem: AllRows, start: tuple[Array, Array] | None = None) -> KernelNewtonState:
+        """Begin at ``start`` (coefficients of all rows, intercepts), or at zero."""
+        n, k = problem.target.shape
+        size, order = n, np.arange(n)
+        if start is None and self.doubling and n > 2 * FIRST:
+            size, order = FIRST, np.random.default_rng(self.seed).permutation(n)
+        coef, intercept = (np.zeros((n, k)), np.zeros(k)) if start is None else (np.array(start[0]), np.array(start[1]))
+        state = KernelNewtonState(order, size, problem, coef[:size], intercept, np.zeros((size, k)), np.zeros(k), np.full(k, np.inf))
+        self._enter(problem, state, size, coef[order[:size]])
+        return state
+
+    def _enter(self, problem: AllRows, S: KernelNewtonState, size: int, coef: Array) -> None:
+        """Let so many rows take part, with these coefficients; what there is of a gap is seen from there."""
+        S.size, S.coef = size, coef
+        S.part = problem if size == problem.target.shape[0] and (S.order[1:] > S.order[:-1]).all() else problem.first(size, S.order)
+        S.scores = self._expanded(S.part, coef, S) + S.intercept
+        if problem.fit_intercept:
+            shift = best_shift(problem.loss, S.part.target, S.part.weight, S.scores)
+            S.intercept, S.scores = S.intercept + shift, S.scores + shift
+        self._look(S)
+
+    @staticmethod
+    def _expanded(part: AllRows, coef: Array, S: KernelNewtonState) -> Array:
+        """sum_j coef_j k(x_j, x_i) for all rows."""
+        out = np.zeros(coef.shape, order="F")
+        for c in range(coef.shape[1]):
+            felt = np.flatnonzero(coef[:, c])
+            if felt.size:
+                accumulate(part.rows.take(felt), Strips(part.rows), coef[felt, c], out[:, c], part.n_threads)
+                S.n_values += felt.size * part.rows.n
+        return out
+
+    def step(self, problem: AllRows, state: KernelNewtonState, tol: float, max_iter: int) -> None:
+        """One Newton step of every column whose gap is too large; when none is, twice as many rows."""
+        S, part = state, state.part
+        goal = tol if S.size == problem.target.shape[0] else max(tol, 1e-3)
+        share = goal * np.maximum(S.objective, np.finfo(float).tiny)
+        before = S.objective.copy()
+        for c in np.flatnonzero(S.gap > share):
+            self._newton(part, S, int(c))
+        S.n_iter += 1
+        self._look(S)
+        stalled = float((before - S.objective).sum()) <= STALLED * abs(float(before.sum()))
+        if (S.gap <= share).all() or stalled:
+            if S.size == problem.target.shape[0]:
+                S.done = True
+                return
+            size = min(problem.target.shape[0], 2 * S.size)
+            if 2 * size > problem.target.shape[0]:
+                size = problem.target.shape[0]
+            coef = np.zeros((size, S.coef.shape[1]))
+            coef[: S.size] = S.coef
+            self._enter(problem, S, size, coef)
+
+    def _newton(self, part: AllRows, S: KernelNewtonState, c: int) -> None:
+        """The step of one column, with its line search."""
+        y, f = part.target[:, c], S.scores[:, c]
+        G = part.weight * part.loss.gradient(y, f)
+        D = part.weight * part.loss.curvature(y, f)
+        curved, sloped = np.flatnonzero(D > 0), np.flatnonzero((D <= 0) & (G != 0))
+        new = np.zeros(y.size)
+        new[sloped] = -G[sloped]
+        b = float(S.intercept[c])
+        if curved.size:
+            K = self._block(part, curved, S)
+            right = f[curved] - G[curved] / D[curved]
+            if sloped.size:
+                s = np.zeros(curved.size)
+                accumulate(part.rows.take(sloped), Strips(part.rows.take(curved)), new[sloped], s, part.n_threads)
+                right = right - s
+            K[np.diag_indices_from(K)] += 1.0 / D[curved]
+            _, solved, info = dposv(K, np.stack([right, np.ones(curved.size)], axis=1), overwrite_a=1, lower=1)
+            if info != 0 or not np.isfinite(solved).all():
+                raise ValueError(
+                    "The Newton system is singular in floating point: C times the kernel is too large. Use a smaller C, or scale the features."
+                )
+            if part.fit_intercept:
+                b = float((solved[:, 0].sum() + new[sloped].sum()) / solved[:, 1].sum())
+            new[curved] = solved[:, 0] - b * solved[:, 1]
+        # the line between the old and the new point: scores of both are known after one pass
+        scores = np.zeros(y.size)
+        felt = np.flatnonzero(new)
+        if felt.size:
+            accumulate(part.rows.take(felt), Strips(part.rows), new[felt], scores, part.n_threads)
+            S.n_values += felt.size * y.size
+        change, d_coef, d_s = scores + b - f, new - S.coef[:, c], scores - (f - S.intercept[c])
+        slope, curve = np.array([S.coef[:, c] @ d_s]), np.array([max(float(d_coef @ d_s), 0.0)])
+        t = float(least_along(part.loss, y[:, None], part.weight, f[:, None], change[:, None], slope, curve)[0])
+        if abs(t - 1.0) < WHOLE:  # the Newton step itself: all rows that it does not feel have coefficients of exactly zero
+            S.coef[:, c], S.intercept[c], S.scores[:, c] = new, b, scores + b
+        else:
+            S.coef[:, c] += t * d_coef
+            S.intercept[c] += t * (b - S.intercept[c])
+            S.scores[:, c] += t * change
+
+    @staticmethod
+    def _block(part: AllRows, which: Array, S: KernelNewtonState) -> Array:
+        """K_SS in float64."""
+        needed, room = which.size**2 * 8 / 2**20, DEFAULT_MEMORY if part.max_memory is None else part.max_memory
+        if needed > room:
+            raise ValueError(
+                f"basis='all' needs the kernel values among {which.size:,} rows, {needed:,.0f} MB; max_memory allows {room:,.0f} MB. "
+                "Use a smaller basis, or SVC."
+            )
+        side = part.rows.take(which)
+        out = np.empty((which.size, which.size), order="F")
+
+        def keep(first: int, last: int, start: int, end: int, values: Array) -> None:
+            out[first:last, start:end] = values
+
+        for_each_tile(side, Strips(side), keep, part.n_threads)
+        S.n_values += which.size**2
+        return out
+
+    @staticmethod
+    def _look(S: KernelNewtonState) -> None:
+        """Objective, and the gap to the multipliers G = weight L'(f) that the loss says: 1/2 |sum_i (coef_i + G_i) phi(x_i)|^2.
+
+        That norm is at most sum_i |coef_i + G_i| |phi(x_i)|: no kernel values, and at the optimum all terms are zero. To it is added what the
+        intercept alone would gain.
+        """
+        part = S.part
+        G = part.weight[:, None] * part.loss.gradient(part.target, S.scores)
+        S.objective = 0.5 * np.einsum("ic,ic->c", S.coef, S.scores - S.intercept) + part.weight @ part.loss.value(part.target, S.scores)
+        S.gap = 0.5 * np.square(np.abs(S.coef + G).T @ np.sqrt(np.maximum(part.rows.diag(), 0.0)))
+        if part.fit_intercept:
+            D = part.weight @ part.loss.curvature(part.target, S.scores)
+            S.gap += 0.5 * np.square(G.sum(axis=0)) / np.maximum(D, np.finfo(float).tiny)
+
+    def certificate(self, problem: AllRows, state: KernelNewtonState, tol: float) -> Certificate:
+        """The gap of the whole problem; ``violation`` is its ratio to the objective. Rows that did not take part yet are looked at."""
+        S, n = state, problem.target.shape[0]
+        if S.size < n:
+            coef = np.zeros((n, S.coef.shape[1]))
+            coef[: S.size] = S.coef
+            self._enter(problem, S, n, coef)
+        objective, gap = float(S.objective.sum()), float(S.gap.sum())
+        return Certificate(FULL, objective, gap / objective if objective > 0 else 0.0, gap, tol, str(np.dtype(problem.rows.dtype)))
+
+    def model(self, problem: AllRows, state: KernelNewtonState) -> AllRowsSolution:
+        """In the order of the rows."""
+        coef, scores = np.zeros(problem.target.shape), np.zeros(problem.target.shape)
+        coef[state.order[: state.size]], scores[state.order[: state.size]] = state.coef, state.scores
+        return AllRowsSolution(coef, state.intercept, scores)
