@@ -152,9 +152,7 @@ def _columns_within(rows: Operand, n_entries: int, beta: float, n_threads: int) 
     for start in range(0, n, BLOCK):
         values = block(rows, np.arange(start, min(n, start + BLOCK)), None, n_threads)
         for j in range(start, min(n, start + BLOCK)):
-            if not _next_column(
-                j, values[j - start].astype(np.float64), beta, n_entries, indptr, indices, data, heads, after, at, work, seen
-            ):
+            if not _next_column(j, values[j - start].astype(np.float64), beta, n_entries, indptr, indices, data, heads, after, at, work):
                 return None
     used = int(indptr[n])
     return indptr, indices[:used], data[:used]
