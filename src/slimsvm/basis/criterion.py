@@ -148,7 +148,8 @@ class Criterion:
 
     def _orthogonal_weights(self) -> Array:
         """-K_BB^-1 K_B,terms A: with these the residual of the sample is orthogonal to the span."""
-        products = self._K_B_terms().astype(np.float64) @ self.A
+        K = self._K_B_terms()
+        products = np.asarray(K @ self.A.astype(K.dtype), np.float64)  # a sample's sum: float32 is the least of its errors
         return -self._solved(self._solved(products), "T")
 
     def _K_B_terms(self) -> Array:
@@ -163,7 +164,7 @@ class Criterion:
         def gather(k: int) -> None:
             start, end = cuts[k], cuts[k + 1]
             if end > start:
-                out[:, start:end] = columns.block(k)[:, self.picked[start:end] - columns.edges(k)[0]]
+                np.take(columns.block(k), self.picked[start:end] - columns.edges(k)[0], axis=1, out=out[:, start:end], mode="clip")
 
         parallel(gather, columns.n_blocks, columns.n_threads)
         return out

@@ -183,14 +183,8 @@ def _check_sparse(kind: str, a: dict[str, Any]) -> None:
     _demand(isinstance(path, list) and all(isinstance(point, PathPoint) for point in path), "path_ is not a list of machines")
     for i, p in enumerate(path):
         _check_expansion(p.n_basis, p.basis, p.coef, p.intercept, p.indices, n_features, n_outputs, f" of path_[{i}]")
-        numbers = [
-            p.objective,
-            p.gap,
-            p.training_score,
-            p.projection_error,
-            p.bound,
-            *([] if p.validation_score is None else [p.validation_score]),
-        ]
+        maybe = (p.validation_score, p.projection_error, p.bound)
+        numbers = [p.objective, p.gap, p.training_score, *(number for number in maybe if number is not None)]
         _demand(all(isinstance(number, int | float) for number in numbers), f"a score or objective of path_[{i}] is not a number")
 
 

@@ -174,6 +174,7 @@ def refine(
     limits: Limits | None = None,
     rng: np.random.Generator | None = None,
     score: Score | None = None,
+    rough: bool = False,
     watchers: tuple[Watcher, ...] = (),
 ) -> Refined:
     """Move the basis vectors to a local optimum of the objective.
@@ -196,6 +197,8 @@ def refine(
         Chooses the rows of the first steps.
     score : callable, optional
         Of the held-out rows: the best is kept, and many iterations without a better one end the refinement.
+    rough : bool
+        Where there are many rows, only a part of them moves the vectors, and all of them decide on the coefficients.
     watchers : tuple of callables
         Told after every iteration.
     """
@@ -203,14 +206,17 @@ def refine(
     rng = rng or np.random.default_rng(0)
     vectors = np.asarray(vectors.toarray() if sp.issparse(vectors) else vectors, np.float64)
     n_evaluations, reason = 0, "converged"
-    for part in (*_parts(problem, vectors.shape[0], rng), problem):
+    parts = _parts(problem, vectors.shape[0], rng)
+    for part in (*parts, problem):
         if limits.reason() is not None and part is not problem:
             continue
+        moves = limits.reason() is None and not (rough and parts and part is problem)
         stage = _Stage(part, tol, limits, score if part is problem else None, start)
         if part is not problem:
             stage.tol = 3 * tol  # the last digits are for all rows
-        _descend(stage, vectors, max_iter if limits.reason() is None else 0, watchers)
-        n_evaluations, reason = n_evaluations + stage.n_evaluations, stage.reason
+        _descend(stage, vectors, max_iter if moves else 0, watchers)
+        n_evaluations += stage.n_evaluations
+        reason = stage.reason if moves or limits.reason() is not None else reason
         if stage.top is not None:
             stage.best, stage.best_vectors, stage.best_state = stage.top
         assert stage.best_state is not None

@@ -256,16 +256,13 @@ class SubspaceSpace(Space):
             self.columns.append(vectors[: self.max_basis - before])
         return self.size - before
 
-    def further(self, n_old: int, responses: Callable[[int, int], Array], P: Array) -> Array:
+    def further(self, n_old: int, products: Callable[[int, int, Array], Array], P: Array) -> Array:
         """The coordinates of old cuts along the vectors from n_old on: (new, cuts).
 
         With l the row of L that belongs to a new vector b, lam its last entry: (k_b'v - l.p)/lam. ``P`` (n_old, cuts) holds the old ones,
-        ``responses`` makes v of a block of rows (rows, cuts).
+        ``products(first, last, K)`` makes k_b'v over a block of rows, for all cuts.
         """
-
-        def work(first: int, last: int, K: Array) -> Array:
-            return np.asarray(K[n_old:] @ responses(first, last).astype(K.dtype), np.float64)
-
-        products = np.asarray(sum(self.columns.each_block(work)))
+        parts = self.columns.each_block(lambda first, last, K: products(first, last, K[n_old:]))
         L = self.columns.L
-        return np.asarray(solve_triangular(L[n_old:, n_old:], products - L[n_old:, :n_old] @ P, lower=True, check_finite=False))
+        right = np.asarray(sum(parts)) - L[n_old:, :n_old] @ P
+        return np.asarray(solve_triangular(L[n_old:, n_old:], right, lower=True, check_finite=False))
