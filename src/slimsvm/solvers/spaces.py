@@ -21,6 +21,7 @@ from slimsvm.threads import parallel, single_threaded_blas
 
 Array = NDArray[Any]
 Growth = Callable[[KernelColumns, Array, Array], Any]  # columns, row weights (n, columns), basis weights (m, columns) -> vectors or None
+ROWS_A_TASK = 16384
 BLOCK_VALUES = 1 << 19  # of X in one block: four megabytes of float64
 
 
@@ -262,7 +263,13 @@ class SubspaceSpace(Space):
         With l the row of L that belongs to a new vector b, lam its last entry: (k_b'v - l.p)/lam. ``P`` (n_old, cuts) holds the old ones,
         ``products(first, last, K)`` makes k_b'v over a block of rows, for all cuts.
         """
-        parts = self.columns.each_block(lambda first, last, K: products(first, last, K[n_old:]))
-        L = self.columns.L
+        K, n, L = self.columns.newest(n_old), self.n, self.columns.L
+        parts: list[Any] = [None] * -(-n // ROWS_A_TASK)
+
+        def task(k: int) -> None:
+            first, last = k * ROWS_A_TASK, min(n, (k + 1) * ROWS_A_TASK)
+            parts[k] = products(first, last, K[:, first:last])
+
+        parallel(task, len(parts), self.n_threads)
         right = np.asarray(sum(parts)) - L[n_old:, :n_old] @ P
         return np.asarray(solve_triangular(L[n_old:, n_old:], right, lower=True, check_finite=False))
