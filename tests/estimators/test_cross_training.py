@@ -30,8 +30,7 @@ from slimsvm.estimators.cross_training import BEYOND, drawn
         CrossTraining(SVC(kernel="linear", class_weight="balanced"), n_subsets=2, subset_size=0.5, refit_intercept=True, n_jobs=2),
         CrossTraining(SVC(), warm_start_dual=True),
         CrossTraining(SVC(kernel="precomputed"), n_subsets=3),
-        CrossTraining(LinearSVC(), refit_intercept=True),
-        CrossTraining(LogisticRegression()),
+        CrossTraining(LogisticRegression(), refit_intercept=True),
     ]
 )
 def test_sklearn_checks(estimator, check):
@@ -250,6 +249,35 @@ def test_an_intercept_that_is_best_already_stays():
     X, y = make_blobs(200, centers=[[-5, 0], [5, 0]], random_state=0)
     model = CrossTraining(SVC(kernel="linear"), refit_intercept=True, random_state=0).fit(X, y)
     assert model.shifts_[0] == 0.0 and model.score(X, y) == 1.0
+
+
+# -- the exact machine ----------------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("n", [300, 2500])
+def test_a_start_of_the_exact_machine(n):
+    X, y = moons(n)
+    weight = np.random.default_rng(0).integers(0, 3, size=n)
+    exact = SVC(gamma=1.0, class_weight={0: 2.0}).fit(X, y, weight)
+    model = CrossTraining(SVC(gamma=1.0, class_weight={0: 2.0}), warm_start_dual=True, random_state=0).fit(X, y, weight)
+    (machine,) = model.estimators_
+    np.testing.assert_array_equal(model.kept_indices_[0], np.flatnonzero(weight))
+    assert model.n_noise_[0] == model.n_redundant_[0] == 0
+    assert machine.certificate_.holds and machine.certificate_.objective == pytest.approx(exact.certificate_.objective, rel=1e-4)
+    np.testing.assert_allclose(model.decision_function(X), exact.decision_function(X), atol=1e-6 if n <= 1000 else 2e-2)
+    assert not machine.warm_start and not hasattr(machine, "_start")
+
+
+def test_the_start_is_used():
+    """From the solution itself there is next to nothing left to do."""
+    X, y = moons(2500)
+    exact = SVC(gamma=1.0).fit(X, y)
+    a = np.zeros(2500)
+    a[exact.support_] = np.abs(exact.dual_coef_[0])
+    again = SVC(gamma=1.0)._fit_from(a, X, y)
+    assert again.n_iter_[0] < 0.05 * exact.n_iter_[0]
+    too_much = SVC(gamma=1.0)._fit_from(np.full(2500, 7.0), X, y)  # neither within the bounds nor balanced
+    assert too_much.certificate_.objective == pytest.approx(exact.certificate_.objective, rel=1e-4)
 
 
 # -- small and odd data ---------------------------------------------------------------------------------------------------------------------

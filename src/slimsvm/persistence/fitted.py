@@ -108,15 +108,14 @@ def class_of(estimator: Any) -> str:
         )
     learned = {"LinearSVC": "coef_", "CrossTraining": "estimators_"}.get(kind, "basis_coef_" if kind in SPARSE else "support_")
     check_is_fitted(estimator, learned)
-    if kind == "CrossTraining":
-        for machine in estimator.estimators_:
-            class_of(machine)
+    for machine in getattr(estimator, "estimators_", ()):  # of a CrossTraining
+        class_of(machine)
     return kind
 
 
 def refuse_callable(estimator: Any, form: str) -> None:
     """Raise ValueError if the kernel is a function, which no model file can hold."""
-    if isinstance(estimator, CrossTraining):
+    if type(estimator) is CrossTraining:
         for machine in estimator.estimators_:
             refuse_callable(machine, form)
         return
@@ -252,9 +251,9 @@ def _check_cross_training(a: dict[str, Any]) -> None:
     for name, values in (("estimators_", machines), ("kept_indices_", kept)):
         _demand(isinstance(values, list) and len(values) == n_pairs, f"{name} is not a list of {n_pairs}, one for each pair")
     for k, (machine, rows) in enumerate(zip(machines, kept, strict=True)):
-        own = getattr(machine, "classes_", None)
-        _demand(type(machine) in CLASSES.values() and own is not None, f"estimators_[{k}] is not a fitted classifier")
-        _demand(np.array_equal(own, pairs[k]), f"estimators_[{k}] is not for the classes {pairs[k].tolist()}")
+        fitted = type(machine) in CLASSES.values() and hasattr(machine, "classes_")
+        _demand(fitted, f"estimators_[{k}] is not a fitted classifier")
+        _demand(np.array_equal(machine.classes_, pairs[k]), f"estimators_[{k}] is not for the classes {pairs[k].tolist()}")
         _demand(_is_integer(rows) and rows.ndim == 1 and rows.size > 0, f"kept_indices_[{k}] is not a vector of indices")
         expected = n_features
         if get_tags(machine).input_tags.pairwise:  # its columns are the rows it was trained on
