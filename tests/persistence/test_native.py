@@ -4,6 +4,7 @@ import json
 import os
 import pickle
 import zipfile
+from dataclasses import is_dataclass
 
 import numpy as np
 import pandas as pd
@@ -37,8 +38,10 @@ def assert_same(first, second, name=""):
         assert list(first) == list(second)
         for key in first:
             assert_same(first[key], second[key], f"{name}[{key}]")
+    elif is_dataclass(first):
+        assert_same(vars(first), vars(second), name)
     else:
-        assert first == second, name
+        assert first == second or (first != first and second != second), name  # NaN is NaN
 
 
 def assert_same_model(model, again, new):
