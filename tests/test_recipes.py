@@ -17,7 +17,7 @@ FIXED = {
     "nystrom": {"loss": "hinge", "basis": "random", "refine": False},
     "refined": {"loss": "squared_hinge", "refine": True},
     "linear_cutting_plane": {"loss": "hinge"},
-    "cross_training": {"refit_intercept": False, "warm_start_dual": False},
+    "cross_training": {"balanced_subsets": True, "refit_intercept": False, "warm_start_dual": False},
 }
 KINDS = {"linear_cutting_plane": LinearSVC, "cross_training": CrossTraining}
 

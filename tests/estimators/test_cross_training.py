@@ -27,7 +27,14 @@ from slimsvm.estimators.cross_training import BEYOND, drawn
 @parametrize_with_checks(
     [
         CrossTraining(),
-        CrossTraining(SVC(kernel="linear", class_weight="balanced"), n_subsets=2, subset_size=0.5, refit_intercept=True, n_jobs=2),
+        CrossTraining(
+            SVC(kernel="linear", class_weight="balanced"),
+            n_subsets=2,
+            subset_size=0.5,
+            balanced_subsets=False,
+            refit_intercept=True,
+            n_jobs=2,
+        ),
         CrossTraining(SVC(), warm_start_dual=True),
         CrossTraining(SVC(kernel="precomputed"), n_subsets=3),
         CrossTraining(LogisticRegression(), refit_intercept=True),
@@ -130,6 +137,24 @@ def test_fewer_support_vectors_for_the_same_accuracy(seed):
     assert model.estimators_[0].n_support_.sum() < 0.5 * plain.n_support_.sum()
     assert model.score(X[test], y[test]) > plain.score(X[test], y[test]) - 0.02
     assert model.n_kept_ + model.n_noise_ + model.n_redundant_ == 400
+
+
+def test_subsets_with_the_balance_of_all_rows():
+    """Where a class is rare, balanced subsets take rows of the other for noise."""
+    X, y = moons(6000, noise=0.6)
+    few = (y == 0) | (np.arange(6000) % 5 == 0)
+    X, y = X[few], y[few]
+    LOG.clear()
+    CrossTraining(Logged(), 3, 300, balanced_subsets=False, random_state=0).fit(X[:1000], y[:1000])
+    assert all(abs(labels.mean() - y[:1000].mean()) < 1 / 300 and len(labels) == 300 for _, labels, _ in LOG[:3])
+    scores, noise = {}, {}
+    for balanced in (True, False):
+        model = CrossTraining(SVC(gamma=1.0), balanced_subsets=balanced, random_state=0).fit(X[:1500], y[:1500])
+        scores[balanced], noise[balanced] = model.score(X[1500:], y[1500:]), model.n_noise_[0]
+    plain = SVC(gamma=1.0).fit(X[:1500], y[:1500])
+    assert scores[False] > plain.score(X[1500:], y[1500:]) - 0.02
+    assert scores[False] > scores[True] and noise[False] < noise[True]
+    assert model.estimators_[0].n_support_.sum() < 0.5 * plain.n_support_.sum()
 
 
 def test_what_is_reported():
@@ -291,6 +316,11 @@ def test_how_many_are_drawn():
             assert all(t <= c for t, c in zip(taken, counts, strict=True))
             if min(counts) >= -(-size // 2):
                 assert abs(taken[0] - taken[1]) <= 1
+            taken = drawn(min(size, sum(counts)), counts, balanced=False)
+            assert sum(taken) == min(size, sum(counts)) and min(taken) >= 1
+            assert all(t <= c for t, c in zip(taken, counts, strict=True))
+            share = counts[0] / sum(counts) * sum(taken)
+            assert abs(taken[0] - share) <= 0.5 or min(taken) == 1
 
 
 @pytest.mark.parametrize("n_rare", [1, 3])
@@ -388,6 +418,7 @@ def test_an_interrupted_subset_ends_the_fit():
         {"subset_size": -3},
         {"subset_size": 1},
         {"subset_size": np.nan},
+        {"balanced_subsets": "no"},
         {"refit_intercept": "yes"},
         {"warm_start_dual": 3},
         {"n_jobs": "all"},

@@ -14,11 +14,12 @@ Chapelle's talk "Tricks of the trade for training SVMs":
     6. train the final machine on the rest
 
 What differs. Any classifier with a decision function will do, and several classes are one-vs-one. A class with fewer than N2/2 rows gives all
-it has, the other one fills up. Rows on the margin itself, which a solver finds at 1 +- its tolerance, are not redundant (BEYOND). A class that
-would vanish keeps its rows that are nearest to the margin, as many as a subset has of it. Where the classifier takes weights, equal rows of one
-class are one row with the sum of their weights; subsets are drawn from distinct rows, in an order that does not depend on that of the rows: so
-weights are repetitions, and the order of the rows does not matter. The talk warns that the balance of the classes is lost: it is reported, and
-the intercept can be chosen anew for all rows. Its guess for the exact problem, to begin where the margins point to, is ``warm_start_dual``.
+it has, the other one fills up; and the classes of a subset may also have their share of all rows (``balanced_subsets``). Rows on the margin
+itself, which a solver finds at 1 +- its tolerance, are not redundant (BEYOND). A class that would vanish keeps its rows that are nearest to
+the margin, as many as a subset has of it. Where the classifier takes weights, equal rows of one class are one row with the sum of their
+weights; subsets are drawn from distinct rows, in an order that does not depend on that of the rows: so weights are repetitions, and the order
+of the rows does not matter. The talk warns that the balance of the classes is lost: it is reported, and the intercept can be chosen anew for
+all rows. Its guess for the exact problem, to begin where the margins point to, is ``warm_start_dual``.
 
 Symbols: m, v as above; sign y_i = +1 for the second class of a pair; f decision values.
 Cost: s trainings on N2 rows, s n decision values, and one training on what is left.
@@ -108,8 +109,11 @@ class CrossTraining(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
     n_subsets : int, default=5
         Number of subsets for each pair of classes.
     subset_size : int or float in (0, 1], default=0.2
-        Rows in a subset, half of them from each class as far as there are so many: a number, or a share of the distinct rows of the pair. A
-        share never means fewer than 50 rows, or all if there are less.
+        Rows in a subset: a number, or a share of the distinct rows of the pair. A share never means fewer than 50 rows, or all if there are
+        less.
+    balanced_subsets : bool, default=True
+        Whether both classes give half of a subset, as in the paper. False: they give as much as their share of the rows, which is better by
+        far where one class is rarer than the other: machines of balanced subsets take too many rows of the larger class for noise.
     refit_intercept : bool, default=False
         Whether a constant is added to the decision function of each pair such that the hinge loss on all its rows, discarded ones included,
         is least. Discarding changes the balance of the classes, and with it the best constant.
@@ -181,6 +185,7 @@ class CrossTraining(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         "estimator": [HasMethods(["fit", "decision_function"]), None],
         "n_subsets": [Interval(Integral, 1, None, closed="left")],
         "subset_size": [Interval(Integral, 2, None, closed="left"), Interval(RealNotInt, 0.0, 1.0, closed="right")],
+        "balanced_subsets": ["boolean"],
         "refit_intercept": ["boolean"],
         "warm_start_dual": ["boolean"],
         "n_jobs": [Integral, None],
@@ -194,6 +199,7 @@ class CrossTraining(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         n_subsets: int = 5,
         subset_size: float = 0.2,
         *,
+        balanced_subsets: bool = True,
         refit_intercept: bool = False,
         warm_start_dual: bool = False,
         n_jobs: int | None = None,
@@ -203,6 +209,7 @@ class CrossTraining(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         self.estimator = estimator
         self.n_subsets = n_subsets
         self.subset_size = subset_size
+        self.balanced_subsets = balanced_subsets
         self.refit_intercept = refit_intercept
         self.warm_start_dual = warm_start_dual
         self.n_jobs = n_jobs
@@ -303,7 +310,7 @@ class CrossTraining(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
     ) -> Judged:
         """Steps 1 to 5 for one pair, on its distinct rows; ``same`` says which of them stands for a row."""
         distinct = np.sort(np.concatenate([candidates[0].rows, candidates[1].rows]))
-        counts = drawn(self._size(distinct.size), (candidates[0].rows.size, candidates[1].rows.size))
+        counts = drawn(self._size(distinct.size), (candidates[0].rows.size, candidates[1].rows.size), self.balanced_subsets)
         # 1. and 2. subsets, and their machines
         shown = None if given.square else given.part(distinct, distinct)
         values = parallel(
@@ -427,16 +434,19 @@ def _candidates(given: Given, members: list[Array]) -> tuple[list[Candidates], A
     return found, same
 
 
-def drawn(size: int, counts: tuple[int, int]) -> tuple[int, int]:
-    """How many of ``size`` rows come from either class: half, or all there are, and then the other class fills up.
+def drawn(size: int, counts: tuple[int, int], balanced: bool = True) -> tuple[int, int]:
+    """How many of ``size`` rows come from either class: half, or as much as its share, at least one; where there are less, the other fills up.
 
     Examples
     --------
     >>> from slimsvm.estimators.cross_training import drawn
     >>> drawn(10, (100, 100)), drawn(10, (3, 100)), drawn(10, (100, 3))
     ((5, 5), (3, 7), (7, 3))
+    >>> drawn(10, (30, 70), balanced=False), drawn(10, (1000, 1), balanced=False)
+    ((3, 7), (9, 1))
     """
-    first = min(counts[0], max(size // 2, size - counts[1]))
+    wanted = size // 2 if balanced else round(size * counts[0] / sum(counts))
+    first = min(counts[0], max(1, min(size - 1, wanted), size - counts[1]))
     return first, min(counts[1], size - first)
 
 
