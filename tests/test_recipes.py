@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from sklearn.base import clone
 
-from slimsvm import LinearSVC, SparseSVC, recipes
+from slimsvm import SVC, CrossTraining, LinearSVC, SparseSVC, recipes
 from slimsvm.datasets import checkers
 from slimsvm.recipes import RECIPES
 
@@ -17,7 +17,9 @@ FIXED = {
     "nystrom": {"loss": "hinge", "basis": "random", "refine": False},
     "refined": {"loss": "squared_hinge", "refine": True},
     "linear_cutting_plane": {"loss": "hinge"},
+    "cross_training": {"balanced_subsets": True, "refit_intercept": False, "warm_start_dual": False},
 }
+KINDS = {"linear_cutting_plane": LinearSVC, "cross_training": CrossTraining}
 
 
 def made(name, **parameters):
@@ -32,11 +34,13 @@ def test_every_recipe_is_in_the_table():
 @pytest.mark.parametrize("name", FIXED)
 def test_what_makes_the_method(name):
     model = made(name, C=3.0)
-    linear = name == "linear_cutting_plane"
-    assert type(model) is (LinearSVC if linear else SparseSVC)
-    expected = {**FIXED[name], "C": 3.0, **({} if linear else {"n_basis": 15})}
+    assert type(model) is KINDS.get(name, SparseSVC)
+    size = {"linear_cutting_plane": {}, "cross_training": {"n_subsets": 15}}.get(name, {"n_basis": 15})
+    inside = "estimator__" if name == "cross_training" else ""  # a recipe around SVC
+    expected = {**FIXED[name], f"{inside}C": 3.0, **size}
     assert {key: model.get_params()[key] for key in expected} == expected
-    others = {key: value for key, value in type(model)().get_params().items() if key not in expected}
+    default = CrossTraining(SVC()) if inside else type(model)()
+    others = {key: value for key, value in default.get_params().items() if key not in {*expected, "estimator"}}
     assert {key: model.get_params()[key] for key in others} == others, "all else is the default"
     for key, value in FIXED[name].items():
         with pytest.raises(ValueError, match=rf"{name} has {key}="):
@@ -58,4 +62,4 @@ def test_recipes_train(name):
     X, y = checkers(600, seed=0)
     model = made(name, C=10.0, **({} if name == "linear_cutting_plane" else {"gamma": 5.0, "random_state": 0})).fit(X, y)
     assert model.score(X, y) > (0.4 if name == "linear_cutting_plane" else 0.6)
-    assert clone(model).get_params() == model.get_params()
+    assert repr(clone(model)) == repr(model)

@@ -113,6 +113,20 @@ def distinct(X: Any) -> Array:
     >>> distinct(np.array([[1.0, 0.0], [2.0, 0.0], [1.0, -0.0]]))
     array([0, 1])
     """
+    return np.sort(np.unique(row_codes(X), return_index=True)[1])
+
+
+def row_codes(X: Any) -> Array:
+    """A hash of 64 bits of every row: the same for equal rows, whatever their place, type, or sparse form.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from slimsvm.rows import row_codes
+    >>> one, two, three = row_codes(np.array([[1.0, 0.0], [2.0, 0.0], [1.0, -0.0]]))
+    >>> bool(one == three), bool(one == two)
+    (True, False)
+    """
     key = np.random.default_rng(0).integers(1, 2**62, size=X.shape[1])
     code = np.empty(X.shape[0], np.int64)
     if sp.issparse(X):
@@ -121,7 +135,7 @@ def distinct(X: Any) -> Array:
         step = max(1, BLOCK_VALUES // max(1, X.shape[1]))
         for start in range(0, X.shape[0], step):
             _hash_dense(np.ascontiguousarray(X[start : start + step], np.float64), key, code[start : start + step])
-    return np.sort(np.unique(code, return_index=True)[1])
+    return code
 
 
 @compiled
