@@ -31,7 +31,7 @@ from slimsvm.estimators.cross_training import BEYOND, drawn
             SVC(kernel="linear", class_weight="balanced"),
             n_subsets=2,
             subset_size=0.5,
-            balanced_subsets=False,
+            balanced_subsets=True,
             refit_intercept=True,
             n_jobs=2,
         ),
@@ -344,7 +344,7 @@ def test_a_class_that_would_vanish_keeps_what_is_nearest_to_the_margin():
     # of one that can tell rows apart, those that are nearest
     X = np.r_[np.linspace(0, 1, 200), np.linspace(-100, -90, 60)][:, None]
     y = np.r_[np.zeros(200, int), np.ones(60, int)]
-    model = CrossTraining(Slope(), subset_size=40, random_state=0).fit(X, y)  # class 1 has margins from -100 to -90
+    model = CrossTraining(Slope(), subset_size=40, balanced_subsets=True, random_state=0).fit(X, y)  # class 1 has margins from -100 to -90
     kept = model.kept_indices_[0]
     np.testing.assert_array_equal(kept[y[kept] == 1], np.arange(240, 260))
     assert model.n_noise_[0] == 40 + np.count_nonzero(X[:200] > 0)
