@@ -103,6 +103,28 @@ class Rows:
         return digest.hexdigest()
 
 
+def codes(X: Any) -> Array:
+    """A hash of 64 bits for every row: the same for equal rows, whether they are in an array or in a CSR matrix.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from slimsvm.rows import codes
+    >>> code = codes(np.array([[1.0, 0.0], [2.0, 0.0], [1.0, -0.0]]))
+    >>> bool(code[0] == code[2]), bool(code[0] == code[1])
+    (True, False)
+    """
+    key = np.random.default_rng(0).integers(1, 2**62, size=X.shape[1])
+    code = np.empty(X.shape[0], np.int64)
+    if sp.issparse(X):
+        _hash_sparse(X.indptr, X.indices, X.data.astype(np.float64, copy=False), key, code)
+    else:
+        step = max(1, BLOCK_VALUES // max(1, X.shape[1]))
+        for start in range(0, X.shape[0], step):
+            _hash_dense(np.ascontiguousarray(X[start : start + step], np.float64), key, code[start : start + step])
+    return code
+
+
 def distinct(X: Any) -> Array:
     """The first of every set of equal rows, as ascending indices; by a hash of 64 bits.
 
@@ -113,15 +135,7 @@ def distinct(X: Any) -> Array:
     >>> distinct(np.array([[1.0, 0.0], [2.0, 0.0], [1.0, -0.0]]))
     array([0, 1])
     """
-    key = np.random.default_rng(0).integers(1, 2**62, size=X.shape[1])
-    code = np.empty(X.shape[0], np.int64)
-    if sp.issparse(X):
-        _hash_sparse(X.indptr, X.indices, X.data.astype(np.float64, copy=False), key, code)
-    else:
-        step = max(1, BLOCK_VALUES // max(1, X.shape[1]))
-        for start in range(0, X.shape[0], step):
-            _hash_dense(np.ascontiguousarray(X[start : start + step], np.float64), key, code[start : start + step])
-    return np.sort(np.unique(code, return_index=True)[1])
+    return np.sort(np.unique(codes(X), return_index=True)[1])
 
 
 @compiled

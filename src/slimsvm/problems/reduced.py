@@ -77,7 +77,6 @@ class SignedFeatures:
         self.n_blocks = -(-self.n // self.step)
         self.megabytes = self.n * self.size * self.dtype.itemsize / 2**20
         self.budget = DEFAULT_MEMORY if max_memory is None else float(max_memory)
-        self.n_values = 0
         self._V = self._made(slice(0, self.n), n_threads) if self.megabytes <= self.budget else None
 
     def _made(self, part: slice, n_threads: int = 1) -> Array:
@@ -89,7 +88,6 @@ class SignedFeatures:
 
         for_each_tile(self._basis, Strips(self.rows.take(part)), keep, n_threads)
         out[:, -1] = sign
-        self.n_values += out.size
         return out
 
     def matrix(self) -> Array:
