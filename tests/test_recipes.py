@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from sklearn.base import clone
 
-from slimsvm import LinearSVC, SparseSVC, recipes
+from slimsvm import LinearSVC, ReducedSVC, SparseSVC, recipes
 from slimsvm.datasets import checkers
 from slimsvm.recipes import RECIPES
 
@@ -17,6 +17,10 @@ FIXED = {
     "nystrom": {"loss": "hinge", "basis": "random", "refine": False},
     "refined": {"loss": "squared_hinge", "refine": True},
     "linear_cutting_plane": {"loss": "hinge"},
+    "rsvm_smooth": {"solver": "smooth", "beta": 5.0},
+    "rsvm_least_squares": {"solver": "least_squares"},
+    "rsvm_lagrangian": {"solver": "lagrangian"},
+    "rsvm_decomposition": {"solver": "decomposition"},
 }
 
 
@@ -33,7 +37,7 @@ def test_every_recipe_is_in_the_table():
 def test_what_makes_the_method(name):
     model = made(name, C=3.0)
     linear = name == "linear_cutting_plane"
-    assert type(model) is (LinearSVC if linear else SparseSVC)
+    assert type(model) is (LinearSVC if linear else ReducedSVC if name.startswith("rsvm") else SparseSVC)
     expected = {**FIXED[name], "C": 3.0, **({} if linear else {"n_basis": 15})}
     assert {key: model.get_params()[key] for key in expected} == expected
     others = {key: value for key, value in type(model)().get_params().items() if key not in expected}

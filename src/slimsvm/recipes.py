@@ -183,7 +183,7 @@ def rsvm_smooth(n_basis: int | float = 0.1, **parameters: Any) -> ReducedSVC:
 
     References
     ----------
-    .. [1] Y.-J. Lee, O. L. Mangasarian, "RSVM: Reduced support vector machines", SIAM International Conference on Data Mining, 2001. (lee2001rsvm)
+    .. [1] Y.-J. Lee, O. L. Mangasarian, "RSVM: Reduced support vector machines", SDM 2001. (lee2001rsvm)
     .. [2] K.-M. Lin, C.-J. Lin, "A study on reduced support vector machines", IEEE Transactions on Neural Networks 14, 2003. (lin2003rsvm)
 
     Examples
@@ -212,7 +212,7 @@ def rsvm_least_squares(n_basis: int | float = 0.1, **parameters: Any) -> Reduced
 
     References
     ----------
-    .. [1] J. A. K. Suykens, J. Vandewalle, "Least squares support vector machine classifiers", Neural Processing Letters 9, 1999. (suykens1999lssvm)
+    .. [1] J. A. K. Suykens, J. Vandewalle, "Least squares support vector machine classifiers", 1999. (suykens1999lssvm)
     .. [2] K.-M. Lin, C.-J. Lin, "A study on reduced support vector machines", IEEE Transactions on Neural Networks 14, 2003. (lin2003rsvm)
 
     Examples
