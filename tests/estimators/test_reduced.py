@@ -12,7 +12,7 @@ from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.model_selection import GridSearchCV
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from slimsvm import ReducedSVC
+from slimsvm import ReducedSVC, compress
 from slimsvm.datasets import checkers
 from slimsvm.kernels import RBF
 
@@ -262,7 +262,7 @@ def test_other_mistakes():
         ReducedSVC().fit(np.where(X > 0, np.nan, X), y)
     with pytest.raises(NotFittedError):
         ReducedSVC().predict(X)
-    with pytest.raises(ValueError, match="not finite|too large"):
+    with pytest.raises(ValueError, match=r"not finite|too large"):
         ReducedSVC(kernel="poly", gamma=1e200).fit(X, y)
 
 
@@ -274,3 +274,13 @@ def test_odd_but_legal_data(solver):
     assert two.predict([[0.0], [1.0]]).tolist() == ["a", "b"]
     blank = ReducedSVC(solver=solver, max_iter=20000).fit(sp.csr_matrix((4, 3)), [0, 1, 1, 1])
     assert blank.predict(np.zeros((1, 3)))[0] == 1
+
+
+@pytest.mark.parametrize("n_classes", [2, 4])
+def test_it_can_be_compressed(n_classes):
+    X, y = load_digits(n_class=n_classes, return_X_y=True)
+    model = ReducedSVC(random_state=0, C=10.0).fit(X, y)
+    same, small = compress(model, 10**6), compress(model, 20, random_state=0)
+    np.testing.assert_allclose(same.decision_function(X), model.decision_function(X), atol=1e-8)
+    np.testing.assert_array_equal(same.predict(X), model.predict(X))
+    assert small.n_basis_ == 20 and np.mean(small.predict(X) == model.predict(X)) > 0.9
