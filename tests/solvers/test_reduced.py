@@ -86,9 +86,7 @@ def test_smooth_newton_against_a_general_minimiser(beta):
 
 def test_the_smooth_problem_tends_to_the_squared_hinge():
     exact = run(SmoothNewton(), make(SquaredHinge()), tol=1e-14, max_iter=100).certificate.objective
-    away = [
-        run(SmoothNewton(), make(SmoothHinge(beta)), tol=1e-14, max_iter=100).certificate.objective - exact for beta in (1, 10, 100, 1e4)
-    ]
+    away = [run(SmoothNewton(), make(SmoothHinge(beta)), tol=1e-14, max_iter=100).certificate.objective - exact for beta in (1, 10, 100)]
     assert np.all(np.diff(away) < 0) and 0 < away[-1] < 1e-3 * exact
 
 

@@ -38,6 +38,7 @@ def describe(estimator: Any) -> dict[str, Any]:
         facts["n_support_vectors"] = len(estimator.support_)
     if hasattr(estimator, "basis_coef_"):
         facts["n_basis"] = estimator.n_basis_
+    if hasattr(estimator, "path_"):
         names = ("n_basis", "objective", "training_score", "validation_score")
         facts["path"] = [{name: getattr(point, name) for name in names} for point in estimator.path_]
     facts["model_bytes"] = model_nbytes(estimator)

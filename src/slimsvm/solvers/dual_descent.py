@@ -19,7 +19,7 @@ Cost of a sweep: twice the entries of V in the rows that are active.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -35,6 +35,7 @@ FAR = 1e300  # stands for infinity in compiled loops
 WORK = 1e8  # entries of V visited in a step: 0.1 to 0.2 s
 MOST_SWEEPS = 10  # in a step, for small problems: the gap costs as much as one
 SET_ASIDE = 0.1  # of the first sweep's violation: when the active variables are so near, all are looked at again; then a tenth of it, ...
+ROUNDING = 64 * float(np.finfo(float).eps)  # errors of a slope, relative to the size of its terms
 TINY = float(np.finfo(float).tiny)
 
 
@@ -162,7 +163,6 @@ class DescentState:
     n_iter: int = 0  # sweeps
     done: bool = False
     stalled: bool = False
-    before: float = field(default=np.inf, repr=False)  # the dual value after the last step
 
     @property
     def gap(self) -> float:
@@ -220,7 +220,7 @@ class DualDescent:
 
     def step(self, problem: FactoredDual, state: DescentState, tol: float, max_iter: int) -> None:
         """Some sweeps, and the gap where they end."""
-        S, n, visited_all = state, problem.n, False
+        S, n, steepest = state, problem.n, np.inf
         for _ in range(int(min(MOST_SWEEPS, max(1.0, WORK / max(1, problem.n_values))))):
             if S.n_iter >= max_iter:
                 break
@@ -229,7 +229,7 @@ class DualDescent:
             left, least, largest = self._sweep(problem, S, order)
             violation = max(0.0, largest) - min(0.0, least)
             S.n_iter += 1
-            visited_all |= whole
+            steepest = violation if whole else steepest
             if not self.shrinking:
                 continue
             # 2. which variables the next sweep visits, and which of them it may set aside
@@ -242,8 +242,8 @@ class DualDescent:
         # 3. the gap, from a w without rounding errors of thousands of steps
         S.w = problem.combined(S.a)
         S.primal, S.dual = problem.primal(S.w), problem.dual(S.a, S.w)
-        S.stalled = visited_all and S.dual >= S.before  # rounding is all that is left
-        S.before = S.dual
+        scale = float(np.abs(problem.linear).max(initial=0.0) + np.sqrt(S.diag.max(initial=0.0) * (S.w @ S.w)))
+        S.stalled = steepest <= ROUNDING * scale  # of the slopes: they are all that is left
         S.done = S.relative_gap <= tol or S.stalled
 
     @staticmethod
