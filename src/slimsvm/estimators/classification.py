@@ -207,7 +207,8 @@ class KernelClassifier(ClassifierMixin, KernelMachine):
         -------
         array of shape (n_samples,)
         """
-        return self.classes_[pair_labels(self._outputs(X), len(self.classes_), self.decision_function_shape, bool(self.break_ties))]
+        values = self._outputs(X)
+        return self.classes_[pair_labels(values, len(self.classes_), self.decision_function_shape, bool(self.break_ties))]
 
     def _linear_weights(self) -> Array:
         if len(self.classes_) == 2:

@@ -401,4 +401,5 @@ class ReducedSVC(ClassifierMixin, BasisMachine):
         -------
         array of shape (n_samples,)
         """
-        return self.classes_[pair_labels(self._outputs(X), len(self.classes_), self.decision_function_shape, bool(self.break_ties))]
+        values = self._outputs(X)
+        return self.classes_[pair_labels(values, len(self.classes_), self.decision_function_shape, bool(self.break_ties))]

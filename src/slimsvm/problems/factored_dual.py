@@ -94,9 +94,9 @@ class FactoredDual:
         """Of V V' + diag(shift)."""
         if sp.issparse(self.V):
             V = self.V.astype(np.float64)
-            return np.asarray(V.multiply(V).sum(axis=1), np.float64).ravel() + self.shift
+            return np.asarray(np.asarray(V.multiply(V).sum(axis=1)).ravel() + self.shift)
         squares = [np.einsum("ij,ij->i", block, block) for block in (self.V[part].astype(np.float64) for part in self._blocks())]
-        return np.concatenate([*squares, np.empty(0)]) + self.shift
+        return np.asarray(np.concatenate([*squares, np.empty(0)]) + self.shift)
 
     def scores(self, w: Array) -> Array:
         """V w"""

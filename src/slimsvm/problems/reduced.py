@@ -166,7 +166,7 @@ class SignedFeatures:
 
         with single_threaded_blas():
             parallel(task, n_groups, self.n_threads)
-        matrix = parts[0].T
+        matrix: Array = parts[0].T
         for part in parts[1:]:
             matrix += part.T
         matrix[np.diag_indices(self.size)] += 1.0
