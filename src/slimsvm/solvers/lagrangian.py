@@ -12,11 +12,13 @@ lin2003rsvm. The optimality conditions 0 <= a, 0 <= Ha - 1, a'(Ha - 1) = 0 are t
 What differs. b is b_i = share / weight_i, that is beta / c_i for beta = share / C: the iteration of the paper for variables a_i / sqrt(c_i), in
 which D is 2C I. So a weight of two is the same as a row twice, and the condition is the paper's, 0 < beta < 1/C, whatever the weights.
 |H(a - a*)|, so scaled, shrinks by max(|1 - 2 share|, 1 - share / (C lambda_max(H))) in every step: share = 1/2 is a good choice, and large C
-is slow. Iterates may be negative: cut at zero, they are feasible and give a dual value; u gives a primal one. The best of each are kept, and
-their difference is the gap. Only one pass over V is made in a step: with r = Ha known, a = D (r - V u), and V'a = (I + V'DV)^-1 V'D r = u.
+is slow. Iterates may be negative: cut at zero, they are feasible and give a dual value. For large C little is left of that value, and a
+second dual point, which is feasible as it is, does better: the multipliers D (1 - V u)_+ that belong to the primal point u. Both are scaled to
+their best, (1'a)^2 / (2 a'Ha). The best primal and dual values are kept, and their difference is the gap. Only one pass over V is made in a
+step: with r = Ha known, a = D (r - V u), and V'a = (I + V'DV)^-1 V'D r = u.
 
-Symbols: r = Ha; u = V'a; cut = max(0, a).
-Cost of a step: 4 n m (one pass over V), m^2; at the beginning n m^2 + m^3/3.
+Symbols: r = Ha; u = V'a; cut = max(0, a); own = D (1 - V u)_+.
+Cost of a step: 8 n m (one pass over V), m^2; at the beginning n m^2 + m^3/3.
 """
 
 from __future__ import annotations
@@ -122,7 +124,7 @@ class Lagrangian:
         # 1. u = (I + V'DV)^-1 V'D r
         u = np.asarray(cho_solve(S.factor, S.right, check_finite=False))
 
-        def work(start: int, end: int, V: Array) -> tuple[Array, Array]:
+        def work(start: int, end: int, V: Array) -> tuple[Array, Array, Array]:
             part = slice(start, end)
             # 2. a = D (r - V u), which is H^-1 r
             margins, r = V @ u, S.r[part]
@@ -130,22 +132,20 @@ class Lagrangian:
             cut = np.maximum(a, 0.0)
             # 3. the next r = 1 + (r - 1 - b a)_+, and V'D r
             new = 1.0 + np.maximum(0.0, r - 1.0 - b[part] * a)
-            missing = np.maximum(0.0, 1.0 - margins)
-            sums = [
-                problem.weight[part] @ np.square(missing),
-                cut.sum() - 0.5 * (np.square(cut) / D[part]).sum(),
-                np.abs(new - r).max(),
-                np.abs(new).max(),
-            ]
+            own = D[part] * np.maximum(0.0, 1.0 - margins)
+            points = np.stack([cut, own])
+            extremes = np.array([np.abs(new - r).max(), np.abs(new).max()])
             S.r[part] = new
-            return np.stack([D[part] * new, cut]) @ V, np.array(sums)
+            squares = (np.square(points) / D[part]).sum(axis=1)
+            return np.vstack([D[part] * new, points]) @ V, np.stack([points.sum(axis=1), squares]), extremes
 
         parts = problem.features.each_block(work)
-        right, combined = sum(part[0] for part in parts)
-        sums = np.stack([part[1] for part in parts])
-        # 4. the values of u in the primal and of max(0, a) in the dual problem
-        primal = 0.5 * float(u @ u) + float(sums[:, 0].sum())
-        dual = float(sums[:, 1].sum()) - 0.5 * float(combined @ combined)
+        products, (totals, squares) = sum(part[0] for part in parts), sum(part[1] for part in parts)
+        change, largest = np.max([part[2] for part in parts], axis=0)
+        # 4. the value of u in the primal problem, and of both points in the dual one; own^2 / D is twice the loss
+        right, primal = products[0], 0.5 * float(u @ u) + 0.5 * float(squares[1])
+        with np.errstate(divide="ignore", invalid="ignore"):
+            dual = float(np.nanmax(0.5 * totals**2 / (np.square(products[1:]).sum(axis=1) + squares), initial=0.0))
         S.n_iter += 1
         if not (np.isfinite(primal) and np.isfinite(right).all()):  # only where kernel values are beyond all reason
             S.stalled = True
@@ -153,7 +153,7 @@ class Lagrangian:
         if primal < S.primal:
             S.primal, S.u = primal, u
         S.dual, S.right = max(S.dual, dual), right
-        S.stalled = bool(sums[:, 2].max() <= STALLED * sums[:, 3].max())
+        S.stalled = bool(change <= STALLED * largest)
 
     def certificate(self, problem: Reduced, state: LagrangianState, tol: float) -> Certificate:
         """Objective and gap; ``violation`` is their ratio."""
