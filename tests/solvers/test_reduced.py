@@ -71,7 +71,7 @@ def test_three_solvers_find_the_minimum_of_one_problem(kernel, C):
     _, value = naive(problem)
     for name, result in results.items():
         assert result.certificate.holds and result.certificate.scope == SUBSPACE, name
-        u = result.model.w if name == "decomposition" else result.model.u
+        u = result.model.best if name == "decomposition" else result.model.u
         assert value(u) == pytest.approx(best, rel=1e-6), name
         assert result.certificate.objective == pytest.approx(best, rel=1e-6), name
 

@@ -73,10 +73,11 @@ class ReducedSVC(ClassifierMixin, BasisMachine):
         Weight of the errors.
     {kernel}
     solver : {{'smooth', 'least_squares', 'lagrangian', 'decomposition'}}, default='smooth'
-        How the problem is solved. 'lagrangian' (LSVM, a fixed-point iteration in the dual; slow for large C) and 'decomposition' (descent along
-        single dual variables) minimise the problem above. 'smooth' (SSVM) minimises a smooth version of it by Newton's method, which tends to
-        it for large beta. 'least_squares' solves another problem, with (1 - y_i f(x_i))^2 in place of the squared hinge: rows far on their own
-        side cost too. It takes one linear system, and is the fastest.
+        How the problem is solved. 'lagrangian' (LSVM, a fixed-point iteration in the dual) and 'decomposition' (descent along single dual
+        variables) minimise the problem above; both are slow for large C, and may then need more than max_iter steps for a small gap. 'smooth'
+        (SSVM) minimises a smooth version of it by Newton's method, which tends to it for large beta. 'least_squares' solves another problem,
+        with (1 - y_i f(x_i))^2 in place of the squared hinge: rows far on their own side cost too. It takes one linear system, and is the
+        fastest.
     beta : float, optional
         With solver='smooth', the sharpness of the smooth hinge, 5 by default: P(t) = t + log(1 + exp(-beta t)) / beta stands for max(0, t).
         With solver='lagrangian', the step of the iteration, which must be less than 1/C and is 1/(2 C) by default. The other solvers have none.
@@ -316,7 +317,7 @@ class ReducedSVC(ClassifierMixin, BasisMachine):
             result = run(Lagrangian(share), Reduced(V, weight, SquaredHinge()), tol=tol, **about)
         else:
             result = run(DualDescent(seed), FactoredDual(V.matrix(), 1.0, 0.5 / weight, np.inf), tol=tol, **about)
-        u, certificate = result.model.w if self.solver == "decomposition" else result.model.u, replace(result.certificate, tol=tol)
+        u, certificate = result.model.best if self.solver == "decomposition" else result.model.u, replace(result.certificate, tol=tol)
         if few and certificate.holds and self.solver in ("lagrangian", "decomposition"):  # the last digits, by a few of Newton's steps
             near = run(SmoothNewton(), Reduced(V, weight, SquaredHinge()), tol=EXACT_TOL, max_iter=EXACT_STEPS, limits=limits, start=u)
             if near.certificate.gap <= certificate.gap:

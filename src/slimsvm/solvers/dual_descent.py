@@ -10,7 +10,10 @@ stay at a bound are set aside until the others are done. With shift_i = 1/(2 C w
 decomposition method for RSVM of Lin & Lin (2003), lin2003rsvm, with a working set of one.
 
 What differs: it ends by the duality gap, seen over all variables after each step, and w is then summed up anew, so that no rounding errors
-add up. V may be an array or CSR, in float32 or float64; sums are in float64.
+add up. For small shifts, that is a large C, the dual value rises slowly (an a_i as large as C takes many steps, whose size C does not change), and
+the primal value of w goes up and down with the last variables visited. Therefore a mean of w over the sweeps, the later ones with more weight
+(Shamir & Zhang 2013, shamir2013sgd), is a second primal point, and the best point of all is kept. V may be an array or CSR, in float32 or
+float64; sums are in float64.
 
 Symbols: G_i = v_i w + shift_i a_i - linear_i the slope along a_i; its part that is feasible is zero at the optimum; lowest and highest of
 these in the last sweep say which variables may be set aside.
@@ -36,6 +39,7 @@ WORK = 1e8  # entries of V visited in a step: 0.1 to 0.2 s
 MOST_SWEEPS = 10  # in a step, for small problems: the gap costs as much as one
 SET_ASIDE = 0.1  # of the first sweep's violation: when the active variables are so near, all are looked at again; then a tenth of it, ...
 ROUNDING = 64 * float(np.finfo(float).eps)  # errors of a slope, relative to the size of its terms
+ETA = 3  # of the mean: the paper's eta, which gives the last half of the sweeps most of the weight
 TINY = float(np.finfo(float).tiny)
 
 
@@ -137,12 +141,13 @@ def _sweep_sparse(
 
 @dataclass(frozen=True)
 class DualPoint:
-    """The dual variables, w = V'a, and the values of both problems there: the gap is primal + dual."""
+    """The dual variables a, w = V'a, and the value of a; the best primal point that was seen, and its value. The gap is primal + dual."""
 
     a: Array
     w: Array
-    primal: float
     dual: float
+    best: Array
+    primal: float
 
 
 @dataclass
@@ -155,6 +160,8 @@ class DescentState:
     diag: Array
     rng: np.random.Generator
     active: Array
+    mean: Array  # of w over the sweeps
+    best: Array  # the primal point with the least value so far
     primal: float = np.inf
     dual: float = 0.0
     lowest: float = -FAR
@@ -216,7 +223,7 @@ class DualDescent:
         upper = np.minimum(problem.upper, FAR)
         a = np.zeros(problem.n) if start is None else np.clip(np.asarray(start, np.float64), 0.0, upper)
         w, everything = problem.combined(a), np.arange(problem.n)
-        return DescentState(a, w, upper, problem.diag(), np.random.default_rng(self.seed), everything)
+        return DescentState(a, w, upper, problem.diag(), np.random.default_rng(self.seed), everything, w.copy(), w.copy())
 
     def step(self, problem: FactoredDual, state: DescentState, tol: float, max_iter: int) -> None:
         """Some sweeps, and the gap where they end."""
@@ -229,6 +236,7 @@ class DualDescent:
             left, least, largest = self._sweep(problem, S, order)
             violation = max(0.0, largest) - min(0.0, least)
             S.n_iter += 1
+            S.mean += (ETA + 1) / (S.n_iter + ETA) * (S.w - S.mean)
             steepest = violation if whole else steepest
             if not self.shrinking:
                 continue
@@ -241,7 +249,11 @@ class DualDescent:
                 S.active, S.lowest, S.highest = np.arange(n), -FAR, FAR
         # 3. the gap, from a w without rounding errors of thousands of steps
         S.w = problem.combined(S.a)
-        S.primal, S.dual = problem.primal(S.w), problem.dual(S.a, S.w)
+        S.dual = problem.dual(S.a, S.w)
+        for point in (S.w, S.mean):
+            value = problem.primal(point)
+            if value < S.primal:
+                S.primal, S.best = value, point.copy()
         scale = float(np.abs(problem.linear).max(initial=0.0) + np.sqrt(S.diag.max(initial=0.0) * (S.w @ S.w)))
         S.stalled = steepest <= ROUNDING * scale  # of the slopes: they are all that is left
         S.done = S.relative_gap <= tol or S.stalled
@@ -254,9 +266,9 @@ class DualDescent:
         return _sweep_dense(problem.V, *about)
 
     def certificate(self, problem: FactoredDual, state: DescentState, tol: float) -> Certificate:
-        """Value of the primal problem and duality gap; ``violation`` is their ratio."""
+        """Value of the best primal point, and duality gap; ``violation`` is their ratio."""
         return Certificate(SUBSPACE, state.primal, state.relative_gap, state.gap, tol, str(problem.V.dtype))
 
     def model(self, problem: FactoredDual, state: DescentState) -> DualPoint:
-        """The dual point, and w."""
-        return DualPoint(state.a, state.w, state.primal, state.dual)
+        """The dual point, w, and the best primal point."""
+        return DualPoint(state.a, state.w, state.dual, state.best, state.primal)
