@@ -72,6 +72,15 @@ def test_the_gap_bounds_the_distance_to_the_minimum_at_every_step(name):
         last = state.dual
 
 
+def test_the_best_primal_point_is_kept():
+    problem = FactoredDual(factor(n=300, r=40), 1.0, 1e-4, np.inf)  # as with C = 5,000: w itself goes up and down
+    result = run(DualDescent(), problem, tol=1e-9, max_iter=300)
+    assert np.all(np.diff(result.history["objective"]) <= 0)
+    assert problem.primal(result.model.best) == pytest.approx(result.model.primal, rel=1e-12)
+    assert result.model.primal <= problem.primal(result.model.w)
+    assert result.certificate.gap == pytest.approx(result.model.primal + result.model.dual)
+
+
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_csr_gives_what_an_array_gives(dtype):
     V = factor(n=300, r=40, density=0.2).astype(dtype)

@@ -10,10 +10,10 @@ stay at a bound are set aside until the others are done. With shift_i = 1/(2 C w
 decomposition method for RSVM of Lin & Lin (2003), lin2003rsvm, with a working set of one.
 
 What differs: it ends by the duality gap, seen over all variables after each step, and w is then summed up anew, so that no rounding errors
-add up. For small shifts, that is a large C, the dual value rises slowly (an a_i as large as C takes many steps, whose size C does not change), and
-the primal value of w goes up and down with the last variables visited. Therefore a mean of w over the sweeps, the later ones with more weight
-(Shamir & Zhang 2013, shamir2013sgd), is a second primal point, and the best point of all is kept. V may be an array or CSR, in float32 or
-float64; sums are in float64.
+add up. For small shifts, that is a large C, the dual value rises slowly (an a_i as large as C takes many steps, whose size C does not change),
+and the primal value of w goes up and down with the last variables visited. Therefore a mean of w over the sweeps, the later ones with more
+weight (Shamir & Zhang 2013, shamir2013sgd), is a second primal point, and the best point of all is kept. V may be an array or CSR, in float32
+or float64; sums are in float64.
 
 Symbols: G_i = v_i w + shift_i a_i - linear_i the slope along a_i; its part that is feasible is zero at the optimum; lowest and highest of
 these in the last sweep say which variables may be set aside.
