@@ -13,6 +13,7 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from slimsvm import ReducedSVC, compress
+from slimsvm.cli.words import describe, describe_in_words
 from slimsvm.datasets import checkers
 from slimsvm.kernels import RBF
 
@@ -284,3 +285,9 @@ def test_it_can_be_compressed(n_classes):
     np.testing.assert_allclose(same.decision_function(X), model.decision_function(X), atol=1e-8)
     np.testing.assert_array_equal(same.predict(X), model.predict(X))
     assert small.n_basis_ == 20 and np.mean(small.predict(X) == model.predict(X)) > 0.9
+
+
+def test_the_command_line_can_describe_it():
+    X, y = load_iris(return_X_y=True)
+    text = describe_in_words(describe(ReducedSVC(random_state=0).fit(X, y)))
+    assert "ReducedSVC" in text and "basis vectors" in text

@@ -98,7 +98,7 @@ def describe_in_words(facts: dict[str, Any]) -> str:
         lines.append(("support vectors", f"{facts['n_support_vectors']:,}{by_class}"))
     if "n_basis" in facts:
         lines.append(("basis vectors", f"{facts['n_basis']:,}"))
-        lines += path_in_words(facts["path"])
+        lines += path_in_words(facts.get("path", []))
     certificate = facts.get("certificate")
     if certificate and math.isfinite(certificate["violation"]):
         numbers = ", ".join(f"{name} {short(certificate[name])}" for name in ("violation", "gap", "objective"))
