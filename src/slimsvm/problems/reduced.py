@@ -26,7 +26,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import LinAlgError, cho_factor
-from scipy.linalg.blas import dsyrk
 
 from slimsvm.losses import Loss
 from slimsvm.threads import parallel, single_threaded_blas
@@ -111,16 +110,17 @@ class SignedFeatures:
         parts: list[Any] = [None] * self.n_blocks
 
         def task(k: int) -> None:
-            parts[k] = work(*self._block(k))
+            start, end = k * self.step, min(self.n, (k + 1) * self.step)
+            parts[k] = work(start, end, self._rows(start, end))
 
         with single_threaded_blas():
             parallel(task, self.n_blocks, self.n_threads)
         return parts
 
-    def _block(self, k: int) -> tuple[int, int, Array]:
-        start, end = k * self.step, min(self.n, (k + 1) * self.step)
+    def _rows(self, start: int, end: int) -> Array:
+        """Rows of V, in float64."""
         V = self._made(slice(start, end)) if self._V is None else self._V[start:end]
-        return start, end, V.astype(np.float64, copy=False)
+        return V.astype(np.float64, copy=False)
 
     def margins(self, u: Array) -> Array:
         """V u: labels times the values of the function."""
@@ -151,24 +151,26 @@ class SignedFeatures:
                 more = max(10.0 * more, 1e-14 * scale)
 
     def gram(self, D: Array) -> Array:
-        """I + V' diag(D) V, its lower triangle."""
-        n_groups = int(min(GROUPS, self.n_blocks, max(1, GROUP_VALUES // self.size**2)))
-        groups, parts = np.array_split(np.arange(self.n_blocks), n_groups), np.zeros((n_groups, self.size, self.size))
+        """I + V' diag(D) V"""
+        step = max(self.step, self.size)  # as many rows as columns, at least: adding up must not take longer than multiplying
+        starts = np.arange(0, self.n, step)
+        n_groups = int(min(GROUPS, starts.size, max(1, GROUP_VALUES // self.size**2)))
+        groups, parts = np.array_split(starts, n_groups), np.zeros((n_groups, self.size, self.size))
 
         def task(k: int) -> None:
-            for block in groups[k]:
-                start, end, V = self._block(int(block))
+            for start in groups[k]:
+                end = min(self.n, int(start) + step)
                 felt = np.flatnonzero(D[start:end])
                 if felt.size:
-                    root = V[felt] * np.sqrt(D[start:end][felt])[:, None]
-                    # the part transposed is in Fortran's order, and so are the roots: nothing is copied
-                    dsyrk(1.0, root.T, beta=1.0, c=parts[k].T, lower=1, overwrite_c=1)
+                    root = self._rows(int(start), end)[felt]
+                    root *= np.sqrt(D[start:end][felt])[:, None]
+                    parts[k] += root.T @ root  # NumPy sees that this is symmetric, and lets other threads run meanwhile
 
         with single_threaded_blas():
             parallel(task, n_groups, self.n_threads)
-        matrix: Array = parts[0].T
+        matrix: Array = parts[0]
         for part in parts[1:]:
-            matrix += part.T
+            matrix += part
         matrix[np.diag_indices(self.size)] += 1.0
         return matrix
 
