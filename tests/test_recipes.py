@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from sklearn.base import clone
 
-from slimsvm import SVC, CrossTraining, LinearSVC, SparseSVC, recipes
+from slimsvm import SVC, CrossTraining, LinearSVC, ReducedSVC, SparseSVC, recipes
 from slimsvm.datasets import checkers
 from slimsvm.recipes import RECIPES
 
@@ -18,8 +18,12 @@ FIXED = {
     "refined": {"loss": "squared_hinge", "refine": True},
     "linear_cutting_plane": {"loss": "hinge"},
     "cross_training": {"balanced_subsets": True, "refit_intercept": False, "warm_start_dual": False},
+    "rsvm_smooth": {"solver": "smooth", "beta": 5.0},
+    "rsvm_least_squares": {"solver": "least_squares"},
+    "rsvm_lagrangian": {"solver": "lagrangian"},
+    "rsvm_decomposition": {"solver": "decomposition"},
 }
-KINDS = {"linear_cutting_plane": LinearSVC, "cross_training": CrossTraining}
+KINDS = {"linear_cutting_plane": LinearSVC, "cross_training": CrossTraining, **{name: ReducedSVC for name in FIXED if name[:4] == "rsvm"}}
 
 
 def made(name, **parameters):

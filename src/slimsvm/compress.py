@@ -22,6 +22,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from slimsvm.estimators import SVC, SVR, NuSVC, NuSVR
+from slimsvm.estimators.reduced import ReducedSVC
 from slimsvm.estimators.sparse import SparseSVC, SparseSVR
 from slimsvm.estimators.sparse_base import PathPoint
 from slimsvm.expansion import Expansion
@@ -57,7 +58,7 @@ def compress(
 
     Parameters
     ----------
-    model : SVC, NuSVC, SVR or NuSVR, of slimsvm or of scikit-learn; SparseSVC or SparseSVR
+    model : SVC, NuSVC, SVR or NuSVR, of slimsvm or of scikit-learn; SparseSVC, SparseSVR or ReducedSVC
         A fitted machine. The kernel must be an inner product of feature vectors: linear, rbf, laplacian, or poly with coef0 >= 0.
     n_basis : int
         Number of vectors, at least 1. If the machine has no more than that already, it keeps them all, and stays the same function.
@@ -146,14 +147,15 @@ def _function_of(model: Any) -> tuple[Expansion, bool]:
     from sklearn import svm  # here, since it takes longer to import than all of slimsvm
 
     theirs = isinstance(model, svm.SVC | svm.NuSVC | svm.SVR | svm.NuSVR)
-    if not theirs and not isinstance(model, SVC | NuSVC | SVR | NuSVR | SparseSVC | SparseSVR):
+    if not theirs and not isinstance(model, SVC | NuSVC | SVR | NuSVR | SparseSVC | SparseSVR | ReducedSVC):
         raise ValueError(
-            "compress takes a fitted SVC, NuSVC, SVR or NuSVR, of slimsvm or scikit-learn, or a SparseSVC or SparseSVR; got an object of class "
-            f"{type(model).__module__}.{type(model).__name__}. Of a pipeline or a search, give that step or best_estimator_."
+            "compress takes a fitted SVC, NuSVC, SVR or NuSVR, of slimsvm or scikit-learn, or a SparseSVC, SparseSVR or ReducedSVC; got an "
+            f"object of class {type(model).__module__}.{type(model).__name__}. Of a pipeline or a search, give that step or best_estimator_."
         )
     check_is_fitted(model)
-    if isinstance(model, SparseSVC | SparseSVR):
-        kernel, coef, pairwise = model.kernel_, np.asarray(model.basis_coef_, np.float64), bool(getattr(model, "pairwise_", False))
+    if isinstance(model, SparseSVC | SparseSVR | ReducedSVC):
+        kernel, coef = model.kernel_, np.asarray(model.basis_coef_, np.float64)
+        pairwise = len(model.classes_) > 2 if isinstance(model, ReducedSVC) else bool(getattr(model, "pairwise_", False))
         _check_kernel(kernel)
         return Expansion(kernel, model.basis_, coef, np.asarray(model.intercept_, np.float64)), pairwise
     if theirs:
@@ -413,7 +415,7 @@ def _finish(machine: Any, model: Any, function: Expansion, reduced: Reduced, lim
     machine.status_ = Status(reason, words)
     machine.fit_status_ = int(reason != "converged")
     machine.history_, machine.n_iter_ = {}, max(1, reduced.n_evaluations)
-    support = getattr(model, "basis_indices_" if isinstance(model, SparseSVC | SparseSVR) else "support_", None)
+    support = getattr(model, "basis_indices_" if isinstance(model, SparseSVC | SparseSVR | ReducedSVC) else "support_", None)
     kept = reduced.exact and m == n and not isinstance(function.kernel, Linear)
     indices = np.asarray(support) if kept and support is not None and np.all(np.asarray(support) >= 0) else None
     objective, gap = machine.certificate_.objective, machine.certificate_.gap

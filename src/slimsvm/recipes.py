@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 from slimsvm.estimators.classification import SVC
 from slimsvm.estimators.cross_training import CrossTraining
 from slimsvm.estimators.linear import LinearSVC
+from slimsvm.estimators.reduced import ReducedSVC
 from slimsvm.estimators.sparse import SparseSVC
 
 Kind = TypeVar("Kind")
@@ -163,6 +164,136 @@ def linear_cutting_plane(**parameters: Any) -> LinearSVC:
     return _configured("linear_cutting_plane", LinearSVC, {"loss": "hinge"}, parameters)
 
 
+def rsvm_smooth(n_basis: int | float = 0.1, **parameters: Any) -> ReducedSVC:
+    """RSVM by the smooth SVM: a smooth hinge with beta = 5, and Newton's method with Armijo's rule.
+
+    Parameters
+    ----------
+    n_basis : int or float, default=0.1
+        Number of basis vectors of each pair of classes, or their share of its rows: a tenth, as in [2]_.
+    **parameters
+        Of :class:`slimsvm.ReducedSVC`, except for solver and beta.
+
+    Returns
+    -------
+    ReducedSVC
+        Not fitted.
+
+    Notes
+    -----
+    C multiplies the sum of the squared losses, as in [2]_; the nu of [1]_ is twice ours.
+
+    References
+    ----------
+    .. [1] Y.-J. Lee, O. L. Mangasarian, "RSVM: Reduced support vector machines", SDM 2001. (lee2001rsvm)
+    .. [2] K.-M. Lin, C.-J. Lin, "A study on reduced support vector machines", IEEE Transactions on Neural Networks 14, 2003. (lin2003rsvm)
+
+    Examples
+    --------
+    >>> from slimsvm.recipes import rsvm_smooth
+    >>> rsvm_smooth(C=32.0).get_params()["solver"]
+    'smooth'
+    """
+    return _configured("rsvm_smooth", ReducedSVC, {"solver": "smooth", "beta": 5.0}, {"n_basis": n_basis, **parameters})
+
+
+def rsvm_least_squares(n_basis: int | float = 0.1, **parameters: Any) -> ReducedSVC:
+    """RSVM with equalities in place of inequalities: another loss, and one linear system for each pair of classes.
+
+    Parameters
+    ----------
+    n_basis : int or float, default=0.1
+        Number of basis vectors of each pair of classes, or their share of its rows: a tenth, as in [2]_.
+    **parameters
+        Of :class:`slimsvm.ReducedSVC`, except for solver.
+
+    Returns
+    -------
+    ReducedSVC
+        Not fitted.
+
+    References
+    ----------
+    .. [1] J. A. K. Suykens, J. Vandewalle, "Least squares support vector machine classifiers", 1999. (suykens1999lssvm)
+    .. [2] K.-M. Lin, C.-J. Lin, "A study on reduced support vector machines", IEEE Transactions on Neural Networks 14, 2003. (lin2003rsvm)
+
+    Examples
+    --------
+    >>> from slimsvm.recipes import rsvm_least_squares
+    >>> rsvm_least_squares(C=32.0).get_params()["solver"]
+    'least_squares'
+    """
+    return _configured("rsvm_least_squares", ReducedSVC, {"solver": "least_squares"}, {"n_basis": n_basis, **parameters})
+
+
+def rsvm_lagrangian(n_basis: int | float = 0.1, **parameters: Any) -> ReducedSVC:
+    """RSVM by the Lagrangian SVM: a fixed-point iteration in the dual, slow for large C.
+
+    Parameters
+    ----------
+    n_basis : int or float, default=0.1
+        Number of basis vectors of each pair of classes, or their share of its rows: a tenth, as in [2]_.
+    **parameters
+        Of :class:`slimsvm.ReducedSVC`, except for solver.
+
+    Returns
+    -------
+    ReducedSVC
+        Not fitted.
+
+    Notes
+    -----
+    C multiplies the sum of the squared losses, as in [2]_; the nu of [1]_ is twice ours.
+    The paper's step 1.9/nu is just below the limit of convergence; here it is 1/nu, or beta = 1/(2 C), unless beta is given.
+
+    References
+    ----------
+    .. [1] O. L. Mangasarian, D. R. Musicant, "Lagrangian support vector machines", JMLR 1, 2001. (mangasarian2001lsvm)
+    .. [2] K.-M. Lin, C.-J. Lin, "A study on reduced support vector machines", IEEE Transactions on Neural Networks 14, 2003. (lin2003rsvm)
+
+    Examples
+    --------
+    >>> from slimsvm.recipes import rsvm_lagrangian
+    >>> rsvm_lagrangian(C=32.0).get_params()["solver"]
+    'lagrangian'
+    """
+    return _configured("rsvm_lagrangian", ReducedSVC, {"solver": "lagrangian"}, {"n_basis": n_basis, **parameters})
+
+
+def rsvm_decomposition(n_basis: int | float = 0.1, **parameters: Any) -> ReducedSVC:
+    """RSVM by decomposition of the dual: descent along one variable after the other.
+
+    Parameters
+    ----------
+    n_basis : int or float, default=0.1
+        Number of basis vectors of each pair of classes, or their share of its rows: a tenth, as in [2]_.
+    **parameters
+        Of :class:`slimsvm.ReducedSVC`, except for solver.
+
+    Returns
+    -------
+    ReducedSVC
+        Not fitted.
+
+    Notes
+    -----
+    The problem is that of [2]_, whose decomposition method has a larger working set; with a working set of one it is that of [1]_.
+
+    References
+    ----------
+    .. [1] C.-J. Hsieh, K.-W. Chang, C.-J. Lin, S. S. Keerthi, S. Sundararajan, "A dual coordinate descent method for large-scale linear SVM",
+       ICML 2008. (hsieh2008dcd)
+    .. [2] K.-M. Lin, C.-J. Lin, "A study on reduced support vector machines", IEEE Transactions on Neural Networks 14, 2003. (lin2003rsvm)
+
+    Examples
+    --------
+    >>> from slimsvm.recipes import rsvm_decomposition
+    >>> rsvm_decomposition(C=32.0).get_params()["solver"]
+    'decomposition'
+    """
+    return _configured("rsvm_decomposition", ReducedSVC, {"solver": "decomposition"}, {"n_basis": n_basis, **parameters})
+
+
 def cross_training(
     n_subsets: int = 5, subset_size: float = 0.2, *, n_jobs: int | None = None, random_state: Any = None, **parameters: Any
 ) -> CrossTraining:
@@ -209,6 +340,10 @@ RECIPES: dict[str, tuple[Callable[..., Any], str]] = {
     "linear_cutting_plane": (linear_cutting_plane, "joachims2006linear"),
     "refined": (refined, "wu2006direct"),
     "cross_training": (cross_training, "bakir2005crosstraining"),
+    "rsvm_smooth": (rsvm_smooth, "lee2001rsvm"),
+    "rsvm_least_squares": (rsvm_least_squares, "suykens1999lssvm"),
+    "rsvm_lagrangian": (rsvm_lagrangian, "mangasarian2001lsvm"),
+    "rsvm_decomposition": (rsvm_decomposition, "hsieh2008dcd"),
 }
 """The recipes by name, each with the key of its paper in docs/refs.bib."""
 

@@ -103,28 +103,15 @@ class Rows:
         return digest.hexdigest()
 
 
-def distinct(X: Any) -> Array:
-    """The first of every set of equal rows, as ascending indices; by a hash of 64 bits.
+def codes(X: Any) -> Array:
+    """A hash of 64 bits for every row: the same for equal rows, whether they are in an array or in a CSR matrix.
 
     Examples
     --------
     >>> import numpy as np
-    >>> from slimsvm.rows import distinct
-    >>> distinct(np.array([[1.0, 0.0], [2.0, 0.0], [1.0, -0.0]]))
-    array([0, 1])
-    """
-    return np.sort(np.unique(row_codes(X), return_index=True)[1])
-
-
-def row_codes(X: Any) -> Array:
-    """A hash of 64 bits of every row: the same for equal rows, whatever their place, type, or sparse form.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from slimsvm.rows import row_codes
-    >>> one, two, three = row_codes(np.array([[1.0, 0.0], [2.0, 0.0], [1.0, -0.0]]))
-    >>> bool(one == three), bool(one == two)
+    >>> from slimsvm.rows import codes
+    >>> code = codes(np.array([[1.0, 0.0], [2.0, 0.0], [1.0, -0.0]]))
+    >>> bool(code[0] == code[2]), bool(code[0] == code[1])
     (True, False)
     """
     key = np.random.default_rng(0).integers(1, 2**62, size=X.shape[1])
@@ -136,6 +123,19 @@ def row_codes(X: Any) -> Array:
         for start in range(0, X.shape[0], step):
             _hash_dense(np.ascontiguousarray(X[start : start + step], np.float64), key, code[start : start + step])
     return code
+
+
+def distinct(X: Any) -> Array:
+    """The first of every set of equal rows, as ascending indices; by a hash of 64 bits.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from slimsvm.rows import distinct
+    >>> distinct(np.array([[1.0, 0.0], [2.0, 0.0], [1.0, -0.0]]))
+    array([0, 1])
+    """
+    return np.sort(np.unique(codes(X), return_index=True)[1])
 
 
 @compiled

@@ -74,7 +74,7 @@ class Operand:
         """The operand of some of the rows; dense ones are gathered into the buffer, if there is one, and are valid until its next use."""
         if self.index is not None:
             return Operand(self.kernel, self.X, None, index=self.index[indices])
-        picked: Any = indices if self.picked is None else np.arange(self.source.shape[0])[self.picked][indices]
+        picked: Any = indices if self.picked is None or self.source is None else np.arange(self.source.shape[0])[self.picked][indices]
         if buffer is not None and isinstance(indices, np.ndarray) and isinstance(self.X, np.ndarray):
             X = np.take(self.X, indices, axis=0, out=buffer.array((indices.size, self.X.shape[1]), self.X.dtype), mode="clip")
         else:

@@ -20,7 +20,7 @@ from tests.persistence.test_native import assert_same, edit_header, refused, rep
 from tests.persistence.test_svmlight import svm_classify
 from tests.reference import libsvm_predict
 
-from slimsvm import SVC, LinearSVC, SparseSVC, SparseSVR, compress, load, save
+from slimsvm import SVC, LinearSVC, ReducedSVC, SparseSVC, SparseSVR, compress, load, save
 from slimsvm.kernels import RBF
 from slimsvm.persistence import load_libsvm, load_svmlight, save_libsvm, save_svmlight
 from slimsvm.persistence.fitted import names_of
@@ -130,6 +130,33 @@ def test_linear_machines(n_classes, loss, tmp_path):
     assert pickle.loads(pickle.dumps(again)).predict(new).tolist() == model.predict(new).tolist()
 
 
+@pytest.mark.parametrize("sparse", [False, True])
+@pytest.mark.parametrize("solver", ["smooth", "least_squares", "lagrangian", "decomposition"])
+@pytest.mark.parametrize("n_classes", [2, 4])
+def test_reduced_machines(n_classes, solver, sparse, tmp_path):
+    model, new = fitted(ReducedSVC, n_classes=n_classes, sparse=sparse, solver=solver)
+    again = round_trip(model, tmp_path)
+    assert_same_sparse(model, again, new)
+    assert again.get_params() == model.get_params() and again.basis_coef_.shape[1] == (1 if n_classes == 2 else 6)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "match"),
+    [
+        ("basis_coef_", {"type": "array", "member": "intercept_.npy"}, "the coefficients have not the shape"),
+        ("classes_", [0, 1, 2], "classes_ is not a vector"),
+        ("class_weight_", None, "class_weight_ has not"),
+        ("kernel_", {"type": "kernel", "name": "precomputed", "parameters": {}}, "no precomputed kernel"),
+        ("path_", [], "no attribute 'path_'"),
+        ("pairwise_", True, "no attribute 'pairwise_'"),
+    ],
+)
+def test_reduced_attributes_that_do_not_fit(tmp_path, name, value, match):
+    save(fitted(ReducedSVC, n_classes=4)[0], tmp_path / "model.slim")
+    edit_header(tmp_path / "model.slim", lambda header: header["fitted"].update({name: value}))
+    refused(tmp_path / "model.slim", match)
+
+
 @pytest.mark.parametrize("n_classes", [2, 3, 5])
 def test_compressed_machines(n_classes, tmp_path):
     X, y, _, new = data(n_classes)
@@ -141,7 +168,7 @@ def test_compressed_machines(n_classes, tmp_path):
 
 
 def test_refusals_when_saving(tmp_path):
-    for machine in (SparseSVC(), SparseSVR(), LinearSVC()):
+    for machine in (SparseSVC(), SparseSVR(), LinearSVC(), ReducedSVC()):
         with pytest.raises(NotFittedError):
             save(machine, tmp_path / "model.slim")
     X, y, _, _ = data(2)
@@ -266,7 +293,7 @@ def test_a_pickle_in_the_path_is_never_unpickled(path):
 @pytest.mark.parametrize("sparse", [False, True])
 @pytest.mark.parametrize("kernel", [name for name in KERNELS if name != "laplacian"])
 def test_programs_that_know_support_vectors_only(kernel, sparse, tmp_path):
-    for machine, parameters in ((SparseSVC, {}), (SparseSVR, {}), (LinearSVC, {"C": 0.1})):
+    for machine, parameters in ((SparseSVC, {}), (SparseSVR, {}), (ReducedSVC, {}), (LinearSVC, {"C": 0.1})):
         if machine is LinearSVC and kernel != "linear":
             continue
         model, new = fitted(machine, kernel, 2, sparse, (-1, 1), **parameters)

@@ -43,6 +43,7 @@ def describe(estimator: Any) -> dict[str, Any]:
         facts |= {name: int(getattr(whole, f"{name}_").sum()) for name in ("n_kept", "n_noise", "n_redundant")}
     if hasattr(estimator, "basis_coef_"):
         facts["n_basis"] = estimator.n_basis_
+    if hasattr(estimator, "path_"):
         names = ("n_basis", "objective", "training_score", "validation_score")
         facts["path"] = [{name: getattr(point, name) for name in names} for point in estimator.path_]
     facts["model_bytes"] = sum(model_nbytes(machine) for machine in machines)
@@ -105,7 +106,7 @@ def describe_in_words(facts: dict[str, Any]) -> str:
         lines.append(("rows", "{n_kept:,} kept, {n_noise:,} noise, {n_redundant:,} redundant".format(**facts)))
     if "n_basis" in facts:
         lines.append(("basis vectors", f"{facts['n_basis']:,}"))
-        lines += path_in_words(facts["path"])
+        lines += path_in_words(facts.get("path", []))
     certificate = facts.get("certificate")
     if certificate and math.isfinite(certificate["violation"]):
         numbers = ", ".join(f"{name} {short(certificate[name])}" for name in ("violation", "gap", "objective"))

@@ -152,7 +152,7 @@ class KernelMachine(Machine):
             "float64" if all(result.certificate.precision == "float64" for result in results) else "float32",
         )
         self.status_: Status = worst.status
-        self.history_ = _joined([result.history for result in results])
+        self.history_ = joined([result.history for result in results])
         self.fit_status_ = int(not worst.status.converged)
         self._make()
         if not worst.status.converged:
@@ -241,7 +241,7 @@ def finite(operand: Operand) -> Operand:
     return operand
 
 
-def _joined(histories: list[dict[str, Array]]) -> dict[str, Array]:
+def joined(histories: list[dict[str, Array]]) -> dict[str, Array]:
     """The histories one after the other; of several, each with the number of its problem."""
     if len(histories) == 1:
         return histories[0]

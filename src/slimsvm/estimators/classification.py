@@ -54,6 +54,24 @@ def voted(values: Array, n_classes: int) -> Array:
     return np.argmax(votes, axis=1)
 
 
+def pair_values(values: Array, n_classes: int, shape: str) -> Array:
+    """What ``decision_function`` returns of the outputs of all pairs: one column a class, or with 'ovo' one a pair; two classes: one in all."""
+    if n_classes == 2:
+        return np.asarray(values[:, 0])
+    return np.asarray(_ovr_decision_function(values < 0, -values, n_classes)) if shape == "ovr" else values
+
+
+def pair_labels(values: Array, n_classes: int, shape: str, break_ties: bool) -> Array:
+    """The class of every row from the outputs of all pairs: by votes, equal ones by the sums of the decision values if so wished."""
+    if n_classes == 2:
+        return (values[:, 0] > 0).astype(int)
+    if break_ties:
+        if shape == "ovo":
+            raise ValueError("break_ties must be False when decision_function_shape is 'ovo'")
+        return np.argmax(_ovr_decision_function(values < 0, -values, n_classes), axis=1)
+    return voted(values, n_classes)
+
+
 class KernelClassifier(ClassifierMixin, KernelMachine):
     """What SVC and NuSVC share: classes, weights, pairs, votes."""
 
@@ -190,12 +208,7 @@ class KernelClassifier(ClassifierMixin, KernelMachine):
         -------
         array of shape (n_samples,) for two classes, else (n_samples, n_classes) or, with decision_function_shape='ovo', one column a pair.
         """
-        values = self._outputs(X)
-        if len(self.classes_) == 2:
-            return values[:, 0]
-        if self.decision_function_shape == "ovr":
-            return np.asarray(_ovr_decision_function(values < 0, -values, len(self.classes_)))
-        return values
+        return pair_values(self._outputs(X), len(self.classes_), self.decision_function_shape)
 
     def predict(self, X: Any) -> Array:
         """Labels of new rows.
@@ -210,14 +223,7 @@ class KernelClassifier(ClassifierMixin, KernelMachine):
         array of shape (n_samples,)
         """
         values = self._outputs(X)
-        n_classes = len(self.classes_)
-        if n_classes == 2:
-            return self.classes_[(values[:, 0] > 0).astype(int)]
-        if self.break_ties:
-            if self.decision_function_shape == "ovo":
-                raise ValueError("break_ties must be False when decision_function_shape is 'ovo'")
-            return self.classes_[np.argmax(_ovr_decision_function(values < 0, -values, n_classes), axis=1)]
-        return self.classes_[voted(values, n_classes)]
+        return self.classes_[pair_labels(values, len(self.classes_), self.decision_function_shape, bool(self.break_ties))]
 
     def _linear_weights(self) -> Array:
         if len(self.classes_) == 2:

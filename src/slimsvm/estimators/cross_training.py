@@ -45,7 +45,7 @@ from slimsvm.estimators.base import refuse_broken
 from slimsvm.estimators.classification import SVC, encoded
 from slimsvm.losses import Hinge
 from slimsvm.oracles import LossOracle
-from slimsvm.rows import row_codes
+from slimsvm.rows import codes
 
 Array = NDArray[Any]
 BEYOND = 1e-3  # how far a mean margin must lie beyond 1: the default tolerance of SVC, within which support vectors on the margin lie
@@ -426,7 +426,7 @@ def _candidates(given: Given, members: list[Array]) -> tuple[list[Candidates], A
     if given.weight is None or given.square:
         weight = np.ones(same.size) if given.weight is None else given.weight
         return [Candidates(rows, weight[rows]) for rows in members], same
-    code, found = row_codes(given.X), []
+    code, found = codes(given.X), []
     for rows in members:
         _, first, place = np.unique(code[rows], return_index=True, return_inverse=True)
         same[rows] = rows[first][place]

@@ -15,10 +15,11 @@ from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from slimsvm.basis import Cholesky, Given, Greedy, KMeans, Margin, Pursuit, PursuitRows, Random, Unsupervised
-from slimsvm.estimators.base import Fit, Machine, finite
+from slimsvm.estimators.base import Fit, finite
+from slimsvm.estimators.basis_machine import BasisMachine
 from slimsvm.expansion import Expansion
 from slimsvm.kernels import FromCallable, Kernel, make_kernel
 from slimsvm.losses import Loss
@@ -120,24 +121,19 @@ class Training:
     duals: Array | None = None  # of the rows, where the solver knows better than the derivative of the loss
 
 
-class SparseMachine(Machine):
+class SparseMachine(BasisMachine):
     """Base of SparseSVC and SparseSVR."""
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
-        **Machine._parameter_constraints,
+        **BasisMachine._parameter_constraints,
         "n_basis": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"})],
-        "C": [Interval(Real, 0.0, None, closed="neither")],
         "basis": [StrOptions({*BASES, "all"}), "array-like", "sparse matrix"],
         "refine": ["boolean", StrOptions({"auto"})],
         "fit_intercept": ["boolean"],
-        "max_memory": [Interval(Real, 0.0, None, closed="neither"), None],
         "max_basis": [Interval(Integral, 1, None, closed="left")],
         "accuracy_loss": [Interval(Real, 0.0, 1.0, closed="both")],
         "validation_fraction": [Interval(Real, 0.0, 1.0, closed="neither"), None],
-        "random_state": ["random_state"],
     }
-
-    kernel_: Kernel
 
     # -- what a subclass says -----------------------------------------------------------------------------------------------------------
 
@@ -172,14 +168,6 @@ class SparseMachine(Machine):
                 "Use refine=False."
             )
         return bool(self.refine)
-
-    def _checked(self, X: Any, y: Any, sample_weight: Any, **options: Any) -> tuple[Any, Any, Array]:
-        if self._precomputed:
-            raise ValueError(
-                f"{type(self).__name__} needs the rows themselves, not kernel='precomputed': basis vectors are made from rows. "
-                "Use SVC or SVR for a precomputed kernel, or give the kernel as a function."
-            )
-        return super()._checked(X, y, sample_weight, **options)
 
     def _wanted(self) -> int:
         """The largest size of the basis."""
@@ -510,41 +498,6 @@ class SparseMachine(Machine):
         other.status_ = Status("converged", f"Cut from the path of a fit with {max(points)} basis vectors: {n_basis} of them.")
         other.path_ = [p for p in self.path_ if p.n_basis <= n_basis]
         return other
-
-    @property
-    def model_nbytes_(self) -> int:
-        """Bytes of the numbers that prediction needs."""
-        check_is_fitted(self)
-        basis = self.basis_
-        size = basis.data.nbytes + basis.indices.nbytes + basis.indptr.nbytes if sp.issparse(basis) else basis.nbytes
-        return int(size + self.basis_coef_.nbytes + self.intercept_.nbytes)
-
-    def _make(self) -> None:
-        """Make the learned function ready for prediction, once: after a fit, and after attributes were restored."""
-        exact = self.certificate_.precision == "float64"
-        self._made = Expansion(self.kernel_, self.basis_, self.basis_coef_, self.intercept_, exact=exact)
-
-    def _expansion(self) -> Expansion:
-        """The learned function; made anew where an attribute was replaced since."""
-        made = self._made
-        if made.coef is not self.basis_coef_ or made.intercept is not self.intercept_ or made.basis is not self.basis_:
-            self._make()
-        return self._made
-
-    def _outputs(self, X: Any) -> Array:
-        check_is_fitted(self)
-        X = validate_data(self, X, dtype=[np.float64, np.float32], accept_sparse="csr", accept_large_sparse=True, reset=False)
-        return self._expansion().decision_function(X, n_threads(self.n_jobs))
-
-    def __getstate__(self) -> dict[str, Any]:
-        state = dict(super().__getstate__())  # a copy: what comes back is the dictionary of the estimator itself
-        state.pop("_made", None)
-        return state
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        super().__setstate__(state)
-        if "basis_coef_" in self.__dict__:
-            self._make()
 
     # -- 5. how far from the exact machine ----------------------------------------------------------------------------------------------
 

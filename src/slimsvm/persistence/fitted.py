@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
 
-from slimsvm.estimators import SVC, SVR, CrossTraining, LinearSVC, NuSVC, NuSVR, OneClassSVM, SparseSVC, SparseSVR
+from slimsvm.estimators import SVC, SVR, CrossTraining, LinearSVC, NuSVC, NuSVR, OneClassSVM, ReducedSVC, SparseSVC, SparseSVR
 from slimsvm.estimators.sparse_base import PathPoint
 from slimsvm.kernels import FromCallable, Kernel, Linear, Precomputed
 from slimsvm.run import FULL, Certificate, Status
@@ -31,9 +31,11 @@ CLASSES: dict[str, type] = {
     "SparseSVR": SparseSVR,
     "LinearSVC": LinearSVC,
     "CrossTraining": CrossTraining,
+    "ReducedSVC": ReducedSVC,
 }
 CLASSIFIERS = ("SVC", "NuSVC")
 SPARSE = ("SparseSVC", "SparseSVR")
+EXPANSIONS = (*SPARSE, "ReducedSVC")  # over a basis
 
 REQUIRED = (
     "support_",
@@ -61,6 +63,7 @@ OF_SPARSE = (
     "path_",
 )
 SPARSE_OPTIONAL = ("feature_names_in_", "n_iter_", "status_", "history_")
+OF_REDUCED = tuple(name for name in OF_SPARSE if name != "path_") + OF_CLASSIFIERS
 OF_LINEAR = ("coef_", "intercept_", "classes_", "class_weight_", "n_features_in_", "fit_status_")
 
 OF_CROSS_TRAINING = (
@@ -82,6 +85,8 @@ def names_of(kind: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """The attributes that a fitted machine of this class must have, and those that it may have."""
     if kind in SPARSE:
         return (*OF_SPARSE, "classes_") if kind == "SparseSVC" else OF_SPARSE, (*SPARSE_OPTIONAL, "pairwise_")
+    if kind == "ReducedSVC":
+        return OF_REDUCED, SPARSE_OPTIONAL
     if kind == "LinearSVC":
         return OF_LINEAR, (*SPARSE_OPTIONAL, "certificate_")
     if kind == "CrossTraining":
@@ -106,7 +111,7 @@ def class_of(estimator: Any) -> str:
             f"A model file holds one of slimsvm's {', '.join(CLASSES)}; got an object of class {type(estimator).__module__}.{kind}."
             " Give the fitted slimsvm estimator itself (of a pipeline or a search: that step, or best_estimator_), or use pickle or joblib."
         )
-    learned = {"LinearSVC": "coef_", "CrossTraining": "estimators_"}.get(kind, "basis_coef_" if kind in SPARSE else "support_")
+    learned = {"LinearSVC": "coef_", "CrossTraining": "estimators_"}.get(kind, "basis_coef_" if kind in EXPANSIONS else "support_")
     check_is_fitted(estimator, learned)
     for machine in getattr(estimator, "estimators_", ()):  # of a CrossTraining
         class_of(machine)
@@ -158,7 +163,7 @@ def rebuild(kind: str, parameters: dict[str, Any], attributes: dict[str, Any]) -
 
 def check_attributes(kind: str, attributes: dict[str, Any]) -> None:
     """Raise ValueError unless types, shapes and indices fit together."""
-    if kind in SPARSE:
+    if kind in EXPANSIONS:
         _check_sparse(kind, attributes)
         return
     if kind == "LinearSVC":
@@ -198,7 +203,11 @@ def _check_sparse(kind: str, a: dict[str, Any]) -> None:
     _check_kernel(kernel)
     _demand(not isinstance(kernel, Precomputed), f"a {kind} has no precomputed kernel")
     n_outputs = 1
-    if kind == "SparseSVC":
+    if kind == "ReducedSVC":
+        n_classes = _n_classes(a)
+        n_outputs = n_classes * (n_classes - 1) // 2
+        _demand(np.shape(a["class_weight_"]) == (n_classes,), f"class_weight_ has not {n_classes} values, one for each class")
+    elif kind == "SparseSVC":
         n_classes = _n_classes(a)
         pairs = a.get("pairwise_", False)
         _demand(isinstance(pairs, bool) and (n_classes > 2 or not pairs), f"pairwise_ is {pairs!r}, with {n_classes} classes")
@@ -207,7 +216,7 @@ def _check_sparse(kind: str, a: dict[str, Any]) -> None:
         _demand("pairwise_" not in a, "a fitted SparseSVR has no attribute 'pairwise_'")
     _check_expansion(a["n_basis_"], a["basis_"], a["basis_coef_"], a["intercept_"], a["basis_indices_"], n_features, n_outputs, "")
     _demand(isinstance(a["certificate_"], Certificate), "certificate_ is not a certificate")
-    path = a["path_"]
+    path = a.get("path_", [])
     _demand(isinstance(path, list) and all(isinstance(point, PathPoint) for point in path), "path_ is not a list of machines")
     for i, p in enumerate(path):
         _check_expansion(p.n_basis, p.basis, p.coef, p.intercept, p.indices, n_features, n_outputs, f" of path_[{i}]")
@@ -304,7 +313,7 @@ def in_support_layout(estimator: Any, kind: str, form: str) -> tuple[str, dict[s
             " one by one; what refit_intercept added to their decision values is in shifts_."
         )
     a = attributes_of(estimator, kind)
-    if kind not in SPARSE and kind != "LinearSVC":
+    if kind not in EXPANSIONS and kind != "LinearSVC":
         return kind, a
     if "classes_" in a and len(a["classes_"]) > 2:
         raise ValueError(

@@ -43,7 +43,7 @@ def save_libsvm(estimator: Any, path: str | os.PathLike[str]) -> None:
 
     Parameters
     ----------
-    estimator : SVC, NuSVC, SVR, NuSVR, OneClassSVM, SparseSVR, or SparseSVC or LinearSVC of two classes
+    estimator : SVC, NuSVC, SVR, NuSVR, OneClassSVM, SparseSVR, or SparseSVC, ReducedSVC or LinearSVC of two classes
         A fitted estimator with a linear, poly, rbf, sigmoid or precomputed kernel. The labels of a classifier must be integers. Basis
         vectors are written as support vectors.
     path : str or path-like

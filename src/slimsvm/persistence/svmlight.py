@@ -35,7 +35,7 @@ def save_svmlight(estimator: Any, path: str | os.PathLike[str], *, version: str 
 
     Parameters
     ----------
-    estimator : SVC, NuSVC, SparseSVC or LinearSVC with two classes, SVR, NuSVR or SparseSVR
+    estimator : SVC, NuSVC, SparseSVC, ReducedSVC or LinearSVC with two classes, SVR, NuSVR or SparseSVR
         A fitted estimator with a linear, poly, rbf or sigmoid kernel.
     path : str or path-like
         Where to write; the file is replaced whole or not at all.

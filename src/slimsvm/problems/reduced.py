@@ -1,0 +1,253 @@
+"""The reduced machine: kernel values against a few rows as features, the plain norm of their coefficients as the penalty.
+
+    min over u of  F(u) = 1/2 |u|^2 + sum_i weight_i L(v_i u),     v_i = y_i [k(x_i, r_1), ..., k(x_i, r_m), 1],     weight_i = C c_i
+
+Lee & Mangasarian (2001), lee2001rsvm, in the form of Lin & Lin (2003), lin2003rsvm. Two things set it apart from
+:mod:`slimsvm.problems.subspace`: the penalty is |u|^2 and not the norm of the function in the space of the kernel, and it includes the
+intercept, the last entry of u. Both make it easy: Newton's matrix is I + V'DV, always regular, whatever the kernel; and for any u
+
+    gap = 1/2 |u + V'g|^2,     g_i = weight_i L'(v_i u),
+
+half of the squared gradient, is the duality gap: -g is a feasible point of the dual. L is the squared hinge max(0, 1 - t)^2 (lagrangian and
+dual descent), its smooth version P(1 - t)^2 (smooth Newton), or (1 - t)^2 (least squares), all seen with the label +1: labels are in V.
+
+V is kept in float32 where that is safe, as long as it fits the budget of bytes; beyond it, its blocks are made anew in every pass. Sums are in
+float64, over blocks with fixed edges.
+
+Symbols: n rows, m basis vectors, V (n, m + 1), D second derivatives of the weighted loss.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import LinAlgError, cho_factor
+
+from slimsvm.losses import Loss
+from slimsvm.threads import parallel, single_threaded_blas
+from slimsvm.tiles import Operand, Strips, for_each_tile
+
+Array = NDArray[Any]
+BLOCK_VALUES = 1 << 18  # of V in one block
+DEFAULT_MEMORY = 2000.0  # megabytes
+GROUPS, GROUP_VALUES = 8, 1 << 26  # partial sums of V'DV: enough for threads, and no more than 512 MB of them
+
+
+class SignedFeatures:
+    """V: one row y_i [k(x_i, r_1), ..., k(x_i, r_m), 1] for each row of the data.
+
+    Parameters
+    ----------
+    rows : Operand
+        The rows, readied.
+    sign : array of shape (n,)
+        Labels of -1 and +1.
+    basis : int array of shape (m,)
+        Which of the rows are the basis.
+    max_memory : float, optional
+        Megabytes for V; beyond, its blocks are computed in every pass.
+    n_threads : int
+        Results are the same bits for any number.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from slimsvm.kernels import Linear
+    >>> from slimsvm.problems.reduced import SignedFeatures
+    >>> from slimsvm.tiles import ready
+    >>> rows = ready(Linear(), np.array([[1.0], [2.0], [3.0]]), dtype=np.float64)
+    >>> V = SignedFeatures(rows, np.array([1.0, -1.0, 1.0]), np.array([1]))
+    >>> V.matrix()
+    array([[ 2.,  1.],
+           [-4., -1.],
+           [ 6.,  1.]])
+    """
+
+    def __init__(self, rows: Operand, sign: Array, basis: Array, max_memory: float | None = None, n_threads: int = 1) -> None:
+        self.rows, self.sign, self.n_threads = rows, np.asarray(sign, np.float64), n_threads
+        self.n, self.size = rows.n, int(basis.size) + 1
+        self.dtype = np.dtype(rows.dtype)
+        self._basis = rows.take(basis)
+        self.step = max(64, BLOCK_VALUES // self.size)
+        self.n_blocks = -(-self.n // self.step)
+        self.megabytes = self.n * self.size * self.dtype.itemsize / 2**20
+        self.budget = DEFAULT_MEMORY if max_memory is None else float(max_memory)
+        self._V = self._made(slice(0, self.n), n_threads) if self.megabytes <= self.budget else None
+
+    def _made(self, part: slice, n_threads: int = 1) -> Array:
+        """Rows of V."""
+        out, sign = np.empty((part.stop - part.start, self.size), self.dtype), self.sign[part].astype(self.dtype)
+
+        def keep(first: int, last: int, start: int, end: int, values: Array) -> None:
+            np.multiply(values.T, sign[start:end, None], out=out[start:end, first:last])
+
+        for_each_tile(self._basis, Strips(self.rows.take(part)), keep, n_threads)
+        out[:, -1] = sign
+        return out
+
+    def matrix(self) -> Array:
+        """All of V.
+
+        Raises
+        ------
+        ValueError
+            If it does not fit the budget.
+        """
+        if self._V is None:
+            raise ValueError(
+                f"This solver visits rows in random order and needs all kernel values in memory, {self.megabytes:.0f} MB for {self.n} rows and "
+                f"{self.size - 1} basis vectors, which is more than max_memory={self.budget:g}. Allow more, use a smaller n_basis, or another "
+                "solver: 'smooth', 'lagrangian' and 'least_squares' can do without."
+            )
+        return self._V
+
+    def each_block(self, work: Callable[[int, int, Array], Any]) -> list[Any]:
+        """work(first row, last row, rows of V in float64) for all blocks, on all threads; the results in order."""
+        parts: list[Any] = [None] * self.n_blocks
+
+        def task(k: int) -> None:
+            start, end = k * self.step, min(self.n, (k + 1) * self.step)
+            parts[k] = work(start, end, self._rows(start, end))
+
+        with single_threaded_blas():
+            parallel(task, self.n_blocks, self.n_threads)
+        return parts
+
+    def _rows(self, start: int, end: int) -> Array:
+        """Rows of V, in float64."""
+        V = self._made(slice(start, end)) if self._V is None else self._V[start:end]
+        return V.astype(np.float64, copy=False)
+
+    def margins(self, u: Array) -> Array:
+        """V u: labels times the values of the function."""
+        return np.concatenate(self.each_block(lambda start, end, V: V @ u))
+
+    def project(self, g: Array) -> Array:
+        """V'g"""
+        return np.asarray(sum(self.each_block(lambda start, end, V: g[start:end] @ V)))
+
+    def factor(self, D: Array) -> tuple[Array, bool]:
+        """The Cholesky factor of I + V' diag(D) V, for :func:`scipy.linalg.cho_solve`; (rows with D > 0) m^2 + m^3/3.
+
+        Where values are so large that rounding errors hide the identity, a little more of it is added: what is solved with it is not exact
+        then, but a direction of descent all the same.
+        """
+        matrix, more = self.gram(D), 0.0
+        scale = float(np.trace(matrix))
+        if not np.isfinite(scale):
+            raise ValueError(
+                "Sums of squared kernel values are too large for floating-point numbers. Scale the features, or choose other parameters of "
+                "the kernel."
+            )
+        while True:
+            try:
+                return cho_factor(matrix, lower=True, check_finite=False)  # type: ignore[no-any-return]
+            except LinAlgError:
+                matrix[np.diag_indices(self.size)] += max(9.0 * more, 1e-14 * scale)
+                more = max(10.0 * more, 1e-14 * scale)
+
+    def gram(self, D: Array) -> Array:
+        """I + V' diag(D) V"""
+        step = max(self.step, self.size)  # as many rows as columns, at least: adding up must not take longer than multiplying
+        starts = np.arange(0, self.n, step)
+        n_groups = int(min(GROUPS, starts.size, max(1, GROUP_VALUES // self.size**2)))
+        groups, parts = np.array_split(starts, n_groups), np.zeros((n_groups, self.size, self.size))
+
+        def task(k: int) -> None:
+            for start in groups[k]:
+                end = min(self.n, int(start) + step)
+                felt = np.flatnonzero(D[start:end])
+                if felt.size:
+                    root = self._rows(int(start), end)[felt]
+                    root *= np.sqrt(D[start:end][felt])[:, None]
+                    parts[k] += root.T @ root  # NumPy sees that this is symmetric, and lets other threads run meanwhile
+
+        with single_threaded_blas():
+            parallel(task, n_groups, self.n_threads)
+        matrix: Array = parts[0]
+        for part in parts[1:]:
+            matrix += part
+        matrix[np.diag_indices(self.size)] += 1.0
+        return matrix
+
+
+@dataclass
+class Reduced:
+    """The problem.
+
+    Parameters
+    ----------
+    features : SignedFeatures
+        V.
+    weight : array of shape (n,)
+        C times the weight of each row.
+    loss : Loss
+        One with a derivative, for labels.
+    """
+
+    features: SignedFeatures
+    weight: Array
+    loss: Loss
+
+    def value(self, u: Array, margins: Array) -> float:
+        """F(u), with margins = V u."""
+        return float(0.5 * (u @ u) + self.weight @ self.loss.value(1.0, margins))
+
+    def gradient(self, u: Array, margins: Array) -> Array:
+        """u + V'g"""
+        return np.asarray(u + self.features.project(self.weight * self.loss.gradient(1.0, margins)))
+
+    def curvatures(self, margins: Array) -> Array:
+        """D"""
+        return np.asarray(self.weight * self.loss.curvature(1.0, margins))
+
+
+@dataclass
+class ReducedState:
+    """Where a solver of the primal problem is."""
+
+    u: Array
+    margins: Array
+    objective: float
+    gradient: Array
+    n_iter: int = 0
+    done: bool = False
+    stalled: bool = False  # rounding is all that is left
+
+    @property
+    def gap(self) -> float:
+        """The duality gap."""
+        return float(0.5 * (self.gradient @ self.gradient))
+
+    @property
+    def relative_gap(self) -> float:
+        """The same, relative to the objective."""
+        return self.gap / max(self.objective, float(np.finfo(float).tiny))
+
+    def record(self) -> dict[str, float]:
+        """A line of the history; ``violation`` is the relative gap."""
+        return {"objective": self.objective, "gap": self.gap, "violation": self.relative_gap, "n_basis": float(self.u.size - 1)}
+
+
+@dataclass(frozen=True)
+class ReducedSolution:
+    """Coefficients of the basis, and the intercept."""
+
+    coef: Array
+    intercept: float
+
+    @property
+    def u(self) -> Array:
+        """Both in one."""
+        return np.append(self.coef, self.intercept)
+
+
+def begin(problem: Reduced, start: Array | None) -> ReducedState:
+    """The state at ``start``, or at zero."""
+    u = np.zeros(problem.features.size) if start is None else np.array(start, np.float64)
+    margins = np.zeros(problem.features.n) if start is None else problem.features.margins(u)
+    return ReducedState(u, margins, problem.value(u, margins), problem.gradient(u, margins))

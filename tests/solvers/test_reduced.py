@@ -1,0 +1,192 @@
+"""The reduced machine: its solvers against a general minimiser, closed forms, one another, and their own gaps."""
+
+import numpy as np
+import pytest
+from scipy.optimize import minimize
+
+from slimsvm.kernels import RBF, Laplacian, Polynomial, Sigmoid
+from slimsvm.losses import LeastSquares, SmoothHinge, SquaredHinge
+from slimsvm.problems.factored_dual import FactoredDual
+from slimsvm.problems.reduced import Reduced, SignedFeatures
+from slimsvm.run import SUBSPACE, run
+from slimsvm.solvers.dual_descent import DualDescent
+from slimsvm.solvers.lagrangian import Lagrangian
+from slimsvm.solvers.least_squares import LeastSquaresSystem
+from slimsvm.solvers.smooth_newton import SmoothNewton
+from slimsvm.tiles import ready
+
+KERNELS = [RBF(0.5), Laplacian(0.3), Polynomial(0.2, 2, 1.0), Sigmoid(0.1, 0.2)]
+
+
+def make(loss, n=150, m=12, kernel=None, C=1.0, weight=None, dtype=np.float64, threads=1, max_memory=None, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n, 3))
+    sign = np.where(X[:, 0] * X[:, 1] + 0.5 * rng.standard_normal(n) > 0, 1.0, -1.0)
+    rows = ready(kernel or RBF(0.5), X, dtype=dtype)
+    V = SignedFeatures(rows, sign, np.sort(rng.permutation(n)[:m]), max_memory, threads)
+    return Reduced(V, C * (np.ones(n) if weight is None else weight), loss)
+
+
+def naive(problem):
+    """V and F, from the kernel itself."""
+    features = problem.features
+    K = features.rows.kernel(np.asarray(features.rows.X, np.float64), np.asarray(features._basis.X, np.float64))
+    V = features.sign[:, None] * np.hstack([K, np.ones((features.n, 1))])
+    return V, lambda u: 0.5 * u @ u + problem.weight @ problem.loss.value(1.0, V @ u)
+
+
+def by_bfgs(problem):
+    V, value = naive(problem)
+    slope = lambda u: u + V.T @ (problem.weight * problem.loss.gradient(1.0, V @ u))  # noqa: E731
+    return minimize(value, np.zeros(V.shape[1]), jac=slope, method="BFGS", options={"gtol": 1e-9, "maxiter": 20000}).fun
+
+
+def descend(problem, **limits):
+    return run(DualDescent(), FactoredDual(problem.features.matrix(), 1.0, 0.5 / problem.weight, np.inf), **limits)
+
+
+@pytest.mark.parametrize("kernel", KERNELS, ids=lambda kernel: kernel.name)
+def test_features_are_labels_times_kernel_values_and_one(kernel):
+    problem = make(SquaredHinge(), kernel=kernel)
+    V, _ = naive(problem)
+    np.testing.assert_allclose(problem.features.matrix(), V, atol=1e-12)
+    D = np.random.default_rng(0).random(V.shape[0])
+    D[::3] = 0.0
+    np.testing.assert_allclose(np.tril(problem.features.gram(D)), np.tril(np.eye(V.shape[1]) + V.T @ (D[:, None] * V)), atol=1e-9)
+
+
+@pytest.mark.parametrize("C", [0.01, 1.0, 100.0])
+@pytest.mark.parametrize("kernel", KERNELS, ids=lambda kernel: kernel.name)
+def test_three_solvers_find_the_minimum_of_one_problem(kernel, C):
+    rng = np.random.default_rng(5)
+    weight = rng.random(150) + 0.5
+    problem = make(SquaredHinge(), kernel=kernel, C=C, weight=weight)
+    best = by_bfgs(problem)
+    results = {
+        "newton": run(SmoothNewton(), problem, tol=1e-8, max_iter=100),
+        "smooth": run(SmoothNewton(), make(SmoothHinge(beta=1e7), kernel=kernel, C=C, weight=weight), tol=1e-8, max_iter=200),
+        "decomposition": descend(problem, tol=1e-8, max_iter=200000),
+        "lagrangian": run(Lagrangian(), problem, tol=1e-8, max_iter=300000),
+    }
+    _, value = naive(problem)
+    for name, result in results.items():
+        assert result.certificate.holds and result.certificate.scope == SUBSPACE, name
+        u = result.model.best if name == "decomposition" else result.model.u
+        assert value(u) == pytest.approx(best, rel=1e-6), name
+        assert result.certificate.objective == pytest.approx(best, rel=1e-6), name
+
+
+@pytest.mark.parametrize("beta", [0.5, 5.0, 100.0])
+def test_smooth_newton_against_a_general_minimiser(beta):
+    problem = make(SmoothHinge(beta), C=10.0)
+    result = run(SmoothNewton(), problem, tol=1e-12, max_iter=100)
+    assert result.certificate.objective == pytest.approx(by_bfgs(problem), rel=1e-9)
+    assert result.certificate.holds and result.n_iter < 30
+
+
+def test_the_smooth_problem_tends_to_the_squared_hinge():
+    exact = run(SmoothNewton(), make(SquaredHinge()), tol=1e-14, max_iter=100).certificate.objective
+    away = [run(SmoothNewton(), make(SmoothHinge(beta)), tol=1e-14, max_iter=100).certificate.objective - exact for beta in (1, 10, 100)]
+    assert np.all(np.diff(away) < 0) and 0 < away[-1] < 1e-3 * exact
+
+
+@pytest.mark.parametrize("kernel", KERNELS, ids=lambda kernel: kernel.name)
+def test_least_squares_is_one_linear_system(kernel):
+    weight = np.random.default_rng(0).random(150)
+    problem = make(LeastSquares(), kernel=kernel, C=3.0, weight=weight)
+    result = run(LeastSquaresSystem(), problem, tol=1e-20, max_iter=10)
+    V, _ = naive(problem)
+    D = 2 * problem.weight
+    expected = np.linalg.solve(V.T @ (D[:, None] * V) + np.eye(V.shape[1]), V.T @ D)
+    np.testing.assert_allclose(result.model.u, expected, rtol=1e-7, atol=1e-9)
+    assert result.n_iter == 1 and result.certificate.violation < 1e-15
+
+
+@pytest.mark.parametrize("loss", [SmoothHinge(), SquaredHinge()], ids=lambda loss: loss.name)
+def test_the_gap_bounds_the_distance_to_the_minimum_at_every_step(loss):
+    problem = make(loss, C=10.0)
+    best = run(SmoothNewton(), problem, tol=1e-15, max_iter=100).certificate.objective
+    solver = SmoothNewton()
+    state, last = solver.init(problem), np.inf
+    for _ in range(8):
+        solver.step(problem, state, 1e-15, 100)
+        assert state.objective - best <= state.gap + 1e-10 * best
+        assert state.objective <= last * (1 + 1e-12)
+        last = state.objective
+
+
+def test_the_lagrangian_gap_bounds_too():
+    problem = make(SquaredHinge(), C=3.0)
+    best = run(SmoothNewton(), problem, tol=1e-15, max_iter=100).certificate.objective
+    solver = Lagrangian()
+    state = solver.init(problem)
+    for _ in range(60):
+        solver._iterate(problem, state)
+        assert state.dual <= best * (1 + 1e-12) <= state.primal * (1 + 2e-12)
+
+
+def test_the_lagrangian_iteration_is_that_of_the_paper():
+    """With the dense H, and the iteration written out."""
+    problem = make(SquaredHinge(), n=40, m=6, C=2.0)
+    V, _ = naive(problem)
+    H = V @ V.T + np.diag(0.5 / problem.weight)
+    a, beta = np.linalg.solve(H, np.ones(40)), 0.5 / 2.0
+    solver = Lagrangian(share=beta * 2.0)
+    state = solver.init(problem)
+    for _ in range(25):
+        solver._iterate(problem, state)
+        expected = np.linalg.solve(H, 1 + np.maximum(0, H @ a - 1 - beta * a))
+        np.testing.assert_allclose(state.r, H @ expected, atol=1e-8)
+        a = expected
+
+
+def test_the_lagrangian_says_when_it_has_not_converged():
+    result = run(Lagrangian(), make(SquaredHinge(), C=1e5), tol=1e-8, max_iter=40)
+    assert result.n_iter == 40 and result.status.reason == "max_iter" and not result.certificate.holds
+    assert np.isfinite(result.model.u).all() and result.certificate.violation > 1e-8
+
+
+@pytest.mark.parametrize("share", [0.0, 1.0, 1.5, -0.2, np.nan])
+def test_a_step_with_which_it_may_diverge_is_refused(share):
+    with pytest.raises(ValueError, match="between 0 and 1"):
+        Lagrangian(share)
+
+
+@pytest.mark.parametrize("solver", [SmoothNewton(), LeastSquaresSystem(), Lagrangian()], ids=lambda solver: type(solver).__name__)
+def test_a_weight_of_two_is_a_row_twice(solver):
+    loss = {"SmoothNewton": SmoothHinge(), "LeastSquaresSystem": LeastSquares(), "Lagrangian": SquaredHinge()}[type(solver).__name__]
+    one = make(loss, n=80)
+    rows, sign = one.features.rows, one.features.sign
+    basis = np.arange(0, 80, 7)
+    weighted = Reduced(SignedFeatures(rows, sign, basis), 1.0 + (np.arange(80) % 2), loss)
+    twice = np.concatenate([np.arange(80), np.arange(1, 80, 2)])
+    repeated = Reduced(SignedFeatures(rows.take(twice), sign[twice], basis), np.ones(120), loss)
+    a, b = (run(solver, problem, tol=1e-12, max_iter=100) for problem in (weighted, repeated))
+    np.testing.assert_allclose(a.model.u, b.model.u, atol=1e-9)  # also of an iteration that has not converged yet: every step is the same
+    assert a.n_iter == b.n_iter
+
+
+@pytest.mark.parametrize("solver", [SmoothNewton(), Lagrangian()], ids=lambda solver: type(solver).__name__)
+def test_same_bits_for_any_number_of_threads(solver):
+    one, two = (run(solver, make(SquaredHinge(), n=9000, m=60, threads=t), tol=1e-6, max_iter=20).model.u for t in (1, 2))
+    assert np.array_equal(one, two)
+
+
+def test_float32_values_and_blocks_made_anew_agree_with_float64():
+    exact = run(SmoothNewton(), make(SmoothHinge(), n=3000, m=20), tol=1e-10, max_iter=50).certificate
+    rounded = run(SmoothNewton(), make(SmoothHinge(), n=3000, m=20, dtype=np.float32), tol=1e-10, max_iter=50).certificate
+    little = make(SmoothHinge(), n=3000, m=20, dtype=np.float32, max_memory=1e-3)
+    anew = run(SmoothNewton(), little, tol=1e-10, max_iter=50).certificate
+    assert rounded.precision == "float32" and exact.precision == "float64"
+    assert rounded.objective == pytest.approx(exact.objective, rel=1e-5)
+    assert anew.objective == pytest.approx(rounded.objective, rel=1e-6)
+    with pytest.raises(ValueError, match="needs all kernel values in memory"):
+        little.features.matrix()
+
+
+def test_values_beyond_all_reason():
+    """Kernel values of 1e12: the identity drowns in rounding errors, the result is finite and its gap says how good it is."""
+    huge = make(SquaredHinge(), kernel=Polynomial(100.0, 6, 1.0), C=1e6)
+    for solver in (SmoothNewton(), Lagrangian()):
+        result = run(solver, huge, tol=1e-6, max_iter=30)
+        assert np.isfinite(result.model.u).all() and np.isfinite(result.certificate.objective)
