@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from sklearn.base import clone
 
-from slimsvm import LinearSVC, SparseSVC, recipes
+from slimsvm import LinearSVC, LowRankSVC, SparseSVC, recipes
 from slimsvm.datasets import checkers
 from slimsvm.recipes import RECIPES
 
@@ -17,11 +17,19 @@ FIXED = {
     "nystrom": {"loss": "hinge", "basis": "random", "refine": False},
     "refined": {"loss": "squared_hinge", "refine": True},
     "linear_cutting_plane": {"loss": "hinge"},
+    "primal_newton": {"loss": "squared_hinge", "basis": "all", "refine": False},
+    "random_subset": {"loss": "squared_hinge", "basis": "random", "refine": False},
+    "greedy_subset": {"loss": "squared_hinge", "basis": "greedy", "refine": False},
+    "icf_threshold": {"factorization": "threshold", "retrain": False, "fit_intercept": False},
+    "icf_pivoted": {"factorization": "pivoted", "retrain": False, "fit_intercept": False},
+    "icf_retrain": {"factorization": "pivoted", "retrain": True, "fit_intercept": False},
 }
+KINDS = {"linear_cutting_plane": LinearSVC, "icf_threshold": LowRankSVC, "icf_pivoted": LowRankSVC, "icf_retrain": LowRankSVC}
+SIZES = {"linear_cutting_plane": None, "primal_newton": None, "icf_threshold": "rank", "icf_pivoted": "rank", "icf_retrain": "rank"}
 
 
 def made(name, **parameters):
-    return RECIPES[name][0](**parameters) if name == "linear_cutting_plane" else RECIPES[name][0](15, **parameters)
+    return RECIPES[name][0](**parameters) if SIZES.get(name, "n_basis") is None else RECIPES[name][0](15, **parameters)
 
 
 def test_every_recipe_is_in_the_table():
@@ -32,9 +40,9 @@ def test_every_recipe_is_in_the_table():
 @pytest.mark.parametrize("name", FIXED)
 def test_what_makes_the_method(name):
     model = made(name, C=3.0)
-    linear = name == "linear_cutting_plane"
-    assert type(model) is (LinearSVC if linear else SparseSVC)
-    expected = {**FIXED[name], "C": 3.0, **({} if linear else {"n_basis": 15})}
+    assert type(model) is KINDS.get(name, SparseSVC)
+    size = SIZES.get(name, "n_basis")
+    expected = {**FIXED[name], "C": 3.0, **({} if size is None else {size: 15})}
     assert {key: model.get_params()[key] for key in expected} == expected
     others = {key: value for key, value in type(model)().get_params().items() if key not in expected}
     assert {key: model.get_params()[key] for key in others} == others, "all else is the default"

@@ -103,6 +103,23 @@ class Rows:
         return digest.hexdigest()
 
 
+def places(X: Any) -> tuple[Array, Array]:
+    """The first of every set of equal rows, as ascending indices, and for every row the place of its first among these.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from slimsvm.rows import places
+    >>> places(np.array([[2.0, 0.0], [1.0, 0.0], [2.0, -0.0]]))
+    (array([0, 1]), array([0, 1, 0]))
+    """
+    _, first, inverse = np.unique(_codes(X), return_index=True, return_inverse=True)
+    order = np.argsort(first)
+    rank = np.empty_like(order)
+    rank[order] = np.arange(order.size)
+    return first[order], rank[inverse]
+
+
 def distinct(X: Any) -> Array:
     """The first of every set of equal rows, as ascending indices; by a hash of 64 bits.
 
@@ -113,6 +130,11 @@ def distinct(X: Any) -> Array:
     >>> distinct(np.array([[1.0, 0.0], [2.0, 0.0], [1.0, -0.0]]))
     array([0, 1])
     """
+    return np.sort(np.unique(_codes(X), return_index=True)[1])
+
+
+def _codes(X: Any) -> Array:
+    """A hash of 64 bits for every row."""
     key = np.random.default_rng(0).integers(1, 2**62, size=X.shape[1])
     code = np.empty(X.shape[0], np.int64)
     if sp.issparse(X):
@@ -121,7 +143,7 @@ def distinct(X: Any) -> Array:
         step = max(1, BLOCK_VALUES // max(1, X.shape[1]))
         for start in range(0, X.shape[0], step):
             _hash_dense(np.ascontiguousarray(X[start : start + step], np.float64), key, code[start : start + step])
-    return np.sort(np.unique(code, return_index=True)[1])
+    return code
 
 
 @compiled
