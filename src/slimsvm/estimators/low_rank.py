@@ -44,6 +44,7 @@ Array = NDArray[Any]
 LEAST = 50  # a share of the rows is never fewer columns than this
 SMALL_TRACE = 1e-6  # of the trace of K: what is left when more columns are not worth their work, in float32 not even meant
 NEAR = 1e-6  # relative gap from which few rows are brought to near machine precision
+FEW_SWEEPS = 1000  # of the descent, for few rows
 KEPT = ("seconds", "objective", "gap", "violation", "n_support", "active")  # of the histories: what all solvers say
 
 
@@ -63,7 +64,8 @@ class LowRankSVC(KernelClassifier):
 
     The kernel matrix of each pair of classes is approximated by F F', the dual problem is solved with F F' in its place, and its solution is
     used with the kernel itself. Training never needs the kernel matrix in memory; how good the machine is depends on how much of the matrix
-    the factor says. Compare :class:`SparseSVC` with basis='cholesky', which is the best machine within the span of the pivots.
+    the factor says. Compare :class:`SparseSVC` with basis='cholesky', which is the best machine within the span of the pivots. Several classes:
+    one machine for each pair, which vote; equal votes are decided by the sums of the decision values.
 
     Parameters
     ----------
@@ -139,7 +141,7 @@ class LowRankSVC(KernelClassifier):
 
     # what the machines with all parameters let their users choose
     decision_function_shape: ClassVar[str] = "ovr"
-    break_ties: ClassVar[bool] = False
+    break_ties: ClassVar[bool] = True
     warm_start: ClassVar[bool] = False
     shrinking: ClassVar[bool] = True
     cache_size: ClassVar[float] = 200.0
@@ -269,9 +271,11 @@ class LowRankSVC(KernelClassifier):
     def _descended(self, F: Any, sign: Array, upper: Array, operand: Operand, fit: Fit, limits: Limits, seed: int) -> Result:
         """The machine without an intercept; few rows to near machine precision."""
         V = sp.diags(sign) @ F if sp.issparse(F) else F * sign[:, None].astype(F.dtype)
-        problem, few = FactoredDual(V, 1.0, 0.0, upper), operand.n <= EXACT
+        problem, few, most = FactoredDual(V, 1.0, 0.0, upper), operand.n <= EXACT, int(self.max_iter)
         tol = min(float(self.tol), NEAR) if few else float(self.tol)
-        result = run(DualDescent(seed), problem, tol=tol, max_iter=int(self.max_iter), limits=limits, watchers=fit.watchers)
+        if few:  # where the scale of the kernel is bad, the descent crawls, and what follows does not
+            most = FEW_SWEEPS if most < 0 else min(most, FEW_SWEEPS)
+        result = run(DualDescent(seed), problem, tol=tol, max_iter=most, limits=limits, watchers=fit.watchers)
         a, certificate = result.model.a, result.certificate
         if few and limits.reason() is None:
             exact, _ = polished(F.toarray() if sp.issparse(F) else F.astype(np.float64), sign, upper, a, False)
