@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, TypeVar
 
+from slimsvm.estimators.classification import SVC
+from slimsvm.estimators.cross_training import CrossTraining
 from slimsvm.estimators.linear import LinearSVC
 from slimsvm.estimators.low_rank import LowRankSVC
 from slimsvm.estimators.sparse import SparseSVC
@@ -160,6 +162,45 @@ def linear_cutting_plane(**parameters: Any) -> LinearSVC:
     'hinge'
     """
     return _configured("linear_cutting_plane", LinearSVC, {"loss": "hinge"}, parameters)
+
+
+def cross_training(
+    n_subsets: int = 5, subset_size: float = 0.2, *, n_jobs: int | None = None, random_state: Any = None, **parameters: Any
+) -> CrossTraining:
+    """Cross-training: support vector machines on subsets say which rows are noise or redundant; the final one is trained on the others.
+
+    Parameters
+    ----------
+    n_subsets : int, default=5
+        Number of subsets.
+    subset_size : int or float, default=0.2
+        Rows in a subset, half from each class: a number, or a share. The paper's are from 18 % to half of the rows.
+    n_jobs : int, optional
+        Subsets that are trained at the same time.
+    random_state : int, RandomState or None, default=None
+        Draws the subsets.
+    **parameters
+        Of :class:`slimsvm.SVC`.
+
+    Returns
+    -------
+    CrossTraining
+        Not fitted.
+
+    References
+    ----------
+    .. [1] G. Bakir, L. Bottou, J. Weston, "Breaking SVM complexity with cross-training", NIPS 17, 2005. (bakir2005crosstraining)
+
+    Examples
+    --------
+    >>> from slimsvm.recipes import cross_training
+    >>> cross_training(C=10.0).get_params()["estimator__C"]
+    10.0
+    """
+    fixed = {"balanced_subsets": True, "refit_intercept": False, "warm_start_dual": False}
+    own = {name: parameters.pop(name) for name in fixed if name in parameters}
+    own |= {"n_subsets": n_subsets, "subset_size": subset_size, "n_jobs": n_jobs, "random_state": random_state}
+    return _configured("cross_training", CrossTraining, fixed, {"estimator": SVC(**parameters), **own})
 
 
 def primal_newton(**parameters: Any) -> SparseSVC:
@@ -342,6 +383,7 @@ RECIPES: dict[str, tuple[Callable[..., Any], str]] = {
     "nystrom": (nystrom, "williams2001nystrom"),
     "linear_cutting_plane": (linear_cutting_plane, "joachims2006linear"),
     "refined": (refined, "wu2006direct"),
+    "cross_training": (cross_training, "bakir2005crosstraining"),
     "primal_newton": (primal_newton, "chapelle2007primal"),
     "random_subset": (random_subset, "keerthi2006reduced"),
     "greedy_subset": (greedy_subset, "keerthi2006reduced"),

@@ -113,7 +113,7 @@ def places(X: Any) -> tuple[Array, Array]:
     >>> places(np.array([[2.0, 0.0], [1.0, 0.0], [2.0, -0.0]]))
     (array([0, 1]), array([0, 1, 0]))
     """
-    _, first, inverse = np.unique(_codes(X), return_index=True, return_inverse=True)
+    _, first, inverse = np.unique(row_codes(X), return_index=True, return_inverse=True)
     order = np.argsort(first)
     rank = np.empty_like(order)
     rank[order] = np.arange(order.size)
@@ -130,11 +130,20 @@ def distinct(X: Any) -> Array:
     >>> distinct(np.array([[1.0, 0.0], [2.0, 0.0], [1.0, -0.0]]))
     array([0, 1])
     """
-    return np.sort(np.unique(_codes(X), return_index=True)[1])
+    return np.sort(np.unique(row_codes(X), return_index=True)[1])
 
 
-def _codes(X: Any) -> Array:
-    """A hash of 64 bits for every row."""
+def row_codes(X: Any) -> Array:
+    """A hash of 64 bits of every row: the same for equal rows, whatever their place, type, or sparse form.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from slimsvm.rows import row_codes
+    >>> one, two, three = row_codes(np.array([[1.0, 0.0], [2.0, 0.0], [1.0, -0.0]]))
+    >>> bool(one == three), bool(one == two)
+    (True, False)
+    """
     key = np.random.default_rng(0).integers(1, 2**62, size=X.shape[1])
     code = np.empty(X.shape[0], np.int64)
     if sp.issparse(X):

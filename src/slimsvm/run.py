@@ -47,9 +47,9 @@ class Certificate:
         The violation that was asked for.
     precision : str
         Type of the kernel values that this statement rests on.
-    projection_error : float
+    projection_error : float or None
         Of a machine in a subspace: how much of a cut (or of the gradient) at most lies outside of the span, delta in Joachims & Yu (2009).
-    bound : float
+    bound : float or None
         Of a machine in a subspace: the objective is at most so far from that of the exact machine with the same loss.
     """
 
@@ -59,8 +59,8 @@ class Certificate:
     gap: float
     tol: float
     precision: str
-    projection_error: float = float("nan")
-    bound: float = float("nan")
+    projection_error: float | None = None
+    bound: float | None = None
 
     @property
     def holds(self) -> bool:

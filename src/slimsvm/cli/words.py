@@ -24,26 +24,31 @@ def describe(estimator: Any) -> dict[str, Any]:
     ('SVC', {'name': 'linear'}, [3, 5], 2, 'converged')
     """
     facts: dict[str, Any] = {"machine": type(estimator).__name__}
+    whole, machines = estimator, getattr(estimator, "estimators_", [estimator])  # several: the pairs of a CrossTraining
+    estimator = next((machine for machine in machines if not machine.status_.converged), machines[0])  # they differ in little else
     kernel = getattr(estimator, "kernel_", None)
     facts["kernel"] = {"name": "linear"} if kernel is None else {"name": kernel.name, **kernel.get_params()}
     parameters = estimator.get_params()
     if estimator.status_.reason != "loaded":  # the files of other programs do not hold them
         facts |= {name: parameters[name] for name in PARAMETERS if name in parameters}
-    facts["n_features"] = estimator.n_features_in_
-    if hasattr(estimator, "classes_"):
-        facts["classes"] = estimator.classes_.tolist()
-        if hasattr(estimator, "n_support_"):
-            facts["n_support"] = estimator.n_support_.tolist()
+    facts["n_features"] = whole.n_features_in_
+    if hasattr(whole, "classes_"):
+        facts["classes"] = whole.classes_.tolist()
+        if hasattr(whole, "n_support_"):
+            facts["n_support"] = whole.n_support_.tolist()
     if hasattr(estimator, "support_"):
-        facts["n_support_vectors"] = len(estimator.support_)
+        facts["n_support_vectors"] = sum(len(machine.support_) for machine in machines)
+    if whole is not estimator:
+        facts["n_machines"] = len(machines)
+        facts |= {name: int(getattr(whole, f"{name}_").sum()) for name in ("n_kept", "n_noise", "n_redundant")}
     if hasattr(estimator, "basis_coef_"):
         facts["n_basis"] = estimator.n_basis_
         names = ("n_basis", "objective", "training_score", "validation_score")
         facts["path"] = [{name: getattr(point, name) for name in names} for point in estimator.path_]
-    facts["model_bytes"] = model_nbytes(estimator)
-    facts["intercept"] = np.asarray(estimator.intercept_).tolist()
-    if hasattr(estimator, "feature_names_in_"):
-        facts["feature_names"] = list(estimator.feature_names_in_)
+    facts["model_bytes"] = sum(model_nbytes(machine) for machine in machines)
+    facts["intercept"] = np.concatenate([machine.intercept_ for machine in machines]).tolist()
+    if hasattr(whole, "feature_names_in_"):
+        facts["feature_names"] = list(whole.feature_names_in_)
     for name in ("certificate", "status"):
         value = getattr(estimator, f"{name}_", None)
         if is_dataclass(value) and not isinstance(value, type):
@@ -95,6 +100,9 @@ def describe_in_words(facts: dict[str, Any]) -> str:
     if "n_support_vectors" in facts:
         by_class = f" ({several(facts['n_support'])} by class)" if "n_support" in facts else ""
         lines.append(("support vectors", f"{facts['n_support_vectors']:,}{by_class}"))
+    if "n_machines" in facts:
+        lines.append(("machines", f"{facts['n_machines']:,}"))
+        lines.append(("rows", "{n_kept:,} kept, {n_noise:,} noise, {n_redundant:,} redundant".format(**facts)))
     if "n_basis" in facts:
         lines.append(("basis vectors", f"{facts['n_basis']:,}"))
         lines += path_in_words(facts["path"])

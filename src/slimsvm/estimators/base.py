@@ -64,11 +64,7 @@ class Machine(CallbackSupportMixin, BaseEstimator):
         given = {} if y is NO_TARGET else {"y": y}
         checked = validate_data(self, X, **given, dtype=[np.float64, np.float32], accept_sparse="csr", accept_large_sparse=True, **options)
         X, y = (checked, None) if y is NO_TARGET else checked
-        if sp.issparse(X) and X.nnz and not (X.indices.min() >= 0 and X.indices.max() < X.shape[1]):
-            raise ValueError(
-                f"The sparse matrix X is broken: it has column indices from {X.indices.min()} to {X.indices.max()}, "
-                f"but only {X.shape[1]} columns. Build it anew; X.check_format() says more."
-            )
+        refuse_broken(X)
         if self._precomputed and X.shape[0] != X.shape[1]:
             raise ValueError(
                 f"Precomputed matrix must be a square matrix. Input is a {X.shape[0]}x{X.shape[1]} matrix. "
@@ -224,6 +220,15 @@ class KernelMachine(Machine):
         super().__setstate__(state)
         if "dual_coef_" in self.__dict__:
             self._make()
+
+
+def refuse_broken(X: Any) -> None:
+    """Raise ValueError for a sparse matrix with column indices that are not there: compiled loops trust them."""
+    if sp.issparse(X) and X.nnz and not (X.indices.min() >= 0 and X.indices.max() < X.shape[1]):
+        raise ValueError(
+            f"The sparse matrix X is broken: it has column indices from {X.indices.min()} to {X.indices.max()}, "
+            f"but only {X.shape[1]} columns. Build it anew; X.check_format() says more."
+        )
 
 
 def finite(operand: Operand) -> Operand:

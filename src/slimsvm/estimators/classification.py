@@ -105,7 +105,7 @@ class KernelClassifier(ClassifierMixin, KernelMachine):
             pairs = [Pair(i, j) for i in range(classes.size) for j in range(i + 1, classes.size)]
             if classes.size == 2:
                 pairs = [Pair(1, 0)]  # binary: positive is the second class
-            starts = [self._last_point(pair, order, label) if resume else None for pair in pairs]
+            starts = [self._first_point(pair, order, label, resume) for pair in pairs]
             bounds = weight[order] * weights[label]
             results = self._solve_pairs(
                 pair_grams(operand, label, pairs, self._cache_bytes, fit.threads), label, bounds, classes, fit, starts
@@ -148,6 +148,21 @@ class KernelClassifier(ClassifierMixin, KernelMachine):
         self.n_support_ = np.bincount(label[support], minlength=n_classes).astype(np.int32)
         self._store_support(X, order[support], coef[:, support], np.array([intercept for _, intercept in points]))
         self.n_iter_ = np.array([result.n_iter for result in results], np.int32 if max(r.n_iter for r in results) < 2**31 else np.int64)
+
+    def _fit_from(self, start: Array, X: Any, y: Any, sample_weight: Any = None) -> KernelClassifier:
+        """Fit that begins at a point of the dual problem, one value for each row of two classes; it is made feasible if it is not."""
+        self._start = start
+        try:
+            return self.fit(X, y, sample_weight)
+        finally:
+            del self._start
+
+    def _first_point(self, pair: Pair, order: Array, label: Array, resume: bool) -> Array | None:
+        """Where the solver begins with a pair; None for the problem's own start."""
+        given = getattr(self, "_start", None)
+        if given is not None:
+            return np.asarray(given[order][pair.rows(label)])
+        return self._last_point(pair, order, label) if resume else None
 
     def _last_point(self, pair: Pair, order: Array, label: Array) -> Array:
         """The dual point of a pair in the last fit."""

@@ -81,9 +81,9 @@ class PathPoint:
         Accuracy, or R^2, on the rows it was trained on.
     validation_score : float or None
         The same on the rows held out, if there are any.
-    projection_error : float
+    projection_error : float or None
         How much of a cut, or of the gradient, at most lies outside of the span (delta in the paper, whose cuts are means over the rows).
-    bound : float
+    bound : float or None
         The objective is at most so far above that of the exact machine with the same loss.
     """
 
@@ -96,8 +96,8 @@ class PathPoint:
     gap: float
     training_score: float
     validation_score: float | None
-    projection_error: float = float("nan")
-    bound: float = float("nan")
+    projection_error: float | None = None
+    bound: float | None = None
 
 
 @dataclass
@@ -343,6 +343,7 @@ class SparseMachine(Machine):
                 limits=T.fit.limits.part(left) if self.max_time is not None else T.fit.limits,
                 rng=T.rng,
                 score=self._held_out_score(T, whole),
+                rough=self.n_basis != "auto" and m < T.sizes[-1],
                 watchers=T.fit.watchers,
             )
             problem, columns, state, indices = whole, whole.columns, moved.state, None
@@ -382,7 +383,7 @@ class SparseMachine(Machine):
         objective: Array,
         gap: Array,
         indices: Any,
-        bound: tuple[float, float],
+        bound: tuple[float | None, float | None],
     ) -> None:
         basis = columns.in_given_coordinates() if columns.m else np.empty((0, self.n_features_in_))
         if T.rows.dtype == np.float32:
@@ -419,7 +420,7 @@ class SparseMachine(Machine):
         limits = {"tol": EXACT_CUTS_TOL if T.rows.n <= EXACT else float(self.tol), "max_iter": int(self.max_iter), "limits": T.fit.limits}
         problem = OneSlack(SubspaceSpace(columns, growth), oracle, scaling)
         state: Any = None
-        points: list[tuple[KernelColumns, Any, Array | None, tuple[float, float]]] = []
+        points: list[tuple[KernelColumns, Any, Array | None, tuple[float | None, float | None]]] = []
         for size in sorted({columns.m or T.sizes[-1], *T.sizes}, reverse=True):
             if points and size >= points[-1][0].m:
                 continue
@@ -633,7 +634,7 @@ class _Growth:
         return np.array(self._found) if columns.m and len(self._found) == columns.m else None
 
 
-def _bound(T: Training, objective: Array, gap: Array, largest: Array | None, together: Array | None) -> tuple[float, float]:
+def _bound(T: Training, objective: Array, gap: Array, largest: Array | None, together: Array | None) -> tuple[float | None, float | None]:
     """Projection error and how far the exact machine may be, from what of each column's cuts lies outside of the span.
 
     The multipliers of the cuts are feasible for the exact machine too, where what is outside of the span counts: its dual value is less by half
@@ -641,7 +642,7 @@ def _bound(T: Training, objective: Array, gap: Array, largest: Array | None, tog
     sqrt(2 C n) is a bound on the norm of the exact machine, and so is the root of twice the value of any other. Either is a bound.
     """
     if largest is None or together is None:
-        return float("nan"), float("nan")
+        return None, None
     here = np.minimum(0.5 * together**2, largest * np.sqrt(2.0 * np.maximum(objective, 0.0)))
     return float(largest.max()) / float(T.weight.sum()), float((gap + here).sum())
 

@@ -235,6 +235,27 @@ class LossOracle:
         codes = kept.codes[first:last]
         return np.asarray(self.weight[first:last] * (codes if kept.values is None else kept.values[codes]))
 
+    def products(self, kept: list[Slopes], first: int, last: int, values: Array) -> Array:
+        """values (q, rows) times the responses of rows first to last, of each cut: (q, cuts)."""
+        weighted, out = values * self.weight[first:last], np.empty((len(kept), values.shape[0]))
+        for t, cut in enumerate(kept):
+            codes = cut.codes[first:last]
+            if cut.values is None:
+                out[t] = weighted @ codes
+            else:
+                _named_sums(weighted, codes, cut.values, out[t])
+        return out.T
+
+
+@compiled
+def _named_sums(weighted: Array, codes: Array, values: Array, out: Array) -> None:
+    """out[r] = sum_i weighted[r, i] values[codes[i]]"""
+    for r in range(weighted.shape[0]):
+        total = 0.0
+        for i in range(codes.size):
+            total += weighted[r, i] * values[codes[i]]
+        out[r] = total
+
 
 def _kinks(loss: Loss) -> Array | None:
     """Where the loss has its kinks, relative to the target; None if it is not piecewise linear."""

@@ -11,9 +11,10 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
+from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
 
-from slimsvm.estimators import SVC, SVR, LinearSVC, LowRankSVC, NuSVC, NuSVR, OneClassSVM, SparseSVC, SparseSVR
+from slimsvm.estimators import SVC, SVR, CrossTraining, LinearSVC, LowRankSVC, NuSVC, NuSVR, OneClassSVM, SparseSVC, SparseSVR
 from slimsvm.estimators.sparse_base import PathPoint
 from slimsvm.kernels import FromCallable, Kernel, Linear, Precomputed
 from slimsvm.run import FULL, Certificate, Status
@@ -30,6 +31,7 @@ CLASSES: dict[str, type] = {
     "SparseSVR": SparseSVR,
     "LinearSVC": LinearSVC,
     "LowRankSVC": LowRankSVC,
+    "CrossTraining": CrossTraining,
 }
 CLASSIFIERS = ("SVC", "NuSVC", "LowRankSVC")
 SPARSE = ("SparseSVC", "SparseSVR")
@@ -62,6 +64,20 @@ OF_SPARSE = (
 SPARSE_OPTIONAL = ("feature_names_in_", "n_iter_", "status_", "history_")
 OF_LINEAR = ("coef_", "intercept_", "classes_", "class_weight_", "n_features_in_", "fit_status_")
 
+OF_CROSS_TRAINING = (
+    "classes_",
+    "pairs_",
+    "estimators_",
+    "shifts_",
+    "kept_indices_",
+    "n_kept_",
+    "n_noise_",
+    "n_redundant_",
+    "balance_before_",
+    "balance_after_",
+    "n_features_in_",
+)  # but not the margins of all training rows
+
 
 def names_of(kind: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """The attributes that a fitted machine of this class must have, and those that it may have."""
@@ -69,6 +85,8 @@ def names_of(kind: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
         return (*OF_SPARSE, "classes_") if kind == "SparseSVC" else OF_SPARSE, (*SPARSE_OPTIONAL, "pairwise_")
     if kind == "LinearSVC":
         return OF_LINEAR, (*SPARSE_OPTIONAL, "certificate_")
+    if kind == "CrossTraining":
+        return OF_CROSS_TRAINING, ("feature_names_in_",)
     required = REQUIRED + (OF_CLASSIFIERS if kind in CLASSIFIERS else ("offset_",) if kind == "OneClassSVM" else ())
     return required, (*OPTIONAL, "factor_error_", "factor_shift_") if kind == "LowRankSVC" else OPTIONAL
 
@@ -89,12 +107,19 @@ def class_of(estimator: Any) -> str:
             f"A model file holds one of slimsvm's {', '.join(CLASSES)}; got an object of class {type(estimator).__module__}.{kind}."
             " Give the fitted slimsvm estimator itself (of a pipeline or a search: that step, or best_estimator_), or use pickle or joblib."
         )
-    check_is_fitted(estimator, "basis_coef_" if kind in SPARSE else "coef_" if kind == "LinearSVC" else "support_")
+    learned = {"LinearSVC": "coef_", "CrossTraining": "estimators_"}.get(kind, "basis_coef_" if kind in SPARSE else "support_")
+    check_is_fitted(estimator, learned)
+    for machine in getattr(estimator, "estimators_", ()):  # of a CrossTraining
+        class_of(machine)
     return kind
 
 
 def refuse_callable(estimator: Any, form: str) -> None:
     """Raise ValueError if the kernel is a function, which no model file can hold."""
+    if type(estimator) is CrossTraining:
+        for machine in estimator.estimators_:
+            refuse_callable(machine, form)
+        return
     if isinstance(getattr(estimator, "kernel_", None), FromCallable) or isinstance(estimator.kernel, FromCallable):
         raise ValueError(
             f"A kernel that is a Python function cannot be written to {form}: the file holds numbers, not code."
@@ -127,7 +152,7 @@ def rebuild(kind: str, parameters: dict[str, Any], attributes: dict[str, Any]) -
     estimator = CLASSES[kind](**parameters)
     for name, value in attributes.items():
         setattr(estimator, name, value)
-    if kind != "LinearSVC":
+    if hasattr(estimator, "_make"):
         estimator._make()  # ready for prediction
     return estimator
 
@@ -139,6 +164,9 @@ def check_attributes(kind: str, attributes: dict[str, Any]) -> None:
         return
     if kind == "LinearSVC":
         _check_linear(attributes)
+        return
+    if kind == "CrossTraining":
+        _check_cross_training(attributes)
         return
     a = attributes
     support, vectors, coef, kernel = a["support_"], a["support_vectors_"], a["dual_coef_"], a["kernel_"]
@@ -184,14 +212,8 @@ def _check_sparse(kind: str, a: dict[str, Any]) -> None:
     _demand(isinstance(path, list) and all(isinstance(point, PathPoint) for point in path), "path_ is not a list of machines")
     for i, p in enumerate(path):
         _check_expansion(p.n_basis, p.basis, p.coef, p.intercept, p.indices, n_features, n_outputs, f" of path_[{i}]")
-        numbers = [
-            p.objective,
-            p.gap,
-            p.training_score,
-            p.projection_error,
-            p.bound,
-            *([] if p.validation_score is None else [p.validation_score]),
-        ]
+        maybe = (p.validation_score, p.projection_error, p.bound)
+        numbers = [p.objective, p.gap, p.training_score, *(number for number in maybe if number is not None)]
         _demand(all(isinstance(number, int | float) for number in numbers), f"a score or objective of path_[{i}] is not a number")
 
 
@@ -212,6 +234,32 @@ def _check_linear(a: dict[str, Any]) -> None:
     _demand(_is_array(a["coef_"]) and a["coef_"].shape == (rows, n_features), f"coef_ has not the shape {(rows, n_features)}")
     _demand(_is_array(a["intercept_"]) and a["intercept_"].shape == (rows,), f"intercept_ has not the shape {(rows,)}")
     _demand(np.shape(a["class_weight_"]) == (n_classes,), f"class_weight_ has not {n_classes} values, one for each class")
+
+
+def _check_cross_training(a: dict[str, Any]) -> None:
+    """One machine for each pair of classes, of these classes; what is inside them was checked when they were made."""
+    n_features, n_classes, classes = _n_features(a), _n_classes(a), a["classes_"]
+    first, second = np.triu_indices(n_classes, 1)
+    n_pairs, machines, kept = first.size, a["estimators_"], a["kept_indices_"]
+    pairs = np.stack([classes[first], classes[second]], axis=1)
+    _demand(isinstance(a["pairs_"], np.ndarray) and np.array_equal(a["pairs_"], pairs), "pairs_ are not the pairs of classes_")
+    for name, values in (("estimators_", machines), ("kept_indices_", kept)):
+        _demand(isinstance(values, list) and len(values) == n_pairs, f"{name} is not a list of {n_pairs}, one for each pair")
+    for k, (machine, rows) in enumerate(zip(machines, kept, strict=True)):
+        fitted = type(machine) in CLASSES.values() and hasattr(machine, "classes_")
+        _demand(fitted, f"estimators_[{k}] is not a fitted classifier")
+        _demand(np.array_equal(machine.classes_, pairs[k]), f"estimators_[{k}] is not for the classes {pairs[k].tolist()}")
+        _demand(_is_integer(rows) and rows.ndim == 1 and rows.size > 0, f"kept_indices_[{k}] is not a vector of indices")
+        expected = n_features
+        if get_tags(machine).input_tags.pairwise:  # its columns are the rows it was trained on
+            _demand(rows.min() >= 0 and rows.max() < n_features, f"kept_indices_[{k}] points outside of the {n_features} kernel values")
+            expected = rows.size
+        _demand(machine.n_features_in_ == expected, f"estimators_[{k}] has {machine.n_features_in_} features, expected {expected}")
+    _demand(_is_array(a["shifts_"]) and a["shifts_"].shape == (n_pairs,), f"shifts_ has not the shape {(n_pairs,)}")
+    for name in ("n_kept_", "n_noise_", "n_redundant_"):
+        _demand(_is_integer(a[name]) and a[name].shape == (n_pairs,), f"{name} has not {n_pairs} counts")
+    for name in ("balance_before_", "balance_after_"):
+        _demand(_is_array(a[name]) and a[name].shape == (n_pairs, 2), f"{name} has not the shape {(n_pairs, 2)}")
 
 
 def _check_kernel(kernel: Any) -> None:
@@ -249,7 +297,13 @@ def in_support_layout(estimator: Any, kind: str, form: str) -> tuple[str, dict[s
     ------
     ValueError
         For machines of several classes that are not one-vs-one over vectors of their own: these formats have no place for a shared basis.
+        For a CrossTraining, which consists of machines.
     """
+    if kind == "CrossTraining":
+        raise ValueError(
+            f"{form} holds one machine, a CrossTraining one for each pair of classes. Use slimsvm.save, or write its machines (estimators_)"
+            " one by one; what refit_intercept added to their decision values is in shifts_."
+        )
     a = attributes_of(estimator, kind)
     if kind not in SPARSE and kind != "LinearSVC":
         return "SVC" if kind == "LowRankSVC" else kind, a

@@ -3,7 +3,7 @@
 header.json, format version 1:
 
     format, format_version, slimsvm_version    "slimsvm", 1, the version that wrote the file
-    class                                      SVC, NuSVC, SVR, NuSVR, OneClassSVM, SparseSVC, SparseSVR, LinearSVC or LowRankSVC
+    class                                      SVC, NuSVC, SVR, NuSVR, OneClassSVM, SparseSVC, SparseSVR, LinearSVC, LowRankSVC or CrossTraining
     parameters, fitted                         constructor parameters and fitted attributes, as :mod:`slimsvm.persistence.values` writes them
     arrays                                     for each member: dtype, shape, and the SHA-256 of its bytes
     sha256                                     of all of the above, as JSON with sorted keys and no spaces
@@ -26,8 +26,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from slimsvm.persistence.atomic import replacing
-from slimsvm.persistence.fitted import CLASSES, attributes_of, class_of, rebuild, refuse_callable
-from slimsvm.persistence.values import DTYPES, decode, encode
+from slimsvm.persistence.fitted import CLASSES, class_of, refuse_callable
+from slimsvm.persistence.values import DTYPES, decode_estimator, encode_estimator
 
 Array = NDArray[Any]
 FORMAT, FORMAT_VERSION, HEADER = "slimsvm", 1, "header.json"
@@ -45,7 +45,7 @@ def save(estimator: Any, path: str | os.PathLike[str]) -> None:
 
     Parameters
     ----------
-    estimator : SVC, NuSVC, SVR, NuSVR, OneClassSVM, SparseSVC, SparseSVR, LinearSVC or LowRankSVC
+    estimator : SVC, NuSVC, SVR, NuSVR, OneClassSVM, SparseSVC, SparseSVR, LinearSVC, LowRankSVC or CrossTraining
         A fitted estimator. The path of a sparse machine is kept, so that ``truncated`` works on the one that is loaded.
     path : str or path-like
         Where to write; the usual ending is ``.slim``.
@@ -76,7 +76,7 @@ def save(estimator: Any, path: str | os.PathLike[str]) -> None:
     """
     from slimsvm import __version__  # here, since the package imports this module
 
-    kind = class_of(estimator)
+    class_of(estimator)
     refuse_callable(estimator, "a slimsvm model file")
     arrays: dict[str, Array] = {}
 
@@ -93,9 +93,7 @@ def save(estimator: Any, path: str | os.PathLike[str]) -> None:
         "format": FORMAT,
         "format_version": FORMAT_VERSION,
         "slimsvm_version": __version__,
-        "class": kind,
-        "parameters": {name: encode(value, name, keep) for name, value in estimator.get_params(deep=False).items()},
-        "fitted": {name: encode(value, name, keep) for name, value in attributes_of(estimator, kind).items()},
+        **encode_estimator(estimator, "", keep),
         "arrays": {},
     }
     with replacing(path) as file, zipfile.ZipFile(file, "w") as archive:
@@ -118,7 +116,7 @@ def load(path: str | os.PathLike[str]) -> Any:
 
     Returns
     -------
-    SVC, NuSVC, SVR, NuSVR, OneClassSVM, SparseSVC, SparseSVR, LinearSVC or LowRankSVC
+    SVC, NuSVC, SVR, NuSVR, OneClassSVM, SparseSVC, SparseSVR, LinearSVC, LowRankSVC or CrossTraining
         The fitted estimator.
 
     Raises
@@ -160,9 +158,7 @@ def _read(file: IO[bytes]) -> Any:
             odd = min(set(members) ^ set(header["arrays"]))
             raise ValueError(f"its header and its members disagree about {odd!r}: something was added, removed or renamed")
         arrays = {name: _read_array(archive, info, header["arrays"][name]) for name, info in members.items()}
-    parameters = {name: decode(value, arrays.__getitem__) for name, value in header["parameters"].items()}
-    fitted = {name: decode(value, arrays.__getitem__) for name, value in header["fitted"].items()}
-    return rebuild(header["class"], parameters, fitted)
+    return decode_estimator(header, arrays.__getitem__)
 
 
 def _read_header(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> dict[str, Any]:

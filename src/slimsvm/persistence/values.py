@@ -8,6 +8,7 @@ None, booleans, integers, finite floats, strings and lists are themselves. Every
     {"type": "array", "member": "name.npy", "labels": "object"}  "labels" only where the array held Python objects or variable-width strings
     {"type": "csr", "container": "csr_matrix", "shape": [n, d], "data": array, "indices": array, "indptr": array}
     {"type": "kernel", "name": "rbf", "parameters": {...}}
+    {"type": "estimator", "class": "SVC", "parameters": {...}, "fitted": {...}}             "fitted" is null before fit
     {"type": "certificate", ...}, {"type": "status", ...}, {"type": "path_point", ...}    their fields
 """
 
@@ -21,9 +22,11 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, clone
 
 from slimsvm.estimators.sparse_base import PathPoint
 from slimsvm.kernels import KERNELS, FromCallable, Kernel
+from slimsvm.persistence.fitted import CLASSES, attributes_of, rebuild
 from slimsvm.run import Certificate, Status
 
 Array = NDArray[Any]
@@ -79,6 +82,8 @@ def encode(value: Any, name: str, keep: Callable[[str, Array], str]) -> Any:
         return {"type": "csr", "container": container, "shape": [int(n) for n in value.shape], **parts}
     if isinstance(value, Kernel) and KERNELS.get(value.name) is type(value) and not isinstance(value, FromCallable):
         return {"type": "kernel", "name": value.name, "parameters": {k: encode(v, k, keep) for k, v in value.get_params().items()}}
+    if type(value) in CLASSES.values():
+        return {"type": "estimator", **encode_estimator(value, name, keep)}
     for record, kind in RECORDS.items():
         if isinstance(value, kind):
             return {
@@ -87,8 +92,32 @@ def encode(value: Any, name: str, keep: Callable[[str, Array], str]) -> Any:
             }
     raise ValueError(
         f"{name} is an object of class {type(value).__name__}, which a model file cannot hold;"
-        " it takes None, booleans, numbers, strings, lists, dicts, arrays of numbers or strings, and slimsvm's own kernels."
+        " it takes None, booleans, numbers, strings, lists, dicts, arrays of numbers or strings, and slimsvm's own kernels"
+        " and estimators. Use pickle or joblib for others."
     )
+
+
+def encode_estimator(estimator: Any, prefix: str, keep: Callable[[str, Array], str]) -> dict[str, Any]:
+    """Class, parameters and, if there are any, fitted attributes of one of slimsvm's estimators; its arrays are named with the prefix."""
+    kind = type(estimator).__name__
+    # a parameter that is an estimator is a template: what it may have learned elsewhere is no part of the model
+    given = {name: clone(value) if isinstance(value, BaseEstimator) else value for name, value in estimator.get_params(deep=False).items()}
+    parameters = {name: encode(value, f"{prefix}{name}", keep) for name, value in given.items()}
+    fitted = None
+    if _is_fitted(estimator):
+        fitted = {name: encode(value, f"{prefix}{name}", keep) for name, value in attributes_of(estimator, kind).items()}
+    return {"class": kind, "parameters": parameters, "fitted": fitted}
+
+
+def decode_estimator(entry: Any, fetch: Callable[[str], Array]) -> Any:
+    """The estimator; its attributes are checked."""
+    kind, fitted = entry["class"], entry["fitted"]
+    if kind not in tuple(CLASSES):
+        raise ValueError(f"it holds an estimator of the unknown class {kind!r}, expected one of {', '.join(CLASSES)}")
+    parameters = {name: decode(value, fetch) for name, value in entry["parameters"].items()}
+    if fitted is None:
+        return CLASSES[kind](**parameters)
+    return rebuild(kind, parameters, {name: decode(value, fetch) for name, value in fitted.items()})
 
 
 def decode(value: Any, fetch: Callable[[str], Array]) -> Any:
@@ -114,11 +143,17 @@ def decode(value: Any, fetch: Callable[[str], Array]) -> Any:
             return matrix
         if kind == "kernel":
             return KERNELS[value["name"]](**{name: decode(item, fetch) for name, item in value["parameters"].items()})
+        if kind == "estimator":
+            return decode_estimator(value, fetch)
         if kind in RECORDS:
             return RECORDS[kind](**{field.name: decode(value[field.name], fetch) for field in fields(RECORDS[kind])})
     except (KeyError, TypeError, AttributeError, OverflowError) as error:
         raise ValueError(f"an entry of type {kind!r} of the header makes no sense ({type(error).__name__}: {error})") from error
     raise ValueError(f"an entry of the header has the unknown type {kind!r}")
+
+
+def _is_fitted(estimator: Any) -> bool:
+    return any(name.endswith("_") and not name.startswith("_") for name in vars(estimator))
 
 
 def _encode_array(array: Array, name: str, keep: Callable[[str, Array], str]) -> dict[str, Any]:

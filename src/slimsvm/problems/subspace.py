@@ -36,6 +36,7 @@ Response = Callable[[int, int, Array], Array]  # first row, last row, scores (ro
 BLOCK_VALUES = 1 << 18  # of K_BX in one block: one megabyte of float32
 # added to the diagonal of K_BB, relative to its largest entry: well above the rounding errors of K_BX, far below what changes a model
 JITTER = {"float32": 1e-6, "float64": 1e-10}
+VECTORS_A_TASK = 32
 DEPENDENT = 10.0  # a vector whose distance^2 to the span is below so many jitters is refused
 DEFAULT_MEMORY = 2000.0  # megabytes
 
@@ -221,6 +222,30 @@ class KernelColumns:
             out[i:j, first:last] = values
 
         for_each_tile(self.basis, Strips(self.rows.take(slice(start, end))), keep)
+        return out
+
+    def newest(self, first: int) -> Array:
+        """K_BX of the vectors from ``first`` on, shape (m - first, n): a few rows, whether the others are kept or not."""
+        if self.keeps:
+            return self._K[first : self.m]
+        out = np.empty((self.m - first, self.n), self.dtype)
+
+        def keep(i: int, j: int, start: int, end: int, values: Array) -> None:
+            out[i:j, start:end] = values
+
+        for_each_tile(self._readied(self.vectors[first:]), self._strips, keep, self.n_threads)
+        self.n_values += out.size
+        return out
+
+    def at_rows(self, rows: Array) -> Array:
+        """K_BX of some rows (ascending), shape (m, rows), as far as it is kept."""
+        out, n_tasks = np.empty((self.m, rows.size), self.dtype), -(-self.m // VECTORS_A_TASK)
+
+        def gather(t: int) -> None:
+            part = slice(t * VECTORS_A_TASK, min(self.m, (t + 1) * VECTORS_A_TASK))
+            np.take(self._K[part], rows, axis=1, out=out[part], mode="clip")
+
+        parallel(gather, n_tasks, self.n_threads)
         return out
 
     def each_block(self, work: Callable[[int, int, Array], Any]) -> list[Any]:

@@ -31,7 +31,6 @@ each column; t^3 for the small problem.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -82,6 +81,9 @@ class Oracle(Protocol):
 
     def unpacked(self, kept: Any, first: int, last: int) -> Array:
         """The responses of rows first to last."""
+
+    def products(self, kept: list[Any], first: int, last: int, values: Array) -> Array:
+        """values (q, rows) times the responses of rows first to last, of each cut: (q, cuts)."""
 
 
 @dataclass
@@ -452,7 +454,8 @@ class CuttingPlane:
         if not n_new:
             return 0
         old = np.concatenate([cuts.coordinates(n_old) for cuts in S.cuts]).T
-        new = space.further(n_old, self._responses(problem, S), old)
+        kept = self._kept(S)
+        new = space.further(n_old, lambda first, last, values: problem.oracle.products(kept, first, last, values), old)
         begin = 0
         for cuts in S.cuts:
             N = new[:, begin : begin + cuts.n].T
@@ -461,20 +464,13 @@ class CuttingPlane:
         S.best_W, S.W = _padded(S.best_W, space.size), _padded(S.W, space.size)
         return n_new
 
-    def _responses(self, problem: OneSlack, S: CutState) -> Callable[[int, int], Array]:
-        """The responses of the cuts of all columns, one column after the other."""
+    @staticmethod
+    def _kept(S: CutState) -> list[Any]:
+        """The rows of the cuts of all columns, one column after the other."""
         kept = [rows for cuts in S.cuts for rows in cuts.rows]
         if any(rows is None for rows in kept):
             raise ValueError("The rows of the cuts are needed here, but keep_rows=False threw them away; use keep_rows=True.")
-        oracle = problem.oracle
-
-        def responses(first: int, last: int) -> Array:
-            out = np.empty((last - first, len(kept)), np.float32 if problem.space.precision == "float32" else np.float64, order="F")
-            for t, rows in enumerate(kept):
-                out[:, t] = oracle.unpacked(rows, first, last)
-            return out
-
-        return responses
+        return kept
 
     def reproject(self, problem: OneSlack, state: CutState) -> None:
         """Bring a state to the space as it is now, in place: after its basis was replaced, shortened, or extended by hand.
@@ -482,12 +478,13 @@ class CuttingPlane:
         The cuts are projected anew and keep their multipliers; the best point is forgotten for the solution of the small problems.
         """
         S, space = state, problem.space
-        responses, n_cuts = self._responses(problem, S), sum(cuts.n for cuts in S.cuts)
-        if space.size and n_cuts:
-            V = responses(0, problem.oracle.n)
+        kept, n = self._kept(S), problem.oracle.n
+        P = np.empty((space.size, len(kept)))
+        if space.size and kept:
+            V = np.empty((n, len(kept)), space.precision, order="F")
+            for t, rows in enumerate(kept):
+                V[:, t] = problem.oracle.unpacked(rows, 0, n)
             P = space.project(V)
-        else:
-            P = np.empty((space.size, n_cuts))
         begin = 0
         S.W, S.b = np.zeros((space.size, len(S.cuts))), np.zeros(len(S.cuts))
         for c, cuts in enumerate(S.cuts):

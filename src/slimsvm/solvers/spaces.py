@@ -21,6 +21,7 @@ from slimsvm.threads import parallel, single_threaded_blas
 
 Array = NDArray[Any]
 Growth = Callable[[KernelColumns, Array, Array], Any]  # columns, row weights (n, columns), basis weights (m, columns) -> vectors or None
+ROWS_A_TASK = 16384
 BLOCK_VALUES = 1 << 19  # of X in one block: four megabytes of float64
 
 
@@ -256,16 +257,19 @@ class SubspaceSpace(Space):
             self.columns.append(vectors[: self.max_basis - before])
         return self.size - before
 
-    def further(self, n_old: int, responses: Callable[[int, int], Array], P: Array) -> Array:
+    def further(self, n_old: int, products: Callable[[int, int, Array], Array], P: Array) -> Array:
         """The coordinates of old cuts along the vectors from n_old on: (new, cuts).
 
         With l the row of L that belongs to a new vector b, lam its last entry: (k_b'v - l.p)/lam. ``P`` (n_old, cuts) holds the old ones,
-        ``responses`` makes v of a block of rows (rows, cuts).
+        ``products(first, last, K)`` makes k_b'v over a block of rows, for all cuts.
         """
+        K, n, L = self.columns.newest(n_old), self.n, self.columns.L
+        parts: list[Any] = [None] * -(-n // ROWS_A_TASK)
 
-        def work(first: int, last: int, K: Array) -> Array:
-            return np.asarray(K[n_old:] @ responses(first, last).astype(K.dtype), np.float64)
+        def task(k: int) -> None:
+            first, last = k * ROWS_A_TASK, min(n, (k + 1) * ROWS_A_TASK)
+            parts[k] = products(first, last, K[:, first:last])
 
-        products = np.asarray(sum(self.columns.each_block(work)))
-        L = self.columns.L
-        return np.asarray(solve_triangular(L[n_old:, n_old:], products - L[n_old:, :n_old] @ P, lower=True, check_finite=False))
+        parallel(task, len(parts), self.n_threads)
+        right = np.asarray(sum(parts)) - L[n_old:, :n_old] @ P
+        return np.asarray(solve_triangular(L[n_old:, n_old:], right, lower=True, check_finite=False))
