@@ -7,11 +7,15 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from slimsvm.basis import Given, KMeans, Pursuit, PursuitRows, Random
+from slimsvm.basis import Cholesky, Given, Greedy, Here, KMeans, Margin, Pursuit, PursuitRows, Random, Unsupervised
+from slimsvm.basis.cholesky import pivoted, thresholded
 from slimsvm.basis.criterion import RIDGE, Criterion, sampled
 from slimsvm.basis.preimage import climbed, thinned
 from slimsvm.kernels import RBF, FromCallable, Kernel, Laplacian, Linear, Polynomial, Precomputed, Sigmoid
-from slimsvm.problems.subspace import KernelColumns
+from slimsvm.losses import LeastSquares, SmoothHinge, SquaredHinge
+from slimsvm.problems.subspace import KernelColumns, Subspace
+from slimsvm.solvers.newton import Newton
+from slimsvm.solvers.refine import solve
 from slimsvm.tiles import ready
 
 
@@ -30,7 +34,18 @@ KERNELS: dict[str, Kernel] = {
     "callable": FromCallable(dots_plus_one),
 }
 MOVING = [name for name, kernel in KERNELS.items() if kernel.differentiable]
-BASES = {"random": Random(), "kmeans": KMeans(), "pursuit_rows": PursuitRows(), "pursuit": Pursuit()}
+BASES = {
+    "random": Random(),
+    "kmeans": KMeans(),
+    "pursuit_rows": PursuitRows(),
+    "pursuit": Pursuit(),
+    "cholesky": Cholesky(),
+    "unsupervised": Unsupervised(),
+    "greedy": Greedy(),
+    "greedy alone": Greedy(alone=True),
+    "margin": Margin(),
+}
+STEERED = Pursuit | PursuitRows | Greedy | Margin  # by the machine on the present basis
 every_kernel = pytest.mark.parametrize("kernel", KERNELS.values(), ids=KERNELS.keys())
 moving_kernel = pytest.mark.parametrize("kernel", [KERNELS[name] for name in MOVING], ids=MOVING)
 every_basis = pytest.mark.parametrize("basis", BASES.values(), ids=BASES.keys())
@@ -61,6 +76,13 @@ def residual(columns, n_columns=2, seed=1):
     return A, -columns.coefficients(columns.coordinates(K @ A))
 
 
+def machine(columns, seed=1, n_columns=2):
+    """Where a machine on the present basis might be."""
+    rng = np.random.default_rng(seed)
+    y = np.where(rng.standard_normal((columns.n, n_columns)) > 0, 1.0, -1.0)
+    return Here(Subspace(columns, y, np.full(columns.n, 0.1), SquaredHinge()), rng.standard_normal((columns.n, n_columns)))
+
+
 def norm_sq(columns, A, W):
     """sum_c |r_c|^2, in float64."""
     X = columns.rows.X.toarray() if sp.issparse(columns.rows.X) else columns.rows.X
@@ -88,7 +110,7 @@ def test_contract(basis, kernel, form, n_basis, n_new):
     columns = subspace(kernel, X, n_basis)
     A, W = residual(columns)
     candidates = np.arange(10, 110)
-    chosen = basis.select(columns, A, W, n_new, np.random.default_rng(5), candidates)
+    chosen = basis.select(columns, A, W, n_new, np.random.default_rng(5), candidates, machine(columns))
 
     assert chosen.n == chosen.vectors.shape[0] <= n_new
     assert chosen.vectors.shape[1] == columns.rows.X.shape[1]
@@ -115,12 +137,12 @@ def test_same_bits_from_the_same_seed_for_any_number_of_threads(basis, kernel, f
     for n_threads in (1, 1, 2, 3):
         columns = subspace(kernel, X, 3, n_threads=n_threads)
         A, W = residual(columns)
-        found.append(basis.select(columns, A, W, 3, np.random.default_rng(5), np.arange(1500)))
+        found.append(basis.select(columns, A, W, 3, np.random.default_rng(5), np.arange(1500), machine(columns)))
     for other in found[1:]:
         np.testing.assert_array_equal(as_dense(other.vectors), as_dense(found[0].vectors))
     columns = subspace(kernel, X, 3)
-    another = basis.select(columns, A, W, 3, np.random.default_rng(6), np.arange(1500))
-    if not (isinstance(kernel, Linear) and isinstance(basis, Pursuit)):  # one global optimum
+    another = basis.select(columns, A, W, 3, np.random.default_rng(6), np.arange(1500), machine(columns))
+    if not (isinstance(kernel, Linear) and isinstance(basis, Pursuit)) and not isinstance(basis, Cholesky):  # one global optimum
         assert not np.array_equal(as_dense(another.vectors), as_dense(found[0].vectors))
 
 
@@ -129,16 +151,18 @@ def test_is_data(basis):
     assert pickle.loads(pickle.dumps(basis)) == basis
 
 
-@pytest.mark.parametrize("basis", [Random(), PursuitRows(), Pursuit()], ids=["random", "pursuit_rows", "pursuit"])
+@pytest.mark.parametrize(
+    "basis", [basis for name, basis in BASES.items() if name != "kmeans"], ids=[name for name in BASES if name != "kmeans"]
+)
 def test_a_precomputed_kernel_gets_row_indices(basis):
     X = data("dense")
     plain = subspace(RBF(0.2), X, dtype=np.float64)
     columns = KernelColumns(ready(Precomputed(), RBF(0.2)(X)), 5)
     A, _ = residual(columns)
-    chosen = basis.select(columns, A, None, 3, np.random.default_rng(0), np.arange(columns.n))
+    chosen = basis.select(columns, A, None, 3, np.random.default_rng(0), np.arange(columns.n), machine(columns))
     assert chosen.vectors is chosen.indices and chosen.indices.size == 3
     if not isinstance(basis, Pursuit):
-        expected = basis.select(plain, A, None, 3, np.random.default_rng(0), np.arange(columns.n))
+        expected = basis.select(plain, A, None, 3, np.random.default_rng(0), np.arange(columns.n), machine(plain))
         np.testing.assert_array_equal(chosen.indices, expected.indices)
 
 
@@ -157,7 +181,9 @@ def test_centres_of_a_precomputed_kernel_are_refused():
 @every_basis
 def test_zero_residual(basis, kernel, form):
     columns = subspace(kernel, data(form), 2)
-    chosen = basis.select(columns, np.zeros((columns.n, 1)), np.zeros((2, 1)), 3, np.random.default_rng(0), np.arange(columns.n))
+    zero, at = np.zeros((columns.n, 1)), machine(columns, n_columns=1)
+    satisfied = replace(at, scores=2.0 * at.problem.target)  # the loss feels no row
+    chosen = basis.select(columns, zero, np.zeros((columns.m, 1)), 3, np.random.default_rng(0), np.arange(columns.n), satisfied)
     assert chosen.n <= 3
     assert np.isfinite(as_dense(chosen.vectors)).all()
 
@@ -167,14 +193,14 @@ def test_zero_residual(basis, kernel, form):
 def test_all_rows_identical(basis, kernel):
     X = np.tile([[1.0, 2.0, 0.5]], (30, 1))
     columns = subspace(kernel, X)
-    chosen = basis.select(columns, np.ones((30, 1)), None, 3, np.random.default_rng(0), np.array([0]))
+    chosen = basis.select(columns, np.ones((30, 1)), None, 3, np.random.default_rng(0), np.array([0]), machine(columns, n_columns=1))
     assert chosen.n == 1
     np.testing.assert_allclose(columns.kernel(chosen.vectors), columns.kernel(columns.rows.X[:1]), rtol=1e-4)
     columns.append(chosen.vectors)
     W = np.full((1, 1), -30.0)
-    again = basis.select(columns, np.ones((30, 1)), W, 3, np.random.default_rng(0), np.array([0]))
+    again = basis.select(columns, np.ones((30, 1)), W, 3, np.random.default_rng(0), np.array([0]), machine(columns, n_columns=1))
     assert np.isfinite(again.vectors).all()
-    if isinstance(basis, Pursuit | PursuitRows):
+    if isinstance(basis, STEERED):
         assert again.n == 0  # what is there would not be accepted again
 
 
@@ -182,7 +208,7 @@ def test_all_rows_identical(basis, kernel):
 @every_basis
 def test_one_row(basis, kernel):
     columns = subspace(kernel, np.array([[1.0, 2.0]]))
-    chosen = basis.select(columns, np.ones((1, 1)), None, 2, np.random.default_rng(0), np.array([0]))
+    chosen = basis.select(columns, np.ones((1, 1)), None, 2, np.random.default_rng(0), np.array([0]), machine(columns, n_columns=1))
     assert chosen.n == 1
     assert np.isfinite(chosen.vectors).all()
 
@@ -195,10 +221,10 @@ def test_more_vectors_than_distinct_rows(basis, kernel, form):
     X = sp.vstack([X, X], format="csr") if form == "csr" else np.vstack([X, X])
     columns = subspace(kernel, X)
     A, _ = residual(columns)
-    chosen = basis.select(columns, A, None, 20, np.random.default_rng(0), np.arange(6))
+    chosen = basis.select(columns, A, None, 20, np.random.default_rng(0), np.arange(6), machine(columns))
     assert np.isfinite(as_dense(chosen.vectors)).all()
     assert chosen.n <= 20
-    if not isinstance(basis, Pursuit | PursuitRows):
+    if not isinstance(basis, STEERED):
         np.testing.assert_array_equal(chosen.indices, np.arange(6))
 
 
@@ -462,7 +488,7 @@ def test_a_dense_basis_of_sparse_rows_stays_dense(basis):
     columns = subspace(RBF(0.2), X)
     columns.append(X[:3].toarray())
     A, W = residual(columns)
-    chosen = basis.select(columns, A, W, 2, np.random.default_rng(0), np.arange(columns.n))
+    chosen = basis.select(columns, A, W, 2, np.random.default_rng(0), np.arange(columns.n), machine(columns))
     assert not sp.issparse(chosen.vectors)
     assert columns.append(chosen.vectors).all()
 
@@ -486,3 +512,252 @@ def test_options_change_what_is_computed_only():
     Pursuit().select(columns, A, W, 1, np.random.default_rng(0), np.arange(columns.n))
     assert columns.m == 3
     assert 0 < few < columns.n_values - before - few
+
+
+# -- incomplete Cholesky --------------------------------------------------------------------------------------------------------------------
+
+
+def naive_pivots(K, rank, candidates=None):
+    """Pivoted Cholesky by its definition: the largest diagonal of what is left, whose column is then taken off."""
+    left, pivots, columns = K.copy(), [], []
+    allowed = np.arange(len(K)) if candidates is None else candidates
+    for _ in range(rank):
+        pivot = int(allowed[np.argmax(np.diag(left)[allowed])])
+        column = left[:, pivot] / np.sqrt(left[pivot, pivot])
+        left = left - np.outer(column, column)
+        pivots.append(pivot)
+        columns.append(column)
+    return np.array(pivots), np.array(columns).T, left
+
+
+@every_form
+@pytest.mark.parametrize("kernel", [KERNELS["poly"], KERNELS["laplacian"], RBF(0.02), KERNELS["callable"]], ids=lambda kernel: kernel.name)
+def test_pivoted_cholesky_is_the_naive_one(kernel, form):
+    X = data(form, n=40)
+    rows = ready(kernel, X, dtype=np.float64)
+    K = np.asarray(kernel(X))
+    rank = 4 if isinstance(kernel, FromCallable) else 12
+    pivots, V, left = naive_pivots(K, rank)
+    for threads in (1, 3):
+        found = pivoted(rows, rank, n_threads=threads)
+        np.testing.assert_array_equal(found.pivots, pivots)
+        np.testing.assert_allclose(found.V, V, atol=1e-8 * np.sqrt(K.max()))
+        assert found.left == pytest.approx(np.trace(left) / np.trace(K), rel=1e-6)
+    some = np.arange(5, 30, 2)
+    np.testing.assert_array_equal(pivoted(rows, 4, candidates=some).pivots, naive_pivots(K, 4, some)[0])
+    # it goes on from a span that is there already
+    on = pivoted(rows, rank - 3, known=V[:, :3].T)
+    np.testing.assert_array_equal(on.pivots, pivots[3:])
+    np.testing.assert_allclose(on.V, V[:, 3:], atol=1e-8 * np.sqrt(K.max()))
+
+
+def test_all_pivots_give_the_matrix_and_a_small_trace_ends_early():
+    X = data("dense", n=30)
+    K = RBF(0.5)(X)
+    rows = ready(RBF(0.5), X, dtype=np.float64)
+    full = pivoted(rows, 99)
+    assert sorted(full.pivots) == list(range(30))
+    np.testing.assert_allclose(full.V @ full.V.T, K, atol=1e-10)
+    part = pivoted(rows, 99, tol=0.3)
+    assert 0 < part.pivots.size < 30 and part.left <= 0.3
+    np.testing.assert_array_equal(part.pivots, full.pivots[: part.pivots.size])
+    assert naive_pivots(K, part.pivots.size - 1)[2].trace() > 0.3 * 30
+    # a matrix of rank 5
+    flat = pivoted(ready(Linear(), X, dtype=np.float64), 20)
+    assert flat.pivots.size == 5 and flat.left < 1e-9
+
+
+def test_pivots_in_float32_and_over_several_strips():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((9000, 3))
+    kernel = RBF(0.3)
+    single, double = (pivoted(ready(kernel, X, dtype=dtype), 40) for dtype in (np.float32, np.float64))
+    assert single.V.dtype == np.float32
+    some = rng.integers(9000, size=50)
+    for found, error in ((single, 1e-3), (double, 1e-9)):
+        # V V' is the kernel projected on the span of the pivots
+        B = X[found.pivots]
+        projected = kernel(X[some], B) @ np.linalg.solve(kernel(B), kernel(B, X[some]))
+        V = found.V[some].astype(np.float64)
+        np.testing.assert_allclose(V @ V.T, projected, atol=error)
+    again = pivoted(ready(kernel, X, dtype=np.float32), 40, n_threads=3)
+    np.testing.assert_array_equal(again.V, single.V)
+
+
+def naive_thresholded(K, n_entries):
+    """Column by column on a dense matrix; None at a bad pivot."""
+    n = len(K)
+    V = np.zeros((n, n))
+    for j in range(n):
+        column = K[j:, j] - V[j:, :j] @ V[j, :j]
+        if not column[0] > 0:
+            return None
+        V[j, j] = np.sqrt(column[0])
+        kept = 1 + np.argsort(-np.abs(column[1:]), kind="stable")[:n_entries]
+        V[j + kept, j] = column[kept] / V[j, j]
+    return V
+
+
+@every_form
+@pytest.mark.parametrize("n_entries", [0, 1, 5, 20, 299, 1000])
+def test_thresholded_cholesky_is_the_naive_one(form, n_entries):
+    X = data(form, n=300)  # more than one block of columns
+    kernel = RBF(0.5)
+    K = np.asarray(kernel(X))
+    for threads in (1, 2):
+        found = thresholded(ready(kernel, X, dtype=np.float64), n_entries, n_threads=threads)
+        V = naive_thresholded(K + found.beta * np.eye(300), n_entries)
+        np.testing.assert_allclose(found.V.toarray(), V, atol=1e-9)
+        np.testing.assert_allclose(found.left, np.linalg.norm(K + found.beta * np.eye(300) - V @ V.T) / 300, atol=1e-12)
+    assert found.V.nnz <= 300 * (n_entries + 1)
+    if n_entries >= 299:
+        assert found.beta == 0
+        np.testing.assert_allclose(found.V.toarray(), np.linalg.cholesky(K), atol=1e-9)
+
+
+def test_a_bad_pivot_starts_again_with_a_heavier_diagonal():
+    X = np.random.default_rng(0).standard_normal((80, 2))
+    kernel = RBF(0.05)
+    K = kernel(X)
+    assert naive_thresholded(K, 10) is None
+    found = thresholded(ready(kernel, X, dtype=np.float64), 10)
+    assert found.beta > 0
+    assert naive_thresholded(K + found.beta * np.eye(80), 10) is not None
+    assert found.beta == pytest.approx(1e-3) or naive_thresholded(K + found.beta / 2 * np.eye(80), 10) is None
+    with pytest.raises(ValueError, match="cannot be factorised"):
+        thresholded(ready(Precomputed(), np.full((3, 3), np.nan)), 2)
+    with pytest.raises(ValueError, match="cannot be factorised"):
+        thresholded(ready(Precomputed(), -np.eye(3)), 2)
+
+
+# -- the farthest, the least sure, the greediest ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("n_basis", [0, 4])
+def test_unsupervised_takes_the_farthest_from_the_span(n_basis):
+    X = data("dense", n=50)  # the pool is all of them
+    columns = subspace(RBF(0.05), X, n_basis, dtype=np.float64)
+    found = Unsupervised().select(columns, None, None, 6, np.random.default_rng(0), np.arange(50)).indices
+    K, span = RBF(0.05)(X), list(range(n_basis))
+    for index in found:
+        if span:
+            left = np.diag(K) - np.einsum("ij,ji->i", K[:, span], np.linalg.solve(K[np.ix_(span, span)], K[span]))
+            assert index == np.argmax(left)
+        span.append(index)
+    if n_basis == 0:
+        pivots = Cholesky().select(columns, None, None, 6, np.random.default_rng(0), np.arange(50)).indices
+        np.testing.assert_array_equal(found, pivots)
+
+
+@pytest.mark.parametrize("basis", [Cholesky(), Unsupervised()], ids=["cholesky", "unsupervised"])
+def test_rows_in_the_span_are_not_taken_again(basis):
+    columns = subspace(RBF(0.2), data("dense", n=40), 10)
+    found = basis.select(columns, None, None, 20, np.random.default_rng(0), np.arange(40)).indices
+    assert found.size == 20 and found.min() >= 10
+
+
+@pytest.mark.parametrize("n_columns", [1, 3])
+def test_margin_takes_the_smallest_outside_of_the_span(n_columns):
+    columns = subspace(RBF(0.2), data("dense"), 3)
+    at = machine(columns, n_columns=n_columns)
+    at.scores[1] = 0.0  # in the basis already
+    found = Margin(n_candidates=120).select(columns, None, None, 5, np.random.default_rng(0), np.arange(120), at).indices
+    doubt = np.abs(at.scores).min(axis=1)
+    doubt[:3] = np.inf
+    np.testing.assert_array_equal(found, np.argsort(doubt)[:5])
+
+
+@pytest.mark.parametrize("basis", [Greedy(), Margin()], ids=["greedy", "margin"])
+def test_a_machine_is_needed(basis):
+    with pytest.raises(ValueError, match="needs"):
+        basis.select(subspace(RBF(0.2), data("dense")), None, None, 1, np.random.default_rng(0), np.arange(9))
+
+
+def trained(columns, loss, n_columns, fit_intercept, seed=0):
+    """A machine on the present basis, and its coefficients."""
+    rng = np.random.default_rng(seed)
+    X = as_dense(columns.rows.X)
+    y = np.where(X[:, :n_columns] + 0.7 * rng.standard_normal((columns.n, n_columns)) > 0, 1.0, -1.0)
+    problem = Subspace(columns, y, rng.uniform(0.5, 2.0, columns.n), loss, fit_intercept)
+    state = solve(problem, None, 1e-14, 100)
+    Newton().finish(problem, state)
+    return problem, state
+
+
+def naive_hessian(problem, scores, c, K_BB, K_BX):
+    """Of the objective in (intercept, coefficients)."""
+    D = problem.weight * problem.loss.curvature(problem.target[:, c], scores[:, c])
+    ones = np.ones((1, K_BX.shape[1]))
+    F = np.vstack([ones, K_BX]) if problem.fit_intercept else K_BX
+    H = (F * D) @ F.T
+    b = int(problem.fit_intercept)
+    H[b:, b:] += K_BB
+    return H, F, D
+
+
+@pytest.mark.parametrize("loss", [SquaredHinge(), SmoothHinge(), LeastSquares()], ids=lambda loss: loss.name)
+@pytest.mark.parametrize("fit_intercept", [True, False])
+@pytest.mark.parametrize("n_basis", [0, 4])
+@pytest.mark.parametrize("n_columns", [1, 3])
+@pytest.mark.parametrize("alone", [False, True])
+def test_the_greediest_has_the_largest_virtual_step(loss, fit_intercept, n_basis, n_columns, alone):
+    X = data("dense", n=50) - 3.0  # the pool is all of them
+    kernel = RBF(0.2)
+    columns = subspace(kernel, X, n_basis, dtype=np.float64)
+    problem, state = trained(columns, loss, n_columns, fit_intercept)
+    found = (
+        Greedy(alone=alone)
+        .select(columns, None, -state.coef, 1, np.random.default_rng(0), np.arange(50), Here(problem, state.scores))
+        .indices
+    )
+    K, b = kernel(X), int(fit_intercept)
+    gains = np.zeros(50)
+    for j in range(n_basis, 50):
+        span = [*range(n_basis), j]
+        for c in range(n_columns):
+            H, F, _ = naive_hessian(problem, state.scores, c, K[np.ix_(span, span)], K[span])
+            G = problem.weight * loss.gradient(problem.target[:, c], state.scores[:, c])
+            gradient = F @ G
+            gradient[b:] += K[np.ix_(span, span)] @ np.append(state.coef[:, c], 0.0)
+            if alone:
+                gains[j] += 0.5 * gradient[-1] ** 2 / H[-1, -1]
+            else:
+                gradient[:-1] = 0.0  # the optimum
+                gains[j] += 0.5 * gradient @ np.linalg.lstsq(H, gradient, rcond=1e-13)[0]
+    assert found.size == 1
+    assert gains[found[0]] >= (1 - 1e-5) * gains.max()
+
+
+@pytest.mark.parametrize("fit_intercept", [True, False])
+@pytest.mark.parametrize("n_basis", [0, 4])
+def test_between_trainings_the_model_moves_as_the_quadratic_one(fit_intercept, n_basis):
+    """With least squares the model is the objective: what joins second is what a retrained machine would take."""
+    X = data("dense", n=50) - 3.0
+    columns = subspace(RBF(0.2), X, n_basis, dtype=np.float64)
+    problem, state = trained(columns, LeastSquares(), 2, fit_intercept)
+    here = Here(problem, state.scores)
+    at_once = Greedy().select(columns, None, -state.coef, 6, np.random.default_rng(0), np.arange(50), here).indices
+    one_by_one = []
+    for _ in range(6):
+        selection = Greedy().select(columns, None, -state.coef, 1, np.random.default_rng(0), np.arange(50), Here(problem, state.scores))
+        one_by_one.extend(selection.indices)
+        assert columns.append(selection.vectors).all()
+        problem, state = trained(columns, LeastSquares(), 2, fit_intercept)
+    np.testing.assert_array_equal(at_once, one_by_one)
+
+
+def test_greedy_retrains_at_powers_of_two():
+    sizes, m = [], 0
+    while m < 40:
+        m += Greedy.at_once(m)
+        sizes.append(m)
+    assert sizes == [1, 2, 4, 8, 16, 32, 64]
+
+
+@pytest.mark.parametrize("basis", [Greedy(), Margin()], ids=["greedy", "margin"])
+def test_rows_of_the_basis_do_not_join_again(basis):
+    columns = subspace(RBF(0.2), data("dense", n=40) - 3.0, 10)
+    problem, state = trained(columns, SquaredHinge(), 1, True)
+    found = basis.select(columns, None, -state.coef, 25, np.random.default_rng(0), np.arange(40), Here(problem, state.scores)).indices
+    assert found.size == np.unique(found).size and found.min() >= 10
+    assert found.size >= 20

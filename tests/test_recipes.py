@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from sklearn.base import clone
 
-from slimsvm import SVC, CrossTraining, LinearSVC, ReducedSVC, SparseSVC, recipes
+from slimsvm import SVC, CrossTraining, LinearSVC, LowRankSVC, ReducedSVC, SparseSVC, recipes
 from slimsvm.datasets import checkers
 from slimsvm.recipes import RECIPES
 
@@ -22,12 +22,33 @@ FIXED = {
     "rsvm_least_squares": {"solver": "least_squares"},
     "rsvm_lagrangian": {"solver": "lagrangian"},
     "rsvm_decomposition": {"solver": "decomposition"},
+    "primal_newton": {"loss": "squared_hinge", "basis": "all", "refine": False},
+    "random_subset": {"loss": "squared_hinge", "basis": "random", "refine": False},
+    "greedy_subset": {"loss": "squared_hinge", "basis": "greedy", "refine": False},
+    "icf_threshold": {"factorization": "threshold", "retrain": False, "fit_intercept": False},
+    "icf_pivoted": {"factorization": "pivoted", "retrain": False, "fit_intercept": False},
+    "icf_retrain": {"factorization": "pivoted", "retrain": True, "fit_intercept": False},
 }
-KINDS = {"linear_cutting_plane": LinearSVC, "cross_training": CrossTraining, **{name: ReducedSVC for name in FIXED if name[:4] == "rsvm"}}
+KINDS = {
+    "linear_cutting_plane": LinearSVC,
+    "cross_training": CrossTraining,
+    **{name: ReducedSVC for name in FIXED if name.startswith("rsvm")},
+    "icf_threshold": LowRankSVC,
+    "icf_pivoted": LowRankSVC,
+    "icf_retrain": LowRankSVC,
+}
+SIZES = {
+    "cross_training": "n_subsets",
+    "linear_cutting_plane": None,
+    "primal_newton": None,
+    "icf_threshold": "rank",
+    "icf_pivoted": "rank",
+    "icf_retrain": "rank",
+}
 
 
 def made(name, **parameters):
-    return RECIPES[name][0](**parameters) if name == "linear_cutting_plane" else RECIPES[name][0](15, **parameters)
+    return RECIPES[name][0](**parameters) if SIZES.get(name, "n_basis") is None else RECIPES[name][0](15, **parameters)
 
 
 def test_every_recipe_is_in_the_table():
@@ -39,9 +60,9 @@ def test_every_recipe_is_in_the_table():
 def test_what_makes_the_method(name):
     model = made(name, C=3.0)
     assert type(model) is KINDS.get(name, SparseSVC)
-    size = {"linear_cutting_plane": {}, "cross_training": {"n_subsets": 15}}.get(name, {"n_basis": 15})
+    size = SIZES.get(name, "n_basis")
     inside = "estimator__" if name == "cross_training" else ""  # a recipe around SVC
-    expected = {**FIXED[name], f"{inside}C": 3.0, **size}
+    expected = {**FIXED[name], f"{inside}C": 3.0, **({} if size is None else {size: 15})}
     assert {key: model.get_params()[key] for key in expected} == expected
     default = CrossTraining(SVC()) if inside else type(model)()
     others = {key: value for key, value in default.get_params().items() if key not in {*expected, "estimator"}}

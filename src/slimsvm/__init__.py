@@ -1,7 +1,7 @@
 """Kernel support vector machines that train fast on big data and answer fast with few vectors."""
 
 from slimsvm.compress import compress
-from slimsvm.estimators import SVC, SVR, CrossTraining, LinearSVC, NuSVC, NuSVR, OneClassSVM, ReducedSVC, SparseSVC, SparseSVR
+from slimsvm.estimators import SVC, SVR, CrossTraining, LinearSVC, LowRankSVC, NuSVC, NuSVR, OneClassSVM, ReducedSVC, SparseSVC, SparseSVR
 from slimsvm.persistence import load, save
 
 __version__ = "0.1.0"
@@ -10,6 +10,7 @@ __all__ = [
     "SVR",
     "CrossTraining",
     "LinearSVC",
+    "LowRankSVC",
     "NuSVC",
     "NuSVR",
     "OneClassSVM",

@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 from slimsvm.estimators.classification import SVC
 from slimsvm.estimators.cross_training import CrossTraining
 from slimsvm.estimators.linear import LinearSVC
+from slimsvm.estimators.low_rank import LowRankSVC
 from slimsvm.estimators.reduced import ReducedSVC
 from slimsvm.estimators.sparse import SparseSVC
 
@@ -333,6 +334,180 @@ def cross_training(
     return _configured("cross_training", CrossTraining, fixed, {"estimator": SVC(**parameters), **own})
 
 
+def primal_newton(**parameters: Any) -> SparseSVC:
+    """Newton's method in the primal over all rows: the exact machine with the squared hinge.
+
+    Parameters
+    ----------
+    **parameters
+        Of :class:`slimsvm.SparseSVC`, except for loss, basis and refine. n_basis is ignored.
+
+    Returns
+    -------
+    SparseSVC
+        Not fitted.
+
+    References
+    ----------
+    .. [1] O. Chapelle, "Training a support vector machine in the primal", Neural Computation 19, 2007. (chapelle2007primal)
+
+    Examples
+    --------
+    >>> from slimsvm.recipes import primal_newton
+    >>> primal_newton(C=10.0).get_params()["basis"]
+    'all'
+    """
+    return _configured("primal_newton", SparseSVC, {"loss": "squared_hinge", "basis": "all", "refine": False}, parameters)
+
+
+def random_subset(n_basis: int = 100, **parameters: Any) -> SparseSVC:
+    """Newton's method in the primal over the coefficients of random training rows.
+
+    Parameters
+    ----------
+    n_basis : int, default=100
+        Number of basis vectors.
+    **parameters
+        Of :class:`slimsvm.SparseSVC`, except for loss, basis and refine.
+
+    Returns
+    -------
+    SparseSVC
+        Not fitted.
+
+    References
+    ----------
+    .. [1] S. Keerthi, O. Chapelle, D. DeCoste, "Building support vector machines with reduced classifier complexity", JMLR 7, 2006.
+       (keerthi2006reduced)
+
+    Examples
+    --------
+    >>> from slimsvm.recipes import random_subset
+    >>> random_subset(20).get_params()["basis"]
+    'random'
+    """
+    fixed = {"loss": "squared_hinge", "basis": "random", "refine": False}
+    return _configured("random_subset", SparseSVC, fixed, {"n_basis": n_basis, **parameters})
+
+
+def greedy_subset(n_basis: int = 100, **parameters: Any) -> SparseSVC:
+    """The same with rows that are chosen: each time the one of 59 random rows whose virtual Newton step lowers the objective most.
+
+    Parameters
+    ----------
+    n_basis : int, default=100
+        Number of basis vectors.
+    **parameters
+        Of :class:`slimsvm.SparseSVC`, except for loss, basis and refine.
+
+    Returns
+    -------
+    SparseSVC
+        Not fitted.
+
+    References
+    ----------
+    .. [1] S. Keerthi, O. Chapelle, D. DeCoste, "Building support vector machines with reduced classifier complexity", JMLR 7, 2006.
+       (keerthi2006reduced)
+
+    Examples
+    --------
+    >>> from slimsvm.recipes import greedy_subset
+    >>> greedy_subset(20).get_params()["basis"]
+    'greedy'
+    """
+    fixed = {"loss": "squared_hinge", "basis": "greedy", "refine": False}
+    return _configured("greedy_subset", SparseSVC, fixed, {"n_basis": n_basis, **parameters})
+
+
+def icf_threshold(rank: int | float = 0.1, **parameters: Any) -> LowRankSVC:
+    """The dual machine on an incomplete Cholesky factor that keeps the largest entries of each column (ICF 1 of lin2003rsvm).
+
+    Parameters
+    ----------
+    rank : int or float, default=0.1
+        Entries in each column: a number, or a share of the rows.
+    **parameters
+        Of :class:`slimsvm.LowRankSVC`, except for factorization, retrain and fit_intercept.
+
+    Returns
+    -------
+    LowRankSVC
+        Not fitted.
+
+    References
+    ----------
+    .. [1] C.-J. Lin, R. Saigal, "An incomplete Cholesky factorization for dense symmetric positive definite matrices", BIT 40, 2000.
+       (lin2000icf)
+
+    Examples
+    --------
+    >>> from slimsvm.recipes import icf_threshold
+    >>> icf_threshold(50).get_params()["factorization"]
+    'threshold'
+    """
+    fixed = {"factorization": "threshold", "retrain": False, "fit_intercept": False}
+    return _configured("icf_threshold", LowRankSVC, fixed, {"rank": rank, **parameters})
+
+
+def icf_pivoted(rank: int | float = 0.1, **parameters: Any) -> LowRankSVC:
+    """The dual machine on an incomplete Cholesky factor with symmetric pivoting (ICF 2 of lin2003rsvm).
+
+    Parameters
+    ----------
+    rank : int or float, default=0.1
+        Columns of the factor: a number, or a share of the rows.
+    **parameters
+        Of :class:`slimsvm.LowRankSVC`, except for factorization, retrain and fit_intercept.
+
+    Returns
+    -------
+    LowRankSVC
+        Not fitted.
+
+    References
+    ----------
+    .. [1] S. Fine, K. Scheinberg, "Efficient SVM training using low-rank kernel representations", JMLR 2, 2001. (fine2001)
+
+    Examples
+    --------
+    >>> from slimsvm.recipes import icf_pivoted
+    >>> icf_pivoted(50).get_params()["factorization"]
+    'pivoted'
+    """
+    fixed = {"factorization": "pivoted", "retrain": False, "fit_intercept": False}
+    return _configured("icf_pivoted", LowRankSVC, fixed, {"rank": rank, **parameters})
+
+
+def icf_retrain(rank: int | float = 0.1, **parameters: Any) -> LowRankSVC:
+    """The exact machine on the support vectors that the machine on a pivoted incomplete Cholesky factor has found (lin2003rsvm).
+
+    Parameters
+    ----------
+    rank : int or float, default=0.1
+        Columns of the factor: a number, or a share of the rows.
+    **parameters
+        Of :class:`slimsvm.LowRankSVC`, except for factorization, retrain and fit_intercept.
+
+    Returns
+    -------
+    LowRankSVC
+        Not fitted.
+
+    References
+    ----------
+    .. [1] S. Fine, K. Scheinberg, "Efficient SVM training using low-rank kernel representations", JMLR 2, 2001. (fine2001)
+
+    Examples
+    --------
+    >>> from slimsvm.recipes import icf_retrain
+    >>> icf_retrain(50).get_params()["retrain"]
+    True
+    """
+    fixed = {"factorization": "pivoted", "retrain": True, "fit_intercept": False}
+    return _configured("icf_retrain", LowRankSVC, fixed, {"rank": rank, **parameters})
+
+
 RECIPES: dict[str, tuple[Callable[..., Any], str]] = {
     "cpsp": (cpsp, "joachims2009cpsp"),
     "cpsp_rows": (cpsp_rows, "joachims2009cpsp"),
@@ -344,6 +519,12 @@ RECIPES: dict[str, tuple[Callable[..., Any], str]] = {
     "rsvm_least_squares": (rsvm_least_squares, "suykens1999lssvm"),
     "rsvm_lagrangian": (rsvm_lagrangian, "mangasarian2001lsvm"),
     "rsvm_decomposition": (rsvm_decomposition, "hsieh2008dcd"),
+    "primal_newton": (primal_newton, "chapelle2007primal"),
+    "random_subset": (random_subset, "keerthi2006reduced"),
+    "greedy_subset": (greedy_subset, "keerthi2006reduced"),
+    "icf_threshold": (icf_threshold, "lin2000icf"),
+    "icf_pivoted": (icf_pivoted, "fine2001"),
+    "icf_retrain": (icf_retrain, "fine2001"),
 }
 """The recipes by name, each with the key of its paper in docs/refs.bib."""
 

@@ -125,6 +125,23 @@ def codes(X: Any) -> Array:
     return code
 
 
+def places(X: Any) -> tuple[Array, Array]:
+    """The first of every set of equal rows, as ascending indices, and for every row the place of its first among these.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from slimsvm.rows import places
+    >>> places(np.array([[2.0, 0.0], [1.0, 0.0], [2.0, -0.0]]))
+    (array([0, 1]), array([0, 1, 0]))
+    """
+    _, first, inverse = np.unique(codes(X), return_index=True, return_inverse=True)
+    order = np.argsort(first)
+    rank = np.empty_like(order)
+    rank[order] = np.arange(order.size)
+    return first[order], rank[inverse]
+
+
 def distinct(X: Any) -> Array:
     """The first of every set of equal rows, as ascending indices; by a hash of 64 bits.
 

@@ -26,7 +26,15 @@ ESTIMATORS = [
     SparseSVC(loss="least_squares", kernel="poly", coef0=1.0, fit_intercept=False, n_jobs=2),
     SparseSVC(n_basis=10, kernel="laplacian", basis="random"),
     SparseSVC(n_basis=10, kernel="linear"),
+    SparseSVC(n_basis=10, basis="cholesky", loss="hinge"),
+    SparseSVC(n_basis=10, basis="unsupervised", refine=False),
+    SparseSVC(n_basis=10, basis="greedy", refine=False),
+    SparseSVC(n_basis=10, basis="margin"),
+    SparseSVC(basis="all"),
+    SparseSVC(basis="all", loss="smooth_hinge", class_weight="balanced", fit_intercept=False),
     SparseSVR(),
+    SparseSVR(basis="all"),
+    SparseSVR(n_basis=10, basis="greedy"),
     SparseSVR(n_basis=5),
     SparseSVR(loss="epsilon_insensitive"),
     SparseSVR(loss="least_squares", n_basis=10, refine=False),
@@ -69,18 +77,176 @@ def test_with_all_rows_the_squared_hinge_machine_solves_the_whole_problem():
 
 
 @pytest.mark.parametrize("loss", ["squared_hinge", "smooth_hinge", "least_squares", "hinge"])
-@pytest.mark.parametrize("basis", ["pursuit", "pursuit_rows", "random", "kmeans"])
+@pytest.mark.parametrize("basis", ["pursuit", "pursuit_rows", "random", "kmeans", "cholesky", "unsupervised", "greedy", "margin"])
 def test_every_loss_with_every_basis(loss, basis):
     X, y = rows(1500)
+    if loss == "hinge" and basis in ("greedy", "margin"):
+        with pytest.raises(ValueError, match=rf"basis='{basis}' needs a loss with a curvature.*use 'squared_hinge'"):
+            quick(30, loss=loss, basis=basis).fit(X, y)
+        return
     model = quick(30, loss=loss, basis=basis).fit(X, y)
     assert model.n_basis_ == 30
     assert model.basis_.shape == (30, 2)
     assert model.basis_coef_.shape == (30, 1)
     assert model.score(*rows(1000, seed=1)) > (0.8 if basis in ("pursuit", "kmeans") else 0.65)
     assert model.status_.converged, str(model.status_)
-    assert (model.basis_indices_ is not None) == (basis in ("pursuit_rows", "random") and loss == "hinge")
+    assert (model.basis_indices_ is not None) == (basis not in ("pursuit", "kmeans") and loss == "hinge")
     if model.basis_indices_ is not None:
         np.testing.assert_allclose(model.basis_, X[model.basis_indices_], atol=1e-6)
+
+
+ROWS = ["pursuit_rows", "random", "cholesky", "unsupervised", "greedy", "margin"]
+every_choice_of_rows = pytest.mark.parametrize("basis", ROWS)
+
+
+@every_choice_of_rows
+def test_bases_of_rows(basis):
+    X, y = rows(1500)
+    model = quick(20, basis=basis, refine=False).fit(X, y)
+    assert model.n_basis_ == 20 and model.status_.converged
+    assert [point.n_basis for point in model.path_] == [1, 2, 5, 10, 20]
+    objectives = [point.objective for point in model.path_]
+    assert objectives == sorted(objectives, reverse=True)
+    for point in model.path_:
+        np.testing.assert_allclose(point.basis, X[point.indices], atol=1e-6)
+    # the machine of every size is the best on its rows
+    given = quick(basis=X[model.basis_indices_]).fit(X, y)
+    assert model.certificate_.objective == pytest.approx(given.certificate_.objective, rel=2e-3)
+    small = model.truncated(5)
+    assert small.n_basis_ == 5
+    np.testing.assert_array_equal(small.basis_indices_, model.path_[2].indices)
+    assert model.certificate_.bound >= model.certificate_.gap
+
+
+@every_choice_of_rows
+def test_bases_of_rows_of_any_form_and_for_any_number_of_threads(basis):
+    X, y = rows(2500)
+    X = np.hstack([X, np.zeros((2500, 30))])
+    X[::3, 1] = 0.0
+    options = {"basis": basis, "refine": False}
+    one, two = (quick(12, n_jobs=jobs, **options).fit(X, y) for jobs in (1, 2))
+    for name in ("basis_indices_", "basis_coef_", "intercept_"):
+        assert np.array_equal(getattr(one, name), getattr(two, name))
+    sparse = quick(12, **options).fit(sp.csr_matrix(X), y)
+    assert sparse.n_basis_ == 12
+    assert sparse.certificate_.objective == pytest.approx(one.certificate_.objective, rel=0.05)  # ties may fall otherwise
+    few = slice(0, 600)
+    one, sparse = (quick(12, **options).fit(form, y[few]) for form in (X[few], sp.csr_matrix(X[few])))
+    np.testing.assert_array_equal(one.basis_indices_, sparse.basis_indices_)
+    np.testing.assert_allclose(one.decision_function(X), sparse.decision_function(sp.csr_matrix(X)), atol=1e-6)
+
+
+@every_choice_of_rows
+def test_bases_of_few_rows(basis):
+    X, y = rows(40)
+    machine = quick(25, basis=basis, refine=False).fit(X, y)
+    assert machine.n_basis_ == 25
+    everything, exact = quick(60, basis=basis, refine=False).fit(X, y), quick(60, basis="random").fit(X, y)
+    assert np.array_equal(everything.decision_function(X), exact.decision_function(X))
+    same = quick(5, basis=basis, refine=False).fit(np.ones((40, 2)), np.arange(40) % 2)
+    assert same.n_basis_ == 1
+
+
+@every_choice_of_rows
+def test_bases_of_several_classes(basis):
+    X, y = load_iris(return_X_y=True)
+    model = SparseSVC(12, C=10.0, basis=basis, refine=False, random_state=0).fit(X, y)
+    assert model.basis_coef_.shape == (12, 3)
+    assert model.score(X, y) > (0.9 if basis in ("greedy", "random", "pursuit_rows") else 0.6)
+
+
+def test_greedy_is_ahead_of_the_blind_choices():
+    X, y = rows(3000)
+    objective = {
+        basis: np.mean([quick(16, basis=basis, refine=False, random_state=seed).fit(X, y).certificate_.objective for seed in range(3)])
+        for basis in ROWS
+    }
+    assert objective["greedy"] < 0.9 * min(objective["random"], objective["unsupervised"])
+    assert objective["greedy"] < 1.02 * objective["pursuit_rows"]
+
+
+# -- all rows -------------------------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("loss", ["squared_hinge", "smooth_hinge", "least_squares"])
+@pytest.mark.parametrize("fit_intercept", [True, False])
+def test_all_rows_is_the_exact_machine(loss, fit_intercept):
+    X, y = rows(300)
+    options = {"loss": loss, "fit_intercept": fit_intercept}
+    model, given = quick(basis="all", **options).fit(X, y), quick(basis=X, refine=False, **options).fit(X, y)
+    assert model.certificate_.scope == "full"
+    assert model.certificate_.holds and model.status_.converged
+    assert "of all functions" in str(model.status_)
+    assert model.certificate_.objective == pytest.approx(given.certificate_.objective, rel=1e-6)
+    np.testing.assert_allclose(model.decision_function(X), given.decision_function(X), atol=1e-4)
+    np.testing.assert_array_equal(model.basis_, X[model.basis_indices_])
+    assert model.certify(X, y).violation < 1e-8
+    if loss == "squared_hinge":
+        assert model.n_basis_ < 300
+    assert len(model.path_) == 1 and model.truncated(model.n_basis_).n_basis_ == model.n_basis_
+    assert model.history_["n_basis"][-1] == model.n_basis_
+
+
+def test_all_rows_of_several_classes_and_weights():
+    X, y = load_iris(return_X_y=True)
+    weight = np.random.default_rng(0).integers(0, 3, 150)
+    options = {"C": 5.0, "gamma": 0.5, "basis": "all", "class_weight": "balanced"}
+    model = SparseSVC(**options).fit(X, y, sample_weight=weight)
+    repeated = SparseSVC(**options).fit(np.repeat(X, weight, axis=0), np.repeat(y, weight))
+    np.testing.assert_allclose(model.decision_function(X), repeated.decision_function(X), atol=1e-7)
+    order = np.random.default_rng(1).permutation(150)
+    moved = SparseSVC(**options).fit(X[order], y[order], sample_weight=weight[order])
+    np.testing.assert_allclose(model.decision_function(X), moved.decision_function(X), atol=1e-7)
+    sparse = SparseSVC(**options).fit(sp.csr_matrix(X), y, sample_weight=weight)
+    np.testing.assert_allclose(model.decision_function(X), sparse.decision_function(sp.csr_matrix(X)), atol=1e-7)
+
+
+def test_all_rows_of_a_larger_set():
+    X, y = rows(3000)
+    one, two = (quick(basis="all", n_jobs=jobs).fit(X, y) for jobs in (1, 2))
+    assert one.certificate_.precision == "float32" and one.certificate_.holds
+    assert np.array_equal(one.basis_coef_, two.basis_coef_)
+    certified = one.certify(X, y)
+    assert certified.violation < 3e-3
+    assert quick(basis="all", tol=1e-7).fit(X, y).certificate_.precision == "float64"
+    assert one.certificate_.objective == pytest.approx(certified.objective, rel=1e-4)
+    again = pickle.loads(pickle.dumps(one))
+    assert np.array_equal(again.decision_function(X), one.decision_function(X))
+
+
+def test_all_rows_at_a_large_weight_of_the_errors():
+    X, y = rows(1500)
+    model = quick(basis="all", C=1e6, gamma=1.0).fit(X, y)
+    assert model.certificate_.precision == "float64" and model.certificate_.holds
+    assert model.certify(X, y).violation < 2e-3
+
+
+def test_all_rows_of_a_regression():
+    X = np.linspace(-3, 3, 300)[:, None]
+    y = np.sinc(X[:, 0])
+    for loss in ("squared_epsilon_insensitive", "least_squares"):
+        options = {"C": 10.0, "epsilon": 0.01, "gamma": 1.0, "loss": loss}
+        model, given = SparseSVR(basis="all", **options).fit(X, y), SparseSVR(basis=X, refine=False, **options).fit(X, y)
+        assert model.certificate_.objective == pytest.approx(given.certificate_.objective, rel=1e-6)
+        np.testing.assert_allclose(model.predict(X), given.predict(X), atol=1e-4)
+
+
+def test_all_rows_stops_at_its_limits():
+    X, y = rows(20_000)
+    with pytest.warns(ConvergenceWarning, match="max_time"):
+        model = quick(basis="all", max_time=0.05).fit(X, y)
+    assert model.certificate_.scope == "full" and model.certificate_.gap > 0
+    assert np.isfinite(model.decision_function(X)).all()
+    with pytest.raises(ValueError, match="max_memory allows 2 MB"):
+        quick(basis="all", max_memory=2).fit(X, y)
+
+
+def test_incomplete_cholesky_as_a_rival_of_pursuit():
+    X, y = rows(1500)
+    model = quick(30, basis="cholesky", loss="hinge", refine=False).fit(X, y)
+    pivots = quick(30, basis="cholesky", refine=False).fit(X, y).basis_indices_
+    np.testing.assert_array_equal(model.basis_indices_, pivots)
+    assert model.status_.converged and model.score(X, y) > 0.6
 
 
 def test_refinement_gains_over_pursuit_and_pursuit_over_chance():
@@ -188,12 +354,24 @@ def test_certify_bounds_the_distance_to_the_exact_machine(loss):
         # what the fit itself says is a bound too, and a looser one: it has not seen the kernel values between the rows
         assert sparse.certificate_.bound >= (sparse.certificate_.objective - least) * (1 - 1e-6) - 1e-6
         assert sparse.certificate_.bound >= true.gap * (1 - 1e-6) - 1e-6 or loss == "hinge"
-        assert 0 < sparse.certificate_.projection_error <= 1.0
+        assert (
+            0 < sparse.certificate_.projection_error <= (1.0 if loss == "hinge" else 3.0)
+        )  # slopes of a square are larger than its weight
         small = sparse.truncated(sparse.path_[0].n_basis).certificate_
         assert small.projection_error >= sparse.certificate_.projection_error
         assert small.bound >= (small.objective - least) * (1 - 1e-6) - 1e-6
     assert exact.certify(X, y).violation < (0.05 if loss == "hinge" else 1e-6)
     assert exact.certificate_.projection_error < 1e-3  # everything is in the span
+
+
+def test_the_bound_of_a_regression_with_large_targets():
+    X = np.linspace(-3, 3, 200)[:, None]
+    y = 50.0 * np.sinc(X[:, 0])
+    for loss in ("squared_epsilon_insensitive", "epsilon_insensitive"):
+        options = {"C": 10.0, "gamma": 1.0, "loss": loss, "refine": False, "random_state": 0}
+        least = SparseSVR(500, tol=1e-6, **options).fit(X, y).certificate_.objective
+        few = SparseSVR(3, basis="random", **options).fit(X, y).certificate_
+        assert few.bound >= (few.objective - least) * (1 - 1e-6)
 
 
 def test_certify_obeys_its_time_limit():
@@ -274,6 +452,8 @@ def test_pickle_clone_copy_and_search():
         ({"basis": np.zeros((3, 5))}, "features"),
         ({"basis": np.zeros(3)}, "two dimensions"),
         ({"basis": "best"}, "basis"),
+        ({"basis": "all", "loss": "hinge"}, "basis='all' needs a loss with a curvature"),
+        ({"basis": "all", "refine": True}, "nothing to move"),
         ({"C": -1.0}, "C"),
         ({"gamma": -1.0}, "gamma"),
         ({"validation_fraction": 1.5}, "validation_fraction"),
@@ -285,6 +465,14 @@ def test_what_is_refused(options, words):
     X, y = rows(50)
     with pytest.raises(ValueError, match=words):
         quick(**options).fit(X, y)
+
+
+def test_what_a_regression_refuses():
+    X, y = rows(50)
+    with pytest.raises(ValueError, match="basis"):
+        SparseSVR(basis="margin").fit(X, y)
+    with pytest.raises(ValueError, match="'squared_epsilon_insensitive'"):
+        SparseSVR(basis="greedy", loss="epsilon_insensitive").fit(X, y)
 
 
 def test_odd_but_legal_data():

@@ -204,7 +204,7 @@ def test_other_estimators_are_refused(tmp_path):
         pass
 
     for other in (SklearnSVC().fit(X, y), make_pipeline(SVC()).fit(X, y), Mine().fit(X, y), "SVC", None):
-        with pytest.raises(ValueError, match="holds one of slimsvm's SVC, NuSVC, .*CrossTraining.*; got an object of class"):
+        with pytest.raises(ValueError, match=r"holds one of slimsvm's SVC, NuSVC, .*CrossTraining.*; got an object of class"):
             save(other, tmp_path / "model.slim")
 
 

@@ -6,14 +6,16 @@ pivots, so V V' is the projected kernel and never above K. Stops after m columns
 
 :func:`thresholded` (ICF 1; Lin & Saigal 2000): column by column, of each only the m largest entries are kept. V is sparse and triangular, not
 of low rank, all of K is seen once, and V V' may be far from K. Dropping entries may make a pivot that is not positive: then beta is added
-to all of the diagonal, twice as much each time, and the factorisation starts again.
+to all of the diagonal, twice as much each time, and the factorisation starts again. A pivot that is zero but for rounding, with nothing but
+rounding below it, is a row in the span of those before it, and its column is zero.
 
 Symbols: d what is left of the diagonal; V (n, m), kept by columns.
-Cost: ICF 2 n m kernel values and n m^2; ICF 1 n^2 / 2 kernel values and about n m^2, more where columns fill up before they are cut.
+Cost: ICF 2 n m kernel values and n m^2; ICF 1 n^2 / 2 kernel values, as much to find the largest entries, and n m^2.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -45,7 +47,7 @@ class Factor:
     pivots : int array
         Rows that were pivots, in order; of ICF 1 all.
     left : float
-        Trace of K - V V' (+ beta n for ICF 1), relative to that of K.
+        Size of K + beta I - V V' relative to the trace of K: of ICF 2 its trace, of ICF 1, whose diagonal is exact, its Frobenius norm.
     beta : float
         What was added to the diagonal.
     """
@@ -56,7 +58,16 @@ class Factor:
     beta: float = 0.0
 
 
-def pivoted(rows: Operand, rank: int, *, tol: float = 0.0, candidates: Array | None = None, n_threads: int = 1) -> Factor:
+def pivoted(
+    rows: Operand,
+    rank: int,
+    *,
+    tol: float = 0.0,
+    candidates: Array | None = None,
+    known: Array | None = None,
+    enough: Callable[[], bool] | None = None,
+    n_threads: int = 1,
+) -> Factor:
     """ICF 2: at most ``rank`` columns, fewer if the rest of the trace is at most ``tol`` of it, or only rounding is left.
 
     Parameters
@@ -65,6 +76,10 @@ def pivoted(rows: Operand, rank: int, *, tol: float = 0.0, candidates: Array | N
         All rows, readied.
     candidates : int array, optional
         Rows that may be pivots; None: all.
+    known : array of shape (p, n), optional
+        Coordinates of all rows in a span that is there already; the columns go on from it, and V is what they add.
+    enough : callable, optional
+        Asked before every column but the first; where it says True, the columns so far are all.
 
     Examples
     --------
@@ -84,29 +99,34 @@ def pivoted(rows: Operand, rank: int, *, tol: float = 0.0, candidates: Array | N
     if candidates is not None:
         may[candidates] = True
     jitter = DEPENDENT * JITTER[np.dtype(rows.dtype).name] * float(diag.max(initial=0.0))
-    Vt, pivots = np.empty((rank, n), rows.dtype), np.empty(rank, np.intp)
+    first = 0 if known is None else known.shape[0]
+    Vt, pivots = np.empty((first + rank, n), rows.dtype), np.empty(rank, np.intp)
+    if known is not None:
+        Vt[:first] = known
+        d -= np.einsum("ji,ji->i", known, known, dtype=np.float64)
     edges = [(start, min(n, start + STRIP)) for start in range(0, n, STRIP)]
     m = 0
     while m < rank and float(np.maximum(d, 0.0).sum()) > tol * trace:
         # 1. the pivot
         pivot = int(np.argmax(np.where(may, d, -np.inf)))
-        if not d[pivot] > jitter:
+        if not d[pivot] > jitter or (m and enough is not None and enough()):
             break
         # 2. its column, without what the span of those before it says
         column, root = block(rows, np.array([pivot]), None, n_threads)[0], np.sqrt(d[pivot])
-        known = np.ascontiguousarray(Vt[:m, pivot])
+        at = first + m
+        before = np.ascontiguousarray(Vt[:at, pivot])
 
-        def strip(k: int, column: Array = column, known: Array = known, root: float = root, m: int = m) -> None:
+        def strip(k: int, column: Array = column, before: Array = before, root: float = root, at: int = at) -> None:
             part = slice(*edges[k])
-            Vt[m, part] = (column[part] - known @ Vt[:m, part]) / root
-            d[part] -= np.square(Vt[m, part], dtype=np.float64)
+            Vt[at, part] = (column[part] - before @ Vt[:at, part]) / root
+            d[part] -= np.square(Vt[at, part], dtype=np.float64)
 
         with single_threaded_blas():
             parallel(strip, len(edges), n_threads)
         d[pivot], may[pivot], pivots[m] = 0.0, False, pivot
         m += 1
     left = float(np.maximum(d, 0.0).sum()) / trace if trace > 0 else 0.0
-    return Factor(Vt[:m].T, pivots[:m], left)
+    return Factor(Vt[first : first + m].T, pivots[:m], left)
 
 
 def thresholded(rows: Operand, n_entries: int, *, n_threads: int = 1) -> Factor:
@@ -115,7 +135,7 @@ def thresholded(rows: Operand, n_entries: int, *, n_threads: int = 1) -> Factor:
     Raises
     ------
     ValueError
-        If no multiple of the identity makes the factorisation possible: the matrix has numbers that are not finite.
+        If no multiple of the identity makes the factorisation possible.
 
     Examples
     --------
@@ -128,80 +148,111 @@ def thresholded(rows: Operand, n_entries: int, *, n_threads: int = 1) -> Factor:
     >>> np.allclose((found.V @ found.V.T).toarray(), RBF(1.0)(np.array([[0.0], [0.5], [2.0]])))
     True
     """
-    n, mean = rows.n, float(np.mean(rows.diag()))
+    n, diag = rows.n, rows.diag()
     beta = 0.0
     for restart in range(MOST_RESTARTS):
         made = _columns_within(rows, n_entries, beta, n_threads)
         if made is not None:
-            indptr, indices, data = made
+            indptr, indices, data, dropped = made
             V = sp.csc_matrix((data, indices, indptr), shape=(n, n)).tocsr()
-            left = float(rows.diag().sum()) + beta * n - float(np.square(data).sum())
-            return Factor(V, np.arange(n), left / max(float(rows.diag().sum()), 1e-300), beta)
-        beta = FIRST_BETA * mean * 2.0**restart
-    raise ValueError("The kernel matrix cannot be factorised: it has values that are not finite, or a diagonal that is not positive.")
+            left = np.sqrt(2.0 * dropped) / max(float(diag.sum()), np.finfo(float).tiny)
+            return Factor(V, np.arange(n), float(left), beta)
+        beta = FIRST_BETA * float(np.mean(diag)) * 2.0**restart
+    raise ValueError("The kernel matrix cannot be factorised, whatever is added to its diagonal: it is not that of a kernel.")
 
 
-def _columns_within(rows: Operand, n_entries: int, beta: float, n_threads: int) -> tuple[Array, Array, Array] | None:
-    """The columns of V, one after the other; None at a pivot that is not positive."""
+def _columns_within(rows: Operand, n_entries: int, beta: float, n_threads: int) -> tuple[Array, Array, Array, float] | None:
+    """The columns of V, one after the other, and the sum of squares of what was dropped; None at a pivot that is not positive."""
     n = rows.n
     most = min(n, n_entries + 1)
     indptr, indices, data = np.zeros(n + 1, np.int64), np.empty(n * most, np.int64), np.empty(n * most)
     heads, after = np.full(n, -1), np.full(n, -1)  # lists: columns whose next entry is in row j
     at = np.zeros(n, np.int64)  # where in its column that entry is
-    work = np.zeros(n)
+    work, dropped = np.zeros(n), 0.0
+    flat = DEPENDENT * JITTER[np.dtype(rows.dtype).name] * float(np.max(rows.diag(), initial=0.0))
     for start in range(0, n, BLOCK):
-        values = block(rows, np.arange(start, min(n, start + BLOCK)), None, n_threads)
-        for j in range(start, min(n, start + BLOCK)):
-            if not _next_column(j, values[j - start].astype(np.float64), beta, n_entries, indptr, indices, data, heads, after, at, work):
+        end = min(n, start + BLOCK)
+        values = block(rows, np.arange(start, end), np.arange(start, n), n_threads)  # below the diagonal, and a little above
+        if not np.isfinite(values).all():
+            raise ValueError(
+                "The kernel matrix cannot be factorised: it has values that are not finite (NaN or infinity). Scale the features."
+            )
+        for j in range(start, end):
+            column = values[j - start, j - start :].astype(np.float64)
+            lost = _next_column(j, column, beta, flat, n_entries, indptr, indices, data, heads, after, at, work)
+            if lost < 0.0:
                 return None
+            dropped += lost
     used = int(indptr[n])
-    return indptr, indices[:used], data[:used]
+    return indptr, indices[:used], data[:used], dropped
 
 
 @compiled
 def _next_column(
-    j: int, column: Array, beta: float, n_entries: int, indptr: Array, indices: Array, data: Array, heads: Array, after: Array, at: Array,
-    work: Array,
-) -> bool:  # fmt: skip
-    """Column j of V: that of K without what the columns before it say, cut to its largest entries."""
-    n = column.size
-    for i in range(j, n):
-        work[i] = column[i]
+    j: int, column: Array, beta: float, flat: float, n_entries: int, indptr: Array, indices: Array, data: Array, heads: Array, after: Array,
+    at: Array, work: Array,
+) -> float:  # fmt: skip
+    """Column j of V: that of K (from its diagonal on) without what the columns before it say, cut to its largest entries.
+
+    Returns the sum of squares of what was cut off; -1 if the pivot is not positive.
+    """
+    n = work.size
+    work[j:] = column
     work[j] += beta
     # 1. every column with an entry in row j takes part; afterwards it waits for the row of its next entry
-    k = int(heads[j])
+    k = heads[j]
     while k >= 0:
-        following = int(after[k])
-        p = int(at[k])
+        following = after[k]
+        p = at[k]
         v = data[p]
-        for q in range(at[k], indptr[k + 1]):
+        for q in range(p, indptr[k + 1]):
             work[indices[q]] -= v * data[q]
         at[k] = p + 1
         if p + 1 < indptr[k + 1]:
             row = indices[p + 1]
-            after[k], heads[row] = heads[row], k
+            after[k] = heads[row]
+            heads[row] = k
         k = following
-    if not work[j] > 0.0:
-        return False
-    # 2. the largest entries below the diagonal, in the order of the rows
-    root = np.sqrt(work[j])
-    below = np.arange(j + 1, n)
-    if below.size > n_entries:
-        below = np.sort(below[np.argsort(-np.abs(work[j + 1 : n]))[:n_entries]])
-    end = int(indptr[j])
-    indices[end], data[end] = j, root
+    if not work[j] > flat:
+        # of a matrix without negative directions, |r_ij|^2 <= r_ii r_jj: what stands below such a pivot must be next to nothing
+        largest, lost = 0.0, 0.5 * work[j] * work[j]
+        for i in range(j + 1, n):
+            largest = max(largest, abs(work[i]))
+            lost += work[i] * work[i]
+        if not (abs(work[j]) <= flat and largest * largest <= flat * (column[0] + beta)):
+            return -1.0
+        indptr[j + 1] = indptr[j]
+        at[j] = indptr[j]
+        return lost
+    # 2. the largest entries below the diagonal, in the order of the rows; of equal ones the first
+    least, spare = 0.0, n
+    if n - j - 1 > n_entries:
+        size = np.abs(work[j + 1 :])
+        least = np.partition(size, size.size - n_entries)[size.size - n_entries] if n_entries > 0 else np.inf
+        spare = n_entries - int((size > least).sum())
+    root, lost = np.sqrt(work[j]), 0.0
+    end = indptr[j]
+    indices[end] = j
+    data[end] = root
     end += 1
-    for t in range(below.size):
-        row = below[t]
-        if work[row] != 0.0:
-            indices[end], data[end] = row, work[row] / root
-            end += 1
+    for row in range(j + 1, n):
+        value = abs(work[row])
+        if value > least or (value == least and spare > 0):
+            if value == least:
+                spare -= 1
+            if value > 0.0:
+                indices[end] = row
+                data[end] = work[row] / root
+                end += 1
+        else:
+            lost += value * value
     indptr[j + 1] = end
     at[j] = indptr[j] + 1
     if at[j] < end:
         row = indices[at[j]]
-        after[j], heads[row] = heads[row], j
-    return True
+        after[j] = heads[row]
+        heads[row] = j
+    return lost
 
 
 @dataclass(frozen=True)
@@ -230,7 +281,12 @@ class Cholesky:
         candidates: Array,
         here: Here | None = None,
     ) -> Selection:
-        """Up to ``n_new`` rows for an empty basis; the weights are ignored."""
-        found = pivoted(columns.rows, n_new, candidates=candidates, n_threads=columns.n_threads)
+        """Up to ``n_new`` rows; all candidates, in order, if there are not more. The weights are ignored."""
+        if n_new >= candidates.size:
+            return rows_at(columns, candidates)
+        known = None
+        if columns.m:
+            known = np.hstack(columns.each_block(lambda start, end, K: columns.inverse @ K.astype(np.float64, copy=False)))
+        found = pivoted(columns.rows, n_new, candidates=candidates, known=known, n_threads=columns.n_threads)
         columns.n_values += found.pivots.size * columns.n
         return rows_at(columns, found.pivots)

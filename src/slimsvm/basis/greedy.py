@@ -22,15 +22,15 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import cholesky, solve_triangular
+from scipy.linalg import LinAlgError, cholesky, solve_triangular
 
-from slimsvm.basis.selection import Here, Selection, block, drawn, rows_at
-from slimsvm.problems.subspace import KernelColumns
+from slimsvm.basis.selection import Here, Selection, against_basis, block, drawn, rows_at
+from slimsvm.problems.subspace import DEPENDENT, KernelColumns
 from slimsvm.threads import parallel, single_threaded_blas
-from slimsvm.tiles import Strips, for_each_tile
 
 Array = NDArray[Any]
-FLAT = 1e-10  # of h_jj: what is left for the new direction below this is rounding, the row is in the span
+# of h_jj: what is left for the new direction below this is rounding, the row is in the span
+FLAT = {"float32": 1e-7, "float64": 1e-10}
 STRIP = 4096  # rows of the data that a thread takes at once
 REGULAR = 1e-12  # of its diagonal, added to H: where no row has a curvature the intercept has none
 
@@ -68,7 +68,7 @@ class Greedy:
     @staticmethod
     def at_once(m: int) -> int:
         """How many join before the machine is trained anew: up to the next power of 2."""
-        return 1 << m.bit_length() if m == 0 else (1 << m.bit_length()) - m
+        return (1 << m.bit_length()) - m
 
     def select(
         self,
@@ -110,7 +110,7 @@ class _Model:
         self.intercept = problem.fit_intercept
         self.new = np.empty((0, columns.n), columns.dtype)  # kernel rows of those that joined
         self.new_rows = np.empty(0, np.intp)
-        first = self._products(self.D[:, :, None] * np.ones(1)) if columns.m and self.intercept else None
+        first = self._products(np.ones((1, columns.n))) if columns.m and self.intercept else None
         self.R = [self._factor(c, first) for c in range(coef.shape[1])]
 
     def _factor(self, c: int, first: Array | None) -> Array:
@@ -130,17 +130,24 @@ class _Model:
             if m:
                 assert first is not None
                 H[0, 1:] = H[1:, 0] = first[:, 0, c]
-        H[np.diag_indices_from(H)] *= 1.0 + REGULAR
-        H[np.diag_indices_from(H)] += np.finfo(float).tiny ** 0.5
-        return np.asarray(cholesky(H, lower=True, check_finite=False)) if H.size else H
+        more = REGULAR
+        while H.size:
+            regular = H.copy()
+            regular[np.diag_indices_from(H)] *= 1.0 + more
+            regular[np.diag_indices_from(H)] += np.finfo(float).tiny ** 0.5
+            try:
+                return np.asarray(cholesky(regular, lower=True, check_finite=False))
+            except LinAlgError:  # rounding hides the jitter beside a large curvature
+                more *= 10.0
+        return H
 
     def _products(self, right: Array) -> Array:
-        """K_BX right over the basis and the new ones, right (n, columns, q): (m + t, q, columns)."""
-        n, k, q = right.shape
-        flat = right.reshape(n, k * q)
+        """K_BX D_c right' for every column c, over the basis and the new ones, right (q, n): (m + t, q, columns); summed in float64."""
+        n, k, q = self.columns.n, self.coef.shape[1], right.shape[0]
 
         def work(start: int, end: int, K: Array) -> Array:
-            return np.asarray(K @ flat[start:end].astype(K.dtype), np.float64)
+            flat = self.D[start:end, :, None] * right[:, start:end].T[:, None, :].astype(np.float64)
+            return np.asarray(K.astype(np.float64, copy=False) @ flat.reshape(end - start, k * q))
 
         parts = [np.asarray(sum(self.columns.each_block(work)))] if self.columns.m else []
         if self.new.shape[0]:
@@ -148,48 +155,56 @@ class _Model:
             pieces: list[Any] = [None] * len(edges)
 
             def task(e: int) -> None:
-                part = slice(*edges[e])
-                pieces[e] = np.asarray(self.new[:, part] @ flat[part].astype(self.new.dtype), np.float64)
+                start, end = edges[e]
+                pieces[e] = work(start, end, self.new[:, start:end])
 
             parallel(task, len(edges), self.columns.n_threads)
             parts.append(np.asarray(sum(pieces)))
         out = np.vstack(parts) if parts else np.empty((0, k * q))
         return out.reshape(-1, k, q).transpose(0, 2, 1)
 
+    def _sums(self, K: Array) -> tuple[Array, Array, Array]:
+        """K G, K^2 D and K D of the candidates' rows K (q, n), summed in float64."""
+        n = self.columns.n
+        edges = [(start, min(n, start + STRIP)) for start in range(0, n, STRIP)]
+        pieces: list[Any] = [None] * len(edges)
+
+        def task(e: int) -> None:
+            part = slice(*edges[e])
+            values = K[:, part].astype(np.float64)
+            pieces[e] = values @ self.G[part], np.square(values) @ self.D[part], values @ self.D[part]
+
+        parallel(task, len(edges), self.columns.n_threads)
+        first, second, third = (np.asarray(sum(piece[i] for piece in pieces)) for i in range(3))
+        return first, second, third
+
     def join_best(self, pool: Array, alone: bool) -> int:
         """The candidate with the largest decrease joins, and the model moves to its optimum; -1 if none is outside of the span."""
         columns, rows, n_columns = self.columns, self.columns.rows, self.coef.shape[1]
         K = block(rows, pool, None, columns.n_threads)
-        K_PB = np.hstack([self._against_basis(pool), K[:, self.new_rows]]).astype(np.float64)
-        columns.n_values += K.size + K_PB.size
-        diag = np.asarray(rows.diag(), np.float64)[pool]
-        g = K_PB @ self.coef + K @ self.G.astype(K.dtype)
-        h = diag[:, None] + np.square(K) @ self.D.astype(K.dtype)
-        u = self._products(self.D[:, :, None] * K.T[:, None, :])
+        K_PB = np.hstack([against_basis(columns, pool), K[:, self.new_rows]]).astype(np.float64)
+        columns.n_values += K.size
+        K_G, K_sq_D, K_D = self._sums(K)
+        g = K_PB @ self.coef + K_G
+        h = np.asarray(rows.diag(), np.float64)[pool, None] + K_sq_D
+        u = self._products(K)
         left, solved = h.copy(), []
         for c in range(n_columns):
             column = u[:, :, c] + K_PB.T
             if self.intercept:
-                column = np.vstack([(K @ self.D[:, c].astype(K.dtype))[None, :], column])
+                column = np.vstack([K_D[None, :, c], column])
             solved.append(solve_triangular(self.R[c], column, lower=True, check_finite=False) if self.R[c].size else column)
             left[:, c] -= np.einsum("jq,jq->q", solved[c], solved[c])
-        good = (left > FLAT * h).all(axis=1)
+        good = np.asarray((left > FLAT[columns.dtype.name] * h).all(axis=1))
+        if columns.m:  # a row that would not be accepted
+            Z = columns.coordinates(K_PB[:, : columns.m].T)
+            good &= np.asarray(rows.diag(), np.float64)[pool] - np.einsum("jq,jq->q", Z, Z) > DEPENDENT * columns.jitter
         if not good.any():
             return -1
         gain = np.where(good, (np.square(g) / np.where(good[:, None], h if alone else left, 1.0)).sum(axis=1), -1.0)
         best = int(np.argmax(gain))
         self._join(int(pool[best]), K[best], g[best], left[best], [part[:, best] for part in solved])
         return best
-
-    def _against_basis(self, pool: Array) -> Array:
-        out = np.empty((pool.size, self.columns.m), self.columns.dtype)
-        if self.columns.m:
-
-            def keep(i: int, j: int, start: int, end: int, values: Array) -> None:
-                out[i:j, start:end] = values
-
-            for_each_tile(self.columns.rows.take(pool), Strips(self.columns.basis), keep, self.columns.n_threads)
-        return out
 
     def _join(self, row: int, k: Array, g: Array, left: Array, solved: list[Array]) -> None:
         """One vector more: the factors grow, and the model goes to its new optimum."""
@@ -205,7 +220,7 @@ class _Model:
         m = self.columns.m
         change = self.columns.scores(along[:m]) if m else np.zeros((self.columns.n, n_columns))
         if size > m:
-            change += self.new.T @ along[m:].astype(self.new.dtype)
+            change += self.new.T @ along[m:]
         change += k[:, None] + shift
         self.G += self.D * (step * change)
         self.coef = np.vstack([self.coef + step * along, step[None, :]])

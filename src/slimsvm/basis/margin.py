@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from slimsvm.basis.selection import Here, Selection, drawn, rows_at
-from slimsvm.problems.subspace import KernelColumns
+from slimsvm.basis.selection import Here, Selection, against_basis, drawn, rows_at
+from slimsvm.problems.subspace import DEPENDENT, KernelColumns
 
 Array = NDArray[Any]
 
@@ -50,9 +50,13 @@ class Margin:
         candidates: Array,
         here: Here | None = None,
     ) -> Selection:
-        """Up to ``n_new`` rows; which of them are in the span already is not looked at."""
+        """Up to ``n_new`` rows that are not in the span of the basis already; the weights are ignored."""
         if here is None:
             raise ValueError("basis='margin' needs the scores of a machine; choose the first vectors with another basis, such as Random.")
         pool = drawn(candidates, self.n_candidates * n_new, rng)
+        if columns.m:  # a row of the basis is as good as any other to stay unsure about
+            Z = columns.coordinates(against_basis(columns, pool).T.astype(np.float64))
+            left = np.asarray(columns.rows.diag(), np.float64)[pool] - np.einsum("jq,jq->q", Z, Z)
+            pool = pool[left > DEPENDENT * columns.jitter]
         doubt = np.abs(here.scores[pool]).min(axis=1)
         return rows_at(columns, pool[np.argsort(doubt, kind="stable")[:n_new]])

@@ -89,6 +89,19 @@ def block(rows: Operand, first: Array, second: Array | None = None, n_threads: i
     return out
 
 
+def against_basis(columns: KernelColumns, which: Array) -> Array:
+    """Kernel values of some rows against the present basis."""
+    out = np.empty((which.size, columns.m), columns.dtype)
+    if columns.m:
+
+        def keep(i: int, j: int, start: int, end: int, values: Array) -> None:
+            out[i:j, start:end] = values
+
+        for_each_tile(columns.rows.take(which), Strips(columns.basis), keep, columns.n_threads)
+        columns.n_values += out.size
+    return out
+
+
 def drawn(candidates: Array, n: int, rng: np.random.Generator) -> Array:
     """n distinct candidates; all of them, in order, if there are not more."""
     return candidates if n >= candidates.size else rng.choice(candidates, n, replace=False)

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import solve_triangular
 
-from slimsvm.basis.selection import Here, Selection, block, drawn, rows_at
+from slimsvm.basis.selection import Here, Selection, against_basis, block, drawn, rows_at
 from slimsvm.problems.subspace import DEPENDENT, JITTER, KernelColumns
 
 Array = NDArray[Any]
@@ -54,29 +54,31 @@ class Unsupervised:
         candidates: Array,
         here: Here | None = None,
     ) -> Selection:
-        """Up to ``n_new`` rows for an empty basis; the weights are ignored."""
+        """Up to ``n_new`` rows; all candidates, in order, if there are not more. The weights are ignored."""
         rows, diag = columns.rows, np.asarray(columns.rows.diag(), np.float64)
-        n_new = min(n_new, candidates.size)
-        if n_new == candidates.size:
+        if n_new >= candidates.size:
             return rows_at(columns, candidates)
         least = DEPENDENT * JITTER[np.dtype(rows.dtype).name] * float(diag.max())
         free = np.ones(rows.n, bool)
-        L, chosen = np.zeros((n_new, n_new)), np.empty(n_new, np.intp)
+        known = columns.m
+        L, chosen = np.zeros((known + n_new, known + n_new)), np.empty(n_new, np.intp)
+        L[:known, :known] = columns.L
         m = refused = 0
         while m < n_new and refused < MOST_REFUSALS:
             pool = drawn(candidates, self.n_candidates, rng)
             pool = pool[free[pool]]
+            size = known + m
             Z = np.empty((0, pool.size))
-            if m and pool.size:
-                K = block(rows, pool, chosen[:m])
-                columns.n_values += K.size
-                Z = solve_triangular(L[:m, :m], K.T.astype(np.float64), lower=True, check_finite=False)
+            if size and pool.size:
+                K = np.hstack([against_basis(columns, pool), block(rows, pool, chosen[:m])]).astype(np.float64)
+                columns.n_values += m * pool.size
+                Z = solve_triangular(L[:size, :size], K.T, lower=True, check_finite=False)
             left = diag[pool] - np.einsum("jq,jq->q", Z, Z)
             best = int(np.argmax(left)) if pool.size else -1
             if best < 0 or not left[best] > least:
                 refused += 1
                 continue
-            L[m, :m], L[m, m], chosen[m] = Z[:, best], np.sqrt(left[best]), pool[best]
+            L[size, :size], L[size, size], chosen[m] = Z[:, best], np.sqrt(left[best]), pool[best]
             free[pool[best]] = False
             m, refused = m + 1, 0
         return rows_at(columns, chosen[:m])

@@ -3,9 +3,22 @@
 from slimsvm.estimators.classification import SVC, NuSVC
 from slimsvm.estimators.cross_training import CrossTraining
 from slimsvm.estimators.linear import LinearSVC
+from slimsvm.estimators.low_rank import LowRankSVC
 from slimsvm.estimators.one_class import OneClassSVM
 from slimsvm.estimators.reduced import ReducedSVC
 from slimsvm.estimators.regression import SVR, NuSVR
 from slimsvm.estimators.sparse import SparseSVC, SparseSVR
 
-__all__ = ["SVC", "SVR", "CrossTraining", "LinearSVC", "NuSVC", "NuSVR", "OneClassSVM", "ReducedSVC", "SparseSVC", "SparseSVR"]
+__all__ = [
+    "SVC",
+    "SVR",
+    "CrossTraining",
+    "LinearSVC",
+    "LowRankSVC",
+    "NuSVC",
+    "NuSVR",
+    "OneClassSVM",
+    "ReducedSVC",
+    "SparseSVC",
+    "SparseSVR",
+]

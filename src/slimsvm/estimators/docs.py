@@ -31,11 +31,19 @@ TEXTS = {
         Go on from the last solution if the rows are the same.
     n_jobs : int, optional
         Threads: None is one unless a joblib context says otherwise, -1 all. The result does not depend on it.""",
-    "sparse": """basis : {'pursuit', 'pursuit_rows', 'random', 'kmeans'} or array of shape (m, n_features), default='pursuit'
-        Where the basis vectors come from. 'pursuit' makes vectors where the objective falls most, 'pursuit_rows' takes the best of 59 random
-        rows each time; an array is used as it is.
+    "sparse": """basis : str or array of shape (m, n_features), default='pursuit'
+        Where the basis vectors come from; an array is used as it is.
+
+        - 'pursuit' makes vectors where the objective falls most, 'pursuit_rows' takes the best of 59 random rows each time;
+        - 'random' takes rows, 'kmeans' centres of clusters;
+        - 'cholesky' takes the row farthest from the span of those before it, 'unsupervised' the farthest of 59 random ones;
+        - 'greedy' takes the one of 59 random rows with the best virtual Newton step, 'margin' the one with the smallest decision value
+          (classification only); both need a loss with a curvature;
+        - 'all' trains the exact machine over all rows by Newton's method, for a loss with a curvature; n_basis is ignored, and the basis
+          is the rows that carry weight.
     refine : bool or 'auto', default='auto'
-        Whether the basis vectors are then moved to a local optimum. 'auto': if loss and kernel have derivatives and basis is not an array.
+        Whether the basis vectors are then moved to a local optimum. 'auto': if loss and kernel have derivatives and basis is neither an
+        array nor 'all'.
     fit_intercept : bool, default=True
         Whether there is an intercept, which is not penalised.
     class_weight : dict or 'balanced', optional
@@ -47,7 +55,8 @@ TEXTS = {
     max_time : float, optional
         Limit in seconds. At the limit, and at Ctrl-C, the best model so far is kept, with a ConvergenceWarning.
     max_memory : float, optional
-        Megabytes for kernel values between rows and basis; beyond, they are computed again in every pass. Default 2,000.
+        Megabytes for kernel values between rows and basis; beyond, they are computed again in every pass. Default 2,000. With basis='all', for
+        those among the support vectors; beyond, the fit is refused. Default 4,000.
     max_basis : int, default=500
         The largest size that n_basis='auto' looks at.
     accuracy_loss : float, default=0.005
@@ -77,7 +86,8 @@ TEXTS = {
     kernel_ : Kernel
         The kernel, with numbers for all its parameters.
     certificate_ : Certificate
-        Objective, and its gap within the span of the basis; :meth:`certify` gives the gap to the exact machine.
+        Objective, and its gap within the span of the basis (with basis='all', of the exact machine); :meth:`certify` gives the gap to the
+        exact machine.
     status_ : Status
         Why the fit ended; ``str(status_)`` is a sentence.
     history_ : dict of arrays

@@ -87,7 +87,7 @@ def _coordinates(X: Any, weight: Array, centred: bool) -> Coordinates:
     return Coordinates(U[:, kept] * np.sqrt(square[kept]), mean, turn)
 
 
-def _polished(X: Array, sign: Array, upper: Array, duals: Array, fit_intercept: bool) -> tuple[Array, Array]:
+def polished(X: Array, sign: Array, upper: Array, duals: Array, fit_intercept: bool) -> tuple[Array, Array]:
     """The hinge's dual point of one column at near machine precision, from one nearby; and the weights."""
     n = sign.size
     K, a = X @ X.T, np.clip(duals, 0.0, upper)
@@ -317,7 +317,7 @@ class LinearSVC(ClassifierMixin, Machine):
         W, gap = np.empty_like(result.model.coef), np.empty(oracle.n_columns)
         for c in range(oracle.n_columns):
             sign = np.ascontiguousarray(oracle.target[:, c])
-            a, W[:, c] = _polished(X, sign, oracle.weight, np.abs(result.model.row_duals[:, c]), bool(self.fit_intercept))
+            a, W[:, c] = polished(X, sign, oracle.weight, np.abs(result.model.row_duals[:, c]), bool(self.fit_intercept))
             gap[c] = float(W[:, c] @ W[:, c]) - float(a.sum())
         scores = X @ W
         b = oracle.intercept(scores, middle=True) if self.fit_intercept else np.zeros(oracle.n_columns)

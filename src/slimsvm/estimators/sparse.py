@@ -17,7 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from slimsvm.estimators.classification import encoded, voted
 from slimsvm.estimators.docs import described
-from slimsvm.estimators.sparse_base import SparseMachine
+from slimsvm.estimators.sparse_base import ALL, BASES, SparseMachine
 from slimsvm.losses import LOSSES, Loss
 from slimsvm.run import Certificate
 
@@ -300,6 +300,7 @@ class SparseSVR(RegressorMixin, SparseMachine):
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         **SparseMachine._parameter_constraints,
         "loss": [StrOptions({"squared_epsilon_insensitive", "epsilon_insensitive", "least_squares"})],
+        "basis": [StrOptions({*BASES, ALL} - {"margin"}), "array-like", "sparse matrix"],  # a small |f| says nothing of a regression
         "epsilon": [Interval(Real, 0.0, None, closed="left")],
     }
 

@@ -147,10 +147,11 @@ class SparseMachine(BasisMachine):
 
     def _refines(self, loss: Loss, kernel: Kernel) -> bool:
         """Whether the basis vectors are moved; complains if that was asked for and is impossible."""
+        others = "'squared_hinge', 'smooth_hinge' or 'least_squares'" if loss.takes_labels else "'squared_epsilon_insensitive'"
         if isinstance(self.basis, str) and self.basis in NEED_CURVATURE and not loss.differentiable:
             raise ValueError(
-                f"basis={self.basis!r} needs a loss with a curvature, which loss={self.loss!r} has not; use loss='squared_hinge', or another "
-                "basis, such as 'pursuit' or 'cholesky'."
+                f"basis={self.basis!r} needs a loss with a curvature, which loss={self.loss!r} has not; use {others}, or another basis, "
+                "such as 'pursuit' or 'cholesky'."
             )
         able = loss.differentiable and kernel.differentiable
         if self.refine == "auto":
@@ -158,7 +159,6 @@ class SparseMachine(BasisMachine):
         if self.refine and isinstance(self.basis, str) and self.basis == ALL:
             raise ValueError("refine=True has nothing to move with basis='all': the machine is exact; use refine=False, or another basis.")
         if self.refine and not loss.differentiable:
-            others = "'squared_hinge', 'smooth_hinge' or 'least_squares'" if loss.takes_labels else "'squared_epsilon_insensitive'"
             raise ValueError(
                 f"refine=True needs a loss with a derivative, which loss={self.loss!r} has not; use {others}, or refine=False."
             )
@@ -261,13 +261,15 @@ class SparseMachine(BasisMachine):
         choose = BASES[self.basis]() if isinstance(self.basis, str) else Pursuit()
         sizes = [size for size in T.sizes if size > known]
         for point in pursue(grown, choose, sizes, T.candidates, T.rng, tol=tol, limits=T.fit.limits, watchers=T.fit.watchers):
-            self._add_point(T, grown, point.state, None)
+            self._add_point(T, grown, point.state, point.indices if known == 0 else None)
             if self._enough(T):
                 return
 
     def _train_all(self, T: Training, X: Any) -> None:
         """The exact machine, over all rows; its basis is the rows that the loss feels."""
         problem = AllRows(T.rows, T.target, T.weight, T.loss, bool(self.fit_intercept), self.max_memory, T.fit.threads)
+        if problem.blur() > float(self.tol):  # float32 would hide what was asked for
+            T.rows = problem.rows = ready(self.kernel_, X, dtype=np.float64)
         solver = KernelNewton(seed=int(T.rng.integers(2**31 - 1)))
         tol = EXACT_TOL if T.rows.n <= EXACT else float(self.tol)
         max_iter = int(self.max_iter) if self.max_iter > 0 else 1000
@@ -276,7 +278,7 @@ class SparseMachine(BasisMachine):
         felt = np.flatnonzero(model.coef.any(axis=1))
         basis = X[felt]
         score = self._score(model.scores, T.target, T.weight)
-        f = Expansion(self.kernel_, basis, model.coef[felt], model.intercept, exact=T.rows.n <= EXACT)
+        f = Expansion(self.kernel_, basis, model.coef[felt], model.intercept, exact=T.rows.dtype == np.float64)
         held = None if T.held_out is None else self._validation(T, f)
         T.n_iter = result.n_iter
         T.sizes = [felt.size]
@@ -345,7 +347,7 @@ class SparseMachine(BasisMachine):
             state.objective,
             state.gap,
             indices,
-            _bound(T, state.gap, outside, outside),
+            _bound(T, state.objective, state.gap, outside, outside),
         )
 
     def _held_out_score(self, T: Training, problem: Subspace) -> Any:
@@ -422,7 +424,7 @@ class SparseMachine(BasisMachine):
                 T.duals = result.model.row_duals
                 indices = indices if growth is None else growth.indices(columns)
             outside = solver.outside(problem, state, problem.space.columns.distances())
-            points.append((problem.space.columns, result.model, indices, _bound(T, state.gap, *outside)))
+            points.append((problem.space.columns, result.model, indices, _bound(T, result.model.objective, state.gap, *outside)))
         for some, model, which, bound in reversed(points):
             gap = np.maximum(0.0, model.objective - model.lower_bound)
             self._keep(T, some, model.coef, model.intercept, model.scores, model.objective, gap, which, bound)
@@ -443,9 +445,11 @@ class SparseMachine(BasisMachine):
         self.history_ |= {name: np.array([record.values.get(name, np.nan) for record in history]) for name in names}
         relative = chosen.gap / chosen.objective if chosen.objective > 0 else 0.0
         about = (float(self.tol), str(np.dtype(T.rows.dtype)), chosen.projection_error, chosen.bound)
-        self.certificate_ = Certificate(SUBSPACE, chosen.objective, relative, chosen.gap, *about)
+        exact = isinstance(self.basis, str) and self.basis == ALL
+        self.certificate_ = Certificate(FULL if exact else SUBSPACE, chosen.objective, relative, chosen.gap, *about)
         reason = T.fit.limits.reason() or ("converged" if self.certificate_.holds else "max_iter")
-        text = f"{chosen.n_basis} basis vectors; within their span the objective is at most {relative:.2g} of itself above the optimum"
+        where = "of all functions," if exact else "within their span"
+        text = f"{chosen.n_basis} basis vectors; {where} the objective is at most {relative:.2g} of itself above the optimum"
         if reason == "converged" and chosen.n_basis < T.sizes[-1] and self.n_basis != "auto":
             text += f"; no more of the {T.sizes[-1]} asked for are independent of these"
         words = {
@@ -583,18 +587,17 @@ class _Growth:
         return np.array(self._found) if columns.m and len(self._found) == columns.m else None
 
 
-def _bound(T: Training, gap: Array, largest: Array | None, together: Array | None) -> tuple[float | None, float | None]:
+def _bound(T: Training, objective: Array, gap: Array, largest: Array | None, together: Array | None) -> tuple[float | None, float | None]:
     """Projection error and how far the exact machine may be, from what of each column's cuts lies outside of the span.
 
     The multipliers of the cuts are feasible for the exact machine too, where what is outside of the span counts: its dual value is less by half
-    the square of that (``together``, the combination). Joachims & Yu (2009) say C n (delta sqrt(2 C n) + eps), delta of the ``largest`` cut.
-    Either is a bound.
+    the square of that (``together``, the combination). Joachims & Yu (2009) say C n (delta sqrt(2 C n) + eps), delta of the ``largest`` cut:
+    sqrt(2 C n) is a bound on the norm of the exact machine, and so is the root of twice the value of any other. Either is a bound.
     """
     if largest is None or together is None:
         return None, None
-    total = float(T.weight.sum())
-    here = np.minimum(0.5 * together**2, largest * np.sqrt(2.0 * total))
-    return float(largest.max()) / total, float((gap + here).sum())
+    here = np.minimum(0.5 * together**2, largest * np.sqrt(2.0 * np.maximum(objective, 0.0)))
+    return float(largest.max()) / float(T.weight.sum()), float((gap + here).sum())
 
 
 def _sizes(most: int) -> list[int]:

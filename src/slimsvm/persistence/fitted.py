@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
 
-from slimsvm.estimators import SVC, SVR, CrossTraining, LinearSVC, NuSVC, NuSVR, OneClassSVM, ReducedSVC, SparseSVC, SparseSVR
+from slimsvm.estimators import SVC, SVR, CrossTraining, LinearSVC, LowRankSVC, NuSVC, NuSVR, OneClassSVM, ReducedSVC, SparseSVC, SparseSVR
 from slimsvm.estimators.sparse_base import PathPoint
 from slimsvm.kernels import FromCallable, Kernel, Linear, Precomputed
 from slimsvm.run import FULL, Certificate, Status
@@ -30,10 +30,11 @@ CLASSES: dict[str, type] = {
     "SparseSVC": SparseSVC,
     "SparseSVR": SparseSVR,
     "LinearSVC": LinearSVC,
+    "LowRankSVC": LowRankSVC,
     "CrossTraining": CrossTraining,
     "ReducedSVC": ReducedSVC,
 }
-CLASSIFIERS = ("SVC", "NuSVC")
+CLASSIFIERS = ("SVC", "NuSVC", "LowRankSVC")
 SPARSE = ("SparseSVC", "SparseSVR")
 EXPANSIONS = (*SPARSE, "ReducedSVC")  # over a basis
 
@@ -92,7 +93,7 @@ def names_of(kind: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
     if kind == "CrossTraining":
         return OF_CROSS_TRAINING, ("feature_names_in_",)
     required = REQUIRED + (OF_CLASSIFIERS if kind in CLASSIFIERS else ("offset_",) if kind == "OneClassSVM" else ())
-    return required, OPTIONAL
+    return required, (*OPTIONAL, "factor_error_", "factor_shift_") if kind == "LowRankSVC" else OPTIONAL
 
 
 def class_of(estimator: Any) -> str:
@@ -314,7 +315,7 @@ def in_support_layout(estimator: Any, kind: str, form: str) -> tuple[str, dict[s
         )
     a = attributes_of(estimator, kind)
     if kind not in EXPANSIONS and kind != "LinearSVC":
-        return kind, a
+        return "SVC" if kind == "LowRankSVC" else kind, a
     if "classes_" in a and len(a["classes_"]) > 2:
         raise ValueError(
             f"{form} holds one machine for each pair of classes; a {kind} of {len(a['classes_'])} classes is made differently, its classes"

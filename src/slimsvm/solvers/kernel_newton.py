@@ -12,6 +12,15 @@ for the squared hinge D = 2 C c_i, and the right side is y_S. The scores of all 
 new ones. Doubling: a random part of the rows is trained first, then twice as many, from the coefficients of the last; rows that join with
 y f > 1 never enter a system.
 
+What differs: rows whose curvature is next to nothing (smooth losses have a little everywhere) count as sloped, and those whose slope is too as
+not felt. Where rounding of the kernel values hides D^-1, the curvature is taken for less than it is: still a direction of descent.
+
+The gap is that to the multipliers G, scaled so that they balance where there is an intercept:
+
+    gap = 1/2 |sum_i (coef_i + G_i) phi(x_i)|^2 + sum_i [w_i L(f_i) + w_i L*(G_i / w_i) - G_i f_i],
+
+and the norm at most sum_i |coef_i + G_i| |phi(x_i)|: no kernel values, and at the optimum all terms are zero.
+
 Symbols: coef (n,) over all rows; felt = rows with coef != 0; K_SS is kept in float64, n_sv^2 numbers: beyond ``max_memory`` it is refused.
 Cost of a step: n n_sv kernel values, n_sv^3 / 3.
 """
@@ -25,6 +34,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg.lapack import dposv
 
+from slimsvm.basis.selection import block
 from slimsvm.losses import Loss
 from slimsvm.run import FULL, Certificate
 from slimsvm.solvers.newton import best_shift, least_along
@@ -35,6 +45,9 @@ FIRST = 1000  # rows of the first part
 DEFAULT_MEMORY = 4000.0  # megabytes, for K_SS
 WHOLE = 1e-6  # how near to 1 a step is the whole Newton step: the search along the line is not more exact
 STALLED = 1e-15  # relative decrease of the objective below which rounding is all that is left
+FAINT = 1e-14  # of the largest: a curvature not worth an equation; a slope that is none
+SEEN = 64  # rows on which the error of kernel values is seen
+LESS = 1e-12  # of the trace of K_SS over its size, added to D^-1 after the first failure of a factorisation; then ten times as much
 
 
 @dataclass
@@ -66,6 +79,19 @@ class AllRows:
     fit_intercept: bool = True
     max_memory: float | None = None
     n_threads: int = 1
+
+    def blur(self) -> float:
+        """How much rounding of the kernel values changes the objective, about, as a share of it: 2 max(weight) error sqrt(n).
+
+        At the optimum of the squared hinge the risk is |coef|^2 / (4 weight), and errors that are random change coef'K coef by error sqrt(n)
+        |coef|^2. The error is seen on a few rows.
+        """
+        if np.dtype(self.rows.dtype) == np.float64:
+            return 0.0
+        some = np.unique(np.linspace(0, self.rows.n - 1, SEEN).astype(np.intp))
+        values, exact = (block(side, np.arange(some.size)) for side in (self.rows.take(some), self.rows.take(some).exact()))
+        error = float(np.sqrt(np.mean(np.square(values - exact))))
+        return 2.0 * float(self.weight.max()) * error * float(np.sqrt(self.rows.n))
 
     def first(self, n: int, order: Array) -> AllRows:
         """The problem on the first n rows of an order."""
@@ -106,7 +132,7 @@ class KernelNewtonState:
             "objective": float(self.objective.sum()),
             "gap": float(self.gap.sum()),
             "kernel_values": self.n_values,
-            "n_support": int(np.count_nonzero(self.coef.any(axis=1))),
+            "n_basis": int(np.count_nonzero(self.coef.any(axis=1))),
             "active": self.size,
         }
 
@@ -185,23 +211,17 @@ class KernelNewton:
         y, f = part.target[:, c], S.scores[:, c]
         G = part.weight * part.loss.gradient(y, f)
         D = part.weight * part.loss.curvature(y, f)
-        curved, sloped = np.flatnonzero(D > 0), np.flatnonzero((D <= 0) & (G != 0))
+        clear = FAINT * D.max(initial=0.0) < D
+        curved, sloped = np.flatnonzero(clear), np.flatnonzero(~clear & (np.abs(G) > FAINT * np.abs(G).max(initial=0.0)))
         new = np.zeros(y.size)
         new[sloped] = -G[sloped]
         b = float(S.intercept[c])
         if curved.size:
-            K = self._block(part, curved, S)
-            right = f[curved] - G[curved] / D[curved]
+            known = np.zeros(curved.size)
             if sloped.size:
-                s = np.zeros(curved.size)
-                accumulate(part.rows.take(sloped), Strips(part.rows.take(curved)), new[sloped], s, part.n_threads)
-                right = right - s
-            K[np.diag_indices_from(K)] += 1.0 / D[curved]
-            _, solved, info = dposv(K, np.stack([right, np.ones(curved.size)], axis=1), overwrite_a=1, lower=1)
-            if info != 0 or not np.isfinite(solved).all():
-                raise ValueError(
-                    "The Newton system is singular in floating point: C times the kernel is too large. Use a smaller C, or scale the features."
-                )
+                accumulate(part.rows.take(sloped), Strips(part.rows.take(curved)), new[sloped], known, part.n_threads)
+                S.n_values += sloped.size * curved.size
+            solved = self._system(part, curved, f[curved] - known, G[curved], D[curved], S)
             if part.fit_intercept:
                 b = float((solved[:, 0].sum() + new[sloped].sum()) / solved[:, 1].sum())
             new[curved] = solved[:, 0] - b * solved[:, 1]
@@ -213,6 +233,8 @@ class KernelNewton:
             S.n_values += felt.size * y.size
         change, d_coef, d_s = scores + b - f, new - S.coef[:, c], scores - (f - S.intercept[c])
         slope, curve = np.array([S.coef[:, c] @ d_s]), np.array([max(float(d_coef @ d_s), 0.0)])
+        if not -(float(slope[0]) + float(G @ change)) > STALLED * float(S.objective[c]):  # a line made of rounding errors leads anywhere
+            return
         t = float(least_along(part.loss, y[:, None], part.weight, f[:, None], change[:, None], slope, curve)[0])
         if abs(t - 1.0) < WHOLE:  # the Newton step itself: all rows that it does not feel have coefficients of exactly zero
             S.coef[:, c], S.intercept[c], S.scores[:, c] = new, b, scores + b
@@ -220,6 +242,24 @@ class KernelNewton:
             S.coef[:, c] += t * d_coef
             S.intercept[c] += t * (b - S.intercept[c])
             S.scores[:, c] += t * change
+
+    def _system(self, part: AllRows, curved: Array, f: Array, G: Array, D: Array, S: KernelNewtonState) -> Array:
+        """(K_SS + D^-1)^-1 times f - G / D and times ones."""
+        more = 0.0
+        while True:
+            K = self._block(part, curved, S)
+            mean = float(np.trace(K)) / curved.size
+            inverse = 1.0 / D + more * mean
+            K[np.diag_indices_from(K)] += inverse
+            _, solved, info = dposv(K, np.stack([f - G * inverse, np.ones(curved.size)], axis=1), overwrite_a=1, lower=1)
+            if info == 0 and np.isfinite(solved).all():
+                return np.asarray(solved)
+            more = max(10.0 * more, LESS)
+            if not (more <= 1.0 and np.isfinite(mean)):
+                raise ValueError(
+                    "The Newton system is singular in floating point: the kernel is not positive, or C times its values is too large. "
+                    "Use another kernel or a smaller C, or scale the features."
+                )
 
     @staticmethod
     def _block(part: AllRows, which: Array, S: KernelNewtonState) -> Array:
@@ -242,18 +282,19 @@ class KernelNewton:
 
     @staticmethod
     def _look(S: KernelNewtonState) -> None:
-        """Objective, and the gap to the multipliers G = weight L'(f) that the loss says: 1/2 |sum_i (coef_i + G_i) phi(x_i)|^2.
-
-        That norm is at most sum_i |coef_i + G_i| |phi(x_i)|: no kernel values, and at the optimum all terms are zero. To it is added what the
-        intercept alone would gain.
-        """
+        """Objective and gap at the present point."""
         part = S.part
-        G = part.weight[:, None] * part.loss.gradient(part.target, S.scores)
-        S.objective = 0.5 * np.einsum("ic,ic->c", S.coef, S.scores - S.intercept) + part.weight @ part.loss.value(part.target, S.scores)
-        S.gap = 0.5 * np.square(np.abs(S.coef + G).T @ np.sqrt(np.maximum(part.rows.diag(), 0.0)))
+        weight, f = part.weight[:, None], S.scores
+        G = weight * part.loss.gradient(part.target, f)
+        value = part.loss.value(part.target, f)
+        S.objective = 0.5 * np.einsum("ic,ic->c", S.coef, f - S.intercept) + part.weight @ value
+        apart = np.zeros(f.shape[1])
         if part.fit_intercept:
-            D = part.weight @ part.loss.curvature(part.target, S.scores)
-            S.gap += 0.5 * np.square(G.sum(axis=0)) / np.maximum(D, np.finfo(float).tiny)
+            up, down = np.maximum(G, 0.0).sum(axis=0), np.maximum(-G, 0.0).sum(axis=0)
+            least, tiny = np.minimum(up, down), np.finfo(float).tiny
+            G = np.where(G > 0, G * (least / np.maximum(up, tiny)), G * (least / np.maximum(down, tiny)))
+            apart = (weight * np.maximum(value + part.loss.conjugate(part.target, G / weight) - G / weight * f, 0.0)).sum(axis=0)
+        S.gap = 0.5 * np.square(np.abs(S.coef + G).T @ np.sqrt(np.maximum(part.rows.diag(), 0.0))) + apart
 
     def certificate(self, problem: AllRows, state: KernelNewtonState, tol: float) -> Certificate:
         """The gap of the whole problem; ``violation`` is its ratio to the objective. Rows that did not take part yet are looked at."""
@@ -262,6 +303,10 @@ class KernelNewton:
             coef = np.zeros((n, S.coef.shape[1]))
             coef[: S.size] = S.coef
             self._enter(problem, S, n, coef)
+        elif problem.fit_intercept:  # an intercept that is optimal on its own: the multipliers nearly balance
+            shift = best_shift(problem.loss, S.part.target, S.part.weight, S.scores)
+            S.intercept, S.scores = S.intercept + shift, S.scores + shift
+            self._look(S)
         objective, gap = float(S.objective.sum()), float(S.gap.sum())
         return Certificate(FULL, objective, gap / objective if objective > 0 else 0.0, gap, tol, str(np.dtype(problem.rows.dtype)))
 

@@ -40,6 +40,7 @@ class Grown:
 
     n_basis: int
     state: NewtonState
+    indices: Array | None = None  # the rows that joined, where all that joined were rows
 
 
 def pursue(
@@ -65,16 +66,19 @@ def pursue(
     columns, newton = problem.columns, Newton()
     state = newton.init(problem)
     refused = 0
+    found: list[Array] | None = []
     for size in sizes:
         while columns.m < size and refused < MOST_REFUSALS and (limits.reason() is None or columns.m == 0):
             G = problem.weight[:, None] * problem.loss.gradient(problem.target, state.scores)
             at_once = choose.at_once(columns.m) if hasattr(choose, "at_once") else max(1, int(GROWTH * columns.m))
             here = Here(problem, state.scores)
             selection = choose.select(columns, -G, -state.coef, min(size - columns.m, at_once), rng, candidates, here)
-            if not columns.append(selection.vectors).any():
+            accepted = columns.append(selection.vectors)
+            if not accepted.any():
                 refused += 1
                 continue
             refused = 0
+            found = None if found is None or selection.indices is None else [*found, selection.indices[accepted]]
             state = solve(problem, (state.coef, state.intercept), LOOSE)
             record = Record(columns.m, limits.seconds, state.record())
             if any([watcher(record) for watcher in watchers]):  # noqa: C419  (all are told)
@@ -84,6 +88,6 @@ def pursue(
             return
         state = solve(problem, (state.coef, state.intercept), tol, 50)
         newton.finish(problem, state)
-        yield Grown(columns.m, state)
+        yield Grown(columns.m, state, np.concatenate(found) if found else None)
         if columns.m < size:
             return
