@@ -26,6 +26,7 @@ from numpy.typing import NDArray
 from scipy.linalg import cholesky, solve_triangular
 from scipy.linalg.lapack import dtrtri
 
+from slimsvm.compiled import compiled
 from slimsvm.kernels import Kernel
 from slimsvm.losses import Loss
 from slimsvm.threads import parallel, single_threaded_blas
@@ -37,8 +38,65 @@ BLOCK_VALUES = 1 << 18  # of K_BX in one block: one megabyte of float32
 # added to the diagonal of K_BB, relative to its largest entry: well above the rounding errors of K_BX, far below what changes a model
 JITTER = {"float32": 1e-6, "float64": 1e-10}
 VECTORS_A_TASK = 32
+FEW_COLUMNS = 2  # up to so many columns products go through the values one by one; beyond, BLAS on a float64 copy is faster
 DEPENDENT = 10.0  # a vector whose distance^2 to the span is below so many jitters is refused
 DEFAULT_MEMORY = 2000.0  # megabytes
+
+
+def combined(K: Array, coef: Array) -> Array:
+    """K' coef, (rows, columns), in float64."""
+    if coef.shape[1] > FEW_COLUMNS:
+        return np.asarray(K.astype(np.float64, copy=False).T @ coef)
+    out = np.zeros((K.shape[1], coef.shape[1]), order="F")
+    for c in range(coef.shape[1]):
+        _add_combination(K, np.ascontiguousarray(coef[:, c], np.float64), out[:, c])
+    return out
+
+
+def products(K: Array, V: Array) -> Array:
+    """K V, (m, columns), in float64."""
+    if V.shape[1] > FEW_COLUMNS:
+        return np.asarray(K.astype(np.float64, copy=False) @ V)
+    out = np.empty((K.shape[0], V.shape[1]), order="F")
+    for c in range(V.shape[1]):
+        _inner_products(K, np.ascontiguousarray(V[:, c], np.float64), out[:, c])
+    return out
+
+
+@compiled
+def _add_combination(K: Array, coef: Array, out: Array) -> None:
+    """out += K' coef: float32 values become float64 on the way, without a copy; four of them at a time."""
+    m, m4 = K.shape[0], K.shape[0] - K.shape[0] % 4
+    for j in range(0, m4, 4):
+        c0, c1, c2, c3 = coef[j], coef[j + 1], coef[j + 2], coef[j + 3]
+        k0, k1, k2, k3 = K[j], K[j + 1], K[j + 2], K[j + 3]
+        for i in range(out.size):
+            out[i] += (c0 * k0[i] + c1 * k1[i]) + (c2 * k2[i] + c3 * k3[i])
+    for j in range(m4, m):
+        c0, k0 = coef[j], K[j]
+        for i in range(out.size):
+            out[i] += c0 * k0[i]
+
+
+@compiled
+def _inner_products(K: Array, v: Array, out: Array) -> None:
+    """out = K v, with eight sums for every row of K, so that it is vector code."""
+    n8 = v.size - v.size % 8
+    for j in range(K.shape[0]):
+        k = K[j]
+        s0, s1, s2, s3, s4, s5, s6, s7 = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
+        for i in range(0, n8, 8):
+            s0 += k[i] * v[i]
+            s1 += k[i + 1] * v[i + 1]
+            s2 += k[i + 2] * v[i + 2]
+            s3 += k[i + 3] * v[i + 3]
+            s4 += k[i + 4] * v[i + 4]
+            s5 += k[i + 5] * v[i + 5]
+            s6 += k[i + 6] * v[i + 6]
+            s7 += k[i + 7] * v[i + 7]
+        for i in range(n8, v.size):
+            s0 += k[i] * v[i]
+        out[j] = ((s0 + s1) + (s2 + s3)) + ((s4 + s5) + (s6 + s7))
 
 
 class KernelColumns:
@@ -252,22 +310,31 @@ class KernelColumns:
         """work(first row, last row, K_BX of the block) for all blocks, on all threads; the results in order."""
         parts: list[Any] = [None] * self.n_blocks
 
-        def task(k: int) -> None:
-            start, end = self.edges(k)
-            parts[k] = work(start, end, self.block(k))
+        def keep(k: int, start: int, end: int, K: Array) -> None:
+            parts[k] = work(start, end, K)
+
+        self.each_group(keep, self.n_blocks)
+        return parts
+
+    def each_group(self, work: Callable[[int, int, int, Array], None], n_groups: int) -> None:
+        """work(group, first row, last row, K_BX of the block): blocks of a group come in order, from one thread; for sums of large arrays."""
+        edges = np.linspace(0, self.n_blocks, n_groups + 1).astype(int)
+
+        def task(g: int) -> None:
+            for k in range(edges[g], edges[g + 1]):
+                start, end = self.edges(k)
+                work(g, start, end, self.block(k))
 
         with single_threaded_blas():
-            parallel(task, self.n_blocks, self.n_threads)
+            parallel(task, n_groups, self.n_threads)
         if not self.keeps:
             self.n_values += self.m * self.n
-        return parts
 
     def sweep(self, coef: Array, respond: Response) -> Array:
         """One pass: scores S = K_XB coef block by block, V = respond(first, last, S), and the sum of K_BX V, in float64."""
 
         def work(start: int, end: int, K: Array) -> Array:
-            K = K.astype(np.float64, copy=False)
-            return np.asarray(K @ respond(start, end, K.T @ coef))
+            return products(K, respond(start, end, combined(K, coef)))
 
         return np.asarray(sum(self.each_block(work)))
 
@@ -276,7 +343,7 @@ class KernelColumns:
         out = np.empty((self.n, coef.shape[1]), order="F")
 
         def work(start: int, end: int, K: Array) -> None:
-            out[start:end] = K.astype(np.float64, copy=False).T @ coef
+            out[start:end] = combined(K, coef)
 
         self.each_block(work)
         return out

@@ -30,10 +30,12 @@ from scipy.linalg.lapack import dposv
 
 from slimsvm.compiled import compiled
 from slimsvm.losses import Loss, slopes
-from slimsvm.problems.subspace import Subspace
+from slimsvm.problems.subspace import Subspace, products
 from slimsvm.run import SUBSPACE, Certificate
+from slimsvm.threads import local
 
 Array = NDArray[Any]
+GROUPS = 8  # of blocks, whose sums of second derivatives are in memory at the same time
 LINE_STEPS = 30  # of the search along a line; two or three are usual
 LINE_TOL = 1e-6  # slope at its end, relative to that at its beginning
 STALLED = 1e-15  # relative decrease of the objective below which rounding is all that is left
@@ -157,41 +159,37 @@ class Newton:
     ) -> tuple[Array, Array, dict[int, tuple[Array, Array, float, float]]]:
         """Gap and gradient (in orthonormal coordinates) of all columns; of the open ones K_BX D K_XB, K_BX D 1, 1'D 1 and 1'G.
 
-        Rows with no derivative at all, most of them at the end, are left out. To the gap is added what the intercept alone would gain.
+        In the second derivatives only rows that have one, few at the end, take part. To the gap is added what the intercept alone would gain.
         """
-        columns, form = problem.columns, problem.loss.form()
+        columns, form, m = problem.columns, problem.loss.form(), problem.columns.m
         wanted = [] if open_ is None else [int(c) for c in open_]
+        n_groups = min(GROUPS, columns.n_blocks)
+        P, sums = np.zeros((n_groups, m, problem.n_columns)), np.zeros((n_groups, 2, problem.n_columns))
+        A, u = np.zeros((n_groups, len(wanted), m, m)), np.zeros((n_groups, len(wanted), m))
 
-        def work(start: int, end: int, K: Array) -> tuple[Array, list[tuple[Array, Array]], Array]:
+        def work(g: int, start: int, end: int, K: Array) -> None:
             part = slice(start, end)
             target, scores, weight = problem.target[part], state.scores[part], problem.weight[part]
             G, D = np.empty(target.shape, order="F"), np.empty(target.shape, order="F")
             for c in range(target.shape[1]):
                 _derivatives(*form, target[:, c], weight, scores[:, c], G[:, c], D[:, c])
-            felt = np.flatnonzero(D.any(axis=1))  # where the curvature is zero, so is the slope
-            if felt.size < 0.9 * (end - start):
-                K, G, D = K[:, felt], G[felt], D[felt]
-            K = K.astype(np.float64, copy=False)
-            sums = np.stack([D.sum(axis=0), G.sum(axis=0)])
-            seconds = []
-            for c in wanted:
+            P[g] += products(K, G)
+            sums[g] += np.stack([D.sum(axis=0), G.sum(axis=0)])
+            for k, c in enumerate(wanted):
                 curved = np.flatnonzero(D[:, c])
-                some = K[:, curved] if curved.size < 0.9 * K.shape[1] else K
-                d = D[curved, c] if some is not K else D[:, c]
-                root = some * np.sqrt(d)
-                seconds.append((root @ root.T, some @ d))
-            return K @ G, seconds, sums
+                root = _room(m * curved.size).reshape(m, curved.size)
+                _scaled(K, curved, np.sqrt(D[curved, c]), root)
+                A[g, k] += root @ root.T  # NumPy sees that this is symmetric
+                u[g, k] += products(K, D[:, [c]])[:, 0]
 
-        parts = columns.each_block(work)
-        P = sum(part[0] for part in parts)
+        columns.each_group(work, n_groups)
         gradient = (
-            columns.coordinates(columns.K_BB @ state.coef + columns.jitter * state.coef + P) if columns.m else np.zeros_like(state.coef)
+            columns.coordinates(columns.K_BB @ state.coef + columns.jitter * state.coef + P.sum(axis=0))
+            if columns.m
+            else np.zeros_like(state.coef)
         )
-        total, slope = np.asarray(sum(part[2] for part in parts))
-        hessians = {}
-        for k, c in enumerate(wanted):
-            A, u = (sum(part[1][k][i] for part in parts) for i in range(2))
-            hessians[c] = (A, u, float(total[c]), float(slope[c]))
+        total, slope = sums.sum(axis=0)
+        hessians = {c: (A[:, k].sum(axis=0), u[:, k].sum(axis=0), float(total[c]), float(slope[c])) for k, c in enumerate(wanted)}
         gap = 0.5 * np.square(gradient).sum(axis=0)
         if problem.fit_intercept:
             gap += 0.5 * np.square(slope) / np.maximum(total, np.finfo(float).tiny)
@@ -314,6 +312,23 @@ def _least(form: int, p: float, y: Array, weight: Array, f: Array, d: Array, slo
         if t in (low, high):
             break
     return t
+
+
+def _room(size: int) -> Array:
+    """The calling thread's own array: a new one in every block would be mapped anew by the system each time."""
+    buffer: Array | None = getattr(local, "newton", None)
+    if buffer is None or buffer.size < size:
+        buffer = local.newton = np.empty(size)
+    return buffer[:size]
+
+
+@compiled
+def _scaled(K: Array, which: Array, factor: Array, out: Array) -> None:
+    """out[:, t] = factor[t] K[:, which[t]], in float64."""
+    for j in range(K.shape[0]):
+        k, row = K[j], out[j]
+        for t in range(which.size):
+            row[t] = factor[t] * k[which[t]]
 
 
 @compiled
