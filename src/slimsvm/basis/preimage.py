@@ -26,7 +26,7 @@ Symbols as in :mod:`slimsvm.basis.criterion`.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -44,6 +44,7 @@ Array = NDArray[Any]
 N_CANDIDATES = 59  # the best of so many is among the best 5 % with probability 1 - 0.95^59 = 0.95 (Smola & Schoelkopf 2000)
 LONGER, SHORTER, LONGEST, SHORTEST = 2.0, 0.25, 8.0, 1e-3  # the rate after a better step, after a worse one, and its bounds
 NOISE = 0.2  # error of the last sample over truth that is wanted; half of it found nothing better on a9a, in a quarter more time
+SOON = 1.25  # growth of the basis until the number of rows is looked at again
 THIN = 1e-3  # the share of |b|^2 that may go when the smallest entries of a vector for sparse rows are set to zero
 
 
@@ -144,6 +145,9 @@ class Pursuit:
     n_candidates: int = N_CANDIDATES
     orthogonal: bool = True
     tol: float = 1e-3
+    _seen: dict[str, int] = field(
+        default_factory=dict, repr=False, compare=False
+    )  # size of the basis at the last look, and rows it asked for
 
     def select(
         self,
@@ -159,25 +163,31 @@ class Pursuit:
         with single_threaded_blas():
             # 1. random candidate rows
             indices = drawn(candidates, self.n_candidates * n_new, rng)
-            criterion = _criterion(columns, row_weights, self.n_rows, rng, self.orthogonal)
+            first = self._seen.get("m", 0)
+            lately = first <= columns.m <= SOON * first and self._seen.get("rows", 0) >= 2 * self.n_rows
+            criterion = _criterion(columns, row_weights, self._seen["rows"] if lately else self.n_rows, rng, self.orthogonal)
             pool = columns.rows.take(indices)
             known = criterion.at(pool, indices)
             if columns.rows.index is not None or not columns.kernel.differentiable:
                 return rows_at(columns, indices[criterion.greedy(pool, known, n_new)])
             # 2. starts that differ
-            starts = criterion.greedy(pool, known, max(self.n_starts, 2 * n_new))
+            starts = criterion.greedy(pool, known, n_new + 1 if lately else max(self.n_starts, 2 * n_new))
             if not starts.size:
                 return rows_at(columns, indices[starts])
             # 3. up from each
             ends = climbed(criterion, _dense(pool.X[starts]), self.max_iter, self.tol)
-            # 4. and 5. the best of them go on, on more rows
-            points = _like(pool, ends)
-            values = criterion.at(points)
-            best = criterion.greedy(points, values, n_new + 1)
-            ends, last = ends[best], criterion
-            if criterion.is_sample:
-                last = criterion.resampled(self._enough(criterion, points.take(best), values.take(best), rng), rng)
-            ends = climbed(last, ends, self.max_iter, self.tol)
+            # 4. and 5. the best of them go on, on more rows; not where it is known already that many are needed, and all saw them
+            last = criterion
+            if not lately:
+                points = _like(pool, ends)
+                values = criterion.at(points)
+                best = criterion.greedy(points, values, n_new + 1)
+                ends = ends[best]
+                if criterion.is_sample:
+                    self._seen["m"] = columns.m
+                    self._seen["rows"] = self._enough(criterion, points.take(best), values.take(best), rng)
+                    last = criterion.resampled(self._seen["rows"], rng)
+                ends = climbed(last, ends, self.max_iter, self.tol)
             # 6. the best of the ends
             points = _like(pool, ends)
             values = last.at(points)
