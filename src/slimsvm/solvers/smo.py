@@ -163,43 +163,51 @@ def _may_matter(sign: Array, upper: Array, a: Array, o: Array, start: int, end: 
 
 
 @compiled
+def _gather(K: Array, which: Array, out: Array) -> None:
+    """out = K[which][:, which]; NumPy would hold the interpreter lock meanwhile."""
+    for r in range(which.size):
+        row = K[which[r]]
+        for c in range(which.size):
+            out[r, c] = row[which[c]]
+
+
+@compiled
+def _follow(K: Array, rows: Array, change: Array, o: Array) -> None:
+    """o += sum_r change[r] K[rows[r]]"""
+    for r in range(rows.size):
+        if change[r] != 0.0:
+            row = K[rows[r]]
+            for v in range(o.size):
+                o[v] += change[r] * row[v]
+
+
 def smo(K: Array, diag: Array, sign: Array, upper: Array, a: Array, o: Array, split: int, tol: float, max_steps: int) -> tuple[int, float]:
     """Improve ``a`` in place until no pair violates by more than ``tol``; returns the number of steps and the violation left.
 
     ``o`` holds s + z p at entry and at exit. Variables before ``split`` exchange among themselves, those from it on too; split = n: all do.
     Now and then the variables that may matter go on by themselves (as in LIBSVM), until the violation among them is a fifth of what it was.
+    Not compiled itself: all that takes time is, and one function around it took as long to compile as all the others.
     """
-    n = sign.size
+    n, steps = sign.size, 0
     many = n // 4 if n >= SHRINKS else max_steps
-    steps, violation = _pairs(K, diag, sign, upper, a, o, split, tol, min(many, max_steps))
-    while violation > tol and steps < max_steps:
-        stays = np.zeros(n, np.bool_)
+    more, stays = many, np.zeros(n, np.bool_)
+    while True:
+        done, violation = _pairs(K, diag, sign, upper, a, o, split, tol, min(more, max_steps - steps))
+        steps += done
+        if not violation > tol or steps >= max_steps:
+            return steps, violation
+        stays[:] = False
         _may_matter(sign, upper, a, o, 0, split, stays)
         _may_matter(sign, upper, a, o, split, n, stays)
         few, more = np.flatnonzero(stays), many
         if 3 * few.size <= 2 * n:
-            small = np.empty((few.size, few.size), K.dtype)
-            for r in range(few.size):
-                row = K[few[r]]
-                for c in range(few.size):
-                    small[r, c] = row[few[c]]
-            a_few, o_few = a[few], o[few]
-            small_split = int(np.searchsorted(few, split))
-            done, _ = _pairs(
-                small, diag[few], sign[few], upper[few], a_few, o_few, small_split, max(tol, 0.2 * violation), max_steps - steps
-            )
+            a_few, o_few, small = a[few], o[few], np.empty((few.size, few.size), K.dtype)
+            _gather(K, few, small)
+            part, target = (diag[few], sign[few], upper[few]), max(tol, 0.2 * violation)
+            done, _ = _pairs(small, *part, a_few, o_few, int(np.searchsorted(few, split)), target, max_steps - steps)
             steps += done
-            for r in range(few.size):
-                change = sign[few[r]] * (a_few[r] - a[few[r]])
-                if change != 0.0:
-                    row = K[few[r]]
-                    for v in range(n):
-                        o[v] += change * row[v]
-            a[few], o[few] = a_few, o_few
-            more = LOOK
-        done, violation = _pairs(K, diag, sign, upper, a, o, split, tol, min(more, max_steps - steps))
-        steps += done
-    return steps, violation
+            _follow(K, few, sign[few] * (a_few - a[few]), o)
+            a[few], o[few], more = a_few, o_few, LOOK
 
 
 @compiled
