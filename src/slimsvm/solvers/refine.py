@@ -134,16 +134,15 @@ def gradient(problem: Subspace, vectors: Array, state: NewtonState) -> Array:
     same = inner == columns.kernel
     X = columns.rows.X
 
+    single = coef.shape[1] == 1  # then the coefficients may wait until the end
+
     def work(start: int, end: int, K: Array) -> tuple[Array, Array]:
         part = slice(start, end)
         G = problem.weight[part, None] * problem.loss.gradient(problem.target[part], state.scores[part])
-        felt = np.flatnonzero((G != 0).any(axis=1))
-        rows = X[part][felt] if felt.size < 0.9 * (end - start) else X[part]
-        if rows.shape[0] == felt.size:
-            K, G = K[:, felt], G[felt]
-        if not same:
-            K = _inner_values(inner, vectors, rows, columns.dtype)
-        W = K * (coef @ G.T).astype(K.dtype)
+        felt = np.flatnonzero(G[:, 0] if single else G.any(axis=1))
+        rows, G = X[part][felt], G[felt].astype(columns.dtype)
+        W = np.take(K, felt, axis=1, mode="clip") if same else _inner_values(inner, vectors, rows, columns.dtype)
+        W *= G[:, 0] if single else coef.astype(columns.dtype) @ G.T
         total = W.sum(axis=1, dtype=np.float64)
         product = (rows.T @ W.T).T if sp.issparse(rows) else W @ rows
         return np.asarray(product, np.float64), total
@@ -151,6 +150,8 @@ def gradient(problem: Subspace, vectors: Array, state: NewtonState) -> Array:
     parts = columns.each_block(work)
     out = np.asarray(sum(part[0] for part in parts))
     total = np.asarray(sum(part[1] for part in parts))
+    if single:
+        out, total = out * coef, total * coef[:, 0]
     K_BB = columns.K_BB if same else inner(vectors)
     W = K_BB * (coef @ coef.T)
     out += W.T @ vectors
