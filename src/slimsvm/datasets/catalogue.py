@@ -82,7 +82,7 @@ CATALOGUE: dict[str, Entry] = {
         "The first problem of the IJCNN 2001 challenge, as the winner transformed it; LIBSVM collection.",
         _files(LIBSVM + "binary/", "ijcnn1.bz2", "ijcnn1.t.bz2"),
         readers.libsvm(22),
-        content="@ijcnn1",
+        content="1eaebee29caf473060f1a5dd348d0c7bc18d59f3f25539bf085c3b6b60b2c835",
     ),
     "mnist": Entry(
         "10 classes",
@@ -148,7 +148,7 @@ CATALOGUE: dict[str, Entry] = {
         "Statlog: splice junctions in sequences of 60 bases, three bits each; LIBSVM collection.",
         _files(LIBSVM + "multiclass/", "dna.scale", "dna.scale.t"),
         readers.libsvm(180),
-        content="@dna",
+        content="6ef9c4e8ec064248443e064291a941a2995d6e85f1232a3264a2de798f978241",
     ),
     "satimage": Entry(
         "6 classes",
@@ -156,7 +156,15 @@ CATALOGUE: dict[str, Entry] = {
         2_000,
         36,
         "Statlog: Landsat pixels with their neighbours, in [-1, 1]. UCI.",
-        _files(UCI + "statlog/satimage/", "sat.trn", "sat.tst", sha256=("@sat.trn", "@sat.tst")),
+        _files(
+            UCI + "statlog/satimage/",
+            "sat.trn",
+            "sat.tst",
+            sha256=(
+                "e896dc88a960fa2404160fc4c3cb3dc53fcf4afd80ba920bf2d261bd42d12613",
+                "4b9167b8a92baafafed7c8809aef86d0683a5e685c19d98d119fa6974f0f2479",
+            ),
+        ),
         readers.statlog,
     ),
     "letter": Entry(
@@ -167,7 +175,7 @@ CATALOGUE: dict[str, Entry] = {
         "Statlog: 16 numbers that describe pictures of capital letters, in [-1, 1]; LIBSVM collection.",
         _files(LIBSVM + "multiclass/", "letter.scale", "letter.scale.t"),
         readers.libsvm(16),
-        content="@letter",
+        content="6dc1aae4ba1ab74ae02914078027fefe85fea8623321e67941e6bfa9b0f5b6de",
     ),
     "shuttle": Entry(
         "7 classes",
@@ -175,7 +183,15 @@ CATALOGUE: dict[str, Entry] = {
         14_500,
         9,
         "Statlog: positions of radiators in the space shuttle, very unbalanced, in [-1, 1]; LIBSVM collection.",
-        _files(LIBSVM + "multiclass/", "shuttle.scale", "shuttle.scale.t", sha256=("@shuttle.scale", "@shuttle.scale.t")),
+        _files(
+            LIBSVM + "multiclass/",
+            "shuttle.scale",
+            "shuttle.scale.t",
+            sha256=(
+                "f9f8ba4159949a451d11f625085c92065e72cce657e7df0633de3aa45ecbc9ba",
+                "a26557facbc5ba52aa147c5477b4b099cab2c08f3f59fd120a47de46887fa58d",
+            ),
+        ),
         readers.libsvm(9),
     ),
     "protein": Entry(
@@ -195,7 +211,7 @@ CATALOGUE: dict[str, Entry] = {
         "The validation part of protein; LIBSVM collection.",
         _files(LIBSVM + "multiclass/", "protein.val.bz2"),
         readers.libsvm(357, dense=False),
-        content="@protein_part",
+        content="34963e2a4c5ccfc53e84538fcf423f90b1d64e0b071937f7629352cf15c56993",
     ),
     "banana": Entry(
         "binary",
@@ -221,7 +237,7 @@ CATALOGUE: dict[str, Entry] = {
         "Splice junctions in sequences of 60 bases, numbered 1 to 4; LIBSVM collection.",
         _files(LIBSVM + "binary/", "splice", "splice.t"),
         readers.libsvm(60),
-        content="@splice",
+        content="c693a3c20e4a392187d7c309a45dee7befd4a0ee5f9f43ca7c7924ac4c62716a",
     ),
     "cadata": Entry(
         "regression",
@@ -231,7 +247,7 @@ CATALOGUE: dict[str, Entry] = {
         "Prices of houses in California, by district. StatLib; LIBSVM collection.",
         _files(LIBSVM + "regression/", "cadata"),
         readers.libsvm(8, regression=True),
-        content="@cadata",
+        content="79bd0822f7da05f4f89107827fd430bfc759bde91e5a743e7c9aab65574739e7",
     ),
     "abalone": Entry(
         "regression",
@@ -241,7 +257,7 @@ CATALOGUE: dict[str, Entry] = {
         "Age of abalones from measurements in [-1, 1]. UCI; LIBSVM collection.",
         _files(LIBSVM + "regression/", "abalone_scale"),
         readers.libsvm(8, regression=True),
-        content="@abalone",
+        content="4a4d8167bd23f50b770dbaf37878a2f6ea738bb0b58a189f44f03ec56098efcc",
     ),
     "cpusmall": Entry(
         "regression",
@@ -251,6 +267,6 @@ CATALOGUE: dict[str, Entry] = {
         "Share of time that a computer runs in user mode, from 12 counters. Delve; LIBSVM collection.",
         _files(LIBSVM + "regression/", "cpusmall"),
         readers.libsvm(12, regression=True),
-        content="@cpusmall",
+        content="ecce13d6b32d36f5dc3fa304a94592f5188d69f83375482d8a6f1d9cadd234f0",
     ),
 }
