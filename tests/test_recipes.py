@@ -17,7 +17,7 @@ FIXED = {
     "nystrom": {"loss": "hinge", "basis": "random", "refine": False},
     "refined": {"loss": "squared_hinge", "refine": True},
     "linear_cutting_plane": {"loss": "hinge"},
-    "cross_training": {"balanced_subsets": True, "refit_intercept": False, "warm_start_dual": False},
+    "cross_training": {"balanced_subsets": True, "held_out": False, "refit_intercept": False, "warm_start_dual": False},
     "rsvm_smooth": {"solver": "smooth", "beta": 5.0},
     "rsvm_least_squares": {"solver": "least_squares"},
     "rsvm_lagrangian": {"solver": "lagrangian"},

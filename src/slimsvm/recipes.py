@@ -327,7 +327,7 @@ def cross_training(
     >>> cross_training(C=10.0).get_params()["estimator__C"]
     10.0
     """
-    fixed = {"balanced_subsets": True, "refit_intercept": False, "warm_start_dual": False}
+    fixed = {"balanced_subsets": True, "held_out": False, "refit_intercept": False, "warm_start_dual": False}
     own = {name: parameters.pop(name) for name in fixed if name in parameters}
     own |= {"n_subsets": n_subsets, "subset_size": subset_size, "n_jobs": n_jobs, "random_state": random_state}
     return _configured("cross_training", CrossTraining, fixed, {"estimator": SVC(**parameters), **own})
