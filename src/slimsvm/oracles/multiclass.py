@@ -1,0 +1,163 @@
+"""One label for each row: two classes with one score, and several classes with a score each.
+
+Binary        s(y) = +-f/2, Delta = 1:      max(0, 1 - y f),                    the hinge, for y = -1 or +1 (labels 0 and 1)
+Multiclass    s(y) = f_y, Delta = cost:     max_c [cost(y, c) + f_c - f_y]      Crammer & Singer 2001 for cost = 1 off the diagonal
+
+The worst label is found in one compiled pass over the scores of a block. A tie goes to the true label, then to the lowest: a row whose
+margin is just kept is in no cut, as with the hinge.
+Cost: O(rows x classes).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from slimsvm.compiled import compiled
+from slimsvm.oracles.structured import BlockOracle, Encoded, in_groups
+
+Array = NDArray[Any]
+
+
+class _OneLabel(BlockOracle):
+    """Every row is an example."""
+
+    def encode(self, Y: Any, n_rows: int, lengths: Any = None, classes: Array | None = None) -> Encoded:
+        """The labels as numbers; see the base class. There are no ``lengths``."""
+        if lengths is not None:
+            raise ValueError(f"{self.name}: an example is one row of X with one label; sequences are for Chain.")
+        return super().encode(Y, n_rows, None, classes)
+
+    def decode(self, labels: Array, offsets: Array | None, classes: Array) -> Array:
+        """Back to the user's labels, one array."""
+        return np.asarray(classes)[labels]
+
+    def max_loss(self, offsets: Array) -> float:
+        """The largest loss of any example."""
+        return 1.0
+
+
+class Binary(_OneLabel):
+    """Two classes, one score: the hinge of the plain machine, as an oracle.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from slimsvm.oracles import Binary
+    >>> oracle = Binary()
+    >>> true = oracle.encode(["no", "yes", "yes"], n_rows=3)
+    >>> risk, loss_sum, responses, _ = oracle.cut(np.array([[0.5], [0.5], [2.0]]), true.labels, true.offsets, np.ones(3), np.empty(0))
+    >>> risk, loss_sum, responses.ravel()
+    (2.0, 2.0, array([ 1., -1.,  0.]))
+    """
+
+    def prepare(self, classes: Array) -> None:
+        """Two labels, one column of scores."""
+        if classes.size != 2:
+            raise ValueError(f"{self.name}: there must be two classes, but Y has {classes.size}.")
+        self.n_labels, self.n_columns = 2, 1
+
+    def worst(self, scores: Array, labels: Array, offsets: Array, linear: Array, n_threads: int = 1) -> tuple[Array, Array, Array]:
+        """The other label where the margin is missed."""
+        margin = np.maximum(0.0, 1.0 - (2 * labels - 1) * np.asarray(scores[:, 0], np.float64))
+        missed = margin > 0.0
+        return np.where(missed, 1 - labels, labels), missed.astype(np.float64), margin
+
+    def best(self, scores: Array, offsets: Array, linear: Array, n_threads: int = 1) -> Array:
+        """The second class where the score is positive."""
+        return (scores[:, 0] > 0.0).astype(np.int64)
+
+    def losses(self, labels: Array, found: Array, offsets: Array) -> Array:
+        """One where they differ."""
+        return (labels != found).astype(np.float64)
+
+    def cut(
+        self, scores: Array, labels: Array, offsets: Array, weight: Array, linear: Array, n_threads: int = 1
+    ) -> tuple[float, float, Array, Array]:
+        """As in the base class; the response of a missed margin is the weight with the sign of the other label."""
+        found, delta, margin = self.worst(scores, labels, offsets, linear)
+        return float(weight @ margin), float(weight @ delta), ((found - labels) * weight)[:, None], np.zeros(0)
+
+
+class Multiclass(_OneLabel):
+    """Several classes, a score for each, and what it costs to take one for another.
+
+    Parameters
+    ----------
+    cost : array of shape (n_classes, n_classes), default None
+        cost[a, b] is the loss of answering class b where class a is true, classes in sorted order: not negative, zero on the diagonal.
+        None: one for every mistake.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from slimsvm.oracles import Multiclass
+    >>> oracle = Multiclass(cost=[[0, 1, 5], [1, 0, 1], [5, 1, 0]])
+    >>> true = oracle.encode([3, 7, 9], n_rows=3)
+    >>> worst, delta, margin = oracle.worst(np.zeros((3, 3)), true.labels, true.offsets, np.empty(0))
+    >>> oracle.decode(worst, None, true.classes), delta
+    (array([9, 3, 3]), array([5., 1., 5.]))
+    """
+
+    def __init__(self, cost: ArrayLike | None = None) -> None:
+        self.cost = cost
+
+    def prepare(self, classes: Array) -> None:
+        """One column for each class; checks the cost matrix against their number."""
+        if classes.size < 2:
+            raise ValueError(f"{self.name}: there must be at least two classes, but Y has {classes.size}.")
+        self.n_labels = self.n_columns = n = int(classes.size)
+        if self.cost is None:
+            self._costs = 1.0 - np.eye(n)
+            return
+        try:
+            cost = np.array(self.cost, np.float64)
+        except (TypeError, ValueError):
+            cost = np.empty(0)
+        if cost.shape != (n, n):
+            raise ValueError(f"{self.name}: cost must be an array of shape ({n}, {n}), a row and a column for each class.")
+        for bad, what in (
+            (~np.isfinite(cost), "finite"),
+            (cost < 0, "zero or more"),
+            ((cost != 0) & np.eye(n, dtype=bool), "zero on the diagonal"),
+        ):
+            if bad.any():
+                a, b = np.argwhere(bad)[0]
+                raise ValueError(f"{self.name}: cost[{a}, {b}] is {cost[a, b]}; costs must be {what}.")
+        self._costs = cost
+
+    def worst(self, scores: Array, labels: Array, offsets: Array, linear: Array, n_threads: int = 1) -> tuple[Array, Array, Array]:
+        """The class with the largest cost plus score, its cost, and by how much it exceeds the score of the true class."""
+        found, delta, margin = np.empty(labels.size, np.int64), np.empty(labels.size), np.empty(labels.size)
+
+        def work(a: int, b: int) -> None:
+            _worst_class(scores[a:b], labels[a:b], self._costs, found[a:b], delta[a:b], margin[a:b])
+
+        in_groups(work, offsets, n_threads)
+        return found, delta, margin
+
+    def best(self, scores: Array, offsets: Array, linear: Array, n_threads: int = 1) -> Array:
+        """The class with the highest score."""
+        return np.asarray(np.argmax(scores, axis=1), np.int64)
+
+    def losses(self, labels: Array, found: Array, offsets: Array) -> Array:
+        """cost[y, yhat]"""
+        return np.asarray(self._costs[labels, found])
+
+    def max_loss(self, offsets: Array) -> float:
+        """The largest cost."""
+        return float(self._costs.max())
+
+
+@compiled
+def _worst_class(scores: Array, labels: Array, costs: Array, found: Array, delta: Array, margin: Array) -> None:
+    for i in range(labels.size):
+        y = labels[i]
+        top, c = np.float64(scores[i, y]), y
+        for k in range(costs.shape[1]):
+            value = costs[y, k] + scores[i, k]
+            if value > top:
+                top, c = value, k
+        found[i], delta[i], margin[i] = c, costs[y, c], top - scores[i, y]
