@@ -95,14 +95,14 @@ class OneSlack:
     space : Space
         Where the function lives.
     oracle : Oracle
-        The risk.
+        The risk; without ``balanced`` and ``intercept`` where intercept_scaling is zero.
     intercept_scaling : float
         Infinite: an intercept without a penalty. Otherwise it has the penalty b^2/(2 intercept_scaling^2) while cuts are collected, and is
         optimised without it at the end; zero: no intercept.
     """
 
     space: Any
-    oracle: Oracle
+    oracle: Any
     intercept_scaling: float = np.inf
 
     @property

@@ -6,8 +6,9 @@
 
 To the driver this is *one* column: its coordinates are those of all w_l, of the intercepts and of the linear part, one after the other, and its
 scores those of all parts and labels, with the linear part at the end. :class:`JointSpace` lays them out so over any space of
-:mod:`slimsvm.solvers.spaces`, :class:`JointRisk` does so for any oracle of structured outputs. Nothing else is needed, and every oracle works in
-every space: with a basis that grows, this is cutting-plane subspace pursuit (Joachims & Yu 2009) for multi-class machines and for sequences.
+:mod:`slimsvm.solvers.spaces`, :class:`JointRisk` does so for any oracle of structured outputs. Nothing else is needed, and every oracle
+works in every space: with a basis that grows, this is cutting-plane subspace pursuit (Joachims & Yu 2009) for multi-class machines and for
+sequences.
 
 An intercept is a constant in the kernel, with the penalty b^2 / (2 intercept_scaling^2); zero: there is none.
 
@@ -94,12 +95,12 @@ class JointSpace(Space):
     @property
     def size(self) -> int:  # type: ignore[override]
         """Number of coordinates."""
-        return self.n_own + self.space.size * self.width
+        return int(self.n_own + self.space.size * self.width)
 
     @property
     def max_size(self) -> int:  # type: ignore[override]
         """What it may become."""
-        return self.n_own + self.space.max_size * self.width
+        return int(self.n_own + self.space.max_size * self.width)
 
     @property
     def growing(self) -> bool:  # type: ignore[override]
