@@ -5,7 +5,8 @@
 
 An example owns *parts* (the positions of a sequence; one part where an output is one label), each a row of the data with a score for every
 label, and perhaps a linear part (the transitions of a chain). Examples lie behind each other: the parts of example i are offsets[i] to
-offsets[i+1], and a block is any number of whole examples, counted from its own first part: offsets[0] = 0. With yhat_i a maximiser for the scores at hand, the cut
+offsets[i+1]. A block is any number of whole examples, counted from its own first part: its offsets begin with 0. With yhat_i a maximiser for
+the scores at hand, the cut
 
     R(f) >= loss_sum + sum(responses * f) + <linear_response, linear>,     loss_sum = sum_i weight_i Delta(y_i, yhat_i)
 
@@ -256,11 +257,11 @@ class StructuredOracle(BaseEstimator):
     ) -> tuple[float, float, Array, Array]:
         """Risk, loss_sum, responses (parts, n_columns) and linear_response (n_linear,) of a block; see the head of this module."""
         found, delta, margin = self.worst(scores, labels, offsets, linear, n_threads)
-        responses, wrong = np.zeros((labels.size, self.n_columns)), found != labels
+        responses, linear_response = np.zeros((labels.size, self.n_columns)), np.zeros(self.n_linear)
         _respond(found, labels, offsets, weight, responses)
-        linear_response = np.zeros(self.n_linear)
-        if self.n_linear and wrong.any():
-            linear_response = self.features(found, offsets, weight) - self.features(labels, offsets, weight)
+        if self.n_linear:
+            violated = np.where(margin > 0.0, weight, 0.0)  # the others would cancel but for rounding
+            linear_response = self.features(found, offsets, violated) - self.features(labels, offsets, violated)
         return float(weight @ margin), float(weight @ delta), responses, linear_response
 
     # -- asking, and checking the answers -----------------------------------------------------------------------------------------------
