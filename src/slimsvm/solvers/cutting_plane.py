@@ -195,7 +195,7 @@ class CuttingPlane:
             np.ones(k, bool),
             np.zeros(k, bool),
             scores,
-            n_basis=space.size,
+            n_basis=space.n_basis,
         )
 
     @staticmethod
@@ -218,7 +218,7 @@ class CuttingPlane:
         # 4. whose gap is small enough
         self._close(S, tol, space.precision, fresh=grew > 0)
         S.done = not S.open.any() and not grew
-        S.n_basis, S.n_values = space.size, getattr(getattr(space, "columns", None), "n_values", 0)
+        S.n_basis, S.n_values = space.n_basis, getattr(getattr(space, "columns", None), "n_values", 0)
 
     def _round(self, problem: OneSlack, S: CutState, which: Array, growing: bool) -> int:
         # 1. a cut for each column: at the solution of its small problem, or near the best point

@@ -108,6 +108,11 @@ class JointSpace(Space):
         return bool(self.space.growing)
 
     @property
+    def n_basis(self) -> int:
+        """Of the space."""
+        return int(self.space.n_basis)
+
+    @property
     def columns(self) -> Any:
         """Of the space, if it has any."""
         return getattr(self.space, "columns", None)

@@ -149,7 +149,7 @@ class SampledCuts(CuttingPlane):
                 self._take(problem, S, *cut)
         S.n_iter += 1
         S.done = cut is None and (self.sampling == LINEAR or S.quiet >= QUIET)
-        S.n_values = problem.space.n_values
+        S.n_basis, S.n_values = problem.space.n_basis, problem.space.n_values
 
     def _linear(self, problem: OneSlack, S: SampledState, eps: float) -> Any:
         space, risk = problem.space, problem.oracle

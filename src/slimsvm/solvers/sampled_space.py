@@ -82,6 +82,11 @@ class SampledSpace(Space):
         self._A = np.empty((0, rows.n * width), np.float32)
         self._n_places = n_places
 
+    @property
+    def n_basis(self) -> int:
+        """Parts of all cuts."""
+        return sum(sample.parts.size for sample in self.slots if sample is not None)
+
     def metric(self, B: Array) -> Array:
         """G b"""
         return np.asarray(self.G @ B)

@@ -50,6 +50,11 @@ class Space:
     precision: str = "float64"
     growing: bool = False
 
+    @property
+    def n_basis(self) -> int:
+        """Number of vectors, or features, that carry weight; for the history."""
+        return self.size
+
     def scores(self, W: Array) -> Array:
         """<w, phi(x)> for all rows x and columns w of W: (n, columns)."""
         raise NotImplementedError
