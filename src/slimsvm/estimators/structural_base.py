@@ -40,6 +40,7 @@ from slimsvm.tiles import kernel_values, ready
 
 Array = NDArray[Any]
 EXACT_TOL = 1e-12  # relative gap for few rows
+SAMPLE_ERROR = 1e-3  # of a kernel value, relative to the largest: a sample of thousands has ten times as much
 SPACES = ("explicit", "kernel", "sampled", "subspace")
 CHOICES = tuple(name for name in BASES if name not in NEED_CURVATURE)
 
@@ -151,13 +152,20 @@ class StructuralMachine(BasisMachine):
         return Found(result, coef[felt], space.intercepts(W), W[: risk.n_linear], X[felt], felt)
 
     def _in_sampled(self, X: Any, risk: JointRisk, weight: Array, fit: Fit) -> Found:
-        rows, linear_time = finite(ready(self.kernel_, X)), self.sampling == LINEAR
+        rows, linear_time = finite(self._sample_rows(X)), self.sampling == LINEAR
         scaling = float(bool(self.fit_intercept))
         space = SampledSpace(rows, risk.width, risk.n_linear, scaling, linear_time, self.max_memory, fit.threads)
         solver = SampledCuts(sampling=self.sampling, sample_size=int(self.sample_size), seed=int(self._rng().integers(2**31 - 1)))
         result = self._solved(solver, OneSlack(space, risk, 0.0), fit)
         model = result.model
         return Found(result, model.coef, model.intercept, model.linear, X[model.indices], model.indices)
+
+    def _sample_rows(self, X: Any) -> Any:
+        """In float32 wherever its errors are small against those of a sample; products of cuts are in float32 anyway."""
+        rows = ready(self.kernel_, X, dtype=np.float32)
+        largest = float(np.abs(rows.diag()).max()) if rows.sq is not None and np.isfinite(rows.sq).all() else 0.0
+        safe = largest > 0.0 and rows.error() <= SAMPLE_ERROR * largest
+        return rows if safe else ready(self.kernel_, X)
 
     def _in_subspace(self, X: Any, risk: JointRisk, weight: Array, fit: Fit) -> Found:
         rows = finite(ready(self.kernel_, X, dtype=np.float64 if X.shape[0] <= EXACT else None))

@@ -47,6 +47,9 @@ class StructuredOracle(Protocol):
     ) -> tuple[float, float, Array, Array]:
         """Risk, sum of losses, responses (parts, columns) and response of the linear part of a block of whole examples."""
 
+    def worst(self, scores: Array, labels: Array, offsets: Array, linear: Array, n_threads: int = 1) -> tuple[Array, Array, Array]:
+        """The most violating labels, their losses, and by how much they violate."""
+
     def max_loss(self, offsets: Array) -> float:
         """A bound on the loss of any example."""
 

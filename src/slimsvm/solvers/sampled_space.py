@@ -206,10 +206,13 @@ class SampledSpace(Space):
         self._A[place] = products.ravel()
         return place
 
-    def release(self, used: set[int]) -> None:
-        """Forget all cuts but those in these slots."""
-        for k in range(self.size):
-            if self.slots[k] is not None and k not in used:
+    def release(self, active: set[int], other: set[int]) -> None:
+        """Forget all cuts but those in these slots; scores will be asked for functions of the active ones only."""
+        for k, sample in enumerate(self.slots):
+            if sample is None or k in active:
+                continue
+            sample.place = -1
+            if k not in other:
                 self.slots[k] = None
                 self.G[k], self.G[:, k] = 0.0, 0.0
 
