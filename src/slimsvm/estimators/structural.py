@@ -77,7 +77,7 @@ class StructuralSVM(StructuralMachine):
     >>> far = [[0, 1, 2], [1, 0, 1], [2, 1, 0]]  # the first and the last class are not to be confused
     >>> model = StructuralSVM(Multiclass(cost=far)).fit(X, y)
     >>> round(model.score(X, y), 2), model.space_
-    (0.98, 'kernel')
+    (0.99, 'kernel')
     """
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {"oracle": [StructuredOracle], **StructuralMachine._parameter_constraints}
@@ -142,11 +142,13 @@ class StructuralSVM(StructuralMachine):
         -------
         self
         """
+        self._validate_params()
         rows, lengths = stacked(X, self._name)
         rows, _, _ = self._checked(rows, NO_TARGET, None)
         n = rows.shape[0] if lengths is None else lengths.size
         weight = _check_sample_weight(sample_weight, np.empty((n, 1)), dtype=np.float64, ensure_non_negative=True, copy=True)
-        if getattr(self.oracle, "one_example", False):
+        oracle = self._oracle()
+        if oracle.one_example:
             if sample_weight is not None and not np.all(weight == weight[0]):
                 raise ValueError(f"{self._name} sees the whole set as one example: sample_weight has no meaning here. Leave it out.")
             weight = np.ones(1)
@@ -155,12 +157,16 @@ class StructuralSVM(StructuralMachine):
             raise ValueError("All examples have weight zero: there is nothing to learn from. Give positive weights.")
         if used.size < weight.size:
             rows, Y, lengths, weight = _without(rows, Y, lengths, used, weight)
-        self._train(rows, Y, weight, self.oracle, lengths)
+        self._train(rows, Y, weight, oracle, lengths)
         return self
+
+    def _oracle(self) -> StructuredOracle:
+        """What is predicted."""
+        return self.oracle
 
     @property
     def _name(self) -> str:
-        return str(getattr(self.oracle, "name", type(self.oracle).__name__))
+        return self._oracle().name
 
     def decision_function(self, X: Any) -> Array:
         """Scores of all rows, before the oracle makes an output of them.
