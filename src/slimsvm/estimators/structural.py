@@ -153,8 +153,6 @@ class StructuralSVM(StructuralMachine):
                 raise ValueError(f"{self._name} sees the whole set as one example: sample_weight has no meaning here. Leave it out.")
             weight = np.ones(1)
         used = np.flatnonzero(weight > 0)
-        if not used.size:
-            raise ValueError("All examples have weight zero: there is nothing to learn from. Give positive weights.")
         if used.size < weight.size:
             rows, Y, lengths, weight = _without(rows, Y, lengths, used, weight)
         self._train(rows, Y, weight, oracle, lengths)
