@@ -364,12 +364,12 @@ def rsvm_lagrangian(n_basis: int | float = 0.1, **parameters: Any) -> ReducedSVC
 
 
 def rsvm_decomposition(n_basis: int | float = 0.1, **parameters: Any) -> ReducedSVC:
-    """RSVM by decomposition of the dual: descent along one variable after the other.
+    """RSVM by decomposition of the dual: working sets that grow until they hold all support vectors.
 
     Parameters
     ----------
     n_basis : int or float, default=0.1
-        Number of basis vectors of each pair of classes, or their share of its rows: a tenth, as in [2]_.
+        Number of basis vectors of each pair of classes, or their share of its rows: a tenth, as in [1]_.
     **parameters
         Of :class:`slimsvm.ReducedSVC`, except for solver.
 
@@ -380,13 +380,12 @@ def rsvm_decomposition(n_basis: int | float = 0.1, **parameters: Any) -> Reduced
 
     Notes
     -----
-    The problem is that of [2]_, whose decomposition method has a larger working set; with a working set of one it is that of [1]_.
+    The working sets of [1]_ have a fixed size, and take very long where C is large; those of [2]_ hold all support vectors.
 
     References
     ----------
-    .. [1] C.-J. Hsieh, K.-W. Chang, C.-J. Lin, S. S. Keerthi, S. Sundararajan, "A dual coordinate descent method for large-scale linear SVM",
-       ICML 2008. (hsieh2008dcd)
-    .. [2] K.-M. Lin, C.-J. Lin, "A study on reduced support vector machines", IEEE Transactions on Neural Networks 14, 2003. (lin2003rsvm)
+    .. [1] K.-M. Lin, C.-J. Lin, "A study on reduced support vector machines", IEEE Transactions on Neural Networks 14, 2003. (lin2003rsvm)
+    .. [2] E. Osuna, R. Freund, F. Girosi, "An improved training algorithm for support vector machines", 1997. (osuna1997)
 
     Examples
     --------
@@ -623,7 +622,7 @@ RECIPES: dict[str, tuple[Callable[..., Any], str]] = {
     "rsvm_smooth": (rsvm_smooth, "lee2001rsvm"),
     "rsvm_least_squares": (rsvm_least_squares, "suykens1999lssvm"),
     "rsvm_lagrangian": (rsvm_lagrangian, "mangasarian2001lsvm"),
-    "rsvm_decomposition": (rsvm_decomposition, "hsieh2008dcd"),
+    "rsvm_decomposition": (rsvm_decomposition, "osuna1997"),
     "primal_newton": (primal_newton, "chapelle2007primal"),
     "random_subset": (random_subset, "keerthi2006reduced"),
     "greedy_subset": (greedy_subset, "keerthi2006reduced"),

@@ -49,10 +49,10 @@ def objective(model, X, sign, weight=None):
 @every_solver
 def test_it_learns(solver):
     X, y = checkers(3000, seed=0)
-    model = quick(solver, C=1.0 if solver == "lagrangian" else 100.0, max_iter=20000).fit(X, y)
+    model = quick(solver, C=100.0).fit(X, y)
     assert model.basis_.shape == (300, 2) and model.basis_coef_.shape == (300, 1) and model.n_basis_ == 300
     np.testing.assert_array_equal(model.basis_, X[model.basis_indices_])
-    assert model.score(*checkers(2000, seed=1)) > (0.8 if solver == "lagrangian" else 0.9)
+    assert model.score(*checkers(2000, seed=1)) > 0.9
     assert model.certificate_.holds and model.status_.converged and "Converged" in str(model.status_)
     assert model.certificate_.scope == "subspace"
 
@@ -197,7 +197,7 @@ def test_limits_leave_a_machine_and_are_said(solver):
 def test_the_lagrangian_method_reports_that_it_has_not_converged():
     X, y = checkers(1500, seed=0)
     with pytest.warns(ConvergenceWarning, match="before the tolerance was reached"):
-        model = quick("lagrangian", C=1e5, tol=1e-6).fit(X, y)
+        model = quick("lagrangian", C=1e6, tol=1e-6, max_iter=1000).fit(X, y)
     assert model.n_iter_[0] == 1000 and model.status_.reason == "max_iter" and model.certificate_.violation > 1e-6
 
 
@@ -209,11 +209,9 @@ def test_callbacks_and_progress(capsys):
 
 def test_little_memory_gives_the_same_machine():
     X, y = checkers(2000, seed=0)
-    for solver in ("smooth", "least_squares", "lagrangian"):
+    for solver in SOLVERS:
         one, other = (quick(solver, n_basis=30, max_memory=memory, max_iter=50, tol=0.5).fit(X, y) for memory in (None, 0.01))
         np.testing.assert_allclose(one.decision_function(X), other.decision_function(X), atol=1e-3)
-    with pytest.raises(ValueError, match=r"max_memory=0\.01"):
-        quick("decomposition", max_memory=0.01).fit(X, y)
 
 
 def test_pickle_clone_and_search():

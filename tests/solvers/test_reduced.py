@@ -6,10 +6,9 @@ from scipy.optimize import minimize
 
 from slimsvm.kernels import RBF, Laplacian, Polynomial, Sigmoid
 from slimsvm.losses import LeastSquares, SmoothHinge, SquaredHinge
-from slimsvm.problems.factored_dual import FactoredDual
 from slimsvm.problems.reduced import Reduced, SignedFeatures
 from slimsvm.run import SUBSPACE, run
-from slimsvm.solvers.dual_descent import DualDescent
+from slimsvm.solvers.chunking import Chunking
 from slimsvm.solvers.lagrangian import Lagrangian
 from slimsvm.solvers.least_squares import LeastSquaresSystem
 from slimsvm.solvers.smooth_newton import SmoothNewton
@@ -41,15 +40,13 @@ def by_bfgs(problem):
     return minimize(value, np.zeros(V.shape[1]), jac=slope, method="BFGS", options={"gtol": 1e-9, "maxiter": 20000}).fun
 
 
-def descend(problem, **limits):
-    return run(DualDescent(), FactoredDual(problem.features.matrix(), 1.0, 0.5 / problem.weight, np.inf), **limits)
-
-
 @pytest.mark.parametrize("kernel", KERNELS, ids=lambda kernel: kernel.name)
 def test_features_are_labels_times_kernel_values_and_one(kernel):
     problem = make(SquaredHinge(), kernel=kernel)
     V, _ = naive(problem)
-    np.testing.assert_allclose(problem.features.matrix(), V, atol=1e-12)
+    u = np.random.default_rng(1).standard_normal(V.shape[1])
+    np.testing.assert_allclose(problem.features.margins(u), V @ u, atol=1e-11)
+    np.testing.assert_allclose(problem.features.project(V @ u), V.T @ (V @ u), rtol=1e-11)
     D = np.random.default_rng(0).random(V.shape[0])
     D[::3] = 0.0
     np.testing.assert_allclose(np.tril(problem.features.gram(D)), np.tril(np.eye(V.shape[1]) + V.T @ (D[:, None] * V)), atol=1e-9)
@@ -65,14 +62,13 @@ def test_three_solvers_find_the_minimum_of_one_problem(kernel, C):
     results = {
         "newton": run(SmoothNewton(), problem, tol=1e-8, max_iter=100),
         "smooth": run(SmoothNewton(), make(SmoothHinge(beta=1e7), kernel=kernel, C=C, weight=weight), tol=1e-8, max_iter=200),
-        "decomposition": descend(problem, tol=1e-8, max_iter=200000),
+        "decomposition": run(Chunking(), problem, tol=1e-8, max_iter=100),
         "lagrangian": run(Lagrangian(), problem, tol=1e-8, max_iter=300000),
     }
     _, value = naive(problem)
     for name, result in results.items():
         assert result.certificate.holds and result.certificate.scope == SUBSPACE, name
-        u = result.model.best if name == "decomposition" else result.model.u
-        assert value(u) == pytest.approx(best, rel=1e-6), name
+        assert value(result.model.u) == pytest.approx(best, rel=1e-6), name
         assert result.certificate.objective == pytest.approx(best, rel=1e-6), name
 
 
@@ -121,7 +117,7 @@ def test_the_lagrangian_gap_bounds_too():
     solver = Lagrangian()
     state = solver.init(problem)
     for _ in range(60):
-        solver._iterate(problem, state)
+        solver.step(problem, state, 1e-15, state.n_iter + 1)
         assert state.dual <= best * (1 + 1e-12) <= state.primal * (1 + 2e-12)
 
 
@@ -131,18 +127,73 @@ def test_the_lagrangian_iteration_is_that_of_the_paper():
     V, _ = naive(problem)
     H = V @ V.T + np.diag(0.5 / problem.weight)
     a, beta = np.linalg.solve(H, np.ones(40)), 0.5 / 2.0
-    solver = Lagrangian(share=beta * 2.0)
+    solver = Lagrangian(share=beta * 2.0, extrapolate=False)
     state = solver.init(problem)
-    for _ in range(25):
-        solver._iterate(problem, state)
+    for k in range(25):
+        solver.step(problem, state, 1e-15, k + 1)
         expected = np.linalg.solve(H, 1 + np.maximum(0, H @ a - 1 - beta * a))
-        np.testing.assert_allclose(state.r, H @ expected, atol=1e-8)
+        np.testing.assert_allclose(1 + state.z, H @ expected, atol=1e-8)
         a = expected
 
 
+def test_extrapolation_is_that_of_nesterov_with_restarts():
+    """Projected gradient steps for 1/2 (1 + z)'H^-1(1 + z), z >= 0, written out with the dense inverse."""
+    problem = make(SquaredHinge(), n=40, m=6, C=50.0)
+    V, _ = naive(problem)
+    inverse = np.linalg.inv(V @ V.T + np.diag(0.5 / problem.weight))
+    solver, z, ahead, t, restarts = Lagrangian(), np.zeros(40), np.zeros(40), 1.0, 0
+    state = solver.init(problem)
+    for k in range(80):
+        solver.step(problem, state, 1e-15, k + 1)
+        new = np.maximum(0, ahead - 0.5 / 50.0 * inverse @ (1 + ahead))
+        uphill = (ahead - new) @ (new - z) > 0
+        t, restarts = 1.0 if uphill else t, restarts + uphill
+        longer = (1 + np.sqrt(1 + 4 * t**2)) / 2
+        ahead, z, t = new + (t - 1) / longer * (new - z), new, longer
+        np.testing.assert_allclose(state.z, z, atol=1e-7)
+    assert restarts >= 1
+
+
+def test_extrapolation_brings_a_large_C_to_its_end():
+    problem = make(SquaredHinge(), n=400, C=1e4)
+    quick, slow = (run(Lagrangian(extrapolate=e), problem, tol=1e-3, max_iter=2000) for e in (True, False))
+    assert quick.certificate.holds and quick.n_iter < 1000
+    assert not slow.certificate.holds or slow.n_iter > 3 * quick.n_iter
+
+
+def test_a_step_beyond_one_over_2C_is_the_papers_iteration():
+    problem = make(SquaredHinge(), C=3.0)
+    one, other = (run(Lagrangian(0.8, extrapolate=e), problem, tol=1e-9, max_iter=30).model.u for e in (True, False))
+    assert np.array_equal(one, other)
+
+
+@pytest.mark.parametrize("C", [1.0, 1e4])
+def test_working_sets_grow_until_they_hold_all_support_vectors(C):
+    problem = make(SquaredHinge(), n=6000, m=20, C=C)
+    best = run(SmoothNewton(), problem, tol=1e-14, max_iter=100)
+    solver = Chunking(seed=1)
+    state, sizes = solver.init(problem), []
+    while not state.done:
+        before = (state.dual, state.primal)
+        solver.step(problem, state, 1e-9, state.n_iter + 1)
+        sizes.append(int(state.inside.sum()))
+        assert state.dual >= before[0] and state.primal <= before[1], "the best of both are kept"
+        assert state.dual <= best.certificate.objective * (1 + 1e-9) and state.primal >= best.certificate.objective * (1 - 1e-9)
+    assert sizes[0] <= 1000 and np.all(np.diff(sizes) >= 0) and np.all(np.array(sizes[1:]) <= 2 * np.array(sizes[:-1]))
+    assert np.all(state.inside[problem.features.margins(best.model.u) < 1 - 1e-6]) and sizes[-1] < 6000
+    np.testing.assert_allclose(state.u, best.model.u, atol=1e-3 * np.abs(best.model.u).max())
+
+
+def test_working_sets_are_counted_and_limited():
+    problem = make(SquaredHinge(), n=6000, m=20, C=1e4)
+    result = run(Chunking(), problem, tol=1e-12, max_iter=1)
+    assert result.n_iter == 1 and result.status.reason == "max_iter" and not result.certificate.holds
+    assert np.isfinite(result.model.u).all() and result.history["active"][-1] <= 1000
+
+
 def test_the_lagrangian_says_when_it_has_not_converged():
-    result = run(Lagrangian(), make(SquaredHinge(), C=1e5), tol=1e-8, max_iter=40)
-    assert result.n_iter == 40 and result.status.reason == "max_iter" and not result.certificate.holds
+    result = run(Lagrangian(), make(SquaredHinge(), C=1e5), tol=1e-8, max_iter=8)
+    assert result.n_iter == 8 and result.status.reason == "max_iter" and not result.certificate.holds
     assert np.isfinite(result.model.u).all() and result.certificate.violation > 1e-8
 
 
@@ -152,9 +203,11 @@ def test_a_step_with_which_it_may_diverge_is_refused(share):
         Lagrangian(share)
 
 
-@pytest.mark.parametrize("solver", [SmoothNewton(), LeastSquaresSystem(), Lagrangian()], ids=lambda solver: type(solver).__name__)
+@pytest.mark.parametrize(
+    "solver", [SmoothNewton(), LeastSquaresSystem(), Lagrangian(), Chunking()], ids=lambda solver: type(solver).__name__
+)
 def test_a_weight_of_two_is_a_row_twice(solver):
-    loss = {"SmoothNewton": SmoothHinge(), "LeastSquaresSystem": LeastSquares(), "Lagrangian": SquaredHinge()}[type(solver).__name__]
+    loss = {"SmoothNewton": SmoothHinge(), "LeastSquaresSystem": LeastSquares()}.get(type(solver).__name__, SquaredHinge())
     one = make(loss, n=80)
     rows, sign = one.features.rows, one.features.sign
     basis = np.arange(0, 80, 7)
@@ -166,7 +219,7 @@ def test_a_weight_of_two_is_a_row_twice(solver):
     assert a.n_iter == b.n_iter
 
 
-@pytest.mark.parametrize("solver", [SmoothNewton(), Lagrangian()], ids=lambda solver: type(solver).__name__)
+@pytest.mark.parametrize("solver", [SmoothNewton(), Lagrangian(), Chunking()], ids=lambda solver: type(solver).__name__)
 def test_same_bits_for_any_number_of_threads(solver):
     one, two = (run(solver, make(SquaredHinge(), n=9000, m=60, threads=t), tol=1e-6, max_iter=20).model.u for t in (1, 2))
     assert np.array_equal(one, two)
@@ -180,13 +233,11 @@ def test_float32_values_and_blocks_made_anew_agree_with_float64():
     assert rounded.precision == "float32" and exact.precision == "float64"
     assert rounded.objective == pytest.approx(exact.objective, rel=1e-5)
     assert anew.objective == pytest.approx(rounded.objective, rel=1e-6)
-    with pytest.raises(ValueError, match="needs all kernel values in memory"):
-        little.features.matrix()
 
 
 def test_values_beyond_all_reason():
     """Kernel values of 1e12: the identity drowns in rounding errors, the result is finite and its gap says how good it is."""
     huge = make(SquaredHinge(), kernel=Polynomial(100.0, 6, 1.0), C=1e6)
-    for solver in (SmoothNewton(), Lagrangian()):
+    for solver in (SmoothNewton(), Lagrangian(), Chunking()):
         result = run(solver, huge, tol=1e-6, max_iter=30)
         assert np.isfinite(result.model.u).all() and np.isfinite(result.certificate.objective)

@@ -24,12 +24,11 @@ from slimsvm.estimators.docs import described
 from slimsvm.estimators.pairs import Pair
 from slimsvm.kernels import FromCallable, make_kernel
 from slimsvm.losses import LeastSquares, SmoothHinge, SquaredHinge
-from slimsvm.problems.factored_dual import FactoredDual
 from slimsvm.problems.reduced import Reduced, SignedFeatures
 from slimsvm.rows import Rows, codes
 from slimsvm.run import Certificate, Limits, Result, Status, run
+from slimsvm.solvers.chunking import Chunking
 from slimsvm.solvers.decomposition import EXACT
-from slimsvm.solvers.dual_descent import DualDescent
 from slimsvm.solvers.lagrangian import Lagrangian
 from slimsvm.solvers.least_squares import LeastSquaresSystem
 from slimsvm.solvers.smooth_newton import SmoothNewton
@@ -73,26 +72,26 @@ class ReducedSVC(ClassifierMixin, BasisMachine):
         Weight of the errors.
     {kernel}
     solver : {{'smooth', 'least_squares', 'lagrangian', 'decomposition'}}, default='smooth'
-        How the problem is solved. 'lagrangian' (LSVM, a fixed-point iteration in the dual) and 'decomposition' (descent along single dual
-        variables) minimise the problem above; both are slow for large C, and may then need more than max_iter steps for a small gap. 'smooth'
+        How the problem is solved. 'lagrangian' (LSVM, a fixed-point iteration in the dual) and 'decomposition' (working sets of dual variables
+        that grow until they hold all support vectors) minimise the problem above; the former needs many steps for a large C. 'smooth'
         (SSVM) minimises a smooth version of it by Newton's method, which tends to it for large beta. 'least_squares' solves another problem,
         with (1 - y_i f(x_i))^2 in place of the squared hinge: rows far on their own side cost too. It takes one linear system, and is the
         fastest.
     beta : float, optional
         With solver='smooth', the sharpness of the smooth hinge, 5 by default: P(t) = t + log(1 + exp(-beta t)) / beta stands for max(0, t).
-        With solver='lagrangian', the step of the iteration, which must be less than 1/C and is 1/(2 C) by default. The other solvers have none.
+        With solver='lagrangian', the step of the iteration, which must be less than 1/C and is 1/(2 C) by default; with a larger one steps are
+        not extrapolated, and many more are needed. The other solvers have none.
     class_weight : dict or 'balanced', optional
         Factors of C for each class.
     tol : float, default=1e-3
         Duality gap at the end, relative to the objective, for every pair; with solver='smooth', that of the smooth problem. Pairs of up to
         1,000 rows are then brought to near machine precision.
-    max_iter : int, default=1000
-        Limit on the steps for each pair: Newton's, those of the fixed-point iteration, or sweeps over the dual variables; -1: none.
+    max_iter : int, default=20000
+        Limit on the steps for each pair: Newton's, those of the fixed-point iteration, or working sets; -1: none.
     max_time : float, optional
         Limit in seconds. At the limit, and at Ctrl-C, the best model so far is kept, with a ConvergenceWarning.
     max_memory : float, optional
-        Megabytes for the kernel values of a pair; beyond, they are computed again in every pass, which solver='decomposition' cannot.
-        Default 2,000.
+        Megabytes for the kernel values of a pair; beyond, they are computed again in every pass. Default 2,000.
     decision_function_shape : {{'ovr', 'ovo'}}, default='ovr'
         Columns of the decision function for more than two classes: one a class, or one a pair.
     break_ties : bool, default=False
@@ -100,7 +99,7 @@ class ReducedSVC(ClassifierMixin, BasisMachine):
     n_jobs : int, optional
         Threads: None is one unless a joblib context says otherwise, -1 all. The result does not depend on it.
     random_state : int, RandomState or None, default=None
-        Draws the rows of the basis, and orders of the dual variables.
+        Draws the rows of the basis, and the first working set.
     verbose : bool, default=False
         Show a line of progress.
 
@@ -187,7 +186,7 @@ class ReducedSVC(ClassifierMixin, BasisMachine):
         beta: float | None = None,
         class_weight: Any = None,
         tol: float = 1e-3,
-        max_iter: int = 1000,
+        max_iter: int = 20_000,
         max_time: float | None = None,
         max_memory: float | None = None,
         decision_function_shape: str = "ovr",
@@ -292,7 +291,8 @@ class ReducedSVC(ClassifierMixin, BasisMachine):
         def solve(k: int, limits: Limits) -> None:
             draw = draws[k]
             sign = np.where(label[draw.rows] == draw.pair.positive, 1.0, -1.0)
-            features = SignedFeatures(rows.take(draw.rows), sign, draw.basis, self.max_memory, fit.threads)
+            own = rows if draw.rows.size == rows.n else rows.take(draw.rows)  # of two classes, all
+            features = SignedFeatures(own, sign, draw.basis, self.max_memory, fit.threads)
             results[k] = self._solved(features, weight[draw.rows], draw.seed, fit, limits)
 
         small = [k for k, draw in enumerate(draws) if len(draws) > 1 and draw.rows.size * draw.basis.size <= SMALL]
@@ -316,8 +316,8 @@ class ReducedSVC(ClassifierMixin, BasisMachine):
             share = 0.5 if self.beta is None else float(self.beta) * float(self.C)
             result = run(Lagrangian(share), Reduced(V, weight, SquaredHinge()), tol=tol, **about)
         else:
-            result = run(DualDescent(seed), FactoredDual(V.matrix(), 1.0, 0.5 / weight, np.inf), tol=tol, **about)
-        u, certificate = result.model.best if self.solver == "decomposition" else result.model.u, replace(result.certificate, tol=tol)
+            result = run(Chunking(seed), Reduced(V, weight, SquaredHinge()), tol=tol, **about)
+        u, certificate = result.model.u, replace(result.certificate, tol=tol)
         if few and certificate.holds and self.solver in ("lagrangian", "decomposition"):  # the last digits, by a few of Newton's steps
             near = run(SmoothNewton(), Reduced(V, weight, SquaredHinge()), tol=EXACT_TOL, max_iter=EXACT_STEPS, limits=limits, start=u)
             if near.certificate.gap <= certificate.gap:
@@ -357,7 +357,7 @@ class ReducedSVC(ClassifierMixin, BasisMachine):
         problem = {"smooth": "the smooth problem", "least_squares": "the least-squares problem"}.get(self.solver, "the problem")
         of_pairs = "" if len(results) == 1 else " of the worst pair"
         text = f"the relative duality gap of {problem}{of_pairs} is {violation:.2g}, with tol={tol:g}"
-        advice = "; solver='smooth' needs fewer steps" if self.solver in ("lagrangian", "decomposition") else ""
+        advice = "; solver='smooth' needs fewer steps" if self.solver == "lagrangian" else ""
         words = {
             "converged": f"Converged: {text}.",
             "max_iter": f"Stopped at max_iter={self.max_iter} before the tolerance was reached: {text}{advice}.",

@@ -9,7 +9,7 @@ intercept, the last entry of u. Both make it easy: Newton's matrix is I + V'DV, 
     gap = 1/2 |u + V'g|^2,     g_i = weight_i L'(v_i u),
 
 half of the squared gradient, is the duality gap: -g is a feasible point of the dual. L is the squared hinge max(0, 1 - t)^2 (lagrangian and
-dual descent), its smooth version P(1 - t)^2 (smooth Newton), or (1 - t)^2 (least squares), all seen with the label +1: labels are in V.
+chunking), its smooth version P(1 - t)^2 (smooth Newton), or (1 - t)^2 (least squares), all seen with the label +1: labels are in V.
 
 V is kept in float32 where that is safe, as long as it fits the budget of bytes; beyond it, its blocks are made anew in every pass. Sums are in
 float64, over blocks with fixed edges.
@@ -61,10 +61,8 @@ class SignedFeatures:
     >>> from slimsvm.tiles import ready
     >>> rows = ready(Linear(), np.array([[1.0], [2.0], [3.0]]), dtype=np.float64)
     >>> V = SignedFeatures(rows, np.array([1.0, -1.0, 1.0]), np.array([1]))
-    >>> V.matrix()
-    array([[ 2.,  1.],
-           [-4., -1.],
-           [ 6.,  1.]])
+    >>> V.margins(np.array([1.0, 10.0]))
+    array([ 12., -14.,  16.])
     """
 
     def __init__(self, rows: Operand, sign: Array, basis: Array, max_memory: float | None = None, n_threads: int = 1) -> None:
@@ -80,30 +78,23 @@ class SignedFeatures:
 
     def _made(self, part: slice, n_threads: int = 1) -> Array:
         """Rows of V."""
-        out, sign = np.empty((part.stop - part.start, self.size), self.dtype), self.sign[part].astype(self.dtype)
+        n = part.stop - part.start
+        out, sign = np.empty((n, self.size), self.dtype), self.sign[part].astype(self.dtype)
+        rows, basis = self.rows.take(part), Strips(self._basis)
 
-        def keep(first: int, last: int, start: int, end: int, values: Array) -> None:
-            np.multiply(values.T, sign[start:end, None], out=out[start:end, first:last])
+        def block(k: int) -> None:  # tiles of so many rows are written as they lie: nothing is transposed
+            begin = k * self.step
+            some = slice(begin, min(n, begin + self.step))
 
-        for_each_tile(self._basis, Strips(self.rows.take(part)), keep, n_threads)
+            def keep(first: int, last: int, start: int, end: int, values: Array) -> None:
+                np.multiply(values, sign[begin + first : begin + last, None], out=out[begin + first : begin + last, start:end])
+
+            for_each_tile(rows.take(some), basis, keep)
+
+        with single_threaded_blas():
+            parallel(block, -(-n // self.step), n_threads)
         out[:, -1] = sign
         return out
-
-    def matrix(self) -> Array:
-        """All of V.
-
-        Raises
-        ------
-        ValueError
-            If it does not fit the budget.
-        """
-        if self._V is None:
-            raise ValueError(
-                f"This solver visits rows in random order and needs all kernel values in memory, {self.megabytes:.0f} MB for {self.n} rows and "
-                f"{self.size - 1} basis vectors, which is more than max_memory={self.budget:g}. Allow more, use a smaller n_basis, or another "
-                "solver: 'smooth', 'lagrangian' and 'least_squares' can do without."
-            )
-        return self._V
 
     def each_block(self, work: Callable[[int, int, Array], Any]) -> list[Any]:
         """work(first row, last row, rows of V in float64) for all blocks, on all threads; the results in order."""
@@ -162,8 +153,9 @@ class SignedFeatures:
                 end = min(self.n, int(start) + step)
                 felt = np.flatnonzero(D[start:end])
                 if felt.size:
-                    root = self._rows(int(start), end)[felt]
-                    root *= np.sqrt(D[start:end][felt])[:, None]
+                    V = self._made(slice(int(start), end)) if self._V is None else self._V[start:end]
+                    V, own = (V, D[start:end]) if felt.size == len(V) else (V[felt], D[start:end][felt])
+                    root = np.multiply(V, np.sqrt(own)[:, None], dtype=np.float64)
                     parts[k] += root.T @ root  # NumPy sees that this is symmetric, and lets other threads run meanwhile
 
         with single_threaded_blas():
@@ -197,9 +189,16 @@ class Reduced:
         """F(u), with margins = V u."""
         return float(0.5 * (u @ u) + self.weight @ self.loss.value(1.0, margins))
 
-    def gradient(self, u: Array, margins: Array) -> Array:
-        """u + V'g"""
-        return np.asarray(u + self.features.project(self.weight * self.loss.gradient(1.0, margins)))
+    def at(self, u: Array) -> tuple[Array, float, Array]:
+        """Margins, value and gradient at u, in one pass over V."""
+
+        def work(start: int, end: int, V: Array) -> tuple[Array, float, Array]:
+            margins, weight = V @ u, self.weight[start:end]
+            slopes = weight * self.loss.gradient(1.0, margins)
+            return margins, float(weight @ self.loss.value(1.0, margins)), slopes @ V
+
+        margins, losses, slopes = zip(*self.features.each_block(work), strict=True)
+        return np.concatenate(margins), float(0.5 * (u @ u) + sum(losses)), np.asarray(u + sum(slopes))
 
     def curvatures(self, margins: Array) -> Array:
         """D"""
@@ -249,5 +248,5 @@ class ReducedSolution:
 def begin(problem: Reduced, start: Array | None) -> ReducedState:
     """The state at ``start``, or at zero."""
     u = np.zeros(problem.features.size) if start is None else np.array(start, np.float64)
-    margins = np.zeros(problem.features.n) if start is None else problem.features.margins(u)
-    return ReducedState(u, margins, problem.value(u, margins), problem.gradient(u, margins))
+    margins, value, gradient = problem.at(u)
+    return ReducedState(u, margins, value, gradient)

@@ -6,8 +6,9 @@ Problem: :class:`slimsvm.problems.factored_dual.FactoredDual`,
 
 Algorithm: dual coordinate descent, Hsieh, Chang, Lin, Keerthi & Sundararajan (2008), algorithm 3 (hsieh2008dcd): the variables are visited
 in random order; for each, the least value along it, cut at its bounds, while w = V'a is kept, so that a step costs a row of V; variables that
-stay at a bound are set aside until the others are done. With shift_i = 1/(2 C weight_i), no upper bound and V = diag(y) [K_XR, 1] this is the
-decomposition method for RSVM of Lin & Lin (2003), lin2003rsvm, with a working set of one.
+stay at a bound are set aside until the others are done. It trains the machines on low-rank factors of Lin & Lin (2003), lin2003rsvm. The
+reduced machine has a dual of this form, too, with shift_i = 1/(2 C weight_i) and no upper bound, but for the C it needs steps along single
+variables take too long: see :mod:`slimsvm.solvers.chunking`.
 
 What differs: it ends by the duality gap, seen over all variables after each step, and w is then summed up anew, so that no rounding errors
 add up. For small shifts, that is a large C, the dual value rises slowly (an a_i as large as C takes many steps, whose size C does not change),

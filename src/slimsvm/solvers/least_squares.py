@@ -62,11 +62,10 @@ class LeastSquaresSystem:
         factor = problem.features.factor(problem.curvatures(S.margins))
         for correction in range(CORRECTIONS):
             u = S.u - cho_solve(factor, S.gradient, check_finite=False)
-            margins = problem.features.margins(u)
-            gradient = problem.gradient(u, margins)
+            margins, value, gradient = problem.at(u)
             if correction and not 0.5 * float(gradient @ gradient) < HALF_GRADIENT * S.gap:
                 break
-            S.u, S.margins, S.gradient, S.objective = u, margins, gradient, problem.value(u, margins)
+            S.u, S.margins, S.objective, S.gradient = u, margins, value, gradient
             if S.relative_gap <= tol:
                 break
         S.n_iter += 1

@@ -77,12 +77,10 @@ class SmoothNewton:
         # 3. where that is; if all values are the same but for rounding errors, the gradient says whether the step was good
         gap, t = S.gap, t if enough else 1.0
         u = S.u + t * d
-        margins = problem.features.margins(u)
-        gradient = problem.gradient(u, margins)
+        margins, value, gradient = problem.at(u)
         S.n_iter += 1
         if enough or 0.5 * float(gradient @ gradient) <= HALF_GRADIENT * gap:
-            S.u, S.margins, S.gradient = u, margins, gradient
-            S.objective = problem.value(u, margins)
+            S.u, S.margins, S.objective, S.gradient = u, margins, value, gradient
         else:
             S.stalled = True
         S.done = S.stalled or S.relative_gap <= tol
