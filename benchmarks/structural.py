@@ -66,7 +66,7 @@ def _timed(make: Any, X: Any, Y: Any, few: int = 300) -> tuple[Any, dict[str, An
         facts |= {"rounds": int(model.n_iter_), "vectors": model.n_basis_, "objective": model.certificate_.objective}
         facts["certificate"] = {key: value for key, value in model.certificate_.to_dict().items() if value is not None}
     elif hasattr(model, "support_"):
-        facts |= {"vectors": int(len(model.support_)), "objective": model.certificate_.objective}
+        facts |= {"vectors": len(model.support_), "objective": model.certificate_.objective}
     return model, facts
 
 
