@@ -143,7 +143,8 @@ def chunking(method: str) -> dict[str, Any]:
 
     X, Y, X_test, Y_test = conll2000()
     model, facts = _timed(lambda: ChainSVM(kernel="linear", C=0.03, fit_intercept=False, tol=1e-2), X, Y)
-    return facts | {"accuracy": model.score(X_test, Y_test), "sentences": len(X), "features": int(X[0].shape[1])}
+    right = np.concatenate(model.predict(X_test)) == np.concatenate(Y_test)  # a few tags of the test part are not in the training part
+    return facts | {"accuracy": float(right.mean()), "sentences": len(X), "features": int(X[0].shape[1])}
 
 
 def measures(name: str, measure: str, who: str) -> dict[str, Any]:
