@@ -29,8 +29,10 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from slimsvm.solvers.spaces import Space
+from slimsvm.threads import parallel
 
 Array = NDArray[Any]
+BLOCK_SCORES = 1 << 16  # in one block of examples: what is made of them stays in cache
 LINE_SHARE = 0.1  # of what a line search has gained may be missing at its end
 MOST_LOOKS = 30
 EDGE = 0.05  # share of the bracket that a look keeps away from its ends
@@ -195,21 +197,64 @@ class JointRisk:
         self.weight = np.ascontiguousarray(weight, np.float64)
         self.n_parts, self.width, self.n_linear = labels.size, oracle.n_columns, oracle.n_linear
         self.n = self.n_parts * self.width + self.n_linear
+        size = max(1, BLOCK_SCORES // max(1, self.width))
+        self.edges = np.unique(np.append(np.searchsorted(offsets, np.arange(0, self.n_parts, size)), offsets.size - 1))
 
     def split(self, scores: Array) -> tuple[Array, Array]:
         """Scores of one function as (parts, labels), and those of the linear part."""
         end = self.n_parts * self.width
         return scores[:end].reshape(self.n_parts, self.width), np.ascontiguousarray(scores[end:]).ravel()
 
+    def each_block(self, work: Callable[[int, int, int, int], Any]) -> list[Any]:
+        """work(first example, last example, first part, last part) for blocks with fixed edges, on all threads; the results in order."""
+        results: list[Any] = [None] * (self.edges.size - 1)
+
+        def task(k: int) -> None:
+            first, last = int(self.edges[k]), int(self.edges[k + 1])
+            try:
+                results[k] = work(first, last, int(self.offsets[first]), int(self.offsets[last]))
+            except ValueError as error:  # of an oracle of one's own: it counts examples from the beginning of the block
+                if hasattr(error, "example"):
+                    error.example += first
+                raise
+
+        parallel(task, len(results), self.n_threads)
+        return results
+
+    def _cut(self, first: int, last: int, S: Array, linear: Array) -> Any:
+        """The oracle's cut of a block with scores S."""
+        a, b = self.offsets[first], self.offsets[last]
+        n_threads = self.n_threads if self.edges.size == 2 else 1
+        return self.oracle.cut(S, self.labels[a:b], self.offsets[first : last + 1] - a, self.weight[first:last], linear, n_threads)
+
     def at(self, scores: Array) -> tuple[float, float, Array]:
         """Risk, offset and responses of the cut at the scores of one function, in one vector."""
+        (S, linear), V = self.split(scores), np.empty(self.n)
+        responses, _ = self.split(V)
+
+        def work(first: int, last: int, a: int, b: int) -> Any:
+            risk, loss, responses[a:b], of_linear = self._cut(first, last, S[a:b], linear)
+            return np.concatenate([[risk, loss], of_linear])
+
+        total = np.sum(self.each_block(work), axis=0)
+        V[self.n - self.n_linear :] = total[2:]
+        return float(total[0]), float(total[1]), V
+
+    def worst(self, scores: Array) -> tuple[Array, float, float]:
+        """The examples whose worst output costs anything, the sum of these costs, and the risk."""
         S, linear = self.split(scores)
-        risk, loss, V, of_linear = self.oracle.cut(S, self.labels, self.offsets, self.weight, linear, self.n_threads)
-        return float(risk), float(loss), np.concatenate([V.ravel(), of_linear]) if self.n_linear else V.ravel()
+
+        def work(first: int, last: int, a: int, b: int) -> Any:
+            where, weight = self.offsets[first : last + 1] - a, self.weight[first:last]
+            _, delta, margin = self.oracle.worst(S[a:b], self.labels[a:b], where, linear, self.n_threads if self.edges.size == 2 else 1)
+            return np.flatnonzero(delta > 0.0) + first, float(weight @ delta), float(weight @ margin)
+
+        inside, offset, risk = zip(*self.each_block(work), strict=True)
+        return np.concatenate(inside), float(np.sum(offset)), float(np.sum(risk))
 
     def risk(self, scores: Array, columns: Array | None = None) -> Array:
         """R(f)"""
-        return np.array([self.at(scores[:, 0])[0]])
+        return np.array([self.worst(scores[:, 0])[2]])
 
     def cuts(self, scores: Array, columns: Array | None = None) -> tuple[Array, Array, Array]:
         """Risk, offset and responses of the cut at these scores."""
@@ -224,9 +269,15 @@ class JointRisk:
         """The t >= 0 with nearly the least t slope + t^2 curvature/2 + R(f + t d)."""
         f, direction, linear, square = scores[:, 0], change[:, 0], float(slope[0]), float(curvature[0])
 
+        (S, of_linear), (D, along) = self.split(f), self.split(direction)
+
         def look(t: float) -> tuple[float, float, float]:
-            risk, _, V = self.at(f if t == 0.0 else f + t * direction)
-            return t, risk, float(V @ direction)
+            def work(first: int, last: int, a: int, b: int) -> Any:
+                risk, _, V, response = self._cut(first, last, S[a:b] + t * D[a:b], of_linear + t * along)
+                return risk, float(np.vdot(V, D[a:b])) + float(response @ along)
+
+            risk, rise = np.sum(self.each_block(work), axis=0)
+            return t, float(risk), float(rise)
 
         return np.array([least_on_line(look, linear, square)])
 

@@ -193,9 +193,8 @@ class SampledCuts(CuttingPlane):
 
     @staticmethod
     def _looked(risk: JointRisk, scores: Array) -> Look:
-        parts, linear = risk.split(scores)
-        _, delta, margin = risk.oracle.worst(parts, risk.labels, risk.offsets, linear, risk.n_threads)
-        return Look(parts, linear, np.flatnonzero(delta > 0.0), float(risk.weight @ delta), float(risk.weight @ margin))
+        inside, offset, value = risk.worst(scores)
+        return Look(*risk.split(scores), inside, offset, value)
 
     def _search_line(self, problem: OneSlack, S: SampledState, scores: Array) -> None:
         """Move the best point to the least value on the line to W."""
