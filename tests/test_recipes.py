@@ -6,8 +6,9 @@ from pathlib import Path
 import pytest
 from sklearn.base import clone
 
-from slimsvm import SVC, CrossTraining, LinearSVC, LowRankSVC, ReducedSVC, SparseSVC, recipes
+from slimsvm import SVC, CrossTraining, LinearSVC, LowRankSVC, ReducedSVC, SparseSVC, StructuralSVM, recipes
 from slimsvm.datasets import checkers
+from slimsvm.oracles import Binary
 from slimsvm.recipes import RECIPES
 
 REFERENCES = Path(__file__).resolve().parent.parent / "docs" / "refs.bib"
@@ -28,6 +29,9 @@ FIXED = {
     "icf_threshold": {"factorization": "threshold", "retrain": False, "fit_intercept": False},
     "icf_pivoted": {"factorization": "pivoted", "retrain": False, "fit_intercept": False},
     "icf_retrain": {"factorization": "pivoted", "retrain": True, "fit_intercept": False},
+    "sampled_cuts_constant": {"space": "sampled", "sampling": "constant_time"},
+    "sampled_cuts_linear": {"space": "sampled", "sampling": "linear_time"},
+    "kernel_cutting_plane": {"space": "kernel"},
 }
 KINDS = {
     "linear_cutting_plane": LinearSVC,
@@ -36,6 +40,9 @@ KINDS = {
     "icf_threshold": LowRankSVC,
     "icf_pivoted": LowRankSVC,
     "icf_retrain": LowRankSVC,
+    "sampled_cuts_constant": StructuralSVM,
+    "sampled_cuts_linear": StructuralSVM,
+    "kernel_cutting_plane": StructuralSVM,
 }
 SIZES = {
     "cross_training": "n_subsets",
@@ -44,6 +51,9 @@ SIZES = {
     "icf_threshold": "rank",
     "icf_pivoted": "rank",
     "icf_retrain": "rank",
+    "sampled_cuts_constant": "sample_size",
+    "sampled_cuts_linear": "sample_size",
+    "kernel_cutting_plane": None,
 }
 
 
@@ -64,8 +74,8 @@ def test_what_makes_the_method(name):
     inside = "estimator__" if name == "cross_training" else ""  # a recipe around SVC
     expected = {**FIXED[name], f"{inside}C": 3.0, **({} if size is None else {size: 15})}
     assert {key: model.get_params()[key] for key in expected} == expected
-    default = CrossTraining(SVC()) if inside else type(model)()
-    others = {key: value for key, value in default.get_params().items() if key not in {*expected, "estimator"}}
+    default = CrossTraining(SVC()) if inside else StructuralSVM(Binary()) if type(model) is StructuralSVM else type(model)()
+    others = {key: value for key, value in default.get_params().items() if key not in {*expected, "estimator", "oracle"}}
     assert {key: model.get_params()[key] for key in others} == others, "all else is the default"
     for key, value in FIXED[name].items():
         with pytest.raises(ValueError, match=rf"{name} has {key}="):

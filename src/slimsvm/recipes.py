@@ -15,6 +15,8 @@ from slimsvm.estimators.linear import LinearSVC
 from slimsvm.estimators.low_rank import LowRankSVC
 from slimsvm.estimators.reduced import ReducedSVC
 from slimsvm.estimators.sparse import SparseSVC
+from slimsvm.estimators.structural import StructuralSVM
+from slimsvm.oracles import Binary, StructuredOracle
 
 Kind = TypeVar("Kind")
 
@@ -163,6 +165,106 @@ def linear_cutting_plane(**parameters: Any) -> LinearSVC:
     'hinge'
     """
     return _configured("linear_cutting_plane", LinearSVC, {"loss": "hinge"}, parameters)
+
+
+def sampled_cuts_constant(sample_size: int = 400, *, oracle: StructuredOracle | None = None, **parameters: Any) -> StructuralSVM:
+    """Structural machines with kernels in constant time: every cut is made of a few examples, and nothing else is looked at.
+
+    Parameters
+    ----------
+    sample_size : int, default=400
+        Examples drawn for each cut, r in the paper.
+    oracle : StructuredOracle, optional
+        What is predicted; by default two classes.
+    **parameters
+        Of :class:`slimsvm.StructuralSVM`, except for space and sampling.
+
+    Returns
+    -------
+    StructuralSVM
+        Not fitted.
+
+    Notes
+    -----
+    C multiplies the sum of the losses, as everywhere in slimsvm; the paper's C is n times ours.
+
+    References
+    ----------
+    .. [1] C.-N. J. Yu, T. Joachims, "Training structural SVMs with kernels using sampled cuts", KDD 2008. (yu2008sampled)
+
+    Examples
+    --------
+    >>> from slimsvm.recipes import sampled_cuts_constant
+    >>> sampled_cuts_constant(1000).get_params()["sampling"]
+    'constant_time'
+    """
+    given = {"oracle": Binary() if oracle is None else oracle, "sample_size": sample_size, **parameters}
+    return _configured("sampled_cuts_constant", StructuralSVM, {"space": "sampled", "sampling": "constant_time"}, given)
+
+
+def sampled_cuts_linear(sample_size: int = 400, *, oracle: StructuredOracle | None = None, **parameters: Any) -> StructuralSVM:
+    """Structural machines with kernels in linear time: the worst outputs of all examples, and a cut of a few of those that are violated.
+
+    Parameters
+    ----------
+    sample_size : int, default=400
+        Examples drawn for each cut, r in the paper.
+    oracle : StructuredOracle, optional
+        What is predicted; by default two classes.
+    **parameters
+        Of :class:`slimsvm.StructuralSVM`, except for space and sampling.
+
+    Returns
+    -------
+    StructuralSVM
+        Not fitted.
+
+    Notes
+    -----
+    C multiplies the sum of the losses, as everywhere in slimsvm; the paper's C is n times ours. The best point moves by a line search, which
+    the paper names as future work (franc2008ocas).
+
+    References
+    ----------
+    .. [1] C.-N. J. Yu, T. Joachims, "Training structural SVMs with kernels using sampled cuts", KDD 2008. (yu2008sampled)
+
+    Examples
+    --------
+    >>> from slimsvm.recipes import sampled_cuts_linear
+    >>> sampled_cuts_linear(1000).get_params()["sampling"]
+    'linear_time'
+    """
+    given = {"oracle": Binary() if oracle is None else oracle, "sample_size": sample_size, **parameters}
+    return _configured("sampled_cuts_linear", StructuralSVM, {"space": "sampled", "sampling": "linear_time"}, given)
+
+
+def kernel_cutting_plane(*, oracle: StructuredOracle | None = None, **parameters: Any) -> StructuralSVM:
+    """The structural machine by cutting planes with one slack, over all rows with kernels: exact, for few rows.
+
+    Parameters
+    ----------
+    oracle : StructuredOracle, optional
+        What is predicted; by default two classes.
+    **parameters
+        Of :class:`slimsvm.StructuralSVM`, except for space.
+
+    Returns
+    -------
+    StructuralSVM
+        Not fitted.
+
+    References
+    ----------
+    .. [1] T. Joachims, T. Finley, C.-N. J. Yu, "Cutting-plane training of structural SVMs", Machine Learning 77, 2009. (joachims2009structural)
+
+    Examples
+    --------
+    >>> from slimsvm.recipes import kernel_cutting_plane
+    >>> kernel_cutting_plane(C=0.1).get_params()["space"]
+    'kernel'
+    """
+    given = {"oracle": Binary() if oracle is None else oracle, **parameters}
+    return _configured("kernel_cutting_plane", StructuralSVM, {"space": "kernel"}, given)
 
 
 def rsvm_smooth(n_basis: int | float = 0.1, **parameters: Any) -> ReducedSVC:
@@ -512,6 +614,9 @@ RECIPES: dict[str, tuple[Callable[..., Any], str]] = {
     "cpsp_rows": (cpsp_rows, "joachims2009cpsp"),
     "nystrom": (nystrom, "williams2001nystrom"),
     "linear_cutting_plane": (linear_cutting_plane, "joachims2006linear"),
+    "sampled_cuts_constant": (sampled_cuts_constant, "yu2008sampled"),
+    "sampled_cuts_linear": (sampled_cuts_linear, "yu2008sampled"),
+    "kernel_cutting_plane": (kernel_cutting_plane, "joachims2009structural"),
     "refined": (refined, "wu2006direct"),
     "cross_training": (cross_training, "bakir2005crosstraining"),
     "rsvm_smooth": (rsvm_smooth, "lee2001rsvm"),

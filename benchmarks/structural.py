@@ -1,0 +1,316 @@
+"""Structural machines: sampled cuts (the table and the scaling figure of Yu & Joachims 2008), sequences, measures of a set, many classes.
+
+    python -m benchmarks.structural                            everything, into benchmarks/results/structural.json
+    python -m benchmarks.structural --groups classes scaling
+    python -m benchmarks.structural --write docs/benchmarks.md
+
+Every cell has a process of its own: load, a warm-up fit on few rows, then the fit, on one thread; seconds are CPU seconds of this process, so
+that other work on the machine does not enter them. A cell that is there already is not run again, unless --again says so; one that takes longer
+than --limit seconds is stored as failed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import resource
+import subprocess
+import sys
+import time
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from sklearn.metrics import average_precision_score, f1_score, roc_auc_score
+from sklearn.model_selection import StratifiedKFold
+
+from benchmarks.data import conll2000, dense, load, ocr_letters
+from benchmarks.exact import _facts, write
+
+RESULTS = Path(__file__).parent / "results" / "structural.json"
+SAMPLED = ("constant 400", "constant 1000", "linear 400", "linear 1000")
+TABLE = {"checkers": (1.0, 20.0), "adult": (100.0, 0.05), "covtype": (1.0, 1 / 1.7)}  # C, gamma
+# test errors of the paper: 1,000,000, 22,697 and 522,910 rows
+PAPER = {
+    "checkers": {"constant 400": 3.23, "constant 1000": 3.14, "linear 400": 2.99, "linear 1000": 2.95, "exact": 2.94},
+    "adult": {"constant 400": 10.45, "constant 1000": 10.29, "linear 400": 10.19, "linear 1000": 10.19, "exact": 10.37},
+    "covtype": {"constant 400": 18.61, "constant 1000": 18.55, "linear 400": 18.28, "linear 1000": 18.22, "exact": 18.09},
+}
+SIZES = (1_000, 10_000, 100_000, 1_000_000)
+MEASURES = {"f1": f1_score, "roc_auc": roc_auc_score, "average_precision": average_precision_score}
+PLAIN_C = (0.01, 0.1, 1.0, 10.0, 100.0)
+GROUPS: dict[str, list[str]] = {
+    "table": [f"{name}/{method}" for name in TABLE for method in ("exact", *SAMPLED)],
+    "scaling": [f"{n}/{method}" for n in SIZES for method in ("constant 400", "linear 400", "exact")],
+    "letters": [f"{fold}/{method}" for fold in range(10) for method in ("rbf chain", "rbf alone", "linear chain")],
+    "chunking": ["linear chain"],
+    "measures": [f"{name}/{measure}/{who}" for name in ("reuters", "a9a") for measure in MEASURES for who in ("plain", "multivariate")],
+    "classes": [f"{name}/{who}" for name in ("satimage", "letter") for who in ("exact", "subspace")],
+}
+
+
+# -- cells ----------------------------------------------------------------------------------------------------------------------------------
+
+
+def _timed(make: Any, X: Any, Y: Any, few: int = 300) -> tuple[Any, dict[str, Any]]:
+    """The fitted machine, and what the fit took."""
+    some = few if isinstance(X, list) else np.random.RandomState(0).permutation(X.shape[0])[:few]
+    make().fit(X[:20] if isinstance(X, list) else X[some], Y[:20] if isinstance(X, list) else Y[some])
+    begin = time.process_time()
+    model = make().fit(X, Y)
+    facts = {"cpu_seconds": time.process_time() - begin, "status": model.status_.reason}
+    facts["peak_gigabytes"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+    if hasattr(model, "space_"):
+        facts |= {"rounds": int(model.n_iter_), "vectors": model.n_basis_, "objective": model.certificate_.objective}
+        facts["certificate"] = {key: value for key, value in model.certificate_.to_dict().items() if value is not None}
+    elif hasattr(model, "support_"):
+        facts |= {"vectors": len(model.support_), "objective": model.certificate_.objective}
+    return model, facts
+
+
+def _binary(method: str, C: float, gamma: float) -> Any:
+    from slimsvm import SVC
+    from slimsvm.recipes import sampled_cuts_constant, sampled_cuts_linear
+
+    if method == "exact":
+        return lambda: SVC(C=C, gamma=gamma, cache_size=1000)
+    kind, size = method.split()
+    recipe = sampled_cuts_constant if kind == "constant" else sampled_cuts_linear
+    return lambda: recipe(int(size), C=C, gamma=gamma, random_state=0)
+
+
+def _table_rows(name: str) -> tuple[Any, ...]:
+    """Training rows, test rows, and further ones that the paper seems to have tested on."""
+    from slimsvm.datasets import checkers
+
+    if name == "checkers":
+        return *checkers(100_000, seed=0), *checkers(100_000, seed=1)
+    X, y, X_test, y_test = load("a9a" if name == "adult" else "covtype")
+    order = np.random.RandomState(0).permutation(X.shape[0])
+    if name == "adult":
+        X = dense(X).astype(np.float32)
+        train, rest = order[:22_697], order[22_697:]
+        return X[train], y[train], X[rest], y[rest]
+    return X[order[:100_000]], y[order[:100_000]], X_test, y_test
+
+
+def table(name: str, method: str) -> dict[str, Any]:
+    """One cell of the paper's table."""
+    X, y, X_test, y_test = _table_rows(name)
+    model, facts = _timed(_binary(method, *TABLE[name]), X, y)
+    train, test = 100 * (1 - model.score(X, y)), 100 * (1 - model.score(X_test, y_test))
+    n, n_test = len(y), len(y_test)
+    return facts | {"train_error": train, "test_error": test, "all_error": (n * train + n_test * test) / (n + n_test)}
+
+
+def scaling(n: str, method: str) -> dict[str, Any]:
+    """Time against the number of rows."""
+    from slimsvm.datasets import checkers
+
+    X, y = checkers(int(n), seed=0)
+    model, facts = _timed(_binary(method, *TABLE["checkers"]), X, y)
+    return facts | {"test_error": 100 * (1 - model.score(*checkers(100_000, seed=1)))}
+
+
+def letters(fold: str, method: str) -> dict[str, Any]:
+    """OCR: train on one fold, test on the other nine."""
+    from slimsvm import ChainSVM, CrammerSingerSVC
+
+    X, Y, folds = ocr_letters()
+    train, test = (np.flatnonzero((folds == int(fold)) == inside) for inside in (True, False))
+    X_train, Y_train, X_test, Y_test = ([values[i] for i in which] for which in (train, test) for values in (X, Y))
+    if method == "rbf alone":
+        model, facts = _timed(
+            lambda: CrammerSingerSVC(C=5.0, gamma=0.02, fit_intercept=False, space="sampled", tol=1e-2, random_state=0),
+            np.concatenate(X_train),
+            np.concatenate(Y_train),
+        )
+        return facts | {"accuracy": model.score(np.concatenate(X_test), np.concatenate(Y_test))}
+    if method == "rbf chain":
+        model, facts = _timed(
+            lambda: ChainSVM(C=5.0, gamma=0.02, fit_intercept=False, space="sampled", tol=1e-2, random_state=0), X_train, Y_train
+        )
+    else:
+        model, facts = _timed(lambda: ChainSVM(kernel="linear", C=0.1), X_train, Y_train)
+    return facts | {"accuracy": model.score(X_test, Y_test)}
+
+
+def chunking(method: str) -> dict[str, Any]:
+    """CoNLL-2000 with a linear chain over sparse features."""
+    from slimsvm import ChainSVM
+
+    X, Y, X_test, Y_test = conll2000()
+    model, facts = _timed(lambda: ChainSVM(kernel="linear", C=0.03, fit_intercept=False, tol=1e-2), X, Y)
+    right = np.concatenate(model.predict(X_test)) == np.concatenate(Y_test)  # a few tags of the test part are not in the training part
+    return facts | {"accuracy": float(right.mean()), "sentences": len(X), "features": int(X[0].shape[1])}
+
+
+def measures(name: str, measure: str, who: str) -> dict[str, Any]:
+    """A measure of the set: the machine trained for it against the plain one, C from a grid by three folds on the measure itself."""
+    from slimsvm import LinearSVC, MultivariateSVC
+
+    X, y, X_test, y_test = load(name)
+    X, X_test, y, y_test = X.astype(np.float64), X_test.astype(np.float64), (y > 0).astype(int), (y_test > 0).astype(int)
+
+    def make(C: float) -> Any:
+        if who == "plain":
+            return LinearSVC("hinge", C=C, tol=1e-3)
+        # the loss of the whole set is one at most, that of n rows a sum: C n puts them on one scale
+        return MultivariateSVC(measure, kernel="linear", C=C * X.shape[0], tol=1e-3)
+
+    def value(model: Any, X: Any, y: Any) -> float:
+        return float(MEASURES[measure](y, model.predict(X) if measure == "f1" else model.decision_function(X)))
+
+    begin, means = time.process_time(), {}
+    for C in PLAIN_C:
+        folds = StratifiedKFold(3, shuffle=True, random_state=0).split(X, y)
+        means[C] = float(np.mean([value(make(C).fit(X[a], y[a]), X[b], y[b]) for a, b in folds]))
+    best = max(means, key=lambda C: means[C])
+    searched = time.process_time() - begin
+    model, facts = _timed(lambda: make(best), X, y)
+    return facts | {"C": best, "cross_validated": means, "search_seconds": searched, "value": value(model, X_test, y_test)}
+
+
+def classes(name: str, who: str) -> dict[str, Any]:
+    """Many classes: one joint problem in a subspace against the exact one-vs-one machine."""
+    from slimsvm import SVC, CrammerSingerSVC
+
+    X, y, X_test, y_test = load(name)
+    C, gamma, n_basis = {"satimage": (16.0, 1.0, 500), "letter": (16.0, 4.0, 2000)}[name]
+    if who == "exact":
+        model, facts = _timed(lambda: SVC(C=C, gamma=gamma, cache_size=1000), X, y)
+    else:
+        basis = "pursuit" if n_basis <= 500 else "random"
+        model, facts = _timed(
+            lambda: CrammerSingerSVC(C=C, gamma=gamma, space="subspace", n_basis=n_basis, basis=basis, fit_intercept=False, random_state=0),
+            X,
+            y,
+        )
+    return facts | {"accuracy": model.score(X_test, y_test)}
+
+
+# -- the race, and its tables ---------------------------------------------------------------------------------------------------------------
+
+
+def race(groups: list[str], limit: float, again: bool, only: str | None) -> None:
+    """Run what is asked for, storing every cell as soon as it is measured."""
+    stored = json.loads(RESULTS.read_text()) if RESULTS.exists() else {"cells": {}}
+    for group in groups:
+        for cell in GROUPS[group]:
+            key = f"{group}/{cell}"
+            if (only and only not in key) or (not again and "cpu_seconds" in stored["cells"].get(key, {})):
+                continue
+            words = [sys.executable, "-m", "benchmarks.structural", "--one", key]
+            try:
+                done = subprocess.run(words, capture_output=True, text=True, check=False, timeout=limit)
+                facts = json.loads(done.stdout.splitlines()[-1]) if not done.returncode else {"failed": done.stderr.splitlines()[-1:]}
+            except subprocess.TimeoutExpired:
+                facts = {"failed": [f"more than {limit:g} s"]}
+            facts["load_average"] = os.getloadavg()[0]
+            stored = json.loads(RESULTS.read_text()) if RESULTS.exists() else {"cells": {}}
+            stored["machine"] = _facts()
+            stored["cells"][key] = facts
+            print(key, {name: value for name, value in facts.items() if name != "certificate"}, flush=True)
+            RESULTS.parent.mkdir(exist_ok=True)
+            RESULTS.write_text(json.dumps(stored, indent=1))
+
+
+def tables() -> str:
+    """The stored results in Markdown."""
+    cells = json.loads(RESULTS.read_text())["cells"]
+
+    def shown(key: str, what: str, form: str = "{:.2f}") -> str:
+        cell = cells.get(key, {})
+        if what not in cell:
+            return "failed: " + " ".join(cell["failed"])[:40] if "failed" in cell else ""
+        return form.format(cell[what]) + ("" if cell["status"] == "converged" else f" [{cell['status']}]")
+
+    methods = (*SAMPLED, "exact")
+    lines = ["Sampled cuts: test error in percent (that of the paper, on its own rows), and CPU seconds of training.", ""]
+    lines += ["| set | " + " | ".join(methods) + " |", "|---|" + "---|" * len(methods)]
+    for name in TABLE:
+        texts = []
+        for method in methods:
+            key, what = f"table/{name}/{method}", "all_error" if name == "adult" else "test_error"
+            text = shown(key, what)
+            texts.append(
+                f"{text} ({PAPER[name][method]}), {shown(key, 'cpu_seconds', '{:.1f}')} s" if text and "failed" not in text else text
+            )
+        lines.append(f"| {name} | " + " | ".join(texts) + " |")
+    lines += ["", "Scaling on checkers, r = 400: CPU seconds (test error in percent).", ""]
+    lines += ["| rows | constant time | linear time | exact |", "|---|---|---|---|"]
+    for n in SIZES:
+        texts = [
+            f"{shown(f'scaling/{n}/{m}', 'cpu_seconds')} ({shown(f'scaling/{n}/{m}', 'test_error')})"
+            for m in ("constant 400", "linear 400", "exact")
+        ]
+        lines.append(f"| {n:,} | " + " | ".join(text if text != " ()" else "" for text in texts) + " |")
+    lines += ["", "OCR letters, percent of letters right, trained on one fold and tested on the other nine; CPU seconds of training.", ""]
+    lines += ["| machine | folds | mean | least | seconds |", "|---|---|---|---|---|"]
+    for method in ("rbf chain", "rbf alone", "linear chain"):
+        some = [cells[f"letters/{fold}/{method}"] for fold in range(10) if "accuracy" in cells.get(f"letters/{fold}/{method}", {})]
+        if some:
+            right, seconds = [100 * cell["accuracy"] for cell in some], np.mean([cell["cpu_seconds"] for cell in some])
+            lines.append(f"| {method} | {len(some)} | {np.mean(right):.2f} | {min(right):.2f} | {seconds:.0f} |")
+    chunks = "chunking/linear chain"
+    if "accuracy" in cells.get(chunks, {}):
+        facts = cells[chunks]
+        lines += [
+            "",
+            f"CoNLL-2000 chunking, linear chain, {facts['sentences']:,} sentences, {facts['features']:,} features: token accuracy ",
+        ]
+        lines[-1] += f"{100 * facts['accuracy']:.2f} %, {facts['cpu_seconds']:.0f} CPU seconds [{facts['status']}]."
+    lines += ["", "Measures of the test set, linear machines, C by three folds on the measure (CPU seconds of the last fit):", ""]
+    lines += ["| set | measure | plain machine | trained for it |", "|---|---|---|---|"]
+    for name in ("reuters", "a9a"):
+        for measure in MEASURES:
+            texts = [
+                f"{shown(f'measures/{name}/{measure}/{who}', 'value', '{:.4f}')} ({shown(f'measures/{name}/{measure}/{who}', 'cpu_seconds')})"
+                for who in ("plain", "multivariate")
+            ]
+            lines.append(f"| {name} | {measure} | " + " | ".join(text if text != " ()" else "" for text in texts) + " |")
+    lines += [
+        "",
+        "Classes: test accuracy in percent (vectors; CPU seconds).",
+        "",
+        "| set | exact, one-vs-one | joint, in a subspace |",
+        "|---|---|---|",
+    ]
+    for name in ("satimage", "letter"):
+        texts = []
+        for who in ("exact", "subspace"):
+            cell = cells.get(f"classes/{name}/{who}", {})
+            text = shown(f"classes/{name}/{who}", "accuracy", "{:.4f}")
+            texts.append(f"{100 * cell['accuracy']:.2f} ({cell['vectors']:,}; {cell['cpu_seconds']:.1f})" if "accuracy" in cell else text)
+        lines.append(f"| {name} | " + " | ".join(texts) + " |")
+    return "\n".join(lines)
+
+
+def main() -> None:
+    """Command line."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--groups", nargs="*", default=list(GROUPS), choices=list(GROUPS))
+    parser.add_argument("--only", help="cells whose name contains this")
+    parser.add_argument("--limit", type=float, default=600.0, help="seconds for a cell")
+    parser.add_argument("--again", action="store_true", help="run cells that are there already, too")
+    parser.add_argument("--table", action="store_true")
+    parser.add_argument("--write", type=Path, metavar="PAGE", help="write the tables of the stored results into a page of the docs")
+    parser.add_argument("--one", help=argparse.SUPPRESS)
+    given = parser.parse_args()
+    if given.one:
+        warnings.simplefilter("ignore")
+        group, *words = given.one.split("/")
+        print(json.dumps(globals()[group](*words)))
+    elif given.write:
+        write(given.write, "structural", tables())
+    elif given.table:
+        print(tables())
+    else:
+        race(given.groups, given.limit, given.again, given.only)
+        print(tables())
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,405 @@
+"""StructuralSVM and its fronts: against other machines, in every space, with bad input, and scikit-learn's checks."""
+
+import threading
+import warnings
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn import svm
+from sklearn.base import clone
+from sklearn.datasets import load_iris
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
+from sklearn.metrics import average_precision_score, f1_score, roc_auc_score
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from slimsvm import SVC, ChainSVM, CrammerSingerSVC, MultivariateSVC, StructuralSVM, load, save
+from slimsvm.datasets import checkers
+from slimsvm.oracles import Binary, Chain, Multiclass, Multivariate, StructuredOracle
+
+CHECKED = [
+    CrammerSingerSVC(),
+    CrammerSingerSVC(kernel="linear"),
+    MultivariateSVC(),
+    MultivariateSVC("roc_auc", kernel="linear"),
+]
+
+
+@parametrize_with_checks(CHECKED)
+def test_sklearn_checks(estimator, check):
+    check(estimator)
+
+
+def blobs(n=300, classes=4, seed=0, d=5):
+    rng = np.random.default_rng(seed)
+    y = rng.integers(0, classes, n)
+    X = rng.standard_normal((n, d))
+    X[:, 0] += y
+    return X, y
+
+
+def sequences(n=40, seed=0):
+    """Labels that depend on their neighbours."""
+    rng = np.random.default_rng(seed)
+    X = [rng.standard_normal((rng.integers(1, 9), 3)) for _ in range(n)]
+    return X, [np.array(["low", "mid", "top"])[(np.cumsum(x[:, 0]) > 0).astype(int) + (x[:, 1] > 0)] for x in X]
+
+
+# -- against other machines -----------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("C", [0.1, 2.0])
+def test_crammer_and_singer_is_that_of_liblinear(C):
+    X, y = load_iris(return_X_y=True)
+    X = X - X.mean(axis=0)
+    ours = CrammerSingerSVC(kernel="linear", C=C).fit(X, y)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # deprecated, and slow to converge
+        theirs = svm.LinearSVC(multi_class="crammer_singer", C=C, tol=1e-10, max_iter=200_000).fit(X, y)
+
+    def objective(W, b):
+        scores = X @ W.T + b
+        right = scores[np.arange(len(y)), y]
+        return 0.5 * ((W**2).sum() + (b**2).sum()) + C * np.maximum(0, (scores + 1 - np.eye(3)[y]).max(axis=1) - right).sum()
+
+    mine, reference = objective(ours.coef_, ours.intercept_), objective(theirs.coef_, theirs.intercept_)
+    assert mine == pytest.approx(ours.certificate_.objective, rel=1e-9)
+    assert mine <= reference * (1 + 1e-6)
+    assert ours.certificate_.gap <= 1e-9 * mine
+
+
+@pytest.mark.parametrize("space", ["kernel", "subspace"])
+def test_two_classes_are_the_plain_machine(space):
+    """Without an intercept: the hinge, so the dual of LIBSVM without its equality; here by enumeration of one more row far away."""
+    X, y = blobs(120, 2)
+    ours = StructuralSVM(Binary(), C=2.0, gamma=0.2, space=space, n_basis=1000).fit(X, y)
+    f = ours.decision_function(X)[:, 0]
+    sign = 2.0 * y - 1.0
+    K = np.exp(-0.2 * ((X[:, None] - X[None]) ** 2).sum(-1))
+    # optimality: w = sum a y phi with 0 <= a <= C, a = 0 beyond the margin, a = C within
+    a = np.linalg.solve(K + 1e-12 * np.eye(120), f) * sign
+    assert a.min() > -1e-4 and a.max() < 2.0 + 1e-4
+    assert np.abs(a[sign * f > 1 + 1e-6]).max() < 1e-4
+    assert np.abs(a[sign * f < 1 - 1e-6] - 2.0).max() < 1e-4
+
+
+def test_an_intercept_brings_it_close_to_svc():
+    X, y = checkers(800, seed=0)
+    exact = SVC(C=10.0, gamma=5.0).fit(X, y)
+    ours = StructuralSVM(Binary(), C=10.0, gamma=5.0, fit_intercept=True).fit(X, y)
+    assert np.mean(exact.predict(X) == ours.predict(X)) > 0.98
+
+
+# -- the spaces among each other ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("oracle", "data"), [(Multiclass(), blobs), (Chain(), sequences)], ids=["classes", "chains"])
+def test_spaces_agree(oracle, data):
+    X, Y = data()
+    kernel = StructuralSVM(oracle, space="kernel", gamma=0.2).fit(X, Y)
+    all_rows = StructuralSVM(oracle, space="subspace", n_basis=10_000, gamma=0.2).fit(X, Y)
+    assert all_rows.certificate_.objective == pytest.approx(kernel.certificate_.objective, rel=1e-6)
+    np.testing.assert_allclose(all_rows.decision_function(X), kernel.decision_function(X), atol=1e-3)
+    everything = StructuralSVM(oracle, space="sampled", sample_size=10_000, gamma=0.2, tol=1e-4, random_state=0).fit(X, Y)
+    n = len(Y)
+    assert kernel.certificate_.objective * (1 - 1e-5) <= everything.certificate_.objective <= kernel.certificate_.objective + 1.01e-4 * n
+    linear, by_kernel = (StructuralSVM(oracle, kernel="linear", space=space).fit(X, Y) for space in ("explicit", "kernel"))
+    assert linear.certificate_.objective == pytest.approx(by_kernel.certificate_.objective, rel=1e-8)
+    np.testing.assert_allclose(linear.decision_function(X), by_kernel.decision_function(X), atol=1e-4)
+
+
+def test_more_vectors_are_better_and_the_bound_holds():
+    X, y = blobs(150, 3)
+    best = StructuralSVM(Multiclass(), gamma=0.2).fit(X, y).certificate_.objective
+    values = []
+    for n_basis in (5, 20, 60, 140):
+        certificate = StructuralSVM(Multiclass(), gamma=0.2, space="subspace", n_basis=n_basis, random_state=0).fit(X, y).certificate_
+        assert certificate.scope == "subspace"
+        assert best * (1 - 1e-9) <= certificate.objective <= best + certificate.bound
+        values.append(certificate.objective)
+    assert values == sorted(values, reverse=True)
+    assert values[-1] <= 1.01 * best
+
+
+@pytest.mark.parametrize("basis", ["pursuit", "pursuit_rows", "random", "kmeans", "cholesky"])
+def test_every_basis(basis):
+    X, y = blobs(200, 3)
+    model = CrammerSingerSVC(space="subspace", basis=basis, n_basis=15, random_state=0).fit(X, y)
+    assert model.basis_.shape == (15, 5)
+    assert (model.basis_indices_ is None) == (basis in ("pursuit", "kmeans"))
+    if model.basis_indices_ is not None:
+        np.testing.assert_allclose(model.basis_, X[model.basis_indices_], atol=1e-12)
+    given = CrammerSingerSVC(space="subspace", basis=model.basis_).fit(X, y)
+    assert given.certificate_.objective == pytest.approx(model.certificate_.objective, rel=1e-6)
+
+
+# -- samples --------------------------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("sampling", ["linear_time", "constant_time"])
+def test_sampled_cuts_learn_checkers(sampling):
+    X, y = checkers(3000, seed=0)
+    new, labels = checkers(3000, seed=1)
+    model = StructuralSVM(Binary(), space="sampled", sampling=sampling, gamma=20.0, random_state=0, tol=3e-3).fit(X, y)
+    exact = SVC(gamma=20.0).fit(X, y).score(new, labels)
+    assert model.score(new, labels) > exact - 0.02
+    certificate = model.certificate_
+    assert certificate.holds
+    assert certificate.confidence == 0.95
+    assert certificate.max_cuts == pytest.approx(8 * 3000 * 1 * 1 / 3e-3**2)
+    assert certificate.risk_bound > 0
+    assert model.n_iter_ < certificate.max_cuts
+
+
+@pytest.mark.parametrize("sampling", ["linear_time", "constant_time"])
+def test_one_seed_one_machine(sampling):
+    X, y = blobs(600, 3)
+    make = CrammerSingerSVC(space="sampled", sampling=sampling, sample_size=60, tol=0.05)
+    one, same, other = (clone(make).set_params(random_state=seed, n_jobs=jobs).fit(X, y) for seed, jobs in ((0, 1), (0, 2), (1, 1)))
+    np.testing.assert_array_equal(one.decision_function(X), same.decision_function(X))
+    assert not np.array_equal(one.decision_function(X), other.decision_function(X))
+
+
+@pytest.mark.parametrize("parameters", [{"kernel": "linear"}, {"space": "subspace", "n_basis": 30}, {"space": "kernel"}])
+def test_threads_and_storage_change_nothing(parameters):
+    X, y = blobs(1010, 3)
+    X[np.abs(X) < 0.5] = 0.0
+    fits = [CrammerSingerSVC(random_state=0, n_jobs=jobs, **parameters).fit(X, y).decision_function(X) for jobs in (1, 2)]
+    np.testing.assert_array_equal(fits[0], fits[1])
+    sparse = CrammerSingerSVC(random_state=0, **parameters).fit(sp.csr_matrix(X), y).decision_function(sp.csr_matrix(X))
+    assert np.mean(sparse.argmax(axis=1) == fits[0].argmax(axis=1)) > 0.98
+
+
+# -- measures of a set ----------------------------------------------------------------------------------------------------------------------
+
+
+def rare(n=400, seed=0):
+    X, _ = blobs(n, 2, seed)
+    rng = np.random.default_rng(seed)
+    y = np.where(X[:, 0] + 0.7 * rng.standard_normal(n) > 1.8, "yes", "no")
+    return X, y
+
+
+def test_the_score_is_the_measure():
+    X, y = rare()
+    positive = y == "yes"
+    model = MultivariateSVC("f1", kernel="linear", C=100.0).fit(X, y)
+    assert model.score(X, y) == pytest.approx(f1_score(positive, model.predict(X) == "yes"))
+    model = MultivariateSVC("roc_auc", kernel="linear", C=100.0).fit(X, y)
+    assert model.score(X, y) == pytest.approx(roc_auc_score(positive, model.decision_function(X)))
+    assert np.sum(model.predict(X) == "yes") == positive.sum()
+    model = MultivariateSVC("average_precision", kernel="linear", C=100.0).fit(X, y)
+    assert model.score(X, y) == pytest.approx(average_precision_score(positive, model.decision_function(X)))
+    top = MultivariateSVC("precision_at_k", k=20, C=100.0).fit(X, y)
+    assert top.score(X, y) == pytest.approx(np.mean(positive[np.argsort(-top.decision_function(X))[:20]]))
+
+
+def test_training_for_a_measure_serves_it():
+    X, y = rare(2000)
+    new, labels = rare(4000, seed=1)
+    plain = svm.LinearSVC().fit(X, y)
+    ours = MultivariateSVC("f1", kernel="linear", C=1000.0).fit(X, y)
+    assert f1_score(labels == "yes", ours.predict(new) == "yes") > f1_score(labels == "yes", plain.predict(new) == "yes") - 0.02
+
+
+def test_a_measure_of_the_whole_set_has_no_samples_and_no_weights():
+    X, y = rare()
+    with pytest.raises(ValueError, match="the whole set is one example"):
+        StructuralSVM(Multivariate(), space="sampled").fit(X, y)
+    with pytest.raises(ValueError, match="space"):
+        MultivariateSVC(space="sampled").fit(X, y)
+    with pytest.raises(ValueError, match="sample_weight has no meaning"):
+        StructuralSVM(Multivariate()).fit(X, y, sample_weight=np.arange(400) + 1.0)
+    many, labels = rare(1100)
+    model = StructuralSVM(Multivariate(), n_basis=10).fit(many, labels)
+    assert model.space_ == "subspace"
+
+
+# -- sequences: the contract of ChainSVM ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("parameters", [{}, {"kernel": "linear"}, {"space": "subspace", "n_basis": 20}, {"space": "sampled", "tol": 1e-2}])
+def test_chains(parameters):
+    X, Y = sequences(60)
+    model = ChainSVM(C=5.0, random_state=0, **parameters)
+    assert model.fit(X, Y) is model
+    found = model.predict(X)
+    assert isinstance(found, list) and [len(labels) for labels in found] == [len(labels) for labels in Y]
+    assert all(labels.dtype == Y[0].dtype for labels in found)
+    assert model.score(X, Y) == pytest.approx(np.mean(np.concatenate(found) == np.concatenate(Y)))
+    assert model.classes_.tolist() == ["low", "mid", "top"]
+    assert model.transitions_.shape == (3, 3)
+    assert model.score(X, Y) > 0.6
+    # order of the sequences, and sparse rows, do not matter to the prediction
+    again = model.predict([sp.csr_matrix(x) for x in X[::-1]])
+    for a, b in zip(found, again[::-1], strict=True):
+        np.testing.assert_array_equal(a, b)
+    assert repr(clone(model)) == repr(model)
+
+
+def test_transitions_help():
+    rng = np.random.default_rng(0)
+    Y = [(np.arange(12) + start) % 3 for start in rng.integers(3, size=60)]
+    X = [np.eye(3)[y] + rng.normal(scale=0.8, size=(12, 3)) for y in Y]
+    chain = ChainSVM(kernel="linear").fit(X[:30], Y[:30])
+    alone = CrammerSingerSVC(kernel="linear").fit(np.vstack(X[:30]), np.concatenate(Y[:30]))
+    assert chain.score(X[30:], Y[30:]) > alone.score(np.vstack(X[30:]), np.concatenate(Y[30:])) + 0.1
+    assert np.all(chain.transitions_.argmax(axis=1) == [1, 2, 0])
+
+
+def test_weights_of_sequences_repeat_them():
+    X, Y = sequences(20)
+    weight = np.arange(20) % 3
+    one = ChainSVM(gamma=0.3).fit(X, Y, sample_weight=weight)
+    which = np.repeat(np.arange(20), weight)
+    many = ChainSVM(gamma=0.3).fit([X[i] for i in which], [Y[i] for i in which])
+    assert one.certificate_.objective == pytest.approx(many.certificate_.objective, rel=1e-9)
+    np.testing.assert_allclose(one.decision_function(X), many.decision_function(X), atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda X, Y: X.__setitem__(3, X[3][:, :2]), "example 3 has 2 features, but example 0 has 3"),
+        (lambda X, Y: X.__setitem__(2, np.empty((0, 3))), "example 2 has no parts"),
+        (lambda X, Y: Y.__setitem__(4, Y[4][:-1]), "example 4"),
+        (lambda X, Y: Y.pop(), "39 examples, but X has 40"),
+        (lambda X, Y: X[1].__setitem__((0, 0), np.nan), "NaN"),
+    ],
+)
+def test_bad_sequences_are_named(change, message):
+    X, Y = sequences()
+    change(X, Y)
+    with pytest.raises(ValueError, match=message):
+        ChainSVM().fit(X, Y)
+
+
+def test_unseen_labels_and_new_widths():
+    X, Y = sequences()
+    model = ChainSVM(kernel="linear").fit(X, Y)
+    strange = [labels.copy() for labels in Y]
+    strange[7] = np.full(len(Y[7]), "up")
+    with pytest.raises(ValueError, match=r"Chain: example 7.*'up'"):
+        model.score(X, strange)
+    with pytest.raises(ValueError, match="2 features"):
+        model.predict([x[:, :2] for x in X])
+    with pytest.raises(ValueError, match="list of sequences"):
+        ChainSVM().fit(X[0], Y[0])
+    with pytest.raises(NotFittedError):
+        ChainSVM().predict(X)
+
+
+# -- oracles of one's own, and bad ones -----------------------------------------------------------------------------------------------------
+
+
+class Ordinal(StructuredOracle):
+    """Being two classes off costs two."""
+
+    def argmax(self, scores, y=None):
+        return [np.argmax(scores[0] + (0.0 if y is None else abs(np.arange(self.n_labels) - y[0])))]
+
+    def loss(self, y, yhat):
+        return abs(yhat[0] - y[0])
+
+
+class Broken(Ordinal):
+    def argmax(self, scores, y=None):
+        return [99]
+
+
+class Negative(Ordinal):
+    def loss(self, y, yhat):
+        return -1.0
+
+
+def test_an_oracle_of_ones_own():
+    X, y = blobs(60)
+    cost = np.abs(np.subtract.outer(np.arange(4), np.arange(4)))
+    own, known = StructuralSVM(Ordinal(), gamma=0.2).fit(X, y), StructuralSVM(Multiclass(cost=cost), gamma=0.2).fit(X, y)
+    assert own.certificate_.objective == pytest.approx(known.certificate_.objective, rel=1e-9)
+    assert own.score(X, y) == pytest.approx(known.score(X, y))
+    sampled = StructuralSVM(Ordinal(), gamma=0.2, space="sampled", tol=1e-2).fit(X, y)
+    assert sampled.certificate_.risk_bound is None, "the largest loss is not known"
+    for bad, message in ((Broken(), "Broken: argmax.*example 0"), (Negative(), "Negative: the loss of example")):
+        with pytest.raises(ValueError, match=message):
+            StructuralSVM(bad).fit(X, y)
+    with pytest.raises(ValueError, match="oracle"):
+        StructuralSVM("multiclass").fit(X, y)
+
+
+def test_parameters_that_do_not_go_together():
+    X, y = blobs(60)
+    with pytest.raises(ValueError, match="space='explicit' is for kernel='linear'"):
+        CrammerSingerSVC(space="explicit").fit(X, y)
+    with pytest.raises(ValueError, match="needs the rows themselves"):
+        CrammerSingerSVC(kernel="precomputed").fit(X, y)
+    with pytest.raises(ValueError, match="megabytes for the kernel values"):
+        CrammerSingerSVC(space="kernel", max_memory=0.01).fit(X, y)
+    with pytest.raises(ValueError, match="non-zero"):
+        StructuralSVM(Multiclass()).fit(X, y, sample_weight=np.zeros(60))
+    with pytest.raises(ValueError, match="cost"):
+        CrammerSingerSVC(cost=np.ones((2, 2))).fit(X, y)
+
+
+# -- long fits, and files -------------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("parameters", [{"space": "sampled"}, {"space": "subspace", "n_basis": 300}, {"kernel": "linear"}])
+def test_time_limits_leave_a_model(parameters, capsys):
+    X, y = blobs(2000)
+    with pytest.warns(ConvergenceWarning, match="max_time"):
+        model = CrammerSingerSVC(max_time=1e-6, tol=1e-9, verbose=True, **parameters).fit(X, y)
+    assert model.status_.reason == "max_time" and model.fit_status_ == 1
+    assert not model.certificate_.holds
+    assert model.predict(X).shape == y.shape
+    assert "CrammerSingerSVC" in capsys.readouterr().out
+    with pytest.warns(ConvergenceWarning, match="max_iter=3"):
+        assert CrammerSingerSVC(max_iter=3, tol=1e-9, **parameters).fit(X, y).n_iter_ == 3
+
+
+def test_fits_side_by_side():
+    X, y = blobs(1500, 3)
+    results = {}
+
+    def fit(name):
+        results[name] = CrammerSingerSVC(space="sampled", tol=0.05, random_state=0, n_jobs=2).fit(X, y).decision_function(X)
+
+    threads = [threading.Thread(target=fit, args=(name,)) for name in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    np.testing.assert_array_equal(results[0], results[1])
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        StructuralSVM(Multiclass(cost=np.abs(np.subtract.outer(np.arange(4), np.arange(4))))),
+        CrammerSingerSVC(space="sampled", tol=0.02, random_state=0),
+        CrammerSingerSVC(kernel="linear", class_weight="balanced"),
+        CrammerSingerSVC(space="subspace", n_basis=7, random_state=0),
+        MultivariateSVC("roc_auc"),
+        ChainSVM(kernel="linear"),
+        StructuralSVM(Chain(start_end=False), space="subspace", n_basis=5),
+    ],
+    ids=lambda model: repr(model)[:60],
+)
+def test_model_files(model, tmp_path):
+    X, Y = sequences() if "Chain" in repr(model) else blobs()
+    Y = Y > 1 if isinstance(model, MultivariateSVC) else Y
+    model = clone(model).fit(X, Y)
+    save(model, tmp_path / "model.slim")
+    again = load(tmp_path / "model.slim")
+    assert type(again) is type(model) and repr(again) == repr(model)
+    assert again.certificate_ == model.certificate_ and again.space_ == model.space_
+    np.testing.assert_array_equal(again.decision_function(X), model.decision_function(X))
+    for a, b in zip(again.predict(X), model.predict(X), strict=True):
+        np.testing.assert_array_equal(a, b)
+    assert again.score(X, Y) == model.score(X, Y)
+
+
+def test_an_oracle_of_ones_own_is_not_for_files(tmp_path):
+    X, y = blobs(60)
+    with pytest.raises(ValueError, match="Ordinal"):
+        save(StructuralSVM(Ordinal()).fit(X, y), tmp_path / "model.slim")
