@@ -280,6 +280,7 @@ def test_bad_sequences(Y, n_rows, lengths, message):
         (Multiclass(), [0, 1], "Multiclass: Y has 2 labels, but X has 3 rows"),
         (Multiclass(), [1, 1, 1], "Multiclass: there must be at least two classes"),
         (Multiclass(), [0.0, 1.0, np.inf], "Multiclass: row 2 has the label"),
+        (Multiclass(), np.array([0, "a", None], object), "Multiclass: the labels cannot be put in order"),
         (Binary(), [0, 1, 2], "Binary: there must be two classes, but Y has 3"),
         (Multivariate("f2"), [0, 1, 1], "Multivariate: measure must be one of f1"),
         (Multivariate("precision_at_k", k=4), [0, 1, 1], "Multivariate: k is 4, but there are 3 rows"),

@@ -153,7 +153,10 @@ class StructuredOracle(BaseEstimator):
         offsets = self.offsets(n_rows, lengths)
         values = self._flat(Y, n_rows, None if lengths is None else np.diff(offsets))
         if classes is None:
-            classes = np.unique(values)
+            try:
+                classes = np.unique(values)
+            except TypeError as error:
+                raise ValueError(f"{self.name}: the labels cannot be put in order ({error}); use words or numbers, not both.") from error
         self.prepare(classes)
         try:
             labels = np.minimum(np.searchsorted(classes, values), classes.size - 1).astype(np.int64)
