@@ -9,6 +9,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from numba import types
+from numba.extending import overload
 from numpy.typing import NDArray
 
 from slimsvm.compiled import compiled
@@ -81,16 +83,19 @@ def _exp_rows_f8(values: Array, scale: float, shift: float, row: Array, column: 
             values[i, j] = p * np.int64(bits + np.int64(1023 << 52)).view(np.float64)
 
 
-@compiled
 def exp_rows(values: Array, scale: float, shift: float, row: Array, column: Array) -> None:
     """Overwrite ``values`` with exp(min(0, scale * values + shift * (row + column))), by vector code.
 
     Arguments below -87 (float32) or -708 (float64) give the smallest normal number instead of zero.
     """
-    if values.itemsize == 4:
-        _exp_rows_f4(values, scale, shift, row, column)
-    else:
-        _exp_rows_f8(values, scale, shift, row, column)
+    (_exp_rows_f4 if values.itemsize == 4 else _exp_rows_f8)(values, scale, shift, row, column)
+
+
+@overload(exp_rows)  # for compiled callers: only the loop of their type is compiled with them
+def _exp_rows(values, scale, shift, row, column):  # no annotations: Numba compares them with those of the function returned
+    loop = _exp_rows_f4 if values.dtype == types.float32 else _exp_rows_f8
+
+    return lambda values, scale, shift, row, column: loop(values, scale, shift, row, column)
 
 
 @compiled

@@ -28,24 +28,6 @@ TINY = 1e-12  # the least curvature of a pair (LIBSVM's TAU): identical rows wit
 
 
 @compiled
-def _least(values: Array, start: int, end: int) -> float:
-    least = FAR
-    for v in range(start, end):
-        x = values[v]
-        least = x if x < least else least
-    return least
-
-
-@compiled
-def _largest(values: Array, start: int, end: int) -> float:
-    largest = -FAR
-    for v in range(start, end):
-        x = values[v]
-        largest = x if x > largest else largest
-    return largest
-
-
-@compiled
 def _find(values: Array, wanted: float, start: int, end: int) -> int:
     for v in range(start, end):
         if values[v] == wanted:
@@ -96,8 +78,8 @@ def _pairs(
     up, low, gain, before = np.empty(n), np.empty(n), np.empty(n), a.copy()
     for v in range(n):
         _place(v, o[v], a, sign, upper, up, low)
-    bottom, top = _least(up, 0, split), _largest(low, 0, split)
-    other_bottom, other_top = _least(up, split, n), _largest(low, split, n)
+    bottom, top = _move(up, low, K[0], K[0], 0.0, 0, split)  # a step of zero: the extremes
+    other_bottom, other_top = _move(up, low, K[0], K[0], 0.0, split, n)
     steps = 0
     while True:
         # 1. the part, and in it the bottom variable: the steepest that may rise
@@ -142,24 +124,13 @@ def _pairs(
     return steps, max(violation, 0.0)
 
 
-@compiled
-def _may_matter(sign: Array, upper: Array, a: Array, o: Array, start: int, end: int, stays: Array) -> None:
-    """Mark the variables of a part that are free, or at a bound with an o from which they could pair with another one as things are."""
-    bottom, top = FAR, -FAR
-    for v in range(start, end):
-        above_zero, below_upper = a[v] > 0.0, a[v] < upper[v]
-        if below_upper if sign[v] > 0 else above_zero:
-            bottom = min(bottom, o[v])
-        if above_zero if sign[v] > 0 else below_upper:
-            top = max(top, o[v])
-    for v in range(start, end):
-        above_zero, below_upper = a[v] > 0.0, a[v] < upper[v]
-        if above_zero and below_upper:
-            stays[v] = True
-        elif below_upper if sign[v] > 0 else above_zero:
-            stays[v] = o[v] <= top
-        elif above_zero if sign[v] > 0 else below_upper:
-            stays[v] = o[v] >= bottom
+def _may_matter(sign: Array, upper: Array, a: Array, o: Array, part: slice) -> Array:
+    """Which variables of a part are free, or at a bound with an o from which they could pair with another one as things are."""
+    sign, a, o = sign[part], a[part], o[part]
+    above_zero, below_upper = a > 0.0, a < upper[part]
+    rises, falls = np.where(sign > 0, below_upper, above_zero), np.where(sign > 0, above_zero, below_upper)
+    bottom, top = np.min(o, where=rises, initial=FAR), np.max(o, where=falls, initial=-FAR)
+    return np.asarray((rises & falls) | (rises & (o <= top)) | (falls & (o >= bottom)))
 
 
 @compiled
@@ -190,16 +161,14 @@ def smo(K: Array, diag: Array, sign: Array, upper: Array, a: Array, o: Array, sp
     """
     n, steps = sign.size, 0
     many = n // 4 if n >= SHRINKS else max_steps
-    more, stays = many, np.zeros(n, np.bool_)
+    more = many
     while True:
         done, violation = _pairs(K, diag, sign, upper, a, o, split, tol, min(more, max_steps - steps))
         steps += done
         if not violation > tol or steps >= max_steps:
             return steps, violation
-        stays[:] = False
-        _may_matter(sign, upper, a, o, 0, split, stays)
-        _may_matter(sign, upper, a, o, split, n, stays)
-        few, more = np.flatnonzero(stays), many
+        few = np.flatnonzero(np.concatenate([_may_matter(sign, upper, a, o, part) for part in (slice(split), slice(split, n))]))
+        more = many
         if 3 * few.size <= 2 * n:
             a_few, o_few, small = a[few], o[few], np.empty((few.size, few.size), K.dtype)
             _gather(K, few, small)
