@@ -51,6 +51,12 @@ class Certificate:
         Of a machine in a subspace: how much of a cut (or of the gradient) at most lies outside of the span, delta in Joachims & Yu (2009).
     bound : float or None
         Of a machine in a subspace: the objective is at most so far from that of the exact machine with the same loss.
+    max_cuts : float or None
+        Of a machine by sampled cuts: the number of cuts after which it ends at the latest (Yu & Joachims 2008).
+    risk_bound : float or None
+        Of a machine by sampled cuts: with probability ``confidence`` the objective is at most so far above its optimum. A worst case.
+    confidence : float or None
+        Of ``risk_bound``.
     """
 
     scope: str
@@ -61,6 +67,9 @@ class Certificate:
     precision: str
     projection_error: float | None = None
     bound: float | None = None
+    max_cuts: float | None = None
+    risk_bound: float | None = None
+    confidence: float | None = None
 
     @property
     def holds(self) -> bool:

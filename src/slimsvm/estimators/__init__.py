@@ -8,17 +8,23 @@ from slimsvm.estimators.one_class import OneClassSVM
 from slimsvm.estimators.reduced import ReducedSVC
 from slimsvm.estimators.regression import SVR, NuSVR
 from slimsvm.estimators.sparse import SparseSVC, SparseSVR
+from slimsvm.estimators.structural import StructuralSVM
+from slimsvm.estimators.structural_fronts import ChainSVM, CrammerSingerSVC, MultivariateSVC
 
 __all__ = [
     "SVC",
     "SVR",
+    "ChainSVM",
+    "CrammerSingerSVC",
     "CrossTraining",
     "LinearSVC",
     "LowRankSVC",
+    "MultivariateSVC",
     "NuSVC",
     "NuSVR",
     "OneClassSVM",
     "ReducedSVC",
     "SparseSVC",
     "SparseSVR",
+    "StructuralSVM",
 ]

@@ -100,6 +100,88 @@ TEXTS = {
         Number of features at fit.
     feature_names_in_ : array
         Their names, if X had names.""",
+    "structural": """C : float, default=1.0
+        Weight of the errors: 1/2 |w|^2 + C sum_i weight_i (loss of example i).
+    kernel : {'linear', 'poly', 'rbf', 'sigmoid', 'laplacian'}, callable or Kernel, default='rbf'
+        Similarity of two rows.
+    gamma : {'scale', 'auto'} or float, default='scale'
+        Of the rbf, polynomial, sigmoid and Laplacian kernels. 'scale' is 1 / (n_features * variance of X), 'auto' 1 / n_features.
+    degree : int, default=3
+        Of the polynomial kernel.
+    coef0 : float, default=0.0
+        Constant in the polynomial and sigmoid kernels.
+    space : {'auto', 'explicit', 'kernel', 'sampled', 'subspace'}, default='auto'
+        How functions are represented.
+
+        - 'explicit': weights of features, for the linear kernel;
+        - 'kernel': all rows, exact, for few of them: n^2 kernel values;
+        - 'sampled': sums of sampled cuts, for any number of rows;
+        - 'subspace': the span of ``n_basis`` vectors;
+        - 'auto': 'explicit' for the linear kernel; otherwise 'kernel' up to 1,000 rows, and 'sampled' beyond ('subspace' for a loss that
+          does not decompose into examples).
+    sampling : {'linear_time', 'constant_time'}, default='linear_time'
+        In the sampled space: whether a round looks at all rows, or only at those drawn.
+    sample_size : int, default=400
+        In the sampled space: examples drawn for each cut.
+    n_basis : int, default=100
+        In the subspace: number of basis vectors.
+    basis : str or array, default='pursuit'
+        In the subspace: 'pursuit' (a vector made for each cut), 'pursuit_rows', 'random', 'kmeans', 'cholesky', 'unsupervised', or the vectors
+        themselves.
+    fit_intercept : bool, default=False
+        Whether each label has an intercept: a constant in the kernel, so it is penalised like all weights.
+    tol : float, default=1e-3
+        Relative duality gap at the end; in the sampled space the largest violation of a cut, in units of the mean loss (eps in the paper).
+        Up to 1,000 rows are always solved to near machine precision, except in the sampled space.
+    max_iter : int, default=10000
+        Limit on rounds; -1: none.
+    max_time : float, optional
+        Limit in seconds. At the limit, and at Ctrl-C, the best model so far is kept, with a ConvergenceWarning.
+    max_memory : float, optional
+        Megabytes for kernel values, or for products of cuts with all rows; beyond, they are computed again in every pass. In the kernel
+        space the limit of what is tried. Default 2,000.
+    n_jobs : int, optional
+        Threads: None is one unless a joblib context says otherwise, -1 all. The result does not depend on it.
+    random_state : int, RandomState or None
+        Seed of samples and of the search for basis vectors.
+    verbose : bool, default=False
+        Show a line of progress.""",
+    "structural_attributes": """classes_ : array
+        The labels, sorted.
+    coef_ : array of shape (columns, n_features)
+        Weights of the features for each column of scores, in the explicit space.
+    basis_ : array or CSR matrix of shape (n_basis_, n_features)
+        In the other spaces: the vectors that carry weight.
+    basis_indices_ : array or None
+        Which training rows they are, if they are rows.
+    basis_coef_ : array of shape (n_basis_, columns)
+        Their coefficients.
+    n_basis_ : int
+        Their number.
+    intercept_ : array of shape (columns,)
+        Intercepts.
+    linear_ : array
+        Weights of the linear part of the oracle (transitions of a chain); empty if it has none.
+    oracle_ : StructuredOracle
+        The oracle, with the labels known.
+    space_ : str
+        The space that was used.
+    kernel_ : Kernel
+        The kernel, with numbers for all its parameters.
+    certificate_ : Certificate
+        Objective, gap and what is known of the optimum.
+    status_ : Status
+        Why the fit ended; ``str(status_)`` is a sentence.
+    history_ : dict of arrays
+        Seconds, objective, gap, number of cuts after every round.
+    fit_status_ : int
+        0 if the tolerance was reached.
+    n_iter_ : int
+        Rounds.
+    n_features_in_ : int
+        Number of features at fit.
+    feature_names_in_ : array
+        Their names, if X had names.""",
     "attributes": """support_ : array of shape (n_SV,)
         Indices of the support vectors.
     support_vectors_ : array or CSR matrix of shape (n_SV, n_features)

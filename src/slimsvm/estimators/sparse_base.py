@@ -224,7 +224,7 @@ class SparseMachine(BasisMachine):
     def _first_vectors(self, T: Training, X: Any, columns: KernelColumns, weight: Array, last: Any) -> tuple[Any, Array | None]:
         """Vectors that are known before any training, in the coordinates of the rows; None where pursuit finds them."""
         if T.everything:
-            order = T.candidates[_sorted(X[T.candidates])]
+            order = T.candidates[in_order(X[T.candidates])]
             return T.rows.X[order], order
         if last is not None:
             return columns.in_rows_coordinates(last), None
@@ -404,7 +404,7 @@ class SparseMachine(BasisMachine):
         if vectors is not None:
             accepted = np.flatnonzero(columns.append(vectors))
             indices = None if indices is None else indices[accepted]
-        growth = _Growth(BASES[self.basis](), T) if vectors is None else None
+        growth = Growth(BASES[self.basis](), T.rng, T.candidates) if vectors is None else None
         limits = {"tol": EXACT_CUTS_TOL if T.rows.n <= EXACT else float(self.tol), "max_iter": int(self.max_iter), "limits": T.fit.limits}
         problem = OneSlack(SubspaceSpace(columns, growth), oracle, scaling)
         state: Any = None
@@ -561,17 +561,18 @@ class SparseMachine(BasisMachine):
         return total
 
 
-class _Growth:
+class Growth:
     """Gives the cutting-plane driver a vector for each new cut, and remembers which rows they were."""
 
-    def __init__(self, choose: Any, T: Training) -> None:
-        self.choose, self.T = choose, T
+    def __init__(self, choose: Any, rng: np.random.Generator, candidates: Array) -> None:
+        self.choose, self.rng, self.candidates = choose, rng, candidates
         self._found: list[int] = []
         self._offered: tuple[int, Array | None] | None = None
 
     def __call__(self, columns: KernelColumns, row_weights: Array, basis_weights: Array) -> Any:
+        """A vector for the residual."""
         self._note(columns)
-        selection = self.choose.select(columns, row_weights, basis_weights, 1, self.T.rng, self.T.candidates)
+        selection = self.choose.select(columns, row_weights, basis_weights, 1, self.rng, self.candidates)
         self._offered = columns.m, selection.indices
         return selection.vectors
 
@@ -606,7 +607,7 @@ def _sizes(most: int) -> list[int]:
     return [*(size for size in sizes if size < most), most]
 
 
-def _sorted(X: Any) -> Array:
+def in_order(X: Any) -> Array:
     """The order of distinct rows that does not depend on the order they came in."""
     X = X.toarray() if sp.issparse(X) else np.asarray(X)
     return np.lexsort(X.T[::-1])

@@ -14,9 +14,27 @@ from numpy.typing import NDArray
 from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
 
-from slimsvm.estimators import SVC, SVR, CrossTraining, LinearSVC, LowRankSVC, NuSVC, NuSVR, OneClassSVM, ReducedSVC, SparseSVC, SparseSVR
+from slimsvm.estimators import (
+    SVC,
+    SVR,
+    ChainSVM,
+    CrammerSingerSVC,
+    CrossTraining,
+    LinearSVC,
+    LowRankSVC,
+    MultivariateSVC,
+    NuSVC,
+    NuSVR,
+    OneClassSVM,
+    ReducedSVC,
+    SparseSVC,
+    SparseSVR,
+    StructuralSVM,
+)
 from slimsvm.estimators.sparse_base import PathPoint
+from slimsvm.estimators.structural_base import SPACES
 from slimsvm.kernels import FromCallable, Kernel, Linear, Precomputed
+from slimsvm.oracles import Binary, Chain, Multiclass, Multivariate
 from slimsvm.run import FULL, Certificate, Status
 
 Array = NDArray[Any]
@@ -33,10 +51,16 @@ CLASSES: dict[str, type] = {
     "LowRankSVC": LowRankSVC,
     "CrossTraining": CrossTraining,
     "ReducedSVC": ReducedSVC,
+    "StructuralSVM": StructuralSVM,
+    "CrammerSingerSVC": CrammerSingerSVC,
+    "MultivariateSVC": MultivariateSVC,
+    "ChainSVM": ChainSVM,
 }
+ORACLES: dict[str, type] = {kind.__name__: kind for kind in (Binary, Multiclass, Multivariate, Chain)}
 CLASSIFIERS = ("SVC", "NuSVC", "LowRankSVC")
 SPARSE = ("SparseSVC", "SparseSVR")
 EXPANSIONS = (*SPARSE, "ReducedSVC")  # over a basis
+STRUCTURAL = ("StructuralSVM", "CrammerSingerSVC", "MultivariateSVC", "ChainSVM")
 
 REQUIRED = (
     "support_",
@@ -65,6 +89,7 @@ OF_SPARSE = (
 )
 SPARSE_OPTIONAL = ("feature_names_in_", "n_iter_", "status_", "history_")
 OF_REDUCED = tuple(name for name in OF_SPARSE if name != "path_") + OF_CLASSIFIERS
+OF_STRUCTURAL = (*(name for name in OF_SPARSE if name != "path_"), "classes_", "oracle_", "linear_", "space_")
 OF_LINEAR = ("coef_", "intercept_", "classes_", "class_weight_", "n_features_in_", "fit_status_")
 
 OF_CROSS_TRAINING = (
@@ -88,6 +113,9 @@ def names_of(kind: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
         return (*OF_SPARSE, "classes_") if kind == "SparseSVC" else OF_SPARSE, (*SPARSE_OPTIONAL, "pairwise_")
     if kind == "ReducedSVC":
         return OF_REDUCED, SPARSE_OPTIONAL
+    if kind in STRUCTURAL:
+        required = (*OF_STRUCTURAL, "class_weight_") if kind == "CrammerSingerSVC" else OF_STRUCTURAL
+        return required, (*SPARSE_OPTIONAL, "coef_")
     if kind == "LinearSVC":
         return OF_LINEAR, (*SPARSE_OPTIONAL, "certificate_")
     if kind == "CrossTraining":
@@ -112,7 +140,9 @@ def class_of(estimator: Any) -> str:
             f"A model file holds one of slimsvm's {', '.join(CLASSES)}; got an object of class {type(estimator).__module__}.{kind}."
             " Give the fitted slimsvm estimator itself (of a pipeline or a search: that step, or best_estimator_), or use pickle or joblib."
         )
-    learned = {"LinearSVC": "coef_", "CrossTraining": "estimators_"}.get(kind, "basis_coef_" if kind in EXPANSIONS else "support_")
+    learned = {"LinearSVC": "coef_", "CrossTraining": "estimators_"}.get(
+        kind, "basis_coef_" if kind in (*EXPANSIONS, *STRUCTURAL) else "support_"
+    )
     check_is_fitted(estimator, learned)
     for machine in getattr(estimator, "estimators_", ()):  # of a CrossTraining
         class_of(machine)
@@ -147,7 +177,7 @@ def rebuild(kind: str, parameters: dict[str, Any], attributes: dict[str, Any]) -
     ValueError
         If a name is unknown or missing, or if the arrays do not fit together.
     """
-    known = set(CLASSES[kind]().get_params())
+    known = set(CLASSES[kind]._get_param_names())  # type: ignore[attr-defined]
     _demand(known >= set(parameters), f"{kind} has no parameter {_first(set(parameters) - known)!r}")
     required, optional = names_of(kind)
     _demand(set(attributes) >= set(required), f"the fitted attribute {_first(set(required) - set(attributes))!r} is missing")
@@ -166,6 +196,9 @@ def check_attributes(kind: str, attributes: dict[str, Any]) -> None:
     """Raise ValueError unless types, shapes and indices fit together."""
     if kind in EXPANSIONS:
         _check_sparse(kind, attributes)
+        return
+    if kind in STRUCTURAL:
+        _check_structural(attributes)
         return
     if kind == "LinearSVC":
         _check_linear(attributes)
@@ -237,6 +270,26 @@ def _check_expansion(
     _demand(fits, f"the indices of the basis{where} are not {n_basis} integers")
 
 
+def _check_structural(a: dict[str, Any]) -> None:
+    """An oracle, which then knows the labels, and a machine with as many columns and as long a linear part as it wants."""
+    n_features, classes, oracle, kernel = _n_features(a), a["classes_"], a["oracle_"], a["kernel_"]
+    _check_kernel(kernel)
+    _demand(not isinstance(kernel, Precomputed), "a structural machine has no precomputed kernel")
+    _n_classes(a)
+    _demand(type(oracle) in ORACLES.values(), "oracle_ is not one of slimsvm's oracles")
+    oracle.prepare(classes)
+    width = oracle.n_columns
+    _demand(a["space_"] in SPACES, f"space_ is {a['space_']!r}, not one of {', '.join(SPACES)}")
+    _check_expansion(a["n_basis_"], a["basis_"], a["basis_coef_"], a["intercept_"], a["basis_indices_"], n_features, width, "")
+    _demand(_is_array(a["linear_"]) and a["linear_"].shape == (oracle.n_linear,), f"linear_ has not the shape {(oracle.n_linear,)}")
+    _demand((a["space_"] == "explicit") == ("coef_" in a), "coef_ belongs to the explicit space, and only to it")
+    if "coef_" in a:
+        _demand(_is_array(a["coef_"]) and a["coef_"].shape == (width, n_features), f"coef_ has not the shape {(width, n_features)}")
+    if "class_weight_" in a:
+        _demand(np.shape(a["class_weight_"]) == (classes.size,), f"class_weight_ has not {classes.size} values, one for each class")
+    _demand(isinstance(a["certificate_"], Certificate), "certificate_ is not a certificate")
+
+
 def _check_linear(a: dict[str, Any]) -> None:
     n_features, n_classes = _n_features(a), _n_classes(a)
     rows = 1 if n_classes == 2 else n_classes
@@ -306,13 +359,15 @@ def in_support_layout(estimator: Any, kind: str, form: str) -> tuple[str, dict[s
     ------
     ValueError
         For machines of several classes that are not one-vs-one over vectors of their own: these formats have no place for a shared basis.
-        For a CrossTraining, which consists of machines.
+        For a CrossTraining, which consists of machines; for structural machines.
     """
     if kind == "CrossTraining":
         raise ValueError(
             f"{form} holds one machine, a CrossTraining one for each pair of classes. Use slimsvm.save, or write its machines (estimators_)"
             " one by one; what refit_intercept added to their decision values is in shifts_."
         )
+    if kind in STRUCTURAL:
+        raise ValueError(f"{form} holds machines that compare numbers with zero; a {kind} does more with its scores. Use slimsvm.save.")
     a = attributes_of(estimator, kind)
     if kind not in EXPANSIONS and kind != "LinearSVC":
         return "SVC" if kind == "LowRankSVC" else kind, a

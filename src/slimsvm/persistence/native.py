@@ -3,8 +3,8 @@
 header.json, format version 1:
 
     format, format_version, slimsvm_version    "slimsvm", 1, the version that wrote the file
-    class                                      SVC, NuSVC, SVR, NuSVR, OneClassSVM, SparseSVC, SparseSVR, LinearSVC, LowRankSVC,
-                                               ReducedSVC or CrossTraining
+    class                                      SVC, NuSVC, SVR, NuSVR, OneClassSVM, SparseSVC, SparseSVR, LinearSVC, LowRankSVC, ReducedSVC,
+                                               CrossTraining, StructuralSVM, CrammerSingerSVC, MultivariateSVC or ChainSVM
     parameters, fitted                         constructor parameters and fitted attributes, as :mod:`slimsvm.persistence.values` writes them
     arrays                                     for each member: dtype, shape, and the SHA-256 of its bytes
     sha256                                     of all of the above, as JSON with sorted keys and no spaces
@@ -46,7 +46,7 @@ def save(estimator: Any, path: str | os.PathLike[str]) -> None:
 
     Parameters
     ----------
-    estimator : SVC, NuSVC, SVR, NuSVR, OneClassSVM, SparseSVC, SparseSVR, LinearSVC, LowRankSVC, ReducedSVC or CrossTraining
+    estimator : one of slimsvm's estimators
         A fitted estimator. The path of a sparse machine is kept, so that ``truncated`` works on the one that is loaded.
     path : str or path-like
         Where to write; the usual ending is ``.slim``.
@@ -117,7 +117,7 @@ def load(path: str | os.PathLike[str]) -> Any:
 
     Returns
     -------
-    SVC, NuSVC, SVR, NuSVR, OneClassSVM, SparseSVC, SparseSVR, LinearSVC, LowRankSVC, ReducedSVC or CrossTraining
+    one of slimsvm's estimators
         The fitted estimator.
 
     Raises

@@ -8,6 +8,7 @@ None, booleans, integers, finite floats, strings and lists are themselves. Every
     {"type": "array", "member": "name.npy", "labels": "object"}  "labels" only where the array held Python objects or variable-width strings
     {"type": "csr", "container": "csr_matrix", "shape": [n, d], "data": array, "indices": array, "indptr": array}
     {"type": "kernel", "name": "rbf", "parameters": {...}}
+    {"type": "oracle", "class": "Multiclass", "parameters": {...}}
     {"type": "estimator", "class": "SVC", "parameters": {...}, "fitted": {...}}             "fitted" is null before fit
     {"type": "certificate", ...}, {"type": "status", ...}, {"type": "path_point", ...}    their fields
 """
@@ -16,7 +17,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import fields
+from dataclasses import MISSING, fields
 from typing import Any
 
 import numpy as np
@@ -26,7 +27,7 @@ from sklearn.base import BaseEstimator, clone
 
 from slimsvm.estimators.sparse_base import PathPoint
 from slimsvm.kernels import KERNELS, FromCallable, Kernel
-from slimsvm.persistence.fitted import CLASSES, attributes_of, rebuild
+from slimsvm.persistence.fitted import CLASSES, ORACLES, attributes_of, rebuild
 from slimsvm.run import Certificate, Status
 
 Array = NDArray[Any]
@@ -82,6 +83,12 @@ def encode(value: Any, name: str, keep: Callable[[str, Array], str]) -> Any:
         return {"type": "csr", "container": container, "shape": [int(n) for n in value.shape], **parts}
     if isinstance(value, Kernel) and KERNELS.get(value.name) is type(value) and not isinstance(value, FromCallable):
         return {"type": "kernel", "name": value.name, "parameters": {k: encode(v, k, keep) for k, v in value.get_params().items()}}
+    if type(value) in ORACLES.values():
+        return {
+            "type": "oracle",
+            "class": type(value).__name__,
+            "parameters": {k: encode(v, f"{name}{k}", keep) for k, v in value.get_params().items()},
+        }
     if type(value) in CLASSES.values():
         return {"type": "estimator", **encode_estimator(value, name, keep)}
     for record, kind in RECORDS.items():
@@ -92,8 +99,8 @@ def encode(value: Any, name: str, keep: Callable[[str, Array], str]) -> Any:
             }
     raise ValueError(
         f"{name} is an object of class {type(value).__name__}, which a model file cannot hold;"
-        " it takes None, booleans, numbers, strings, lists, dicts, arrays of numbers or strings, and slimsvm's own kernels"
-        " and estimators. Use pickle or joblib for others."
+        " it takes None, booleans, numbers, strings, lists, dicts, arrays of numbers or strings, and slimsvm's own kernels,"
+        " oracles and estimators. Use pickle or joblib for others."
     )
 
 
@@ -143,10 +150,13 @@ def decode(value: Any, fetch: Callable[[str], Array]) -> Any:
             return matrix
         if kind == "kernel":
             return KERNELS[value["name"]](**{name: decode(item, fetch) for name, item in value["parameters"].items()})
+        if kind == "oracle":
+            return ORACLES[value["class"]](**{name: decode(item, fetch) for name, item in value["parameters"].items()})
         if kind == "estimator":
             return decode_estimator(value, fetch)
         if kind in RECORDS:
-            return RECORDS[kind](**{field.name: decode(value[field.name], fetch) for field in fields(RECORDS[kind])})
+            known = [field.name for field in fields(RECORDS[kind]) if field.name in value or field.default is MISSING]
+            return RECORDS[kind](**{name: decode(value[name], fetch) for name in known})
     except (KeyError, TypeError, AttributeError, OverflowError) as error:
         raise ValueError(f"an entry of type {kind!r} of the header makes no sense ({type(error).__name__}: {error})") from error
     raise ValueError(f"an entry of the header has the unknown type {kind!r}")

@@ -31,18 +31,18 @@ each column; t^3 for the small problem.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from slimsvm.run import Certificate
+from slimsvm.solvers.cuts import Cuts, CutSolution, CutState, padded
 from slimsvm.solvers.small_qp import solve_small_qp
 from slimsvm.threads import single_threaded_blas
 
 Array = NDArray[Any]
-TINY = float(np.finfo(float).tiny)
 LEAST_DEPTH = 0.1  # of a cut near the best point: how much of the gap it must cut off the solution of the small problem
 ROUNDING = 1e-24  # of the objective: the square of what a norm can be off
 PATIENCE = 50  # rounds over which progress is measured
@@ -95,14 +95,14 @@ class OneSlack:
     space : Space
         Where the function lives.
     oracle : Oracle
-        The risk.
+        The risk; without ``balanced`` and ``intercept`` where intercept_scaling is zero.
     intercept_scaling : float
         Infinite: an intercept without a penalty. Otherwise it has the penalty b^2/(2 intercept_scaling^2) while cuts are collected, and is
         optimised without it at the end; zero: no intercept.
     """
 
     space: Any
-    oracle: Oracle
+    oracle: Any
     intercept_scaling: float = np.inf
 
     @property
@@ -118,136 +118,6 @@ class OneSlack:
     def penalty(self, b: Array, other: Array) -> Array:
         """The intercept's part of an inner product of two functions."""
         return b * other / self.variance if self.variance > 0 else np.zeros_like(b)
-
-
-@dataclass(frozen=True)
-class CutSolution:
-    """What :meth:`CuttingPlane.model` returns.
-
-    Attributes
-    ----------
-    coef : array of shape (size, columns)
-        Features' weights, or coefficients of the rows or the basis.
-    intercept : array of shape (columns,)
-        The best for these coefficients, without a penalty; zero if there is none.
-    scores : array of shape (n, columns)
-        Of all rows, intercept included.
-    row_duals : array of shape (n, columns), or None
-        sum_t a_t v_t, a feasible point of the exact machine's dual: w = -sum_i row_duals_i phi(x_i) in a space without projection. For the
-        hinge its absolute values are the usual multipliers, between 0 and C times the weight.
-    objective, lower_bound : arrays of shape (columns,)
-        Best value, and what it cannot fall below.
-    """
-
-    coef: Array
-    intercept: Array
-    scores: Array
-    row_duals: Array | None
-    objective: Array
-    lower_bound: Array
-
-
-# -- the state ------------------------------------------------------------------------------------------------------------------------------
-
-
-class Cuts:
-    """The working set of one column."""
-
-    def __init__(self, max_size: int) -> None:
-        self.n = 0
-        self._P, self._gram = np.empty((0, max_size)), np.empty((0, 0))
-        self.offset, self.total, self.a = np.empty(0), np.empty(0), np.empty(0)
-        self.idle = np.empty(0, np.int64)  # rounds since a was above zero
-        self.rows: list[Any] = []
-
-    def coordinates(self, size: int) -> Array:
-        """(cuts, size)"""
-        return self._P[: self.n, :size]
-
-    @property
-    def gram(self) -> Array:
-        """Inner products of the cuts."""
-        return self._gram[: self.n, : self.n]
-
-    def append(self, p: Array, offset: float, total: float, row: Array, kept: Any) -> None:
-        """A new cut: its coordinates, its inner products with all cuts and itself, and its rows."""
-        if self.n == self._P.shape[0]:  # twice the room: coordinates may be many, and are not to be copied every round
-            room = max(16, 2 * self.n)
-            P, gram = np.empty((room, self._P.shape[1])), np.empty((room, room))
-            P[: self.n], gram[: self.n, : self.n] = self._P[: self.n], self.gram
-            self._P, self._gram = P, gram
-        self._P[self.n, : p.size] = p
-        self._gram[self.n, : self.n + 1] = self._gram[: self.n + 1, self.n] = row
-        self.n += 1
-        self.offset, self.total = np.append(self.offset, offset), np.append(self.total, total)
-        self.a, self.idle = np.append(self.a, 0.0), np.append(self.idle, 0)
-        self.rows.append(kept)
-
-    def replace(self, P: Array, gram: Array) -> None:
-        """Other coordinates (cuts, size) of the same cuts."""
-        if P.shape[1] > self._P.shape[1]:
-            self._P = np.empty((self._P.shape[0], P.shape[1]))
-        self._P[: self.n, : P.shape[1]] = P
-        self._gram[: self.n, : self.n] = gram
-
-    def drop(self, max_idle: int) -> None:
-        """Without the cuts that were inactive for more rounds than this."""
-        keep = np.flatnonzero(self.idle <= max_idle)
-        n = keep.size
-        if n == self.n:
-            return
-        holes = np.flatnonzero(self.idle[:n] > max_idle)  # filled with the last cuts that stay: coordinates may be many
-        keep, moved = np.arange(n), keep[n - holes.size :]
-        keep[holes] = moved
-        self._P[holes] = self._P[moved]
-        self._gram[:n, :n] = self._gram[np.ix_(keep, keep)]
-        self.offset, self.total, self.a, self.idle = self.offset[keep], self.total[keep], self.a[keep], self.idle[keep]
-        self.rows, self.n = [self.rows[k] for k in keep], n
-
-
-@dataclass
-class CutState:
-    """Where the driver is."""
-
-    W: Array  # the solution of the small problems, (size, columns)
-    b: Array
-    best_W: Array  # the best point so far, its scores without the intercept, and its value
-    best_b: Array
-    best_scores: Array
-    objective: Array
-    lower: Array  # bound of the objective, in the present space
-    xi: Array  # of the small problems
-    cuts: list[Cuts]
-    open: Array  # columns whose gap is too large
-    stalled: Array
-    scores: Array | None = None  # of W, if they are known already
-    n_iter: int = 0
-    done: bool = False
-    n_basis: int = 0
-    n_values: int = 0
-    marks: list[Array] = field(default_factory=list)  # gaps of the last rounds in a fixed space
-
-    @property
-    def gap(self) -> Array:
-        """How far each column is from its optimum, at most."""
-        return np.asarray(np.maximum(0.0, self.objective - self.lower))
-
-    @property
-    def relative_gap(self) -> Array:
-        """The same, relative to the objective."""
-        return np.asarray(self.gap / np.maximum(self.objective, TINY))
-
-    def record(self) -> dict[str, float]:
-        """A line of the history; ``violation`` is the largest relative gap of a column."""
-        return {
-            "objective": float(self.objective.sum()),
-            "lower_bound": float(self.lower.sum()),
-            "gap": float(self.gap.sum()),
-            "violation": float(self.relative_gap.max()),
-            "n_cuts": float(sum(cuts.n for cuts in self.cuts)),
-            "n_basis": float(self.n_basis),
-            "kernel_values": float(self.n_values),
-        }
 
 
 # -- the driver -----------------------------------------------------------------------------------------------------------------------------
@@ -305,7 +175,7 @@ class CuttingPlane:
         W, b, scores = np.zeros((space.size, k)), np.zeros(k), np.zeros((oracle.n, k))
         if start is not None:
             coef, intercept = start
-            W[: coef.shape[0]] = space.weights(_padded(np.asarray(coef, np.float64), space.size))
+            W[: coef.shape[0]] = space.weights(padded(np.asarray(coef, np.float64), space.size))
             b[:] = intercept if problem.intercept_scaling else 0.0
             scores = space.scores(W)
         if problem.free:
@@ -325,7 +195,7 @@ class CuttingPlane:
             np.ones(k, bool),
             np.zeros(k, bool),
             scores,
-            n_basis=space.size,
+            n_basis=space.n_basis,
         )
 
     @staticmethod
@@ -348,7 +218,7 @@ class CuttingPlane:
         # 4. whose gap is small enough
         self._close(S, tol, space.precision, fresh=grew > 0)
         S.done = not S.open.any() and not grew
-        S.n_basis, S.n_values = space.size, getattr(getattr(space, "columns", None), "n_values", 0)
+        S.n_basis, S.n_values = space.n_basis, getattr(getattr(space, "columns", None), "n_values", 0)
 
     def _round(self, problem: OneSlack, S: CutState, which: Array, growing: bool) -> int:
         # 1. a cut for each column: at the solution of its small problem, or near the best point
@@ -461,7 +331,7 @@ class CuttingPlane:
             N = new[:, begin : begin + cuts.n].T
             cuts.replace(np.hstack([cuts.coordinates(n_old), N]), cuts.gram + N @ N.T)
             begin += cuts.n
-        S.best_W, S.W = _padded(S.best_W, space.size), _padded(S.W, space.size)
+        S.best_W, S.W = padded(S.best_W, space.size), padded(S.W, space.size)
         return n_new
 
     @staticmethod
@@ -567,8 +437,3 @@ class CuttingPlane:
                 for t in np.flatnonzero(cuts.a):
                     duals[:, c] += cuts.a[t] * oracle.unpacked(cuts.rows[t], 0, oracle.n)
         return CutSolution(problem.space.coef(S.best_W), intercept, S.best_scores + intercept, duals, S.objective.copy(), S.lower.copy())
-
-
-def _padded(W: Array, size: int) -> Array:
-    """With zeros for the coordinates that are missing."""
-    return np.vstack([W, np.zeros((size - W.shape[0], W.shape[1]))]) if W.shape[0] < size else W

@@ -50,6 +50,11 @@ class Space:
     precision: str = "float64"
     growing: bool = False
 
+    @property
+    def n_basis(self) -> int:
+        """Number of vectors, or features, that carry weight; for the history."""
+        return self.size
+
     def scores(self, W: Array) -> Array:
         """<w, phi(x)> for all rows x and columns w of W: (n, columns)."""
         raise NotImplementedError
@@ -63,13 +68,17 @@ class Space:
         scores = self.scores(W)
         return self.project(respond(0, self.n, scores))
 
+    def metric(self, B: Array) -> Array:
+        """What coordinates are multiplied with in inner products: <a, b> = a' metric(b)."""
+        return B
+
     def inner(self, A: Array, B: Array) -> Array:
         """<a, b> for the columns of A and B, pairwise."""
-        return np.asarray(np.einsum("jc,jc->c", A, B))
+        return np.asarray(np.einsum("jc,jc->c", A, self.metric(B)))
 
     def gram_row(self, P: Array, p: Array) -> Array:
         """<p_t, p> for all rows p_t of P (t, size)."""
-        return np.asarray(P @ p)
+        return np.asarray(P @ self.metric(p))
 
     def coef(self, W: Array) -> Array:
         """What a model stores for coordinates W."""
@@ -176,13 +185,9 @@ class KernelSpace(Space):
         """V itself"""
         return V.copy()
 
-    def inner(self, A: Array, B: Array) -> Array:
-        """a'K b"""
-        return np.asarray(np.einsum("jc,jc->c", A, self.K @ B))
-
-    def gram_row(self, P: Array, p: Array) -> Array:
-        """p_t'K p"""
-        return np.asarray(P @ (self.K @ p))
+    def metric(self, B: Array) -> Array:
+        """K b"""
+        return np.asarray(self.K @ B)
 
 
 class SubspaceSpace(Space):

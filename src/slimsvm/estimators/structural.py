@@ -1,0 +1,233 @@
+"""StructuralSVM: large-margin prediction of structured outputs with kernels, for any oracle."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+from sklearn.callback import with_callbacks
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted
+
+from slimsvm.estimators.base import NO_TARGET
+from slimsvm.estimators.docs import described
+from slimsvm.estimators.structural_base import StructuralMachine
+from slimsvm.oracles.structured import StructuredOracle
+
+Array = NDArray[Any]
+
+
+def stacked(X: Any, name: str) -> tuple[Any, Array | None]:
+    """Rows, and the number of them in each example where X is a list of arrays (or CSR matrices), one for each example."""
+    if not isinstance(X, list | tuple) or not len(X) or not (sp.issparse(X[0]) or np.ndim(X[0]) == 2):
+        return X, None
+    blocks = [block.tocsr() if sp.issparse(block) else np.asarray(block) for block in X]
+    width = blocks[0].shape[1]
+    for i, block in enumerate(blocks):
+        if block.ndim != 2:
+            raise ValueError(f"{name}: example {i} has {block.ndim} dimensions; it must be an array of shape (length, n_features).")
+        if block.shape[0] and block.shape[1] != width:
+            raise ValueError(f"{name}: example {i} has {block.shape[1]} features, but example 0 has {width}.")
+        if not block.shape[0]:
+            raise ValueError(f"{name}: example {i} has no parts; every example needs at least one row.")
+    lengths = np.array([block.shape[0] for block in blocks], np.int64)
+    sparse = any(sp.issparse(block) for block in blocks)
+    return (sp.vstack(blocks, format="csr") if sparse else np.concatenate(blocks)), lengths
+
+
+@described
+class StructuralSVM(StructuralMachine):
+    """Structural support vector machine with kernels: the outputs are whatever an oracle says.
+
+    An oracle knows what an output is, what an error costs, and which output is the worst for given scores: classes with costs
+    (:class:`slimsvm.oracles.Multiclass`), sequences (:class:`slimsvm.oracles.Chain`), measures of a whole set
+    (:class:`slimsvm.oracles.Multivariate`), or one of your own. :class:`CrammerSingerSVC`, :class:`ChainSVM` and :class:`MultivariateSVC` are
+    the same machine for the usual ones.
+
+    Parameters
+    ----------
+    oracle : StructuredOracle
+        What is predicted.
+    {structural}
+
+    Attributes
+    ----------
+    {structural_attributes}
+
+    See Also
+    --------
+    CrammerSingerSVC : For classes.
+    ChainSVM : For sequences.
+    MultivariateSVC : For F1, ROC area and other measures of a whole set.
+
+    References
+    ----------
+    .. [1] I. Tsochantaridis, T. Joachims, T. Hofmann, Y. Altun, "Large margin methods for structured and interdependent output variables",
+       2005.
+    .. [2] C.-N. J. Yu, T. Joachims, "Training structural SVMs with kernels using sampled cuts", 2008.
+    .. [3] T. Joachims, T. Finley, C.-N. J. Yu, "Cutting-plane training of structural SVMs", 2009.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from slimsvm import StructuralSVM
+    >>> from slimsvm.oracles import Multiclass
+    >>> X, y = load_iris(return_X_y=True)
+    >>> far = [[0, 1, 2], [1, 0, 1], [2, 1, 0]]  # the first and the last class are not to be confused
+    >>> model = StructuralSVM(Multiclass(cost=far)).fit(X, y)
+    >>> round(model.score(X, y), 2), model.space_
+    (0.99, 'kernel')
+    """
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {"oracle": [StructuredOracle], **StructuralMachine._parameter_constraints}
+
+    def __init__(
+        self,
+        oracle: StructuredOracle,
+        *,
+        C: float = 1.0,
+        kernel: Any = "rbf",
+        gamma: float | str = "scale",
+        degree: int = 3,
+        coef0: float = 0.0,
+        space: str = "auto",
+        sampling: str = "linear_time",
+        sample_size: int = 400,
+        n_basis: int = 100,
+        basis: Any = "pursuit",
+        fit_intercept: bool = False,
+        tol: float = 1e-3,
+        max_iter: int = 10_000,
+        max_time: float | None = None,
+        max_memory: float | None = None,
+        n_jobs: int | None = None,
+        random_state: Any = None,
+        verbose: bool = False,
+    ) -> None:
+        self.oracle = oracle
+        self.C = C
+        self.kernel = kernel
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
+        self.space = space
+        self.sampling = sampling
+        self.sample_size = sample_size
+        self.n_basis = n_basis
+        self.basis = basis
+        self.fit_intercept = fit_intercept
+        self.tol = tol
+        self.max_iter = max_iter
+        self.max_time = max_time
+        self.max_memory = max_memory
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
+
+    @with_callbacks
+    def fit(self, X: Any, Y: Any, sample_weight: Any = None) -> StructuralSVM:
+        """Train on inputs X with outputs Y.
+
+        Parameters
+        ----------
+        X : array, CSR matrix or DataFrame of shape (n_samples, n_features), or a list of arrays
+            Rows; a list has the rows of one example (a sequence) in each of its arrays.
+        Y : sequence
+            As the oracle wants it: one label for each row, or for a list one sequence of labels for each example.
+        sample_weight : array of shape (n_examples,), optional
+            Scales C for each example. Zero removes it, an integer repeats it.
+
+        Returns
+        -------
+        self
+        """
+        self._validate_params()
+        rows, lengths = stacked(X, self._name)
+        rows, _, _ = self._checked(rows, NO_TARGET, None)
+        n = rows.shape[0] if lengths is None else lengths.size
+        weight = _check_sample_weight(sample_weight, np.empty((n, 1)), dtype=np.float64, ensure_non_negative=True, copy=True)
+        oracle = self._oracle()
+        if oracle.one_example:
+            if sample_weight is not None and not np.all(weight == weight[0]):
+                raise ValueError(f"{self._name} sees the whole set as one example: sample_weight has no meaning here. Leave it out.")
+            weight = np.ones(1)
+        used = np.flatnonzero(weight > 0)
+        if not used.size:
+            raise ValueError("All examples have weight zero: there is nothing to learn from. Give positive weights.")
+        if used.size < weight.size:
+            rows, Y, lengths, weight = _without(rows, Y, lengths, used, weight)
+        self._train(rows, Y, weight, oracle, lengths)
+        return self
+
+    def _oracle(self) -> StructuredOracle:
+        """What is predicted."""
+        return self.oracle
+
+    @property
+    def _name(self) -> str:
+        return self._oracle().name
+
+    def decision_function(self, X: Any) -> Array:
+        """Scores of all rows, before the oracle makes an output of them.
+
+        Parameters
+        ----------
+        X : as in fit
+            New inputs.
+
+        Returns
+        -------
+        array of shape (n_rows, columns)
+            The rows of a list of arrays one after the other.
+        """
+        check_is_fitted(self)
+        return self._outputs(stacked(X, self._name)[0])
+
+    def predict(self, X: Any) -> Any:
+        """Outputs for new inputs.
+
+        Parameters
+        ----------
+        X : as in fit
+            New inputs.
+
+        Returns
+        -------
+        array, or for a list of arrays a list
+            As the oracle decodes them.
+        """
+        check_is_fitted(self)
+        rows, lengths = stacked(X, self._name)
+        scores = self._outputs(rows)
+        offsets = self.oracle_.offsets(scores.shape[0], lengths)
+        return self.oracle_.decode(self._best(scores, offsets), None if lengths is None else offsets, self.classes_)
+
+    def score(self, X: Any, Y: Any, sample_weight: Any = None) -> float:
+        """One minus the mean loss: of examples, or of their parts where the loss is a sum over them.
+
+        Parameters
+        ----------
+        X, Y : as in fit
+            New inputs and their true outputs.
+        sample_weight : array of shape (n_examples,), optional
+            Weights of the mean.
+
+        Returns
+        -------
+        float
+        """
+        check_is_fitted(self)
+        rows, lengths = stacked(X, self._name)
+        scores = self._outputs(rows)
+        true = self.oracle_.encode(Y, scores.shape[0], lengths, self.classes_)
+        weight = None if sample_weight is None else np.asarray(sample_weight, np.float64)
+        return 1.0 - self._mean_loss(true, self._best(scores, true.offsets), weight)
+
+
+def _without(rows: Any, Y: Any, lengths: Array | None, used: Array, weight: Array) -> tuple[Any, Any, Array | None, Array]:
+    """Only the examples of positive weight."""
+    if lengths is None:
+        return rows[used], np.asarray(Y)[used], None, weight[used]
+    keep = np.flatnonzero(np.repeat(weight > 0, lengths))
+    return rows[keep], [Y[i] for i in used], lengths[used], weight[used]
