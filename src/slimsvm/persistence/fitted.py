@@ -15,7 +15,7 @@ from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
 
 from slimsvm.estimators import SVC, SVR, CrossTraining, LinearSVC, LowRankSVC, NuSVC, NuSVR, OneClassSVM, ReducedSVC, SparseSVC, SparseSVR
-from slimsvm.estimators.sparse_base import PathPoint
+from slimsvm.estimators.sparse_path import PathPoint
 from slimsvm.kernels import FromCallable, Kernel, Linear, Precomputed
 from slimsvm.run import FULL, Certificate, Status
 

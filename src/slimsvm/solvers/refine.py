@@ -32,7 +32,7 @@ from scipy.optimize import OptimizeResult, minimize
 from slimsvm.problems.subspace import KernelColumns, Subspace
 from slimsvm.run import Limits, Record, Watcher
 from slimsvm.solvers.newton import Newton, NewtonState, SubspaceSolution
-from slimsvm.tiles import Strips, for_each_tile, ready
+from slimsvm.tiles import Strips, block, ready
 
 Array = NDArray[Any]
 Score = Callable[[Any, SubspaceSolution], float]  # of vectors and a solution, on held-out rows; larger is better
@@ -168,13 +168,7 @@ def gradient(problem: Subspace, vectors: Array, state: NewtonState) -> Array:
 def _inner_values(inner: Any, vectors: Array, rows: Any, dtype: Any) -> Array:
     """Values of another kernel than the one that is kept, for one block."""
     side = ready(inner, rows, dtype=dtype)
-    out = np.empty((vectors.shape[0], rows.shape[0]), dtype)
-
-    def keep(first: int, last: int, start: int, end: int, values: Array) -> None:
-        out[first:last, start:end] = values
-
-    for_each_tile(ready(inner, vectors, like=side), Strips(side), keep)
-    return out
+    return block(ready(inner, vectors, like=side), Strips(side))
 
 
 def refine(
