@@ -45,6 +45,7 @@ LOOK_BACK = 5  # iterations over which progress is measured
 FEW_ROWS, FEW_ROWS_A_VECTOR = 16_000, 80  # of the first part of the rows that refinement sees
 PART_TOL = 1e-3  # gain of an iteration at which a part has done its work: more of it only fits the part
 PART_GROWTH = 5  # of the parts; all rows follow the last part
+MEMORY = 10  # steps that L-BFGS remembers
 PATIENCE = 10  # iterations without a better score on held-out rows
 
 
@@ -272,7 +273,7 @@ def _descend(stage: _Stage, vectors: Array, max_iter: int, watchers: tuple[Watch
         jac=True,
         method="L-BFGS-B",
         callback=told,
-        options={"maxiter": max_iter, "maxfun": 3 * max_iter, "maxcor": 10, "ftol": 0.0, "gtol": 0.0},
+        options={"maxiter": max_iter, "maxfun": 3 * max_iter, "maxcor": MEMORY, "ftol": 0.0, "gtol": 0.0},
     )
     if stage.reason == "max_iter" and result.nit < max_iter:
         stage.reason = "converged"  # the line search found nothing better: precision is exhausted
