@@ -23,7 +23,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from slimsvm.basis.selection import Here, Selection, block, rows_at
+from slimsvm.basis.selection import Here, Selection, among, rows_at
 from slimsvm.compiled import compiled
 from slimsvm.problems.subspace import DEPENDENT, JITTER, KernelColumns
 from slimsvm.threads import parallel, single_threaded_blas
@@ -112,7 +112,7 @@ def pivoted(
         if not d[pivot] > jitter or (m and enough is not None and enough()):
             break
         # 2. its column, without what the span of those before it says
-        column, root = block(rows, np.array([pivot]), None, n_threads)[0], np.sqrt(d[pivot])
+        column, root = among(rows, np.array([pivot]), None, n_threads)[0], np.sqrt(d[pivot])
         at = first + m
         before = np.ascontiguousarray(Vt[:at, pivot])
 
@@ -172,7 +172,7 @@ def _columns_within(rows: Operand, n_entries: int, beta: float, n_threads: int) 
     flat = DEPENDENT * JITTER[np.dtype(rows.dtype).name] * float(np.max(rows.diag(), initial=0.0))
     for start in range(0, n, BLOCK):
         end = min(n, start + BLOCK)
-        values = block(rows, np.arange(start, end), np.arange(start, n), n_threads)  # below the diagonal, and a little above
+        values = among(rows, np.arange(start, end), np.arange(start, n), n_threads)  # below the diagonal, and a little above
         if not np.isfinite(values).all():
             raise ValueError(
                 "The kernel matrix cannot be factorised: it has values that are not finite (NaN or infinity). Scale the features."

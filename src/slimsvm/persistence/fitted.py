@@ -31,7 +31,7 @@ from slimsvm.estimators import (
     SparseSVR,
     StructuralSVM,
 )
-from slimsvm.estimators.sparse_base import PathPoint
+from slimsvm.estimators.sparse_path import PathPoint
 from slimsvm.estimators.structural_base import SPACES
 from slimsvm.kernels import FromCallable, Kernel, Linear, Precomputed
 from slimsvm.oracles import Binary, Chain, Multiclass, Multivariate

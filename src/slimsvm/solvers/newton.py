@@ -332,7 +332,7 @@ def _scaled(K: Array, which: Array, factor: Array, out: Array) -> None:
 
 @compiled
 def _curved(form: int, p: float, y: Array, weight: Array, f: Array, which: Array, root: Array, G: Array) -> int:
-    """The rows where the weighted loss has a second derivative, its root, and the first derivative; where there is none, the first is zero too."""
+    """The rows where the weighted loss has a second derivative, its root, and the first derivative (zero in all other rows)."""
     n = 0
     for i in range(y.size):
         g, h = slopes(form, p, y[i], f[i])

@@ -32,7 +32,7 @@ from scipy.optimize import OptimizeResult, minimize
 from slimsvm.problems.subspace import KernelColumns, Subspace
 from slimsvm.run import Limits, Record, Watcher
 from slimsvm.solvers.newton import Newton, NewtonState, SubspaceSolution
-from slimsvm.tiles import Strips, for_each_tile, ready
+from slimsvm.tiles import Strips, block, ready
 
 Array = NDArray[Any]
 Score = Callable[[Any, SubspaceSolution], float]  # of vectors and a solution, on held-out rows; larger is better
@@ -45,6 +45,7 @@ LOOK_BACK = 5  # iterations over which progress is measured
 FEW_ROWS, FEW_ROWS_A_VECTOR = 16_000, 80  # of the first part of the rows that refinement sees
 PART_TOL = 1e-3  # gain of an iteration at which a part has done its work: more of it only fits the part
 PART_GROWTH = 5  # of the parts; all rows follow the last part
+MEMORY = 10  # steps that L-BFGS remembers
 PATIENCE = 10  # iterations without a better score on held-out rows
 
 
@@ -168,13 +169,7 @@ def gradient(problem: Subspace, vectors: Array, state: NewtonState) -> Array:
 def _inner_values(inner: Any, vectors: Array, rows: Any, dtype: Any) -> Array:
     """Values of another kernel than the one that is kept, for one block."""
     side = ready(inner, rows, dtype=dtype)
-    out = np.empty((vectors.shape[0], rows.shape[0]), dtype)
-
-    def keep(first: int, last: int, start: int, end: int, values: Array) -> None:
-        out[first:last, start:end] = values
-
-    for_each_tile(ready(inner, vectors, like=side), Strips(side), keep)
-    return out
+    return block(ready(inner, vectors, like=side), Strips(side))
 
 
 def refine(
@@ -278,7 +273,7 @@ def _descend(stage: _Stage, vectors: Array, max_iter: int, watchers: tuple[Watch
         jac=True,
         method="L-BFGS-B",
         callback=told,
-        options={"maxiter": max_iter, "maxfun": 3 * max_iter, "maxcor": 10, "ftol": 0.0, "gtol": 0.0},
+        options={"maxiter": max_iter, "maxfun": 3 * max_iter, "maxcor": MEMORY, "ftol": 0.0, "gtol": 0.0},
     )
     if stage.reason == "max_iter" and result.nit < max_iter:
         stage.reason = "converged"  # the line search found nothing better: precision is exhausted
