@@ -3,6 +3,7 @@ import io
 import socket
 import sys
 import threading
+import time
 import urllib.error
 import urllib.request
 
@@ -72,6 +73,15 @@ def test_faults_that_stay_end_the_trying(site, target, fault):
     assert not isinstance(caught.value, ChecksumError)
     assert len(site.requests) == 3
     assert not target.exists()
+
+
+def test_pauses_grow_while_nothing_comes_and_not_otherwise(site, target, monkeypatch):
+    pauses = []
+    monkeypatch.setattr(time, "sleep", pauses.append)
+    url = site.offer("file.bin", CONTENT)
+    site.faults = [500, 500, 500, ("cut", 1000), 503, None]
+    quick(url, target, pause=0.5)
+    assert pauses == [0.5, 1.0, 2.0, 0.5, 0.5]
 
 
 @pytest.mark.parametrize("code", [403, 404, 410])
