@@ -42,6 +42,14 @@ def test_labels_must_be_classes_unless_it_is_a_regression(tmp_path):
         readers.libsvm(1)([path])
 
 
+def test_columns_of_cadata_are_in_one_order(tmp_path):
+    ours = [-122.23, 37.88, 41, 880, 129, 322, 126, 8.3252]
+    statlib = [8.3252, 41, 880, 129, 322, 126, 37.88, -122.23]
+    for columns in (ours, statlib):
+        (tmp_path / "cadata").write_text("452600 " + " ".join(f"{i}:{value}" for i, value in enumerate(columns, 1)) + "\n")
+        np.testing.assert_array_equal(readers.cadata([tmp_path / "cadata"])["X"], np.array([ours], np.float32))
+
+
 def idx_file(path, array):
     content = struct.pack(">HBB", 0, 8, array.ndim) + struct.pack(f">{array.ndim}I", *array.shape) + array.tobytes()
     path.write_bytes(gzip.compress(content) if path.suffix == ".gz" else content)

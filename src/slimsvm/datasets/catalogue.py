@@ -1,8 +1,8 @@
 """Which data sets there are: where their files come from, how they are read, and what must come out.
 
-``sha256`` of a file is the digest of its bytes as the server sends them. Where that is not known, ``content`` is the digest of the rows and
-labels that its text stands for (``readers.content_digest``), which no other way of writing or packing the same numbers changes. The sizes
-are checked for all.
+``sha256`` of a file is the digest of its bytes as the server sends them. Where that is not known but its numbers are, ``content`` is the
+digest of the rows and labels (``readers.content_digest``), which no other way of writing or packing the same numbers changes. The sizes are
+checked for all.
 """
 
 from __future__ import annotations
@@ -148,7 +148,6 @@ CATALOGUE: dict[str, Entry] = {
         "Statlog: splice junctions in sequences of 60 bases, three bits each; LIBSVM collection.",
         _files(LIBSVM + "multiclass/", "dna.scale", "dna.scale.t"),
         readers.libsvm(180),
-        content="6ef9c4e8ec064248443e064291a941a2995d6e85f1232a3264a2de798f978241",
     ),
     "satimage": Entry(
         "6 classes",
@@ -246,8 +245,7 @@ CATALOGUE: dict[str, Entry] = {
         8,
         "Prices of houses in California, by district. StatLib; LIBSVM collection.",
         _files(LIBSVM + "regression/", "cadata"),
-        readers.libsvm(8, regression=True),
-        content="79bd0822f7da05f4f89107827fd430bfc759bde91e5a743e7c9aab65574739e7",
+        readers.cadata,
     ),
     "abalone": Entry(
         "regression",
@@ -267,6 +265,5 @@ CATALOGUE: dict[str, Entry] = {
         "Share of time that a computer runs in user mode, from 12 counters. Delve; LIBSVM collection.",
         _files(LIBSVM + "regression/", "cpusmall"),
         readers.libsvm(12, regression=True),
-        content="ecce13d6b32d36f5dc3fa304a94592f5188d69f83375482d8a6f1d9cadd234f0",
     ),
 }

@@ -140,7 +140,7 @@ class _Download:
             longest = max(longest, size)
             if failures >= attempts:
                 raise error
-            time.sleep(pause * 2**failures)
+            time.sleep(pause * 2 ** max(failures - 1, 0))
 
     def attempt(self) -> bool:
         """Ask for what is missing and append it; True if there was a part before."""
@@ -222,7 +222,13 @@ def alone(folder: Path) -> Iterator[None]:
                 import msvcrt
 
                 file.seek(0)
-                msvcrt.locking(file.fileno(), msvcrt.LK_LOCK, 1)
+                while True:
+                    try:
+                        msvcrt.locking(file.fileno(), msvcrt.LK_LOCK, 1)
+                        break
+                    except OSError as error:
+                        if error.errno != errno.EDEADLK:  # that one only says that ten seconds are over
+                            raise
             else:
                 import fcntl
 

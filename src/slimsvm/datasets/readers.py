@@ -108,6 +108,17 @@ def libsvm(n_features: int, *, dense: bool = True, regression: bool = False) -> 
     return read
 
 
+def cadata(paths: Sequence[Path]) -> Arrays:
+    """LIBSVM text of houses in California: longitude, latitude, age, rooms, bedrooms, people, households, income.
+
+    StatLib's table begins with the income and ends with the longitude, which is the one column of negative numbers; this puts it first.
+    """
+    arrays = libsvm(8, regression=True)(paths)
+    if arrays["X"][0, 0] > 0:
+        arrays["X"] = np.ascontiguousarray(arrays["X"][:, [7, 6, 1, 2, 3, 4, 5, 0]])
+    return arrays
+
+
 def whole(y: Any) -> Any:
     """Labels as small integers; others are refused."""
     labels = np.asarray(y).astype(np.int8)
