@@ -255,6 +255,7 @@ def test_weights_of_sequences_repeat_them():
     many = ChainSVM(gamma=0.3).fit([X[i] for i in which], [Y[i] for i in which])
     assert one.certificate_.objective == pytest.approx(many.certificate_.objective, rel=1e-9)
     np.testing.assert_allclose(one.decision_function(X), many.decision_function(X), atol=1e-5)
+    np.testing.assert_array_equal(one.basis_, np.vstack(X)[one.basis_indices_])
 
 
 @pytest.mark.parametrize(

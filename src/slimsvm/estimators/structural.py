@@ -153,9 +153,12 @@ class StructuralSVM(StructuralMachine):
                 raise ValueError(f"{self._name} sees the whole set as one example: sample_weight has no meaning here. Leave it out.")
             weight = np.ones(1)
         used = np.flatnonzero(weight > 0)
+        kept = None
         if used.size < weight.size:
-            rows, Y, lengths, weight = _without(rows, Y, lengths, used, weight)
+            rows, Y, lengths, weight, kept = _without(rows, Y, lengths, used, weight)
         self._train(rows, Y, weight, oracle, lengths)
+        if kept is not None and self.basis_indices_ is not None:
+            self.basis_indices_ = kept[self.basis_indices_]
         return self
 
     def _oracle(self) -> StructuredOracle:
@@ -223,9 +226,9 @@ class StructuralSVM(StructuralMachine):
         return 1.0 - self._mean_loss(true, self._best(scores, true.offsets), weight)
 
 
-def _without(rows: Any, Y: Any, lengths: Array | None, used: Array, weight: Array) -> tuple[Any, Any, Array | None, Array]:
-    """Only the examples of positive weight."""
+def _without(rows: Any, Y: Any, lengths: Array | None, used: Array, weight: Array) -> tuple[Any, Any, Array | None, Array, Array]:
+    """Only the examples of positive weight, and which rows they have."""
     if lengths is None:
-        return rows[used], np.asarray(Y)[used], None, weight[used]
-    keep = np.flatnonzero(np.repeat(weight > 0, lengths))
-    return rows[keep], [Y[i] for i in used], lengths[used], weight[used]
+        return rows[used], np.asarray(Y)[used], None, weight[used], used
+    kept = np.flatnonzero(np.repeat(weight > 0, lengths))
+    return rows[kept], [Y[i] for i in used], lengths[used], weight[used], kept

@@ -79,8 +79,8 @@ class StructuralMachine(BasisMachine):
 
     # -- training -----------------------------------------------------------------------------------------------------------------------
 
-    def _train(self, X: Any, Y: Any, weight: Array, oracle: StructuredOracle, lengths: Array | None = None) -> Array:
-        """Train on rows X and outputs Y, examples of these weights (all positive); sets the fitted attributes, returns scores' columns."""
+    def _train(self, X: Any, Y: Any, weight: Array, oracle: StructuredOracle, lengths: Array | None = None) -> None:
+        """Train on rows X and outputs Y, examples of these weights (all positive); sets the fitted attributes."""
         oracle = clone(oracle)
         true = oracle.encode(Y, X.shape[0], lengths)
         kernel = make_kernel(self.kernel, gamma=self.gamma, degree=self.degree, coef0=self.coef0)
@@ -95,7 +95,6 @@ class StructuralMachine(BasisMachine):
             risk = JointRisk(oracle, true.labels, true.offsets, float(self.C) * weight, fit.threads)
             found = getattr(self, f"_in_{self.space_}")(X, risk, of_parts, fit)
         self._store(X, found, fit)
-        return true.labels
 
     def _chosen_space(self, n: int, oracle: StructuredOracle) -> str:
         linear = isinstance(self.kernel_, Linear)

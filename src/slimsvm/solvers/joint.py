@@ -267,19 +267,17 @@ class JointRisk:
 
     def line(self, scores: Array, change: Array, slope: Array, curvature: Array, columns: Array | None = None) -> Array:
         """The t >= 0 with nearly the least t slope + t^2 curvature/2 + R(f + t d)."""
-        f, direction, linear, square = scores[:, 0], change[:, 0], float(slope[0]), float(curvature[0])
-
-        (S, of_linear), (D, along) = self.split(f), self.split(direction)
+        (S, linear), (D, along) = self.split(scores[:, 0]), self.split(change[:, 0])
 
         def look(t: float) -> tuple[float, float, float]:
             def work(first: int, last: int, a: int, b: int) -> Any:
-                risk, _, V, response = self._cut(first, last, S[a:b] + t * D[a:b], of_linear + t * along)
+                risk, _, V, response = self._cut(first, last, S[a:b] + t * D[a:b], linear + t * along)
                 return risk, float(np.vdot(V, D[a:b])) + float(response @ along)
 
             risk, rise = np.sum(self.each_block(work), axis=0)
             return t, float(risk), float(rise)
 
-        return np.array([least_on_line(look, linear, square)])
+        return np.array([least_on_line(look, float(slope[0]), float(curvature[0]))])
 
     # -- cuts, kept compactly -----------------------------------------------------------------------------------------------------------
 
