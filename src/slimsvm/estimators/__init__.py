@@ -1,6 +1,7 @@
 """What people import."""
 
 from slimsvm.estimators.classification import SVC, NuSVC
+from slimsvm.estimators.core_vector import CoreVectorSVC
 from slimsvm.estimators.cross_training import CrossTraining
 from slimsvm.estimators.linear import LinearSVC
 from slimsvm.estimators.low_rank import LowRankSVC
@@ -12,6 +13,7 @@ from slimsvm.estimators.sparse import SparseSVC, SparseSVR
 __all__ = [
     "SVC",
     "SVR",
+    "CoreVectorSVC",
     "CrossTraining",
     "LinearSVC",
     "LowRankSVC",
