@@ -14,7 +14,7 @@ sphere, al <- t al + (1 - t) e_i, t = sqrt(kappa) / distance; eps = 1/2, 1/4, ..
 
 What differs. The 59 are drawn from a *pool* of POOL random rows, whose kernel values with the core set and with one another are computed
 together; a pool is left when none of its points is outside, and the pools of a sweep are all the rows. If none of the 59 is outside, the
-farthest of the pool is taken. So no kernel value is computed for one point alone, and the end is certain, not only likely. Core vectors
+farthest of the pool is taken. Large core sets take several points, each the farthest of its 59, before they are solved again. So no kernel value is computed for one point alone, and the end is certain, not only likely. Core vectors
 that have lost their weight may leave the core set. Up to EXACT rows the core set is everything, and al ends at near machine precision.
 
 Symbols: o = Kt al at the core set, s = Kt al at the pool; a point is the farther away the smaller its s; q = al'Kt al.
@@ -41,6 +41,8 @@ POOL = 1024  # rows that are looked at together
 DRAWN = 59  # the best of so many is among the best 5 % with a probability of 95 % (Smola & Schoelkopf 2000)
 DRAWS = 512  # of 59 in one call of a compiled loop: at most about a second of work
 INNER = 0.3  # the core set is solved until its points are this share of eps from their places on the sphere
+LOOSE = 0.3  # and while points are being added, this share of how far these were outside
+TOGETHER = 64  # one vector joins at a time, and one more for every so many in the core set
 SPARE = 0.2  # share of core vectors without weight from which on they leave
 
 
@@ -342,26 +344,31 @@ def _grow_core(
     low, gain, diag = np.empty(room), np.empty(room), np.full(room, kappa)
     for v in range(m):
         low[v] = o[v] if al[v] > 0.0 else -FAR
-    for d in range(draws.shape[0]):
-        # 1. the farthest of those drawn; outside of the (1 + eps) ball is where q - 2 s + kappa > (1 + eps)^2 (kappa - q)
+    d, exact = 0, False
+    while d < draws.shape[0]:
+        # 1. outside of the (1 + eps) ball is where q - 2 s + kappa > (1 + eps)^2 (kappa - q)
         q = 0.0
         for v in range(m):
             q += al[v] * o[v]
-        limit = 0.5 * (q + kappa - (1.0 + eps) ** 2 * (kappa - q))
-        p = _farthest(s, inside, draws[d], limit)
-        if p < 0:
-            return m, False, False
-        if m == room:
-            return m, False, True
-        # 2. it joins
-        for v in range(m):
-            K[m, v] = K[v, m] = within[v, p]
-        K[m, m] = own[p, p]
-        within[m] = own[p]
-        o[m], al[m], low[m], core[m], inside[p] = s[p], 0.0, -FAR, p, True
-        m += 1
-        # 3. the core set's own optimum, by pairs
-        _settle(K, within, al, o, low, gain, diag, s, m, INNER * eps * (kappa - q))
+        limit, enough = 0.5 * (q + kappa - (1.0 + eps) ** 2 * (kappa - q)), INNER * eps * (kappa - q)
+        # 2. the farthest of those drawn joins; a large core set takes several at a time
+        farthest, joined = limit, 0
+        while joined < 1 + m // TOGETHER and d < draws.shape[0] and m < room:
+            p = _farthest(s, inside, draws[d], limit)
+            if p < 0:
+                break
+            for v in range(m):
+                K[m, v] = K[v, m] = within[v, p]
+            K[m, m] = own[p, p]
+            within[m] = own[p]
+            o[m], al[m], low[m], core[m], inside[p] = s[p], 0.0, -FAR, p, True
+            farthest = min(farthest, s[p])
+            m, d, joined = m + 1, d + 1, joined + 1
+        if not joined and exact:
+            return m, False, m == room and _farthest(s, inside, draws[0], limit) >= 0
+        # 3. the core set's own optimum, by pairs: as near as is worth it while others are still farther away
+        exact = not joined
+        _settle(K, within, al, o, low, gain, diag, s, m, enough if exact else max(enough, LOOSE * (limit - farthest)))
     return m, True, False
 
 
