@@ -14,7 +14,20 @@ from numpy.typing import NDArray
 from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
 
-from slimsvm.estimators import SVC, SVR, CrossTraining, LinearSVC, LowRankSVC, NuSVC, NuSVR, OneClassSVM, ReducedSVC, SparseSVC, SparseSVR
+from slimsvm.estimators import (
+    SVC,
+    SVR,
+    CoreVectorSVC,
+    CrossTraining,
+    LinearSVC,
+    LowRankSVC,
+    NuSVC,
+    NuSVR,
+    OneClassSVM,
+    ReducedSVC,
+    SparseSVC,
+    SparseSVR,
+)
 from slimsvm.estimators.sparse_base import PathPoint
 from slimsvm.kernels import FromCallable, Kernel, Linear, Precomputed
 from slimsvm.run import FULL, Certificate, Status
@@ -33,8 +46,9 @@ CLASSES: dict[str, type] = {
     "LowRankSVC": LowRankSVC,
     "CrossTraining": CrossTraining,
     "ReducedSVC": ReducedSVC,
+    "CoreVectorSVC": CoreVectorSVC,
 }
-CLASSIFIERS = ("SVC", "NuSVC", "LowRankSVC")
+CLASSIFIERS = ("SVC", "NuSVC", "LowRankSVC", "CoreVectorSVC")
 SPARSE = ("SparseSVC", "SparseSVR")
 EXPANSIONS = (*SPARSE, "ReducedSVC")  # over a basis
 
@@ -315,7 +329,7 @@ def in_support_layout(estimator: Any, kind: str, form: str) -> tuple[str, dict[s
         )
     a = attributes_of(estimator, kind)
     if kind not in EXPANSIONS and kind != "LinearSVC":
-        return "SVC" if kind == "LowRankSVC" else kind, a
+        return "SVC" if kind in ("LowRankSVC", "CoreVectorSVC") else kind, a
     if "classes_" in a and len(a["classes_"]) > 2:
         raise ValueError(
             f"{form} holds one machine for each pair of classes; a {kind} of {len(a['classes_'])} classes is made differently, its classes"
