@@ -1,0 +1,596 @@
+"""LASVM: the machine learned from rows that pass by, with an expansion that grows and shrinks.
+
+Problem: the dual of the C-SVC (:mod:`slimsvm.problems.dual_qp`) over the rows that have passed, of which only an *expansion* is kept.
+
+Algorithm: Bordes, Ertekin, Weston & Bottou (2005), bordes2005lasvm. PROCESS takes a row: if it makes a violating pair with the expansion, it joins
+and the pair moves. REPROCESS moves the most violating pair of the expansion. Rows with a = 0 that can be in no violating pair leave. Rows
+are taken at random, or the one of CANDIDATES random ones with the largest gradient, or with the smallest |f| (which looks at no label).
+
+What differs. Rows come in batches of BATCH: their kernel values with the expansion and with one another are computed together, so that a row
+costs passes over vectors and no call for kernel values. The second of a pair in REPROCESS is chosen by second-order information (Fan, Chen &
+Lin 2005). Rows leave at the end of a batch. Gradient and margin end a batch when no candidate violates, or lies within the margin.
+
+Budget: with ``max_support``, when the expansion is full, one row is absorbed by its neighbour: of a few candidates (the smallest a among them)
+the one whose absorption changes the function least, a_i |phi_i - phi_j|, j the nearest of the same class. j takes over a_i and the weight of i,
+so that every vector stands for rows around it, the sum y'a stays zero, and any kernel will do.
+
+Memory: kernel values within the expansion take at most ``budget`` bytes. Where it would grow beyond, vectors that are firmly at their upper
+bound are *frozen*: they count in every f, but do not move until the finishing, which is :mod:`slimsvm.solvers.decomposition` on the expansion.
+
+Symbols: o = s - y as in :mod:`slimsvm.problems.dual_qp`; variables 0..m-1 are the slots of the expansion, m + p is row p of the batch; K within the
+expansion, between: batch and expansion, own: within the batch; up, low: o where a variable may rise or fall, else far away.
+Cost of a row: as many kernel values as the expansion has vectors, and about ten passes over so many numbers if the row violates, one if not.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from slimsvm.compiled import compiled
+from slimsvm.run import SUBSPACE, Certificate
+from slimsvm.solvers.dual_descent import _dot
+from slimsvm.solvers.smo import FAR, TINY, _find, _gains, _largest, _least, _move, _onto_bound, _place
+from slimsvm.tiles import Operand, Strips, accumulate, for_each_tile
+
+Array = NDArray[Any]
+BATCH = 256  # rows whose kernel values are computed together
+WORK = 2e7  # kernel values in one step: about a quarter of a second
+CANDIDATES = 50  # random rows of which the best is taken (the paper's number)
+SEEDS = 5  # rows of the first class that wait for one of the other
+ABSORBED = 16  # candidates for being absorbed
+SELECTIONS = ("random", "gradient", "margin")
+
+
+class Vectors:
+    """Rows of an operand in numbered slots: those of an expansion; and the rows as they were given, where nobody else keeps them."""
+
+    def __init__(self, like: Operand, raw: Any = None) -> None:
+        self.like = replace(like.take(np.empty(0, np.intp)), source=None, picked=None)
+        self.raw = None if raw is None else raw[:0]
+        self.n = 0
+
+    def operand(self, n: int) -> Operand:
+        """The first n slots."""
+        rows = self.like
+        if rows.index is not None:
+            return replace(rows, index=rows.index[:n])
+        return replace(rows, X=rows.X[:n], sq=None if rows.sq is None else rows.sq[:n])
+
+    def put(self, slots: Array, batch: Operand, raw: Any, which: Array) -> None:
+        """Rows ``which`` of a batch into these slots."""
+        if not slots.size:
+            return
+        n = max(self.n, int(slots.max()) + 1)
+        rows = self.like
+        if rows.index is not None and batch.index is not None:
+            rows.index = _replaced(rows.index, self.n, slots, batch.index[which], n)
+        else:
+            rows.X = _replaced(rows.X, self.n, slots, batch.X[which], n)
+            if rows.sq is not None and batch.sq is not None:
+                rows.sq = _replaced(rows.sq, self.n, slots, batch.sq[which], n)
+        if self.raw is not None:
+            self.raw = _replaced(self.raw, self.n, slots, raw[which], n)
+        self.n = n
+
+
+def _replaced(store: Any, n_old: int, slots: Array, rows: Any, n: int) -> Any:
+    """The store, n rows of it in use, with these rows in these slots; arrays have room to spare, so that they are seldom copied."""
+    if sp.issparse(store):
+        place = np.arange(n)
+        place[slots] = n_old + np.arange(slots.size)
+        return sp.vstack([store[:n_old], rows.astype(np.result_type(store, rows))], format="csr")[place]
+    dtype = np.result_type(store, rows)
+    if store.shape[0] < n or dtype != store.dtype:
+        larger = np.empty((max(n, min(2 * n_old, n + 4096)), *store.shape[1:]), dtype)
+        larger[:n_old] = store[:n_old]
+        store = larger
+    store[slots] = rows
+    return store
+
+
+@dataclass
+class Passing:
+    """Rows that pass by once: signs, upper bounds, names, and the order in which they come.
+
+    ``start`` makes an empty expansion of such rows; ``raw`` are the rows as they were given, if the expansion is to keep them.
+    """
+
+    operand: Operand
+    sign: Array
+    upper: Array
+    ids: Array
+    order: Array
+    raw: Any = None
+    budget: float = 2e8
+    n_threads: int = 1
+
+
+@dataclass
+class Expanding:
+    """The expansion: what is known of every slot, frozen vectors, and where in the rows that pass we are."""
+
+    vectors: Vectors
+    K: Array
+    a: Array
+    upper: Array
+    sign: Array
+    o: Array
+    ids: Array  # -1: the slot is free
+    frozen: Vectors
+    f_a: Array = field(default_factory=lambda: np.empty(0))
+    f_upper: Array = field(default_factory=lambda: np.empty(0))
+    f_sign: Array = field(default_factory=lambda: np.empty(0))
+    f_ids: Array = field(default_factory=lambda: np.empty(0, np.int64))
+    m: int = 0  # slots in use, free ones among them
+    at: int = 0
+    n_iter: int = 0  # rows that have passed
+    n_values: int = 0
+    bottom: float = FAR
+    top: float = -FAR
+    done: bool = False
+
+    @property
+    def alive(self) -> Array:
+        """The slots that hold a vector."""
+        return np.flatnonzero(self.ids[: self.m] >= 0)
+
+    @property
+    def violation(self) -> float:
+        """Of the most violating pair in the expansion."""
+        return max(0.0, self.top - self.bottom) if self.top > -FAR / 2 and self.bottom < FAR / 2 else 0.0
+
+    @property
+    def level(self) -> float:
+        """Minus the intercept: mean o of the free vectors, or the middle of what the others leave."""
+        v = self.alive
+        free = v[(self.a[v] > 0) & (self.a[v] < self.upper[v])]
+        if free.size:
+            return float(self.o[free].mean())
+        ends = [end for end in (self.bottom, self.top) if abs(end) < FAR / 2]
+        return float(np.mean(ends)) if ends else 0.0
+
+    def measure(self) -> tuple[float, float]:
+        """Objective and duality gap of the problem over the expansion, frozen vectors left out of the gap."""
+        v = self.alive
+        z, a, o = self.sign[v], self.a[v], self.o[v]
+        reduced = z * (o - self.level)
+        gap = float(a @ reduced + self.upper[v] @ np.maximum(0.0, -reduced))
+        return 0.5 * float((z * a) @ (o - z)), max(0.0, gap)
+
+    def record(self) -> dict[str, float]:
+        """A line of the history."""
+        objective, gap = self.measure()
+        return {
+            "objective": objective,
+            "gap": gap,
+            "violation": self.violation,
+            "kernel_values": float(self.n_values),
+            "active": float(self.alive.size),
+            "n_support": float(np.count_nonzero(self.a[self.alive]) + self.f_a.size),
+        }
+
+
+def empty(like: Operand, raw: Any = None) -> Expanding:
+    """An expansion without vectors, for rows such as these."""
+    none, nothing = np.empty(0), np.empty((0, 0), like.dtype)
+    return Expanding(
+        Vectors(like, raw), nothing, none, none.copy(), none.copy(), none.copy(), np.empty(0, np.int64), Vectors(like, raw)
+    )  # fmt: skip
+
+
+def decayed(state: Expanding, factor: float) -> None:
+    """Let all rows that have passed lose weight: bounds, coefficients and the function shrink together, and stay feasible."""
+    for name in ("a", "upper", "f_a", "f_upper"):
+        setattr(state, name, getattr(state, name) * factor)
+    state.o[: state.m] = factor * (state.o[: state.m] + state.sign[: state.m]) - state.sign[: state.m]
+
+
+@dataclass
+class Online:
+    """LASVM over one :class:`Passing`; ``tol`` is the least violation that moves a pair, ``max_iter`` limits rows.
+
+    Parameters
+    ----------
+    selection : {"random", "gradient", "margin"}
+        Which row is next.
+    max_support : int, optional
+        Most vectors in the expansion.
+    seed : int or sequence of int
+        Of the candidates.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from slimsvm.kernels import RBF
+    >>> from slimsvm.run import run
+    >>> from slimsvm.solvers.online import Online, Passing
+    >>> from slimsvm.tiles import ready
+    >>> X, y = np.array([[0.0], [1.0], [3.0], [4.0]]), np.array([-1.0, -1.0, 1.0, 1.0])
+    >>> rows = Passing(ready(RBF(0.5), X), y, np.full(4, 10.0), np.arange(4), np.arange(4))
+    >>> state = run(Online(), rows, tol=1e-3).model
+    >>> sorted(state.ids[state.alive].tolist())
+    [0, 1, 2, 3]
+    """
+
+    selection: str = "random"
+    max_support: int | None = None
+    seed: Any = 0
+
+    def init(self, problem: Passing, start: Expanding | None = None) -> Expanding:
+        """Go on with the expansion ``start``, in place, or begin with an empty one."""
+        state = empty(problem.operand, problem.raw) if start is None else start
+        state.at, state.done, state.n_iter = 0, False, 0
+        self.rng = np.random.default_rng(self.seed)
+        return state
+
+    def step(self, problem: Passing, state: Expanding, tol: float, max_iter: int) -> None:
+        """Some batches."""
+        most = state.n_values + WORK
+        while state.n_values < most and state.at < problem.order.size and state.n_iter < max_iter:
+            rows = problem.order[state.at : state.at + int(min(BATCH, max_iter - state.n_iter))]
+            self._learn(problem, state, rows, tol)
+            state.at += rows.size
+            state.n_iter += rows.size
+        state.done = state.at >= problem.order.size
+
+    def _learn(self, problem: Passing, S: Expanding, rows: Array, tol: float) -> None:
+        """PROCESS and REPROCESS for the rows of one batch."""
+        # rows that pass for the second time and are in the expansion already are left alone
+        rows = rows[~np.isin(problem.ids[rows], np.concatenate([S.ids[: S.m], S.f_ids]))]
+        if not rows.size:
+            return
+        self._make_room(problem, S, rows.size)
+        # 1. kernel values of the batch
+        batch, m = problem.operand.take(rows), S.m
+        between, own = _values(batch, S.vectors.operand(m), problem.n_threads), _values(batch, batch, problem.n_threads)
+        base = np.zeros(rows.size)
+        if S.f_a.size:
+            accumulate(S.frozen.operand(S.f_a.size), Strips(batch, 64), S.f_sign * S.f_a, base, problem.n_threads)
+        S.n_values += rows.size * (m + S.f_a.size + rows.size)
+        # 2. the loop over its rows
+        n = m + rows.size
+        sign, upper = np.concatenate([S.sign[:m], problem.sign[rows]]), np.concatenate([S.upper[:m], problem.upper[rows]])
+        a, o = np.concatenate([S.a[:m], np.zeros(rows.size)]), np.concatenate([S.o[:m], base])
+        here = np.zeros(n, np.bool_)
+        here[S.alive] = True
+        draws = self.rng.integers(2**31, size=(rows.size, CANDIDATES if self.selection != "random" else 1))
+        most = n if self.max_support is None else max(2, int(self.max_support) - S.f_a.size)
+        S.bottom, S.top = _pass_by(
+            S.K, between, own, sign, upper, a, o, here, tol, SELECTIONS.index(self.selection), draws, most,
+            self.rng.integers(2**31, size=(rows.size if self.max_support else 1, ABSORBED)),
+        )  # fmt: skip
+        # 3. what is in the expansion now: new vectors take free slots first
+        S.a[:m], S.o[:m], S.upper[:m] = a[:m], o[:m], upper[:m]
+        S.ids[:m][~here[:m]] = -1
+        new = np.flatnonzero(here[m:])
+        free = np.flatnonzero(~here[:m])[: new.size]
+        slots = np.concatenate([free, m + np.arange(new.size - free.size)])
+        _enter(S.K, between, own, slots, new, m)
+        S.a[slots], S.o[slots], S.upper[slots], S.sign[slots] = a[m + new], o[m + new], upper[m + new], sign[m + new]
+        S.ids[slots] = problem.ids[rows[new]]
+        S.vectors.put(slots, batch, None if problem.raw is None else problem.raw[rows], new)
+        S.m = max(m, m + new.size - free.size)
+
+    def _make_room(self, problem: Passing, S: Expanding, n_new: int) -> None:
+        """Slots for a batch: more memory, and where the budget allows no more, frozen vectors."""
+        capacity = max(4 * BATCH, int(np.sqrt(problem.budget / problem.operand.dtype.itemsize)))
+        n_free = S.m - S.alive.size
+        if S.m - n_free + n_new > capacity:
+            self._freeze(S, max(n_new, capacity // 8))
+        need = min(capacity, S.m + n_new)
+        if S.K.shape[0] >= need:
+            return
+        size = min(capacity, max(need, int(1.5 * S.K.shape[0])))
+        K = np.zeros((size, size), problem.operand.dtype)
+        K[: S.m, : S.m] = S.K[: S.m, : S.m]
+        S.K = K
+        for name in ("a", "upper", "sign", "o", "ids"):
+            old = getattr(S, name)
+            grown = np.full(size, -1) if name == "ids" else np.zeros(size)
+            grown[: S.m] = old[: S.m]
+            setattr(S, name, grown)
+
+    @staticmethod
+    def _freeze(S: Expanding, n: int) -> None:
+        """Take n vectors out of what moves: those without weight go, then those most firmly at their bound."""
+        v = S.alive
+        slack = S.sign[v] * (S.level - S.o[v])  # how far an upper bound is from letting go
+        slack = np.where(S.a[v] <= 0, np.inf, np.where(S.a[v] >= S.upper[v], slack, -np.inf))
+        leaving = v[np.argsort(-slack, kind="stable")[:n]]
+        kept = leaving[S.a[leaving] > 0]
+        rows, at = S.vectors.operand(S.m), S.f_a.size
+        raw = S.vectors.raw
+        S.frozen.put(at + np.arange(kept.size), rows, raw, kept)
+        S.f_a, S.f_upper = np.append(S.f_a, S.a[kept]), np.append(S.f_upper, S.upper[kept])
+        S.f_sign, S.f_ids = np.append(S.f_sign, S.sign[kept]), np.append(S.f_ids, S.ids[kept])
+        S.ids[leaving], S.a[leaving] = -1, 0.0
+
+    def certificate(self, problem: Passing, state: Expanding, tol: float) -> Certificate:
+        """About the rows of the expansion only: the others have passed."""
+        objective, gap = state.measure()
+        return Certificate(SUBSPACE, objective, state.violation, gap, tol, str(problem.operand.dtype))
+
+    def model(self, problem: Passing, state: Expanding) -> Expanding:
+        """The expansion."""
+        return state
+
+
+def _values(rows: Operand, columns: Operand, n_threads: int) -> Array:
+    """k(rows, columns), the columns in strips that two threads can share."""
+    out = np.empty((rows.n, columns.n), rows.dtype)
+
+    def keep(first: int, last: int, start: int, end: int, values: Array) -> None:
+        out[first:last, start:end] = values
+
+    for_each_tile(rows, Strips(columns, None if sp.issparse(columns.X) else 512), keep, n_threads)
+    return out
+
+
+@compiled
+def _enter(K: Array, between: Array, own: Array, slots: Array, new: Array, m: int) -> None:
+    """Rows and columns of K for the new vectors; in squares, for the cache."""
+    for q in range(slots.size):
+        K[slots[q], :m] = between[new[q], :m]
+    for v0 in range(0, m, 64):
+        for q in range(slots.size):
+            for v in range(v0, min(m, v0 + 64)):
+                K[v, slots[q]] = between[new[q], v]
+    for q in range(slots.size):
+        for r in range(slots.size):
+            K[slots[q], slots[r]] = own[new[q], new[r]]
+
+
+@compiled
+def _value(K: Array, between: Array, own: Array, i: int, j: int, m: int) -> float:
+    """k of variables i and j, wherever it stands."""
+    if i < m:
+        return K[i, j] if j < m else between[j - m, i]
+    return between[i - m, j] if j < m else own[i - m, j - m]
+
+
+@compiled
+def _shift(
+    K: Array, between: Array, own: Array, up: Array, low: Array, joined: Array, n_joined: int, i: int, j: int, t: float, m: int
+) -> tuple[float, float]:
+    """All o after i rises and j falls by t; returns the least that may rise and the largest that may fall, i and j left out by the caller."""
+    row_i, row_j = K[i] if i < m else between[i - m], K[j] if j < m else between[j - m]
+    bottom, top = _move(up, low, row_i, row_j, t, 0, m)
+    for r in range(n_joined):
+        v = joined[r]
+        change = t * (_value(K, between, own, i, v, m) - _value(K, between, own, j, v, m))
+        up[v] += change
+        low[v] += change
+        bottom, top = min(bottom, up[v]), max(top, low[v])
+    return bottom, top
+
+
+@compiled
+def _pair(
+    K: Array, between: Array, own: Array, sign: Array, upper: Array, a: Array, up: Array, low: Array, joined: Array, n_joined: int,
+    i: int, j: int, o_i: float, o_j: float, m: int,
+) -> tuple[float, float]:  # fmt: skip
+    """i rises, j falls, as far as is best or possible; returns bottom and top afterwards."""
+    k_ii, k_jj, k_ij = (
+        _value(K, between, own, i, i, m), _value(K, between, own, j, j, m), _value(K, between, own, i, j, m),
+    )  # fmt: skip
+    t = (o_j - o_i) / max(k_ii + k_jj - 2.0 * k_ij, TINY)
+    room_i = upper[i] - a[i] if sign[i] > 0 else a[i]
+    room_j = a[j] if sign[j] > 0 else upper[j] - a[j]
+    if t >= room_i or t >= room_j:
+        t = min(room_i, room_j)
+    a[i] = _onto_bound(a[i] + sign[i] * t, upper[i], t == room_i, sign[i] > 0)
+    a[j] = _onto_bound(a[j] - sign[j] * t, upper[j], t == room_j, sign[j] < 0)
+    up[i] = up[j] = FAR
+    low[i] = low[j] = -FAR
+    bottom, top = _shift(K, between, own, up, low, joined, n_joined, i, j, t, m)
+    _place(i, o_i + t * (k_ii - k_ij), a, sign, upper, up, low)
+    _place(j, o_j + t * (k_ij - k_jj), a, sign, upper, up, low)
+    return min(bottom, up[i], up[j]), max(top, low[i], low[j])
+
+
+@compiled
+def _reprocess(
+    K: Array, between: Array, own: Array, sign: Array, upper: Array, a: Array, up: Array, low: Array, gain: Array, diag: Array,
+    joined: Array, n_joined: int, bottom: float, top: float, m: int,
+) -> tuple[float, float]:  # fmt: skip
+    """The steepest variable that may rise, with the one whose exchange with it promises most."""
+    i = _where(up, bottom, joined, n_joined, m)
+    best, j = 0.0, -1
+    if i < m:
+        best = _gains(low, bottom, diag[i], diag, K[i], gain, 0, m)
+    else:
+        best = _gains(low, bottom, diag[i], diag, between[i - m], gain, 0, m)
+    if best > 0.0:
+        j = _find(gain, best, 0, m)
+    for r in range(n_joined):
+        v = joined[r]
+        difference = max(low[v] - bottom, 0.0)
+        g = difference * difference / max(diag[i] + diag[v] - 2.0 * _value(K, between, own, i, v, m), TINY)
+        if g > best:
+            best, j = g, v
+    if j < 0:
+        return bottom, top
+    return _pair(K, between, own, sign, upper, a, up, low, joined, n_joined, i, j, bottom, low[j], m)
+
+
+@compiled
+def _where(values: Array, wanted: float, joined: Array, n_joined: int, m: int) -> int:
+    """The variable with this value."""
+    for r in range(n_joined):
+        if values[joined[r]] == wanted:
+            return joined[r]
+    return _find(values, wanted, 0, m)
+
+
+@compiled
+def _absorb(
+    K: Array, between: Array, own: Array, sign: Array, upper: Array, a: Array, up: Array, low: Array, here: Array, diag: Array,
+    joined: Array, n_joined: int, m: int, draw: Array, bottom: float, top: float,
+) -> tuple[int, float, float]:  # fmt: skip
+    """One vector less: returns which (-1: there is no pair of one class), and bottom and top afterwards."""
+    n = m + n_joined
+    # the candidates: the one with the smallest a, and some at random
+    least, first = FAR, -1
+    for r in range(n):
+        v = r if r < m else joined[r - m]
+        if here[v] and a[v] < least:
+            least, first = a[v], v
+    best, gone, taker = FAR, -1, -1
+    for c in range(draw.size + 1):
+        i = first
+        if c > 0:
+            r = draw[c - 1] % n
+            i = r if r < m else joined[r - m]
+        if not here[i]:
+            continue
+        near, j = FAR, -1
+        row = K[i] if i < m else between[i - m]
+        for v in range(m):
+            distance = diag[v] - 2.0 * row[v]
+            if distance < near and here[v] and sign[v] == sign[i] and v != i:
+                near, j = distance, v
+        for r in range(n_joined):
+            v = joined[r]
+            if here[v] and sign[v] == sign[i] and v != i:
+                distance = diag[v] - 2.0 * _value(K, between, own, i, v, m)
+                if distance < near:
+                    near, j = distance, v
+        change = a[i] * a[i] * max(0.0, near + diag[i])
+        if j >= 0 and change < best:
+            best, gone, taker = change, i, j
+    if gone < 0:
+        return -1, bottom, top
+    t, o = sign[gone] * a[gone], up[taker] if up[taker] < 0.5 * FAR else low[taker]
+    here[gone] = False
+    up[gone] = up[taker] = FAR
+    low[gone] = low[taker] = -FAR
+    bottom, top = _shift(K, between, own, up, low, joined, n_joined, taker, gone, t, m)
+    a[taker] += a[gone]
+    upper[taker] += upper[gone]
+    a[gone] = 0.0
+    o += t * (diag[taker] - _value(K, between, own, taker, gone, m))
+    _place(taker, o, a, sign, upper, up, low)
+    return gone, min(bottom, up[taker]), max(top, low[taker])
+
+
+@compiled
+def _gradient(between: Array, own: Array, coef: Array, o: Array, joined: Array, n_joined: int, p: int, m: int) -> float:
+    """s at row p of the batch: what frozen vectors say stands in o."""
+    s = o[m + p] + _dot(between[p], coef[:m])
+    for r in range(n_joined):
+        s += coef[joined[r]] * own[p, joined[r] - m]
+    return s
+
+
+@compiled
+def _choose(
+    between: Array, own: Array, coef: Array, o: Array, sign: Array, joined: Array, n_joined: int, left: Array, n_left: int, draw: Array,
+    selection: int, bottom: float, top: float, m: int,
+) -> tuple[int, float]:  # fmt: skip
+    """The place among the rows that are left of the next one, and its s; -1 if none of the candidates is worth it."""
+    if selection == 0:
+        return 0, _gradient(between, own, coef, o, joined, n_joined, left[0], m)
+    best, at, s_at = -FAR if selection == 1 else -1.0, -1, 0.0
+    known = top > -0.5 * FAR and bottom < 0.5 * FAR
+    middle = 0.5 * (bottom + top) if known else 0.0
+    for c in range(min(draw.size, n_left)):
+        k = c if n_left <= draw.size else draw[c] % n_left
+        s = _gradient(between, own, coef, o, joined, n_joined, left[k], m)
+        score = -abs(s - middle)  # margin: f = s - level
+        if selection == 1:
+            y = sign[m + left[k]]
+            score = -y * (s - y - middle) if known else 0.0
+        if not known or score > best:
+            best, at, s_at = score, k, s
+            if not known:
+                break
+    return at, s_at
+
+
+@compiled
+def _pass_by(
+    K: Array, between: Array, own: Array, sign: Array, upper: Array, a: Array, o: Array, here: Array, tol: float, selection: int,
+    draws: Array, max_support: int, absorbs: Array,
+) -> tuple[float, float]:  # fmt: skip
+    """The rows of a batch one after the other, in place; ``here`` says which variables are in the expansion. Returns bottom and top."""
+    n_batch = own.shape[0]
+    m = sign.size - n_batch
+    up, low, gain, coef, diag = np.full(a.size, FAR), np.full(a.size, -FAR), np.empty(a.size), np.zeros(a.size), np.empty(a.size)
+    joined, left, n_joined, n_left, n_here = np.empty(n_batch, np.int64), np.arange(n_batch), 0, n_batch, 0
+    for v in range(m):
+        diag[v] = K[v, v]
+        if here[v]:
+            _place(v, o[v], a, sign, upper, up, low)
+            coef[v] = sign[v] * a[v]
+            n_here += 1
+    for p in range(n_batch):
+        diag[m + p] = own[p, p]
+    bottom, top = _least(up, 0, m), _largest(low, 0, m)
+    d = 0
+    while n_left > 0:
+        # 1. the next row
+        k, s = _choose(between, own, coef, o, sign, joined, n_joined, left, n_left, draws[d], selection, bottom, top, m)
+        if k < 0:
+            break
+        p = left[k]
+        n_left -= 1
+        if selection == 0:  # in the order in which they came
+            left = left[1:]
+        else:
+            left[k] = left[n_left]
+        d += 1
+        v = m + p
+        y, o_p = sign[v], s - sign[v]
+        if upper[v] <= 0.0:
+            continue
+        # 2. PROCESS: a pair with the extreme of the expansion
+        if y > 0 and o_p < top - tol or y < 0 and o_p > bottom + tol:
+            joined[n_joined] = v
+            n_joined, n_here, here[v] = n_joined + 1, n_here + 1, True
+            if y > 0:
+                j = _where(low, top, joined, n_joined - 1, m)
+                bottom, top = _pair(K, between, own, sign, upper, a, up, low, joined, n_joined, v, j, o_p, top, m)
+                coef[j] = sign[j] * a[j]
+            else:
+                j = _where(up, bottom, joined, n_joined - 1, m)
+                bottom, top = _pair(K, between, own, sign, upper, a, up, low, joined, n_joined, j, v, bottom, o_p, m)
+                coef[j] = sign[j] * a[j]
+            coef[v] = y * a[v]
+        elif (top < -0.5 * FAR or bottom > 0.5 * FAR) and n_here < SEEDS:  # one class so far
+            joined[n_joined] = v
+            n_joined, n_here, here[v] = n_joined + 1, n_here + 1, True
+            _place(v, o_p, a, sign, upper, up, low)
+            bottom, top = min(bottom, up[v]), max(top, low[v])
+        else:
+            continue
+        # 3. the budget
+        while n_here > max_support:
+            gone, bottom, top = _absorb(
+                K, between, own, sign, upper, a, up, low, here, diag, joined, n_joined, m, absorbs[d - 1], bottom, top
+            )  # fmt: skip
+            if gone < 0:
+                break
+            n_here -= 1
+            for r in range(m + n_joined):
+                w = r if r < m else joined[r - m]
+                coef[w] = sign[w] * a[w]
+        # 4. REPROCESS
+        if top - bottom > tol and top > -0.5 * FAR and bottom < 0.5 * FAR:
+            bottom, top = _reprocess(K, between, own, sign, upper, a, up, low, gain, diag, joined, n_joined, bottom, top, m)
+            for r in range(m + n_joined):
+                w = r if r < m else joined[r - m]
+                coef[w] = sign[w] * a[w]
+    # 5. o of all, and who can be in no violating pair leaves
+    known = top > -0.5 * FAR and bottom < 0.5 * FAR
+    for r in range(m + n_joined):
+        v = r if r < m else joined[r - m]
+        if here[v]:
+            o[v] = up[v] if up[v] < 0.5 * FAR else low[v]
+            if known and a[v] <= 0.0 and (o[v] >= top if sign[v] > 0 else o[v] <= bottom):
+                here[v] = False
+    return bottom, top
