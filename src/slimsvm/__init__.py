@@ -1,7 +1,21 @@
 """Kernel support vector machines that train fast on big data and answer fast with few vectors."""
 
 from slimsvm.compress import compress
-from slimsvm.estimators import SVC, SVR, CoreVectorSVC, CrossTraining, LinearSVC, LowRankSVC, NuSVC, NuSVR, OneClassSVM, ReducedSVC, SparseSVC, SparseSVR
+from slimsvm.estimators import (
+    SVC,
+    SVR,
+    CoreVectorSVC,
+    CrossTraining,
+    LinearSVC,
+    LowRankSVC,
+    NuSVC,
+    NuSVR,
+    OneClassSVM,
+    OnlineSVC,
+    ReducedSVC,
+    SparseSVC,
+    SparseSVR,
+)
 from slimsvm.persistence import load, save
 
 __version__ = "0.1.0"
@@ -15,6 +29,7 @@ __all__ = [
     "NuSVC",
     "NuSVR",
     "OneClassSVM",
+    "OnlineSVC",
     "ReducedSVC",
     "SparseSVC",
     "SparseSVR",

@@ -6,6 +6,7 @@ from slimsvm.estimators.cross_training import CrossTraining
 from slimsvm.estimators.linear import LinearSVC
 from slimsvm.estimators.low_rank import LowRankSVC
 from slimsvm.estimators.one_class import OneClassSVM
+from slimsvm.estimators.online import OnlineSVC
 from slimsvm.estimators.reduced import ReducedSVC
 from slimsvm.estimators.regression import SVR, NuSVR
 from slimsvm.estimators.sparse import SparseSVC, SparseSVR
@@ -20,6 +21,7 @@ __all__ = [
     "NuSVC",
     "NuSVR",
     "OneClassSVM",
+    "OnlineSVC",
     "ReducedSVC",
     "SparseSVC",
     "SparseSVR",

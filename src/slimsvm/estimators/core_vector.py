@@ -20,7 +20,9 @@ from slimsvm.threads import parallel
 
 Array = NDArray[Any]
 SAME = 1e-5  # relative differences of k(x, x) up to which they are rounding errors of the rows
-CONVERGED = "Converged: no point lies outside of the (1 + {tol:g}) ball (the farthest by {violation:.2g} of the radius; duality gap {gap:.3g})."
+CONVERGED = (
+    "Converged: no point lies outside of the (1 + {tol:g}) ball (the farthest by {violation:.2g} of the radius; duality gap {gap:.3g})."
+)
 FULL = "Stopped at max_memory={memory:g}: the core set has grown to {size} vectors, and the farthest point lies outside by {violation:.2g}."
 
 

@@ -24,6 +24,7 @@ from slimsvm.estimators import (
     NuSVC,
     NuSVR,
     OneClassSVM,
+    OnlineSVC,
     ReducedSVC,
     SparseSVC,
     SparseSVR,
@@ -47,8 +48,9 @@ CLASSES: dict[str, type] = {
     "CrossTraining": CrossTraining,
     "ReducedSVC": ReducedSVC,
     "CoreVectorSVC": CoreVectorSVC,
+    "OnlineSVC": OnlineSVC,
 }
-CLASSIFIERS = ("SVC", "NuSVC", "LowRankSVC", "CoreVectorSVC")
+CLASSIFIERS = ("SVC", "NuSVC", "LowRankSVC", "CoreVectorSVC", "OnlineSVC")
 SPARSE = ("SparseSVC", "SparseSVR")
 EXPANSIONS = (*SPARSE, "ReducedSVC")  # over a basis
 
@@ -107,7 +109,8 @@ def names_of(kind: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
     if kind == "CrossTraining":
         return OF_CROSS_TRAINING, ("feature_names_in_",)
     required = REQUIRED + (OF_CLASSIFIERS if kind in CLASSIFIERS else ("offset_",) if kind == "OneClassSVM" else ())
-    return required, (*OPTIONAL, "factor_error_", "factor_shift_") if kind == "LowRankSVC" else OPTIONAL
+    further = {"LowRankSVC": ("factor_error_", "factor_shift_"), "OnlineSVC": ("n_seen_", "stream_")}  # the last: for partial_fit to go on
+    return required, (*OPTIONAL, *further.get(kind, ()))
 
 
 def class_of(estimator: Any) -> str:
@@ -329,7 +332,7 @@ def in_support_layout(estimator: Any, kind: str, form: str) -> tuple[str, dict[s
         )
     a = attributes_of(estimator, kind)
     if kind not in EXPANSIONS and kind != "LinearSVC":
-        return "SVC" if kind in ("LowRankSVC", "CoreVectorSVC") else kind, a
+        return "SVC" if kind in ("LowRankSVC", "CoreVectorSVC", "OnlineSVC") else kind, a
     if "classes_" in a and len(a["classes_"]) > 2:
         raise ValueError(
             f"{form} holds one machine for each pair of classes; a {kind} of {len(a['classes_'])} classes is made differently, its classes"

@@ -43,6 +43,7 @@ WORK = 2e7  # kernel values in one step: about a quarter of a second
 CANDIDATES = 50  # random rows of which the best is taken (the paper's number)
 SEEDS = 5  # rows of the first class that wait for one of the other
 ABSORBED = 16  # candidates for being absorbed
+SLOTS, FROZEN = ("a", "upper", "sign", "o", "ids"), ("f_a", "f_upper", "f_sign", "f_ids")
 SELECTIONS = ("random", "gradient", "margin")
 
 
@@ -162,6 +163,37 @@ class Expanding:
         gap = float(a @ reduced + self.upper[v] @ np.maximum(0.0, -reduced))
         return 0.5 * float((z * a) @ (o - z)), max(0.0, gap)
 
+    def everything(self) -> tuple[Any, Array, Array, Array, Array]:
+        """All vectors, frozen ones too: rows as given, a, upper, sign, ids."""
+        v, n = self.alive, self.f_a.size
+        raw = self.vectors.raw[v]
+        if n:
+            frozen = self.frozen.raw[:n]
+            raw = sp.vstack([raw, frozen], format="csr") if sp.issparse(raw) else np.concatenate([raw, frozen])
+        own, others = (self.a, self.upper, self.sign, self.ids), (self.f_a, self.f_upper, self.f_sign, self.f_ids)
+        a, upper, sign, ids = (np.concatenate([values[v], more]) for values, more in zip(own, others, strict=True))
+        return raw, a, upper, sign, ids
+
+    def to_dict(self) -> dict[str, Any]:
+        """As plain values: with them, what follows is the same to the last bit."""
+        m, n = self.m, self.f_a.size
+        slots = {name: getattr(self, name)[:m] for name in SLOTS}
+        frozen = {name: getattr(self, name) for name in FROZEN}
+        ends = {"bottom": self.bottom, "top": self.top}
+        return {"raw": self.vectors.raw[:m], "K": self.K[:m, :m], **slots, "f_raw": self.frozen.raw[:n], **frozen, **ends}
+
+    @classmethod
+    def from_dict(cls, values: dict[str, Any], like: Operand, rows: Operand, frozen: Operand) -> Expanding:
+        """The way back; ``rows`` and ``frozen`` are the readied vectors."""
+        state = empty(like, values["raw"])
+        state.m, state.K = int(values["a"].size), np.ascontiguousarray(values["K"])
+        for name in (*SLOTS, *FROZEN):
+            setattr(state, name, np.array(values[name]))
+        state.bottom, state.top = float(values["bottom"]), float(values["top"])
+        state.vectors.put(np.arange(state.m), rows, values["raw"], np.arange(state.m))
+        state.frozen.put(np.arange(state.f_a.size), frozen, values["f_raw"], np.arange(state.f_a.size))
+        return state
+
     def record(self) -> dict[str, float]:
         """A line of the history."""
         objective, gap = self.measure()
@@ -181,6 +213,30 @@ def empty(like: Operand, raw: Any = None) -> Expanding:
     return Expanding(
         Vectors(like, raw), nothing, none, none.copy(), none.copy(), none.copy(), np.empty(0, np.int64), Vectors(like, raw)
     )  # fmt: skip
+
+
+def restored(like: Operand, raw: Any, a: Array, upper: Array, sign: Array, ids: Array, budget: float) -> Expanding:
+    """The expansion of given vectors (``like``, readied) with given coefficients."""
+    state, s = empty(like, raw), np.zeros(like.n)
+    accumulate(like, Strips(like), sign * a, s)
+    free_first = np.argsort(a >= upper, kind="stable")
+    v, rest = np.split(free_first, [max(0, capacity(budget, like) - BATCH)])
+    state.m, state.K = v.size, _values(like.take(v), like.take(v), 1)
+    state.a, state.upper, state.sign, state.ids, state.o = a[v], upper[v], sign[v], ids[v], s[v] - sign[v]
+    state.f_a, state.f_upper, state.f_sign, state.f_ids = a[rest], upper[rest], sign[rest], ids[rest]
+    state.vectors.put(np.arange(v.size), like, raw, v)
+    state.frozen.put(np.arange(rest.size), like, raw, rest)
+    rises, falls = (
+        np.where(state.sign > 0, state.a < state.upper, state.a > 0),
+        np.where(state.sign > 0, state.a > 0, state.a < state.upper),
+    )
+    state.bottom, state.top = float(state.o[rises].min(initial=FAR)), float(state.o[falls].max(initial=-FAR))
+    return state
+
+
+def capacity(budget: float, rows: Operand) -> int:
+    """Vectors whose kernel values with one another fit into the budget."""
+    return max(4 * BATCH, int(np.sqrt(budget / rows.dtype.itemsize)))
 
 
 def decayed(state: Expanding, factor: float) -> None:
@@ -278,14 +334,13 @@ class Online:
 
     def _make_room(self, problem: Passing, S: Expanding, n_new: int) -> None:
         """Slots for a batch: more memory, and where the budget allows no more, frozen vectors."""
-        capacity = max(4 * BATCH, int(np.sqrt(problem.budget / problem.operand.dtype.itemsize)))
-        n_free = S.m - S.alive.size
-        if S.m - n_free + n_new > capacity:
-            self._freeze(S, max(n_new, capacity // 8))
-        need = min(capacity, S.m + n_new)
+        most = capacity(problem.budget, problem.operand)
+        if S.alive.size + n_new > most:
+            self._freeze(S, max(n_new, most // 8))
+        need = min(most, S.m + n_new)
         if S.K.shape[0] >= need:
             return
-        size = min(capacity, max(need, int(1.5 * S.K.shape[0])))
+        size = min(most, max(need, int(1.5 * S.K.shape[0])))
         K = np.zeros((size, size), problem.operand.dtype)
         K[: S.m, : S.m] = S.K[: S.m, : S.m]
         S.K = K
@@ -549,7 +604,7 @@ def _pass_by(
         if upper[v] <= 0.0:
             continue
         # 2. PROCESS: a pair with the extreme of the expansion
-        if y > 0 and o_p < top - tol or y < 0 and o_p > bottom + tol:
+        if (y > 0 and o_p < top - tol) or (y < 0 and o_p > bottom + tol):
             joined[n_joined] = v
             n_joined, n_here, here[v] = n_joined + 1, n_here + 1, True
             if y > 0:
