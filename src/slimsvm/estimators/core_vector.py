@@ -145,7 +145,7 @@ class CoreVectorSVC(KernelClassifier):
         self.random_state = random_state
         self.verbose = verbose
 
-    def fit(self, X: Any, y: Any, **refused: Any) -> CoreVectorSVC:  # type: ignore[override]
+    def fit(self, X: Any, y: Any, **refused: Any) -> CoreVectorSVC:
         """Train on rows X with labels y.
 
         Parameters
@@ -209,6 +209,6 @@ def refuse_unequal(operand: Any) -> None:
     low, high = float(diag.min()), float(diag.max())
     if high - low > SAME * max(abs(low), abs(high)):
         raise ValueError(
-            f"CoreVectorSVC needs k(x, x) to be the same for all rows; with the kernel {operand.kernel!r} it goes from {low:.4g} to {high:.4g}. "
+            f"CoreVectorSVC needs k(x, x) to be the same for all rows; with {operand.kernel!r} it goes from {low:.4g} to {high:.4g}. "
             "Use the rbf or the Laplacian kernel, or scale the rows to unit length (sklearn.preprocessing.Normalizer), or use SVC."
         )

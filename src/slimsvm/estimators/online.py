@@ -70,23 +70,24 @@ class OnlineSVC(KernelClassifier):
         Which row is next. 'gradient': of 50 random ones of a batch of 256, the one that violates most, until none does. 'margin': the one
         nearest to the decision border, until all that are left lie outside of the margin; it asks for no label before it takes a row.
     max_support : int, optional
-        Most vectors of a pair's expansion. When it is full, one vector is absorbed by the nearest of its class, which takes over its coefficient
-        and its weight: vectors then stand for the rows around them, and their coefficients may exceed C. Default: no limit.
+        Most vectors of a pair's expansion. When it is full, one vector is absorbed by the nearest of its class, which takes over its
+        coefficient and its weight: vectors then stand for the rows around them, and their coefficients may exceed C. Together they weigh at
+        most as much as 4 max_support rows; beyond, all shrink alike, and the oldest rows are slowly forgotten. Default: no limit.
     finishing : bool, default=True
         Whether ``fit`` solves the problem over the expansion exactly in the end; ``partial_fit`` never does.
     epochs : int, default=1
         Passes of ``fit`` over the rows.
     decay : float, default=1.0
-        What remains of the weight of earlier rows at each call of ``partial_fit``: with 0.9, a row that came ten calls ago weighs 0.9**10 = 0.35
-        of one that comes now. For concepts that drift.
+        What remains of the weight of earlier rows at each call of ``partial_fit``: with 0.9, a row that came ten calls ago weighs
+        0.9**10 = 0.35 of one that comes now. For concepts that drift.
     C : float, default=1.0
         Weight of the errors: 1/2 |w|^2 + C sum_i weight_i max(0, 1 - y_i f(x_i)).
     {kernel}
     class_weight : dict or 'balanced', optional
         Factors of C for each class; 'balanced' for ``fit`` only.
     tol : float, default=1e-3
-        A pair that violates by less does not move; and the largest violation within the expansion after finishing. Up to 1,000 rows ``fit`` ends
-        at near machine precision of the machine over all rows, unless max_support is set.
+        A pair that violates by less does not move; and the largest violation within the expansion after finishing. Up to 1,000 rows
+        ``fit`` ends at the machine over all rows, at near machine precision, unless max_support is set or finishing is off.
     cache_size : float, default=200
         Megabytes for kernel values. Where those within the expansion need more, vectors at their bound rest until the finishing.
     max_iter : int, default=-1
@@ -117,11 +118,11 @@ class OnlineSVC(KernelClassifier):
 
     Notes
     -----
-    ``certificate_`` is about the rows of the expansion (its ``scope`` is 'subspace'): rows that have left are not looked at again. For up to 1,000
-    rows it is about all.
+    ``certificate_`` is about the rows of the expansion (its ``scope`` is 'subspace'): rows that have left are not looked at again. For up to
+    1,000 rows it is about all.
 
-    In a stream, gamma='scale' is computed from the first call, memory does not grow beyond what ``max_support`` or ``cache_size`` and the frozen
-    vectors need, and a model that was saved with :func:`slimsvm.save` goes on exactly as it would have without.
+    In a stream, gamma='scale' is computed from the first call. With ``max_support``, memory does not grow; without, as the number of
+    support vectors does. A model that was saved with :func:`slimsvm.save` goes on exactly as it would have without.
 
     References
     ----------
@@ -399,7 +400,7 @@ class OnlineSVC(KernelClassifier):
             rows, a = rows[a > 0], a[a > 0]
             upper = np.maximum(a, float(self.C) * self.class_weight_[label[rows]])  # weights of rows are not known any more
             sign = np.where(label[rows] == pair.positive, 1.0, -1.0)
-            stream.pairs[k] = restored(*reversed(self._readied(X[rows])), a, upper, sign, order[rows], self._cache_bytes)
+            stream.pairs[k] = self._restored(X[rows], a, upper, sign, order[rows])
         stream.n_seen = order.size
 
     def _readied(self, X: Any) -> tuple[Any, Operand]:
@@ -413,10 +414,10 @@ class OnlineSVC(KernelClassifier):
         if sp.issparse(like.X) and not sp.issparse(operand.X):
             operand = replace(operand, X=sp.csr_matrix(operand.X))
         finite(operand)
-        if like.dtype == np.float32 and operand.sq is not None:
-            if safe_dtype(self.kernel_, operand.sq.astype(np.float64), X.shape[1]) == np.float64:
-                self._upgrade()
-                return self._readied(X)
+        assert operand.sq is not None
+        if like.dtype == np.float32 and safe_dtype(self.kernel_, operand.sq.astype(np.float64), X.shape[1]) == np.float64:
+            self._upgrade()
+            return self._readied(X)
         return X, operand
 
     def _upgrade(self) -> None:
@@ -425,7 +426,11 @@ class OnlineSVC(KernelClassifier):
         stream.like = replace(stream.like, X=stream.like.X.astype(np.float64), sq=np.empty(0))
         for k, S in enumerate(stream.pairs):
             raw, a, upper, sign, ids = S.everything()
-            stream.pairs[k] = restored(*reversed(self._readied(raw)), a, upper, sign, ids, self._cache_bytes)
+            stream.pairs[k] = self._restored(raw, a, upper, sign, ids)
+
+    def _restored(self, X: Any, a: Array, upper: Array, sign: Array, ids: Array) -> Expanding:
+        raw, operand = self._readied(X)
+        return restored(operand, raw, a, upper, sign, ids, self._cache_bytes)
 
     def _expose(self, pairs: list[Pair], results: list[Result]) -> None:
         """The public attributes, in LIBSVM's layout, from the expansions of all pairs."""

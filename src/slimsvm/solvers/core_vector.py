@@ -14,11 +14,12 @@ sphere, al <- t al + (1 - t) e_i, t = sqrt(kappa) / distance; eps = 1/2, 1/4, ..
 
 What differs. The 59 are drawn from a *pool* of POOL random rows, whose kernel values with the core set and with one another are computed
 together; a pool is left when none of its points is outside, and the pools of a sweep are all the rows. If none of the 59 is outside, the
-farthest of the pool is taken. Large core sets take several points, each the farthest of its 59, before they are solved again. So no kernel value is computed for one point alone, and the end is certain, not only likely. Core vectors
-that have lost their weight may leave the core set. Up to EXACT rows the core set is everything, and al ends at near machine precision.
+farthest of the pool is taken. Large core sets take several points, each the farthest of its 59, before they are solved again. So no kernel
+value is computed for one point alone, and the end is certain, not only likely. Core vectors that have lost their weight may leave the core
+set. Up to EXACT rows the core set is everything, and al ends at near machine precision.
 
 Symbols: o = Kt al at the core set, s = Kt al at the pool; a point is the farther away the smaller its s; q = al'Kt al.
-Cost of a pool: POOL times core set kernel values; of a new core vector: a few pair steps, each as much as the core set and the pool have points.
+Cost of a pool: POOL times core set kernel values; of a new core vector: a few pair steps, each over the core set and the pool.
 Memory: the core set squared, within ``budget``, and POOL times the core set.
 """
 
@@ -398,7 +399,7 @@ def _settle(
 
 @compiled
 def _pull_centre(own: Array, s: Array, al: Array, q: float, kappa: float, eps: float, draws: Array) -> tuple[float, float, int, bool]:
-    """Pull the centre towards points of a pool; returns q, the factor of all al, the number of pulls, and whether points may be left outside."""
+    """Pull the centre towards points of a pool; returns q, the factor of all al, the number of pulls, and whether points may be left."""
     scale, n_pulls, anyone = 1.0, 0, np.zeros(s.size, np.bool_)
     for d in range(draws.shape[0]):
         limit = 0.5 * (q + kappa - (1.0 + eps) ** 2 * kappa)

@@ -2,8 +2,8 @@
 
 Problem: the dual of the C-SVC (:mod:`slimsvm.problems.dual_qp`) over the rows that have passed, of which only an *expansion* is kept.
 
-Algorithm: Bordes, Ertekin, Weston & Bottou (2005), bordes2005lasvm. PROCESS takes a row: if it makes a violating pair with the expansion, it joins
-and the pair moves. REPROCESS moves the most violating pair of the expansion. Rows with a = 0 that can be in no violating pair leave. Rows
+Algorithm: Bordes, Ertekin, Weston & Bottou (2005), bordes2005lasvm. PROCESS takes a row: if it makes a violating pair with the expansion, it
+joins and the pair moves. REPROCESS moves the most violating pair of the expansion. Rows with a = 0 that can be in no violating pair leave. Rows
 are taken at random, or the one of CANDIDATES random ones with the largest gradient, or with the smallest |f| (which looks at no label).
 
 What differs. Rows come in batches of BATCH: their kernel values with the expansion and with one another are computed together, so that a row
@@ -12,13 +12,14 @@ Lin 2005). Rows leave at the end of a batch. Gradient and margin end a batch whe
 
 Budget: with ``max_support``, when the expansion is full, one row is absorbed by its neighbour: of a few candidates (the smallest a among them)
 the one whose absorption changes the function least, a_i |phi_i - phi_j|, j the nearest of the same class. j takes over a_i and the weight of i,
-so that every vector stands for rows around it, the sum y'a stays zero, and any kernel will do.
+so that every vector stands for rows around it, the sum y'a stays zero, and any kernel will do. Together the vectors weigh at most as much as
+WEIGHT max_support rows; beyond, all weights and coefficients shrink alike, which is to say that the oldest rows are slowly forgotten.
 
 Memory: kernel values within the expansion take at most ``budget`` bytes. Where it would grow beyond, vectors that are firmly at their upper
 bound are *frozen*: they count in every f, but do not move until the finishing, which is :mod:`slimsvm.solvers.decomposition` on the expansion.
 
-Symbols: o = s - y as in :mod:`slimsvm.problems.dual_qp`; variables 0..m-1 are the slots of the expansion, m + p is row p of the batch; K within the
-expansion, between: batch and expansion, own: within the batch; up, low: o where a variable may rise or fall, else far away.
+Symbols: o = s - y as in :mod:`slimsvm.problems.dual_qp`; variables 0..m-1 are the slots of the expansion, m + p is row p of the batch; K within
+the expansion, between: batch and expansion, own: within the batch; up, low: o where a variable may rise or fall, else far away.
 Cost of a row: as many kernel values as the expansion has vectors, and about ten passes over so many numbers if the row violates, one if not.
 """
 
@@ -31,17 +32,15 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from slimsvm.compiled import compiled
 from slimsvm.run import SUBSPACE, Certificate
-from slimsvm.solvers.dual_descent import _dot
-from slimsvm.solvers.smo import FAR, TINY, _find, _gains, _largest, _least, _move, _onto_bound, _place
+from slimsvm.solvers.online_loops import CANDIDATES, enter, pass_by
+from slimsvm.solvers.smo import FAR
 from slimsvm.tiles import Operand, Strips, accumulate, for_each_tile
 
 Array = NDArray[Any]
 BATCH = 256  # rows whose kernel values are computed together
 WORK = 2e7  # kernel values in one step: about a quarter of a second
-CANDIDATES = 50  # random rows of which the best is taken (the paper's number)
-SEEDS = 5  # rows of the first class that wait for one of the other
+WEIGHT = 4.0  # of a full expansion, in rows a vector: more makes it slow to follow (covtype: 1 to 1.5 lose two points, 2 to 5 are alike)
 ABSORBED = 16  # candidates for being absorbed
 SLOTS, FROZEN = ("a", "upper", "sign", "o", "ids"), ("f_a", "f_upper", "f_sign", "f_ids")
 SELECTIONS = ("random", "gradient", "margin")
@@ -52,7 +51,7 @@ class Vectors:
 
     def __init__(self, like: Operand, raw: Any = None) -> None:
         self.like = replace(like.take(np.empty(0, np.intp)), source=None, picked=None)
-        self.raw = None if raw is None else raw[:0]
+        self.raw: Any = None if raw is None else raw[:0]
         self.n = 0
 
     def operand(self, n: int) -> Operand:
@@ -300,6 +299,8 @@ class Online:
         rows = rows[~np.isin(problem.ids[rows], np.concatenate([S.ids[: S.m], S.f_ids]))]
         if not rows.size:
             return
+        if self.max_support is not None:
+            self._forget(S, WEIGHT * self.max_support * float(problem.upper[rows].mean()))
         self._make_room(problem, S, rows.size)
         # 1. kernel values of the batch
         batch, m = problem.operand.take(rows), S.m
@@ -316,7 +317,7 @@ class Online:
         here[S.alive] = True
         draws = self.rng.integers(2**31, size=(rows.size, CANDIDATES if self.selection != "random" else 1))
         most = n if self.max_support is None else max(2, int(self.max_support) - S.f_a.size)
-        S.bottom, S.top = _pass_by(
+        S.bottom, S.top = pass_by(
             S.K, between, own, sign, upper, a, o, here, tol, SELECTIONS.index(self.selection), draws, most,
             self.rng.integers(2**31, size=(rows.size if self.max_support else 1, ABSORBED)),
         )  # fmt: skip
@@ -326,11 +327,18 @@ class Online:
         new = np.flatnonzero(here[m:])
         free = np.flatnonzero(~here[:m])[: new.size]
         slots = np.concatenate([free, m + np.arange(new.size - free.size)])
-        _enter(S.K, between, own, slots, new, m)
+        enter(S.K, between, own, slots, new, m)
         S.a[slots], S.o[slots], S.upper[slots], S.sign[slots] = a[m + new], o[m + new], upper[m + new], sign[m + new]
         S.ids[slots] = problem.ids[rows[new]]
         S.vectors.put(slots, batch, None if problem.raw is None else problem.raw[rows], new)
         S.m = max(m, m + new.size - free.size)
+
+    @staticmethod
+    def _forget(S: Expanding, most: float) -> None:
+        """Vectors that have absorbed others must not weigh more and more: beyond ``most`` in all, everything shrinks alike."""
+        total = float(S.upper[S.alive].sum() + S.f_upper.sum())
+        if total > most > 0.0:
+            decayed(S, most / total)
 
     def _make_room(self, problem: Passing, S: Expanding, n_new: int) -> None:
         """Slots for a batch: more memory, and where the budget allows no more, frozen vectors."""
@@ -384,268 +392,3 @@ def _values(rows: Operand, columns: Operand, n_threads: int) -> Array:
 
     for_each_tile(rows, Strips(columns, None if sp.issparse(columns.X) else 512), keep, n_threads)
     return out
-
-
-@compiled
-def _enter(K: Array, between: Array, own: Array, slots: Array, new: Array, m: int) -> None:
-    """Rows and columns of K for the new vectors; in squares, for the cache."""
-    for q in range(slots.size):
-        K[slots[q], :m] = between[new[q], :m]
-    for v0 in range(0, m, 64):
-        for q in range(slots.size):
-            for v in range(v0, min(m, v0 + 64)):
-                K[v, slots[q]] = between[new[q], v]
-    for q in range(slots.size):
-        for r in range(slots.size):
-            K[slots[q], slots[r]] = own[new[q], new[r]]
-
-
-@compiled
-def _value(K: Array, between: Array, own: Array, i: int, j: int, m: int) -> float:
-    """k of variables i and j, wherever it stands."""
-    if i < m:
-        return K[i, j] if j < m else between[j - m, i]
-    return between[i - m, j] if j < m else own[i - m, j - m]
-
-
-@compiled
-def _shift(
-    K: Array, between: Array, own: Array, up: Array, low: Array, joined: Array, n_joined: int, i: int, j: int, t: float, m: int
-) -> tuple[float, float]:
-    """All o after i rises and j falls by t; returns the least that may rise and the largest that may fall, i and j left out by the caller."""
-    row_i, row_j = K[i] if i < m else between[i - m], K[j] if j < m else between[j - m]
-    bottom, top = _move(up, low, row_i, row_j, t, 0, m)
-    for r in range(n_joined):
-        v = joined[r]
-        change = t * (_value(K, between, own, i, v, m) - _value(K, between, own, j, v, m))
-        up[v] += change
-        low[v] += change
-        bottom, top = min(bottom, up[v]), max(top, low[v])
-    return bottom, top
-
-
-@compiled
-def _pair(
-    K: Array, between: Array, own: Array, sign: Array, upper: Array, a: Array, up: Array, low: Array, joined: Array, n_joined: int,
-    i: int, j: int, o_i: float, o_j: float, m: int,
-) -> tuple[float, float]:  # fmt: skip
-    """i rises, j falls, as far as is best or possible; returns bottom and top afterwards."""
-    k_ii, k_jj, k_ij = (
-        _value(K, between, own, i, i, m), _value(K, between, own, j, j, m), _value(K, between, own, i, j, m),
-    )  # fmt: skip
-    t = (o_j - o_i) / max(k_ii + k_jj - 2.0 * k_ij, TINY)
-    room_i = upper[i] - a[i] if sign[i] > 0 else a[i]
-    room_j = a[j] if sign[j] > 0 else upper[j] - a[j]
-    if t >= room_i or t >= room_j:
-        t = min(room_i, room_j)
-    a[i] = _onto_bound(a[i] + sign[i] * t, upper[i], t == room_i, sign[i] > 0)
-    a[j] = _onto_bound(a[j] - sign[j] * t, upper[j], t == room_j, sign[j] < 0)
-    up[i] = up[j] = FAR
-    low[i] = low[j] = -FAR
-    bottom, top = _shift(K, between, own, up, low, joined, n_joined, i, j, t, m)
-    _place(i, o_i + t * (k_ii - k_ij), a, sign, upper, up, low)
-    _place(j, o_j + t * (k_ij - k_jj), a, sign, upper, up, low)
-    return min(bottom, up[i], up[j]), max(top, low[i], low[j])
-
-
-@compiled
-def _reprocess(
-    K: Array, between: Array, own: Array, sign: Array, upper: Array, a: Array, up: Array, low: Array, gain: Array, diag: Array,
-    joined: Array, n_joined: int, bottom: float, top: float, m: int,
-) -> tuple[float, float]:  # fmt: skip
-    """The steepest variable that may rise, with the one whose exchange with it promises most."""
-    i = _where(up, bottom, joined, n_joined, m)
-    best, j = 0.0, -1
-    if i < m:
-        best = _gains(low, bottom, diag[i], diag, K[i], gain, 0, m)
-    else:
-        best = _gains(low, bottom, diag[i], diag, between[i - m], gain, 0, m)
-    if best > 0.0:
-        j = _find(gain, best, 0, m)
-    for r in range(n_joined):
-        v = joined[r]
-        difference = max(low[v] - bottom, 0.0)
-        g = difference * difference / max(diag[i] + diag[v] - 2.0 * _value(K, between, own, i, v, m), TINY)
-        if g > best:
-            best, j = g, v
-    if j < 0:
-        return bottom, top
-    return _pair(K, between, own, sign, upper, a, up, low, joined, n_joined, i, j, bottom, low[j], m)
-
-
-@compiled
-def _where(values: Array, wanted: float, joined: Array, n_joined: int, m: int) -> int:
-    """The variable with this value."""
-    for r in range(n_joined):
-        if values[joined[r]] == wanted:
-            return joined[r]
-    return _find(values, wanted, 0, m)
-
-
-@compiled
-def _absorb(
-    K: Array, between: Array, own: Array, sign: Array, upper: Array, a: Array, up: Array, low: Array, here: Array, diag: Array,
-    joined: Array, n_joined: int, m: int, draw: Array, bottom: float, top: float,
-) -> tuple[int, float, float]:  # fmt: skip
-    """One vector less: returns which (-1: there is no pair of one class), and bottom and top afterwards."""
-    n = m + n_joined
-    # the candidates: the one with the smallest a, and some at random
-    least, first = FAR, -1
-    for r in range(n):
-        v = r if r < m else joined[r - m]
-        if here[v] and a[v] < least:
-            least, first = a[v], v
-    best, gone, taker = FAR, -1, -1
-    for c in range(draw.size + 1):
-        i = first
-        if c > 0:
-            r = draw[c - 1] % n
-            i = r if r < m else joined[r - m]
-        if not here[i]:
-            continue
-        near, j = FAR, -1
-        row = K[i] if i < m else between[i - m]
-        for v in range(m):
-            distance = diag[v] - 2.0 * row[v]
-            if distance < near and here[v] and sign[v] == sign[i] and v != i:
-                near, j = distance, v
-        for r in range(n_joined):
-            v = joined[r]
-            if here[v] and sign[v] == sign[i] and v != i:
-                distance = diag[v] - 2.0 * _value(K, between, own, i, v, m)
-                if distance < near:
-                    near, j = distance, v
-        change = a[i] * a[i] * max(0.0, near + diag[i])
-        if j >= 0 and change < best:
-            best, gone, taker = change, i, j
-    if gone < 0:
-        return -1, bottom, top
-    t, o = sign[gone] * a[gone], up[taker] if up[taker] < 0.5 * FAR else low[taker]
-    here[gone] = False
-    up[gone] = up[taker] = FAR
-    low[gone] = low[taker] = -FAR
-    bottom, top = _shift(K, between, own, up, low, joined, n_joined, taker, gone, t, m)
-    a[taker] += a[gone]
-    upper[taker] += upper[gone]
-    a[gone] = 0.0
-    o += t * (diag[taker] - _value(K, between, own, taker, gone, m))
-    _place(taker, o, a, sign, upper, up, low)
-    return gone, min(bottom, up[taker]), max(top, low[taker])
-
-
-@compiled
-def _gradient(between: Array, own: Array, coef: Array, o: Array, joined: Array, n_joined: int, p: int, m: int) -> float:
-    """s at row p of the batch: what frozen vectors say stands in o."""
-    s = o[m + p] + _dot(between[p], coef[:m])
-    for r in range(n_joined):
-        s += coef[joined[r]] * own[p, joined[r] - m]
-    return s
-
-
-@compiled
-def _choose(
-    between: Array, own: Array, coef: Array, o: Array, sign: Array, joined: Array, n_joined: int, left: Array, n_left: int, draw: Array,
-    selection: int, bottom: float, top: float, m: int,
-) -> tuple[int, float]:  # fmt: skip
-    """The place among the rows that are left of the next one, and its s; -1 if none of the candidates is worth it."""
-    if selection == 0:
-        return 0, _gradient(between, own, coef, o, joined, n_joined, left[0], m)
-    best, at, s_at = -FAR if selection == 1 else -1.0, -1, 0.0
-    known = top > -0.5 * FAR and bottom < 0.5 * FAR
-    middle = 0.5 * (bottom + top) if known else 0.0
-    for c in range(min(draw.size, n_left)):
-        k = c if n_left <= draw.size else draw[c] % n_left
-        s = _gradient(between, own, coef, o, joined, n_joined, left[k], m)
-        score = -abs(s - middle)  # margin: f = s - level
-        if selection == 1:
-            y = sign[m + left[k]]
-            score = -y * (s - y - middle) if known else 0.0
-        if not known or score > best:
-            best, at, s_at = score, k, s
-            if not known:
-                break
-    return at, s_at
-
-
-@compiled
-def _pass_by(
-    K: Array, between: Array, own: Array, sign: Array, upper: Array, a: Array, o: Array, here: Array, tol: float, selection: int,
-    draws: Array, max_support: int, absorbs: Array,
-) -> tuple[float, float]:  # fmt: skip
-    """The rows of a batch one after the other, in place; ``here`` says which variables are in the expansion. Returns bottom and top."""
-    n_batch = own.shape[0]
-    m = sign.size - n_batch
-    up, low, gain, coef, diag = np.full(a.size, FAR), np.full(a.size, -FAR), np.empty(a.size), np.zeros(a.size), np.empty(a.size)
-    joined, left, n_joined, n_left, n_here = np.empty(n_batch, np.int64), np.arange(n_batch), 0, n_batch, 0
-    for v in range(m):
-        diag[v] = K[v, v]
-        if here[v]:
-            _place(v, o[v], a, sign, upper, up, low)
-            coef[v] = sign[v] * a[v]
-            n_here += 1
-    for p in range(n_batch):
-        diag[m + p] = own[p, p]
-    bottom, top = _least(up, 0, m), _largest(low, 0, m)
-    d = 0
-    while n_left > 0:
-        # 1. the next row
-        k, s = _choose(between, own, coef, o, sign, joined, n_joined, left, n_left, draws[d], selection, bottom, top, m)
-        if k < 0:
-            break
-        p = left[k]
-        n_left -= 1
-        if selection == 0:  # in the order in which they came
-            left = left[1:]
-        else:
-            left[k] = left[n_left]
-        d += 1
-        v = m + p
-        y, o_p = sign[v], s - sign[v]
-        if upper[v] <= 0.0:
-            continue
-        # 2. PROCESS: a pair with the extreme of the expansion
-        if (y > 0 and o_p < top - tol) or (y < 0 and o_p > bottom + tol):
-            joined[n_joined] = v
-            n_joined, n_here, here[v] = n_joined + 1, n_here + 1, True
-            if y > 0:
-                j = _where(low, top, joined, n_joined - 1, m)
-                bottom, top = _pair(K, between, own, sign, upper, a, up, low, joined, n_joined, v, j, o_p, top, m)
-                coef[j] = sign[j] * a[j]
-            else:
-                j = _where(up, bottom, joined, n_joined - 1, m)
-                bottom, top = _pair(K, between, own, sign, upper, a, up, low, joined, n_joined, j, v, bottom, o_p, m)
-                coef[j] = sign[j] * a[j]
-            coef[v] = y * a[v]
-        elif (top < -0.5 * FAR or bottom > 0.5 * FAR) and n_here < SEEDS:  # one class so far
-            joined[n_joined] = v
-            n_joined, n_here, here[v] = n_joined + 1, n_here + 1, True
-            _place(v, o_p, a, sign, upper, up, low)
-            bottom, top = min(bottom, up[v]), max(top, low[v])
-        else:
-            continue
-        # 3. the budget
-        while n_here > max_support:
-            gone, bottom, top = _absorb(
-                K, between, own, sign, upper, a, up, low, here, diag, joined, n_joined, m, absorbs[d - 1], bottom, top
-            )  # fmt: skip
-            if gone < 0:
-                break
-            n_here -= 1
-            for r in range(m + n_joined):
-                w = r if r < m else joined[r - m]
-                coef[w] = sign[w] * a[w]
-        # 4. REPROCESS
-        if top - bottom > tol and top > -0.5 * FAR and bottom < 0.5 * FAR:
-            bottom, top = _reprocess(K, between, own, sign, upper, a, up, low, gain, diag, joined, n_joined, bottom, top, m)
-            for r in range(m + n_joined):
-                w = r if r < m else joined[r - m]
-                coef[w] = sign[w] * a[w]
-    # 5. o of all, and who can be in no violating pair leaves
-    known = top > -0.5 * FAR and bottom < 0.5 * FAR
-    for r in range(m + n_joined):
-        v = r if r < m else joined[r - m]
-        if here[v]:
-            o[v] = up[v] if up[v] < 0.5 * FAR else low[v]
-            if known and a[v] <= 0.0 and (o[v] >= top if sign[v] > 0 else o[v] <= bottom):
-                here[v] = False
-    return bottom, top
