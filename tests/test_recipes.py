@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from sklearn.base import clone
 
-from slimsvm import SVC, CrossTraining, LinearSVC, LowRankSVC, ReducedSVC, SparseSVC, recipes
+from slimsvm import SVC, CoreVectorSVC, CrossTraining, LinearSVC, LowRankSVC, OnlineSVC, ReducedSVC, SparseSVC, recipes
 from slimsvm.datasets import checkers
 from slimsvm.recipes import RECIPES
 
@@ -28,6 +28,9 @@ FIXED = {
     "icf_threshold": {"factorization": "threshold", "retrain": False, "fit_intercept": False},
     "icf_pivoted": {"factorization": "pivoted", "retrain": False, "fit_intercept": False},
     "icf_retrain": {"factorization": "pivoted", "retrain": True, "fit_intercept": False},
+    "lasvm": {"selection": "random", "max_support": None, "finishing": True, "epochs": 1},
+    "cvm": {"ball": "minimum"},
+    "bvm": {"ball": "fixed"},
 }
 KINDS = {
     "linear_cutting_plane": LinearSVC,
@@ -36,6 +39,9 @@ KINDS = {
     "icf_threshold": LowRankSVC,
     "icf_pivoted": LowRankSVC,
     "icf_retrain": LowRankSVC,
+    "lasvm": OnlineSVC,
+    "cvm": CoreVectorSVC,
+    "bvm": CoreVectorSVC,
 }
 SIZES = {
     "cross_training": "n_subsets",
@@ -44,6 +50,9 @@ SIZES = {
     "icf_threshold": "rank",
     "icf_pivoted": "rank",
     "icf_retrain": "rank",
+    "lasvm": None,
+    "cvm": None,
+    "bvm": None,
 }
 
 

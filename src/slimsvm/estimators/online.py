@@ -249,7 +249,9 @@ class OnlineSVC(KernelClassifier):
         a, upper = np.zeros(n), problem.upper.copy()
         a[rows], upper[rows] = np.concatenate([S.a[v], S.f_a]), np.concatenate([S.upper[v], S.f_upper])
         solution = DualSolution(a, np.empty(0), (S.level, S.level))
-        if not self.finishing or limits.reason() is not None:
+        if self.finishing and passed.status.converged and (reason := limits.reason()) is not None:
+            passed = replace(passed, status=Status(reason, f"Stopped ({reason}) before the finishing. {passed.status}"))
+        if not self.finishing or not passed.status.converged:
             return replace(passed, model=solution)
         everything = n <= EXACT and self.max_support is None
         support = np.arange(n) if everything else np.sort(rows)

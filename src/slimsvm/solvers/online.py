@@ -295,7 +295,9 @@ class Online:
 
     def _learn(self, problem: Passing, S: Expanding, rows: Array, tol: float) -> None:
         """PROCESS and REPROCESS for the rows of one batch."""
-        # rows that pass for the second time and are in the expansion already are left alone
+        # rows that pass for the second time and are in the expansion already are left alone; where one pass ends and the next begins, a row
+        # may stand in a batch twice
+        rows = rows[np.sort(np.unique(rows, return_index=True)[1])]
         rows = rows[~np.isin(problem.ids[rows], np.concatenate([S.ids[: S.m], S.f_ids]))]
         if not rows.size:
             return
