@@ -350,8 +350,10 @@ class Online:
         need = min(most, S.m + n_new)
         if S.K.shape[0] >= need:
             return
-        size = min(most, max(need, int(1.5 * S.K.shape[0])))
-        K = np.zeros((size, size), problem.operand.dtype)
+        # as large as it may get, at once: memory that is not touched yet costs nothing, a copy would need the room twice
+        size = most if self.max_support is None else min(most, int(self.max_support) + 2 * BATCH)
+        size = max(need, min(size, S.m + problem.order.size) if problem.raw is None else size)
+        K = np.empty((size, size), problem.operand.dtype)
         K[: S.m, : S.m] = S.K[: S.m, : S.m]
         S.K = K
         for name in ("a", "upper", "sign", "o", "ids"):

@@ -18,12 +18,12 @@ SEEDS = 5  # rows of the first class that wait for one of the other
 
 @compiled
 def enter(K: Array, between: Array, own: Array, slots: Array, new: Array, m: int) -> None:
-    """Rows and columns of K for the new vectors; in squares, for the cache."""
+    """Rows and columns of K for the new vectors."""
     for q in range(slots.size):
         K[slots[q], :m] = between[new[q], :m]
-    for v0 in range(0, m, 64):
-        for q in range(slots.size):
-            for v in range(v0, min(m, v0 + 64)):
+    for q0 in range(0, slots.size, 32):
+        for v in range(m):  # along the rows of K; what is read next to it stays in the cache
+            for q in range(q0, min(slots.size, q0 + 32)):
                 K[v, slots[q]] = between[new[q], v]
     for q in range(slots.size):
         for r in range(slots.size):
