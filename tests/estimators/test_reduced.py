@@ -13,7 +13,7 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from slimsvm import ReducedSVC, compress
-from slimsvm.cli.words import describe, describe_in_words
+from slimsvm.report.words import describe, describe_in_words
 from slimsvm.datasets import checkers
 from slimsvm.kernels import RBF
 

@@ -37,11 +37,11 @@ from slimsvm.cli.options import (
     sparse_options,
     to_option,
 )
-from slimsvm.cli.speed import seconds_per_row
 from slimsvm.cli.steps import machine_for, parse_class_weight, request_for, save_whatever_happens, score, targets, vectors_in_words
-from slimsvm.cli.words import describe, describe_in_words, plain, size_in_words
 from slimsvm.compress import compress as compressed
 from slimsvm.kernels import KERNELS
+from slimsvm.report.speed import seconds_per_row
+from slimsvm.report.words import describe, describe_in_words, plain, size_in_words
 
 Array = NDArray[Any]
 
