@@ -157,9 +157,9 @@ def page_of(folder: Path) -> str:
 def _page(sets: dict[str, list[Model]], tables: list[Table], machines: list[tuple[str, str]], passed: list[str]) -> Page:
     page = Page(
         "slimsvm: benchmarks",
-        "Accuracy on test rows, number of vectors and seconds of training, of slimsvm and its peers. Each set has its own C and gamma; how this "
-        "was measured is said in the documentation, on the page about benchmarks. Hollow marks: the accuracy was measured on fewer rows, so that "
-        "the model takes no part in the choice.",
+        "Accuracy on test rows, number of vectors and seconds of training, of slimsvm and its peers. Each set has its own C and gamma; "
+        "how this was measured is said in the documentation, on the page about benchmarks. Hollow marks: the accuracy was measured on "
+        "fewer rows, so that the model takes no part in the choice.",
     )
     ordered = sorted(sets, key=lambda name: -len(sets[name]))
     methods = dict.fromkeys(model.method for name in ordered for model in sets[name])

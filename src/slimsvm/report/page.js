@@ -54,6 +54,7 @@ function scale(kind, values) {
     for (let k = Math.ceil((low - step) / step); k * step <= high + step; k++) ticks.push(Number((k * step).toPrecision(12)));
     ticks = ticks.filter((v) => inside(v) && (kind === "linear" || v <= 100));
   }
+  if (low === high) ticks = [low];
   return { at: (v) => (to(v) - from) / (end - from), ticks };
 }
 
