@@ -60,7 +60,9 @@ def models_of(file: str, key: str, cell: dict[str, Any]) -> Iterator[Entry]:
     found = SAME.get((file, name), name)
     if file == "exact" and name.startswith("a9a_"):
         words.append(name.removeprefix("a9a_"))
-    method = " ".join(words) if file == "exact" else f"{words[0]} ({file})" if words[0] == "exact" else " ".join(words)
+    if file == "exact" and len(words) > 1:
+        words[:2] = words[1], words[0]  # who, then the type
+    method = f"exact ({file})" if words == ["exact"] else " ".join(words)
     if "failed" in cell:
         yield found, Model(method, k, None, None, "failed: " + " ".join(map(str, cell["failed"]))[:200], counts=False)
         return
@@ -73,7 +75,7 @@ def models_of(file: str, key: str, cell: dict[str, Any]) -> Iterator[Entry]:
     score = mean(cell["accuracy"])
     yield found, Model(method, vectors, None if score is None else 100 * score, mean(cell.get("seconds")), note, counts)
     for size, accuracy in cell.get("path", [])[:-1]:
-        yield found, Model(method, size, 100 * accuracy, mean(cell.get("seconds")), f"from the fit with {k}")
+        yield found, Model(method, size, 100 * accuracy, mean(cell.get("seconds")), f"from the fit with {k}", part=True)
 
 
 def selection(cells: dict[str, dict[str, Any]]) -> Iterator[Entry]:
@@ -83,21 +85,21 @@ def selection(cells: dict[str, dict[str, Any]]) -> Iterator[Entry]:
         if key.startswith("selection/") and "points" in cell:
             rules.setdefault(key.split("/")[1], []).append(cell)
     for rule, runs in rules.items():
+        largest = max(runs[0]["points"], key=int)
         for k in runs[0]["points"]:
             error = float(np.mean([run["points"][k][0] for run in runs]))
             note = f"mean of {len(runs)} seeds; seconds of the fit at all sizes"
             yield (
                 "mnist 0 vs rest, 10,000 training rows, polynomial",
-                Model(rule, int(k), 100 * (1 - error), mean([run["seconds"] for run in runs]), note),
+                Model(rule, int(k), 100 * (1 - error), mean([run["seconds"] for run in runs]), note, part=k != largest),
             )
 
 
 def without_doubles(models: list[Model]) -> list[Model]:
     """Of several models of one method and size, a fit of its own rather than a part of a larger one; of those, the first."""
     kept: dict[Any, Model] = {}
-    for at, model in enumerate(sorted(models, key=lambda model: model.note.startswith("from the fit"))):
-        part = model.note.startswith("from the fit")
-        kept.setdefault((model.method, model.vectors) if part or model.vectors is not None else (model.method, at), model)
+    for at, model in enumerate(sorted(models, key=lambda model: model.part)):
+        kept.setdefault((model.method, at if model.vectors is None else model.vectors), model)
     order = list(dict.fromkeys(model.method for model in models))
     return sorted(kept.values(), key=lambda model: (order.index(model.method), model.vectors or 0))
 

@@ -71,7 +71,7 @@ def test_charts_and_slider(show):
     assert page.locator("figure[data-chart] svg.chart").count() == 5
     assert page.locator("figure[data-chart] >> nth=0").locator(".mark.hollow").count() == 1
     take = page.locator(".take >> nth=0")
-    assert "Best: 95 %. Fewest vectors: small: 10 vectors, 94.6 %" in take.text_content()  # half a point may be lost at first
+    assert "Best: 95.00 %. Fewest vectors: small: 10 vectors, 94.60 %" in take.text_content()  # half a point may be lost at first
     assert page.locator("#loss-text").text_content() == "0.5 percentage points"
     slider = page.locator("#loss")
     slider.focus()
@@ -81,7 +81,7 @@ def test_charts_and_slider(show):
     )
     for _ in range(2):
         page.keyboard.press("ArrowRight")
-    assert "small: 50 vectors, 94.9 %" in take.text_content()
+    assert "small: 50 vectors, 94.90 %" in take.text_content()
     page.keyboard.press("End")
     assert "small: 10 vectors" in take.text_content() and "10 vectors" in page.locator("#choice tbody tr >> nth=1").text_content()
     assert page.locator("tr.taken").count() == 2 and page.locator("svg .ring").count() == 4  # a mark in each of two charts of two sets
@@ -92,7 +92,7 @@ def test_pointer_and_keys_show_the_numbers(show):
     page = show()
     chart = page.locator("figure[data-chart] >> nth=0")
     chart.locator(".mark >> nth=0").hover(force=True)
-    assert chart.locator(".readout").text_content() == "small: 2 vectors, 80 %, 0.5 s of training"
+    assert chart.locator(".readout").text_content() == "small: 2 vectors, 80.00 %, 0.5 s of training"
     chart.locator("svg.chart").focus()
     page.keyboard.press("ArrowRight")
     assert "10 vectors" in chart.locator(".readout").text_content()

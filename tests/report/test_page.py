@@ -109,7 +109,7 @@ def test_no_slider_without_models_to_choose_from():
     page = Page("t")
     page.section("s", Text("x"))
     html = page.html()
-    assert check(html)[0].all("input") == [] and check(html)[1] == {"charts": [], "comparisons": [], "n_keys": 0}
+    assert check(html)[0].all("input") == [] and check(html)[1] == {"charts": [], "comparisons": []}
 
 
 def test_names_are_text_and_nothing_else():

@@ -5,7 +5,7 @@
 // Losses of accuracy that the slider offers, in percentage points.
 const LOSSES = [0, 0.05, 0.1, 0.2, 0.3, 0.5, 0.75, 1, 1.5, 2, 3, 5, 7.5, 10];
 const ACCURACIES = [0, 50, 80, 90, 95, 98, 99, 99.5, 99.8, 99.9, 99.95, 99.98, 99.99];
-const FLOOR = 0.005; // errors below it are drawn there: a logarithm has no zero
+const APART = 0.07; // least distance of ticks, as a share of the axis
 const known = (value) => typeof value === "number" && isFinite(value);
 
 /* The models to take if the score may be so much below the best: the one with the fewest vectors, and the one trained quickest. */
@@ -27,8 +27,10 @@ function number(value, digits = 4) {
 
 /* A scale takes values to 0..1 and has ticks. Kinds: linear, log, and error: the logarithm of what is missing to 100. */
 function scale(kind, values) {
-  const to = { linear: (v) => v, log: (v) => Math.log10(v), error: (v) => -Math.log10(Math.max(100 - v, FLOOR)) }[kind];
-  let [low, high] = [Math.min(...values), Math.max(...values)];
+  const errors = values.map((v) => 100 - v).filter((e) => e > 0);
+  const floor = Math.min(...errors, 100) / 2; // where no error at all is drawn: a logarithm has no zero
+  const to = { linear: (v) => v, log: (v) => Math.log10(v), error: (v) => -Math.log10(Math.max(100 - v, floor)) }[kind];
+  const [low, high] = [Math.min(...values), Math.max(...values)];
   let [from, end] = [to(low), to(high)];
   const margin = (end - from || Math.abs(end) || 1) * 0.06;
   from -= margin;
@@ -55,7 +57,8 @@ function scale(kind, values) {
     ticks = ticks.filter((v) => inside(v) && (kind === "linear" || v <= 100));
   }
   if (low === high) ticks = [low];
-  return { at: (v) => (to(v) - from) / (end - from), ticks };
+  const at = (v) => (to(v) - from) / (end - from);
+  return { at, ticks: ticks.reverse().reduce((kept, v) => (kept.length && at(kept[0]) - at(v) < APART ? kept : [v, ...kept]), []) };
 }
 
 /* The outline of a marker around (x, y): seven shapes, and eight colours, so that 56 series differ. */
@@ -87,8 +90,8 @@ function sorted(rows, value, up) {
 }
 
 function described(model, unit) {
-  const parts = [`${number(model.score, 5)} ${unit}`];
-  if (known(model.vectors)) parts.unshift(`${number(model.vectors)} vectors`);
+  const parts = [`${model.score.toFixed(2)} ${unit}`];
+  if (known(model.vectors)) parts.unshift(model.vectors === 1 ? "1 vector" : `${number(model.vectors)} vectors`);
   if (known(model.seconds)) parts.push(`${number(model.seconds, 3)} s of training`);
   return `${model.method}: ${parts.join(", ")}${model.note ? ` (${model.note})` : ""}`;
 }
@@ -217,7 +220,8 @@ class Comparison {
     const { models, unit } = this.spec;
     const series = this.spec.methods.map(({ name, style }) => ({
       name, style,
-      points: models.map((m, id) => ({ m, id })).filter(({ m }) => m.method === name && known(m[chart.x]) && m[chart.x] > 0 && known(m.score))
+      points: models.map((m, id) => ({ m, id })).filter(({ m }) => m.method === name && m[chart.x] > 0 && known(m.score))
+        .filter(({ m }) => !(m.part && chart.x === "seconds")) // the seconds are those of the whole fit, which has a point
         .map(({ m, id }) => ({ id, x: m[chart.x], y: m.score, counts: m.counts, text: described(m, unit) })).sort((a, b) => a.x - b.x),
     }));
     return { x: { label: chart.label, scale: "log" }, y: { label: this.spec.measure, scale: this.spec.scale }, series: series.filter((s) => s.points.length) };
@@ -226,7 +230,7 @@ class Comparison {
   take(loss) {
     const { models, unit, name } = this.spec, { best, threshold, small, quick } = choose(models, loss);
     const texts = [small && `Fewest vectors: ${described(small, unit)}.`, quick && `Quickest training: ${described(quick, unit)}.`].filter(Boolean);
-    this.sentence.textContent = `Best: ${number(best, 5)} ${unit}. ${texts.join(" ")}`;
+    this.sentence.textContent = `Best: ${best.toFixed(2)} ${unit}. ${texts.join(" ")}`;
     for (const chart of this.charts) {
       chart.threshold = threshold;
       chart.taken = [small, quick].filter(Boolean).map((m) => models.indexOf(m));

@@ -21,6 +21,7 @@ from slimsvm.report.parts import Comparison, Data, Part
 from slimsvm.report.words import plain
 
 QUESTION = "What accuracy may I lose?"
+FEW_SECTIONS = 8  # whose list is unfolded
 FIRST_LOSS = 5  # place in the script's list of losses: half a percentage point
 
 
@@ -80,7 +81,7 @@ class Page:
                 _slider(names) if names else "",
                 f"<main>{''.join(body)}</main>",
                 f'<footer><p class="quiet">Written by slimsvm {escape(__version__)}.</p></footer>',
-                f'<script type="application/json" id="data">{safe_json(vars(data))}</script>',
+                f'<script type="application/json" id="data">{safe_json({"charts": data.charts, "comparisons": data.comparisons})}</script>',
                 f"<script>{script}</script></body></html>",
                 "",
             ]
@@ -88,7 +89,8 @@ class Page:
 
     def _contents(self) -> str:
         links = [f'<li><a href="#s-{at}">{escape(title)}</a></li>' for at, (title, _) in enumerate(self.sections)]
-        return f'<nav aria-label="Sections"><ul>{"".join(links)}</ul></nav>'
+        unfolded = " open" * (len(links) <= FEW_SECTIONS)
+        return f'<nav aria-label="Sections"><details{unfolded}><summary>Sections</summary><ul>{"".join(links)}</ul></details></nav>'
 
 
 def safe_json(value: Any) -> str:

@@ -171,6 +171,8 @@ class Model:
         Anything that must be known of it.
     counts : bool
         Whether its score can be compared with the others'; if not, it is drawn hollow, and never the model to take.
+    part : bool
+        Whether it came out of the fit of a larger one, whose seconds it has.
     """
 
     method: str
@@ -179,6 +181,7 @@ class Model:
     seconds: float | None = None
     note: str = ""
     counts: bool = True
+    part: bool = False
 
 
 @dataclass(frozen=True)
