@@ -4,6 +4,7 @@ import json
 
 import pytest
 from benchmarks import report
+
 from tests.report.test_page import NASTY, check
 
 MACHINE = {"cpu": NASTY, "cores": 2}

@@ -5,13 +5,13 @@ import pytest
 import scipy.sparse as sp
 from sklearn.datasets import load_digits
 from sklearn.metrics import accuracy_score, confusion_matrix
-from tests.report.test_page import NASTY, check
 
 from slimsvm import SVC, SVR, CrossTraining, LinearSVC, OneClassSVM, ReducedSVC, SparseSVC, SparseSVR
 from slimsvm.datasets import checkers
 from slimsvm.persistence import load_libsvm, save_libsvm
 from slimsvm.report import model_page
 from slimsvm.report.model import picture_shape
+from tests.report.test_page import NASTY, check
 
 
 @pytest.fixture(scope="module")
