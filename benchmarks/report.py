@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -159,13 +160,13 @@ def page_of(folder: Path) -> str:
 def _page(sets: dict[str, list[Model]], tables: list[Table], machines: list[tuple[str, str]], passed: list[str]) -> Page:
     page = Page(
         "slimsvm: benchmarks",
-        "Accuracy on test rows, number of vectors and seconds of training, of slimsvm and its peers. Each set has its own C and gamma; "
-        "how this was measured is said in the documentation, on the page about benchmarks. Hollow marks: the accuracy was measured on "
+        "Accuracy on test rows, number of vectors and seconds of training, of slimsvm and its peers. C and gamma, and how all "
+        "this was measured, are said in the documentation, on the page about benchmarks. Hollow marks: the accuracy was measured on "
         "fewer rows, so that the model takes no part in the choice.",
     )
     ordered = sorted(sets, key=lambda name: -len(sets[name]))
-    methods = dict.fromkeys(model.method for name in ordered for model in sets[name])
-    styles = {method: at for at, method in enumerate(methods)}
+    counts = Counter(model.method for name in ordered for model in sets[name])
+    styles = {method: at for at, (method, _) in enumerate(counts.most_common())}  # the first eight have colours of their own
     for name in ordered:
         models = without_doubles(sets[name])
         if any(model.score is not None and model.counts for model in models):
