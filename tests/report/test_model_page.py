@@ -6,7 +6,7 @@ import scipy.sparse as sp
 from sklearn.datasets import load_digits
 from sklearn.metrics import accuracy_score, confusion_matrix
 
-from slimsvm import SVC, SVR, CrossTraining, LinearSVC, OneClassSVM, ReducedSVC, SparseSVC, SparseSVR
+from slimsvm import SVC, SVR, ChainSVM, CrammerSingerSVC, CrossTraining, LinearSVC, OneClassSVM, ReducedSVC, SparseSVC, SparseSVR
 from slimsvm.datasets import checkers
 from slimsvm.persistence import load_libsvm, save_libsvm
 from slimsvm.report import model_page
@@ -77,6 +77,7 @@ def rows():
         OneClassSVM(nu=0.2),
         ReducedSVC(n_basis=10, solver="least_squares", random_state=0),
         CrossTraining(SVC(gamma=20), n_subsets=3, random_state=0),
+        CrammerSingerSVC(kernel="linear"),
         SVC(kernel="precomputed"),
     ],
     ids=lambda machine: type(machine).__name__,
@@ -90,6 +91,14 @@ def test_every_kind_of_classifier(machine, rows):
     right = int(np.sum(machine.predict(X) == y))
     assert f"({right} of 200)" in page.text and not page.all("img")
     check(model_page(machine))
+
+
+def test_sequences(rows):
+    X, _ = rows
+    labels = [np.arange(20) % 2 for _ in range(10)]
+    model = ChainSVM(kernel="linear").fit(list(X.reshape(10, 20, 2)), labels)
+    page, _ = check(model_page(model))
+    assert "ChainSVM: model" in page.texts
 
 
 @pytest.mark.parametrize("machine", [SVR(), SparseSVR(5, refine=False, random_state=0)], ids=["SVR", "SparseSVR"])
