@@ -229,6 +229,7 @@ class Comparison {
 
   take(loss) {
     const { models, unit, name } = this.spec, { best, threshold, small, quick } = choose(models, loss);
+    if (!known(best)) return { name };
     const texts = [small && `Fewest vectors: ${described(small, unit)}.`, quick && `Quickest training: ${described(quick, unit)}.`].filter(Boolean);
     this.sentence.textContent = `Best: ${best.toFixed(2)} ${unit}. ${texts.join(" ")}`;
     for (const chart of this.charts) {
