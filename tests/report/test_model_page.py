@@ -171,5 +171,8 @@ def test_what_a_picture_is():
 
 def test_text_and_numbers_cannot_be_compared(rows):
     X, y = rows
-    with pytest.raises(ValueError, match="labels of the data are text, those of the model numbers"):
-        model_page(SVC().fit(X, y), X, y.astype(str))
+    for model in (SVC().fit(X, y), SparseSVC(3, refine=False, random_state=0).fit(X, y), SVR().fit(X, y)):
+        with pytest.raises(ValueError, match="labels of the data are text, those of the model numbers"):
+            model_page(model, X, y.astype(str))
+    with pytest.raises(ValueError, match="labels of the data are numbers, those of the model text"):
+        model_page(SVC().fit(X, y.astype(str)), X, y)

@@ -94,6 +94,7 @@ def model_page(
     (10, True)
     """
     shape = picture_shape(int(estimator.n_features_in_), image_shape)
+    y = None if y is None else _comparable(estimator, np.asarray(y))
     about = {**describe(estimator), **(facts or {})}
     seconds, about["rows_measured"] = seconds_per_row(estimator, n_jobs)
     about["microseconds_per_row"] = 1e6 * seconds
@@ -133,6 +134,15 @@ def picture_shape(n_features: int, asked: tuple[int, int] | None = None) -> tupl
     return (side, side) if side >= LEAST_SIDE and side * side == n_features else None
 
 
+def _comparable(estimator: Any, y: Array) -> Array:
+    """The labels, if they are text or numbers as those of the machine are."""
+    numbers, wanted = y.dtype.kind in "fiub", getattr(estimator, "classes_", np.zeros(1)).dtype.kind in "fiub"
+    if numbers != wanted:
+        kinds = ("numbers", "text") if numbers else ("text", "numbers")
+        raise ValueError(f"The labels of the data are {kinds[0]}, those of the model {kinds[1]}.")
+    return y
+
+
 def _path(estimator: Any, path: list[dict[str, Any]], X: Any, y: Any) -> list[Part]:
     """The score at every size of the basis: on the data where there are labels, else as the training left it."""
     if len(path) < 2:
@@ -158,12 +168,8 @@ def _on_data(estimator: Any, X: Any, y: Any) -> list[Part]:
         if outliers:
             return [Facts([("outliers", f"{int(np.sum(predicted == -1)):,} of {len(predicted):,}")])]
         return [Text("The data has no labels to compare the predictions with.")]
-    y = np.asarray(y)
     if is_regressor(estimator):
         return _errors(predicted, y)
-    if (predicted.dtype.kind in "fiub") != (y.dtype.kind in "fiub"):
-        kinds = ("numbers", "text") if y.dtype.kind in "fiub" else ("text", "numbers")
-        raise ValueError(f"The labels of the data are {kinds[0]}, those of the model {kinds[1]}.")
     labels = np.unique(np.concatenate([getattr(estimator, "classes_", np.array([-1, 1])), y]))
     counts = confusion_matrix(y, predicted, labels=labels)
     names = [str(label) for label in labels.tolist()]
