@@ -34,7 +34,7 @@ SAME: dict[tuple[str, str], str] = {
     ("sparse", "mnist_zero"): "mnist 0 vs rest",
     ("rsvm", "mnist"): "mnist, 10 classes, 21,000 training rows",
 }
-VECTORS = ("n_support", "n_basis", "size", "k")  # names of the number of vectors in a cell
+VECTORS = ("vectors", "n_support", "n_basis", "size", "k")  # names of the number of vectors in a cell
 FEW_ROWS = "accuracy of the first 2,000 test rows"  # benchmarks.exact: the peers' own prediction takes minutes
 
 Entry = tuple[str, Model]  # name of the set, model
@@ -55,6 +55,13 @@ def models_of(file: str, key: str, cell: dict[str, Any]) -> Iterator[Entry]:
             score, vectors, seconds = cell[kind]
             yield f"cross-training, {words[0]}", Model(method, vectors, score, seconds, f"mean of {cell.get('resamples', 1)}")
         return
+    if file == "structural" and len(words) == 2 and "test_error" in cell:
+        found = f"checkers, {int(words[0]):,} training rows" if name == "scaling" else f"sampled cuts, {words[0]}"
+        yield (
+            found,
+            Model(words[1], mean(cell.get("vectors")), 100 - cell["test_error"], mean(cell.get("cpu_seconds")), "seconds of the CPU"),
+        )
+        return
     if not words or ("accuracy" not in cell and "failed" not in cell):
         return
     k = int(words.pop()) if words[-1].isdigit() and len(words) > 1 else None
@@ -71,8 +78,10 @@ def models_of(file: str, key: str, cell: dict[str, Any]) -> Iterator[Entry]:
     note, counts = "", True
     if file == "exact" and "slimsvm" not in words:
         note, counts = FEW_ROWS, False
-    if cell.get("status", ["converged"]) != ["converged"]:
-        note = "ended by " + ", ".join(cell["status"])
+    ends = cell.get("status", [])
+    unfinished = [end for end in ([ends] if isinstance(ends, str) else ends) if not end.lower().startswith("converged")]
+    if unfinished:
+        note = "ended by: " + ", ".join(unfinished)
     score = mean(cell["accuracy"])
     yield found, Model(method, vectors, None if score is None else 100 * score, mean(cell.get("seconds")), note, counts)
     for size, accuracy in cell.get("path", [])[:-1]:
@@ -167,10 +176,15 @@ def _page(sets: dict[str, list[Model]], tables: list[Table], machines: list[tupl
     ordered = sorted(sets, key=lambda name: -len(sets[name]))
     counts = Counter(model.method for name in ordered for model in sets[name])
     styles = {method: at for at, (method, _) in enumerate(counts.most_common())}  # the first eight have colours of their own
+    alone: list[list[Any]] = []  # failures in sets where nothing else was measured
     for name in ordered:
         models = without_doubles(sets[name])
         if any(model.score is not None and model.counts for model in models):
             page.section(name, Comparison(name, models, styles=styles))
+        else:
+            alone += [[name, model.method, model.score, model.note] for model in models]
+    if alone:
+        tables.append(Table(["set", "method", "accuracy, %", "note"], alone, "Sets without a model to take"))
     page.section("Other measurements", *tables)
     page.section("Where these were measured", Facts(machines), *([Text("Passed over: " + ", ".join(passed) + ".")] if passed else []))
     return page

@@ -25,6 +25,11 @@ RSVM = {
     "dna/smooth": {"seconds": [1.0, 3.0], "accuracy": [0.9, 0.92], "size": [378, 378], "status": ["max_iter"]},
     "dna/lagrangian": {"failed": ["more than 75 s"]},
 }
+STRUCTURAL = {
+    "scaling/1000/constant 400": {"cpu_seconds": 1.5, "vectors": 644, "test_error": 7.0, "certificate": {"gap": 0.0}},
+    "scaling/1000/exact": {"cpu_seconds": 0.1, "vectors": 476, "test_error": 7.5},
+    "scaling/1000000/linear 400": {"failed": ["too long"]},
+}
 PRIMAL = {
     "selection/random/0": {"seconds": 1.0, "points": {"5": [0.1, 3.0], "10": [0.04, 2.0]}},
     "selection/random/1": {"seconds": 3.0, "points": {"5": [0.2, 3.0], "10": [0.06, 2.0]}},
@@ -35,7 +40,7 @@ PRIMAL = {
 
 @pytest.fixture
 def results(tmp_path):
-    for name, cells in {"sparse": SPARSE, "exact": EXACT, "rsvm": RSVM, "primal": PRIMAL}.items():
+    for name, cells in {"sparse": SPARSE, "exact": EXACT, "rsvm": RSVM, "primal": PRIMAL, "structural": STRUCTURAL}.items():
         (tmp_path / f"{name}.json").write_text(json.dumps({"cells": cells, "machine": MACHINE}))
     return tmp_path
 
@@ -47,7 +52,13 @@ def models(results):
 
 def test_models_of_all_files(results):
     sets = models(results)
-    assert set(sets) == {"a9a", "dna", "mnist 0 vs rest, 10,000 training rows, polynomial", "cross-training, banana"}
+    assert set(sets) == {
+        "a9a",
+        "dna",
+        "checkers, 1,000 training rows",
+        "mnist 0 vs rest, 10,000 training rows, polynomial",
+        "cross-training, banana",
+    }
     a9a = {(model["method"], model["vectors"]): model for model in sets["a9a"]}
     assert a9a["exact (sparse)", 11000]["score"] == 85 and a9a["slimsvm float32 dense", 11617]["counts"]
     peer = a9a["intelex float32 dense", 11574]
@@ -67,7 +78,7 @@ def test_means_failures_and_ends(results):
     smooth, failed = sets["dna"]
     if smooth["score"] is None:
         smooth, failed = failed, smooth
-    assert smooth["score"] == pytest.approx(91) and smooth["seconds"] == 2 and smooth["note"] == "ended by max_iter"
+    assert smooth["score"] == pytest.approx(91) and smooth["seconds"] == 2 and smooth["note"] == "ended by: max_iter"
     assert failed["score"] is None and failed["note"] == "failed: more than 75 s" and not failed["counts"]
     selected = sets["mnist 0 vs rest, 10,000 training rows, polynomial"]
     assert [(model["vectors"], round(model["score"], 6), model["seconds"], model["part"]) for model in selected] == [
@@ -79,6 +90,7 @@ def test_means_failures_and_ends(results):
 
 def test_other_cells_are_tables(results):
     page, _ = check(report.page_of(results))
+    assert {"failed: too long", "Sets without a model to take"} <= set(page.texts)
     assert {"sparse: checkers", "sparse: a9a", "checkers/30000", "syrk", "a9a/prediction"} <= set(page.texts)
     assert NASTY in page.text
 
@@ -86,11 +98,16 @@ def test_other_cells_are_tables(results):
 def test_files_of_another_form_are_named(results):
     (results / "odd.json").write_text("[1, 2]")
     (results / "broken.json").write_text("{")
-    (results / "rivals.json").write_text(json.dumps({"cells": {"iris/new/20": {"accuracy": 0.5, "seconds": 1}, "x": 3}}))
+    cells = {
+        "iris/new/20": {"accuracy": 0.5, "seconds": 1, "status": "Stopped: time."},
+        "iris/new/30": {"accuracy": 0.5, "status": "Converged: x"},
+    }
+    (results / "rivals.json").write_text(json.dumps({"cells": {**cells, "x": 3}}))
     page, data = check(report.page_of(results))
     assert "odd.json" in page.text and "broken.json" in page.text
     (iris,) = (each for each in data["comparisons"] if each["name"] == "iris")
     assert iris["models"][0]["method"] == "new" and iris["models"][0]["vectors"] == 20
+    assert [model["note"] for model in iris["models"]] == ["ended by: Stopped: time.", ""]
 
 
 def test_command(results, capsys, tmp_path):
