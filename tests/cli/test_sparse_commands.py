@@ -9,7 +9,7 @@ import pytest
 import scipy.sparse as sp
 from click.testing import CliRunner
 
-import slimsvm.cli.speed as speed
+import slimsvm.report.speed as speed
 from slimsvm import SVC, LinearSVC, OneClassSVM, SparseSVC, SparseSVR, load, save
 from slimsvm.cli.commands import program
 from slimsvm.persistence import load_libsvm

@@ -13,9 +13,9 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from slimsvm import ReducedSVC, compress
-from slimsvm.cli.words import describe, describe_in_words
 from slimsvm.datasets import checkers
 from slimsvm.kernels import RBF
+from slimsvm.report.words import describe, describe_in_words
 
 SOLVERS = ["smooth", "least_squares", "lagrangian", "decomposition"]
 every_solver = pytest.mark.parametrize("solver", SOLVERS)

@@ -1,4 +1,4 @@
-"""The command line: ``slimsvm train``, ``predict``, ``info``, ``compress``, ``convert`` and ``demo``. It needs the extra ``cli``."""
+"""The command line ``slimsvm``: train, predict, info, compress, convert, report and demo. It needs the extra ``cli``."""
 
 from __future__ import annotations
 

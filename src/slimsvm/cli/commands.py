@@ -1,4 +1,4 @@
-"""The commands of ``slimsvm``: train, predict, info, compress, convert, demo.
+"""The commands of ``slimsvm``: train, predict, info, compress, convert, demo, and report from a module of its own.
 
 Results go to standard output, everything else to standard error. Exit codes: 0 done, 1 bad data or model, 2 wrong usage, 130 interrupted
 with the model saved.
@@ -16,7 +16,6 @@ from typing import Any
 import click
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import is_regressor
 
 from slimsvm import __version__
 from slimsvm.cli.data import Request, read, widen
@@ -37,11 +36,21 @@ from slimsvm.cli.options import (
     sparse_options,
     to_option,
 )
-from slimsvm.cli.speed import seconds_per_row
-from slimsvm.cli.steps import machine_for, parse_class_weight, request_for, save_whatever_happens, score, targets, vectors_in_words
-from slimsvm.cli.words import describe, describe_in_words, plain, size_in_words
+from slimsvm.cli.report import report
+from slimsvm.cli.steps import (
+    labelled_rows,
+    machine_for,
+    parse_class_weight,
+    request_for,
+    save_whatever_happens,
+    score,
+    targets,
+    vectors_in_words,
+)
 from slimsvm.compress import compress as compressed
 from slimsvm.kernels import KERNELS
+from slimsvm.report.speed import seconds_per_row
+from slimsvm.report.words import describe, describe_in_words, plain, size_in_words
 
 Array = NDArray[Any]
 
@@ -291,13 +300,7 @@ def compress(
     estimator = file.load(machine)
     X = y = None
     if data is not None:
-        rows = read(data, format, request_for(estimator, True, label_column, any_width=file.format != "slim"))
-        if rows.y is None:
-            raise ValueError(f"{data}: there are no labels, and the model is to be tuned to them; name their column with --label-column")
-        y = targets(rows, data, regression=is_regressor(estimator))
-        if rows.X.shape[1] > estimator.n_features_in_:  # the model's file only shows features that its support vectors have
-            estimator = file.load(machine, rows.X.shape[1])
-        X = widen(rows.X, estimator.n_features_in_)
+        estimator, X, y = labelled_rows(file, estimator, machine, data, format, label_column)
         warnings.filterwarnings("ignore", "X does not have valid feature names")  # they were compared when the data was read
     begin = time.perf_counter()
     small = compressed(estimator, n_basis, X, y, random_state=random_state, n_jobs=n_jobs, max_time=max_time)
@@ -360,3 +363,6 @@ def demo(rows: int, picture: str, n_jobs: int, as_json: bool) -> None:
     results = run_demo(rows, picture, n_jobs, show=lambda text: click.echo(text, err=as_json))
     if as_json:
         click.echo(json.dumps(plain(results)))
+
+
+program.add_command(report)

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import is_regressor
 
-from slimsvm.cli.data import Data, Request
-from slimsvm.cli.files import write_model
+from slimsvm.cli.data import Data, Request, read, widen
+from slimsvm.cli.files import ModelFile, write_model
 from slimsvm.cli.options import MACHINES, SPARSE_MACHINES
 from slimsvm.estimators import OneClassSVM
 
@@ -63,6 +63,22 @@ def targets(rows: Data, name: str, regression: bool) -> Array:
     if not regression and y.dtype.kind == "f" and np.all(y == np.floor(y)) and np.all(np.abs(y) < 2**53):
         return y.astype(np.int64)
     return y
+
+
+def labelled_rows(
+    file: ModelFile, estimator: Any, machine: str, data: str, format: str | None, label_column: str | None, labelled: bool | None = True
+) -> tuple[Any, Any, Array | None]:
+    """The machine of a model file, and rows and labels for it: as wide as each other, the labels as the machine wants them.
+
+    With ``labelled=None`` the rows may be without labels, which are None then.
+    """
+    rows = read(data, format, request_for(estimator, labelled, label_column, any_width=file.format != "slim"))
+    if rows.y is None and labelled:
+        raise ValueError(f"{data}: there are no labels, and they are needed; name their column with --label-column")
+    y = None if rows.y is None else targets(rows, data, regression=is_regressor(estimator))
+    if rows.X.shape[1] > estimator.n_features_in_:  # the model's file only shows features that its support vectors have
+        estimator = file.load(machine, rows.X.shape[1])
+    return estimator, widen(rows.X, estimator.n_features_in_), y
 
 
 def save_whatever_happens(estimator: Any, path: str, format: str) -> int:

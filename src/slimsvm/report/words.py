@@ -18,7 +18,7 @@ def describe(estimator: Any) -> dict[str, Any]:
     Examples
     --------
     >>> from slimsvm import SVC
-    >>> from slimsvm.cli.words import describe
+    >>> from slimsvm.report.words import describe
     >>> facts = describe(SVC(kernel="linear").fit([[0.0], [1.0]], [3, 5]))
     >>> facts["machine"], facts["kernel"], facts["classes"], facts["n_support_vectors"], facts["status"]["reason"]
     ('SVC', {'name': 'linear'}, [3, 5], 2, 'converged')
@@ -63,7 +63,7 @@ def model_nbytes(estimator: Any) -> int:
     Examples
     --------
     >>> from slimsvm import SVC
-    >>> from slimsvm.cli.words import model_nbytes
+    >>> from slimsvm.report.words import model_nbytes
     >>> model_nbytes(SVC(kernel="linear").fit([[0.0], [1.0]], [3, 5]))  # two vectors, two coefficients, one intercept
     40
     """
@@ -82,13 +82,25 @@ def describe_in_words(facts: dict[str, Any]) -> str:
 
     Examples
     --------
-    >>> from slimsvm.cli.words import describe_in_words
+    >>> from slimsvm.report.words import describe_in_words
     >>> print(describe_in_words({"machine": "SVC", "kernel": {"name": "rbf", "gamma": 0.5}, "C": 1.0, "classes": [0, 1], "bytes": 2048}))
     machine          SVC
     kernel           rbf, gamma 0.5
     C                1
     classes          0, 1
     size             2.0 kB
+    """
+    return "\n".join(f"{name:15}  {text}" for name, text in lines_of(facts))
+
+
+def lines_of(facts: dict[str, Any]) -> list[tuple[str, str]]:
+    """The facts of :func:`describe` as pairs of a name and a text; an empty name goes on with the line before.
+
+    Examples
+    --------
+    >>> from slimsvm.report.words import lines_of
+    >>> lines_of({"machine": "SVC", "kernel": {"name": "linear"}, "n_features": 2048})
+    [('machine', 'SVC'), ('kernel', 'linear'), ('features', '2,048')]
     """
     lines: list[tuple[str, str]] = [("machine", facts["machine"])]
     kernel = dict(facts["kernel"])
@@ -122,7 +134,7 @@ def describe_in_words(facts: dict[str, Any]) -> str:
     if "microseconds_per_row" in facts:
         batch = f"measured, {facts['rows_measured']:,} rows at once"
         lines.append(("prediction", f"{facts['microseconds_per_row']:.3g} microseconds a row ({batch})"))
-    return "\n".join(f"{name:15}  {text}" for name, text in lines)
+    return lines
 
 
 def path_in_words(path: list[dict[str, Any]]) -> list[tuple[str, str]]:
@@ -130,7 +142,7 @@ def path_in_words(path: list[dict[str, Any]]) -> list[tuple[str, str]]:
 
     Examples
     --------
-    >>> from slimsvm.cli.words import path_in_words
+    >>> from slimsvm.report.words import path_in_words
     >>> first = {"n_basis": 1, "training_score": 0.5, "validation_score": None}
     >>> path_in_words([first, {"n_basis": 2, "training_score": 0.75, "validation_score": 0.7}])
     [('path', '     1  score 0.5000'), ('', '     2  score 0.7500, held out 0.7000')]
@@ -156,7 +168,7 @@ def several(values: list[Any], most: int = 12) -> str:
 
     Examples
     --------
-    >>> from slimsvm.cli.words import several
+    >>> from slimsvm.report.words import several
     >>> several([1, 2, 3]), several(list(range(100)), most=3)
     ('1, 2, 3', '0, 1, 2, ... (100)')
     """
@@ -169,7 +181,7 @@ def size_in_words(n_bytes: int) -> str:
 
     Examples
     --------
-    >>> from slimsvm.cli.words import size_in_words
+    >>> from slimsvm.report.words import size_in_words
     >>> size_in_words(900), size_in_words(3_500_000)
     ('900 bytes', '3.3 MB')
     """
@@ -183,7 +195,7 @@ def plain(value: Any) -> Any:
 
     Examples
     --------
-    >>> from slimsvm.cli.words import plain
+    >>> from slimsvm.report.words import plain
     >>> plain({"gap": float("inf"), "n": [1, 2.5, "three", None, True]})
     {'gap': None, 'n': [1, 2.5, 'three', None, True]}
     """

@@ -23,7 +23,7 @@ def seconds_per_row(estimator: Any, n_jobs: int | None = None) -> tuple[float, i
     Examples
     --------
     >>> from slimsvm import SVC
-    >>> from slimsvm.cli.speed import seconds_per_row
+    >>> from slimsvm.report.speed import seconds_per_row
     >>> seconds, n_rows = seconds_per_row(SVC().fit([[0.0], [1.0]], [0, 1]))
     >>> 0 < seconds < 1, n_rows
     (True, 10000)

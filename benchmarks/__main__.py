@@ -1,0 +1,14 @@
+"""``python -m benchmarks report``: all stored results as one page for the browser."""
+
+from __future__ import annotations
+
+import sys
+
+from benchmarks import report
+
+COMMANDS = {"report": report.main}
+
+if __name__ == "__main__":
+    if len(sys.argv) < 2 or sys.argv[1] not in COMMANDS:
+        sys.exit(f"usage: python -m benchmarks {{{','.join(COMMANDS)}}} ...")
+    COMMANDS[sys.argv[1]](sys.argv[2:])

@@ -1,0 +1,205 @@
+"""All stored results as one page for the browser: accuracy against vectors and seconds for every set, and which model to take.
+
+    python -m benchmarks report [--output PATH] [--results FOLDER]
+
+Reads every ``*.json`` in benchmarks/results. A cell ``set/method...`` or ``set/method.../k`` that has an accuracy is a model of that set; cells
+of other kinds are shown as tables, one for each group of cells with the same fields, and files of another form are named and passed over.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from slimsvm.persistence.atomic import replacing
+from slimsvm.report import Comparison, Facts, Model, Page, Table, Text
+
+RESULTS = Path(__file__).parent / "results"
+OUTPUT = Path("benchmarks.html")
+# Cells of several files are about the same rows and the same test rows: (file, set) -> set. All others have a section of their own.
+SAME: dict[tuple[str, str], str] = {
+    ("exact", "a9a_dense"): "a9a",
+    ("exact", "a9a_sparse"): "a9a",
+    ("exact", "mnist60"): "mnist {0..4} vs {5..9}",
+    ("exact", "mnist20"): "mnist {0..4} vs {5..9}, 20,000 training rows",
+    ("exact", "covtype"): "covtype, 50,000 training rows",
+    ("sparse", "mnist_halves"): "mnist {0..4} vs {5..9}",
+    ("sparse", "mnist_zero"): "mnist 0 vs rest",
+    ("rsvm", "mnist"): "mnist, 10 classes, 21,000 training rows",
+}
+VECTORS = ("vectors", "n_support", "n_basis", "size", "k")  # names of the number of vectors in a cell
+FEW_ROWS = "accuracy of the first 2,000 test rows"  # benchmarks.exact: the peers' own prediction takes minutes
+
+Entry = tuple[str, Model]  # name of the set, model
+
+
+def mean(value: Any) -> float | None:
+    """The number, or the mean of several."""
+    if isinstance(value, list):
+        return float(np.mean(value)) if value else None
+    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
+
+
+def models_of(file: str, key: str, cell: dict[str, Any]) -> Iterator[Entry]:
+    """The models that a cell holds, each with the name of its set; none if it is of another kind."""
+    name, *words = key.split("/")
+    if file == "primal" and name == "crosstraining" and "plain" in cell:
+        for method, kind in (("SVC", "plain"), ("CrossTraining", "crossed")):
+            score, vectors, seconds = cell[kind]
+            yield f"cross-training, {words[0]}", Model(method, vectors, score, seconds, f"mean of {cell.get('resamples', 1)}")
+        return
+    if file == "structural" and len(words) == 2 and "test_error" in cell:
+        found = f"checkers, {int(words[0]):,} training rows" if name == "scaling" else f"sampled cuts, {words[0]}"
+        yield (
+            found,
+            Model(words[1], mean(cell.get("vectors")), 100 - cell["test_error"], mean(cell.get("cpu_seconds")), "seconds of the CPU"),
+        )
+        return
+    if not words or ("accuracy" not in cell and "failed" not in cell):
+        return
+    k = int(words.pop()) if words[-1].isdigit() and len(words) > 1 else None
+    found = SAME.get((file, name), name)
+    if file == "exact" and name.startswith("a9a_"):
+        words.append(name.removeprefix("a9a_"))
+    if file == "exact" and len(words) > 1:
+        words[:2] = words[1], words[0]  # who, then the type
+    method = f"exact ({file})" if words == ["exact"] else " ".join(words)
+    if "failed" in cell:
+        yield found, Model(method, k, None, None, "failed: " + " ".join(map(str, cell["failed"]))[:200], counts=False)
+        return
+    vectors = next((mean(cell[field]) for field in VECTORS if field in cell), k)
+    note, counts = "", True
+    if file == "exact" and "slimsvm" not in words:
+        note, counts = FEW_ROWS, False
+    ends = cell.get("status", [])
+    unfinished = [end for end in ([ends] if isinstance(ends, str) else ends) if not end.lower().startswith("converged")]
+    if unfinished:
+        note = "ended by: " + ", ".join(unfinished)
+    score = mean(cell["accuracy"])
+    yield found, Model(method, vectors, None if score is None else 100 * score, mean(cell.get("seconds")), note, counts)
+    for size, accuracy in cell.get("path", [])[:-1]:
+        yield found, Model(method, size, 100 * accuracy, mean(cell.get("seconds")), f"from the fit with {k}", part=True)
+
+
+def selection(cells: dict[str, dict[str, Any]]) -> Iterator[Entry]:
+    """The rules for choosing a subset (benchmarks.primal): at each size the mean over the seeds."""
+    rules: dict[str, list[dict[str, Any]]] = {}
+    for key, cell in cells.items():
+        if key.startswith("selection/") and "points" in cell:
+            rules.setdefault(key.split("/")[1], []).append(cell)
+    for rule, runs in rules.items():
+        largest = max(runs[0]["points"], key=int)
+        for k in runs[0]["points"]:
+            error = float(np.mean([run["points"][k][0] for run in runs]))
+            note = f"mean of {len(runs)} seeds; seconds of the fit at all sizes"
+            yield (
+                "mnist 0 vs rest, 10,000 training rows, polynomial",
+                Model(rule, int(k), 100 * (1 - error), mean([run["seconds"] for run in runs]), note, part=k != largest),
+            )
+
+
+def without_doubles(models: list[Model]) -> list[Model]:
+    """Of several models of one method and size, a fit of its own rather than a part of a larger one; of those, the first."""
+    kept: dict[Any, Model] = {}
+    for at, model in enumerate(sorted(models, key=lambda model: model.part)):
+        kept.setdefault((model.method, at if model.vectors is None else model.vectors), model)
+    order = list(dict.fromkeys(model.method for model in models))
+    return sorted(kept.values(), key=lambda model: (order.index(model.method), model.vectors or 0))
+
+
+def tables_of(file: str, cells: dict[str, dict[str, Any]]) -> list[Table]:
+    """Cells that are no models, in tables of those with the same beginning of the key and the same fields."""
+    groups: dict[tuple[Any, ...], list[tuple[str, dict[str, Any]]]] = {}
+    for key, cell in cells.items():
+        fields = tuple(name for name, value in cell.items() if not isinstance(value, dict))
+        groups.setdefault((key.split("/")[0] if "/" in key else "", fields), []).append((key, cell))
+    tables = []
+    for (name, fields), group in groups.items():
+        rows = [[key, *(_shown(cell[field]) for field in fields)] for key, cell in group]
+        tables.append(Table(["cell", *(field.replace("_", " ") for field in fields)], rows, f"{file}: {name}" if name else file))
+    return tables
+
+
+def _shown(value: Any) -> Any:
+    return ", ".join(str(one) for one in value) if isinstance(value, list) else value
+
+
+def page_of(folder: Path) -> str:
+    """The page of all results in a folder.
+
+    Raises
+    ------
+    ValueError
+        If there are none.
+    """
+    sets: dict[str, list[Model]] = {}
+    tables: list[Table] = []
+    passed: list[str] = []
+    machines: list[tuple[str, str]] = []
+    for path in sorted(folder.glob("*.json")):
+        try:
+            stored = json.loads(path.read_text(encoding="utf-8"))
+            cells = {key: cell for key, cell in stored["cells"].items() if isinstance(cell, dict)}
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            passed.append(f"{path.name} ({type(error).__name__})")
+            continue
+        machines.append((path.stem, ", ".join(f"{name} {value}" for name, value in stored.get("machine", {}).items())))
+        left = {}
+        for key, cell in cells.items():
+            entries = list(models_of(path.stem, key, cell))
+            for name, model in entries:
+                sets.setdefault(name, []).append(model)
+            if not entries and not (path.stem == "primal" and key.startswith("selection/")):
+                left[key] = cell
+        for name, model in selection(cells) if path.stem == "primal" else ():
+            sets.setdefault(name, []).append(model)
+        tables += tables_of(path.stem, left)
+    if not machines:
+        raise ValueError(f"{folder}: there are no results here; run a benchmark first, or name their folder with --results")
+    return _page(sets, tables, machines, passed).html()
+
+
+def _page(sets: dict[str, list[Model]], tables: list[Table], machines: list[tuple[str, str]], passed: list[str]) -> Page:
+    page = Page(
+        "slimsvm: benchmarks",
+        "Accuracy on test rows, number of vectors and seconds of training, of slimsvm and its peers. C and gamma, and how all "
+        "this was measured, are said in the documentation, on the page about benchmarks. Hollow marks: the accuracy was measured on "
+        "fewer rows, so that the model takes no part in the choice.",
+    )
+    ordered = sorted(sets, key=lambda name: -len(sets[name]))
+    counts = Counter(model.method for name in ordered for model in sets[name])
+    styles = {method: at for at, (method, _) in enumerate(counts.most_common())}  # the first eight have colours of their own
+    alone: list[list[Any]] = []  # failures in sets where nothing else was measured
+    for name in ordered:
+        models = without_doubles(sets[name])
+        if any(model.score is not None and model.counts for model in models):
+            page.section(name, Comparison(name, models, styles=styles))
+        else:
+            alone += [[name, model.method, model.score, model.note] for model in models]
+    if alone:
+        tables.append(Table(["set", "method", "accuracy, %", "note"], alone, "Sets without a model to take"))
+    page.section("Other measurements", *tables)
+    page.section("Where these were measured", Facts(machines), *([Text("Passed over: " + ", ".join(passed) + ".")] if passed else []))
+    return page
+
+
+def main(words: list[str] | None = None) -> None:
+    """Command line."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks report", description=__doc__.splitlines()[0])
+    parser.add_argument("--output", type=Path, default=OUTPUT, help="file for the page (default: %(default)s)")
+    parser.add_argument("--results", type=Path, default=RESULTS, help="folder of the results (default: benchmarks/results)")
+    given = parser.parse_args(words)
+    try:
+        html = page_of(given.results)
+        with replacing(given.output) as file:
+            file.write(html.encode())
+    except (ValueError, OSError) as error:
+        sys.exit(f"benchmarks: error: {error}")
+    print(f"page written to {given.output} ({len(html) / 1024:.0f} kB)")
