@@ -630,6 +630,20 @@ def test_a_bad_pivot_starts_again_with_a_heavier_diagonal():
         thresholded(ready(Precomputed(), -np.eye(3)), 2)
 
 
+def test_threshold_factor_that_is_cut_short():
+    X = np.random.default_rng(0).standard_normal((700, 3))
+    kernel, asked = RBF(1.0), []
+    rows, K = ready(kernel, X, dtype=np.float64), kernel(X, X)
+    whole = thresholded(rows, 699).V.toarray()
+    found = thresholded(rows, 699, enough=lambda: asked.append(1) or len(asked) == 2)
+    V = found.V.toarray()
+    done = np.count_nonzero(np.count_nonzero(V, axis=0) > 1)
+    assert 0 < done < 699 and len(asked) == 2
+    np.testing.assert_array_equal(V[:, :done], whole[:, :done])
+    np.testing.assert_allclose(np.diag(V @ V.T), np.diag(K), atol=1e-9)
+    assert np.linalg.norm(V @ V.T - K) / np.trace(K) <= found.left < 1.0
+
+
 # -- the farthest, the least sure, the greediest ----------------------------------------------------------------------------------------------
 
 

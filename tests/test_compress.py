@@ -1,5 +1,6 @@
 """compress, and the reduced set behind it."""
 
+import sys
 import warnings
 
 import numpy as np
@@ -377,6 +378,23 @@ def test_time_limit():
     assert small.status_.reason == "max_time" and small.n_basis_ >= 1 and small.predict(X).shape == y.shape
     with pytest.warns(ConvergenceWarning, match="Stopped at max_time"):
         assert compress(model, 200, X, y, max_time=1e-6).n_basis_ >= 1
+
+
+def test_a_reduction_cut_short_is_not_converged_although_the_tuning_was(monkeypatch):
+    X, y = blobs(60, 2)
+    model = SVC(gamma=0.5).fit(X, y)
+    reduced = vars(sys.modules["slimsvm.compress"])["_reduced"]
+
+    def until_its_share_of_the_time_is_gone(function, n_basis, rng, limits, threads):
+        found = reduced(function, n_basis, rng, limits, threads)
+        limits.max_time = 0.0
+        return found
+
+    assert compress(model, 5, X, y, max_time=100.0, random_state=0).status_.reason == "converged"
+    monkeypatch.setattr(sys.modules["slimsvm.compress"], "_reduced", until_its_share_of_the_time_is_gone)
+    with pytest.warns(ConvergenceWarning, match="Stopped at max_time"):
+        small = compress(model, 5, X, y, max_time=100.0, random_state=0)
+    assert small.status_.reason == "max_time" and small.fit_status_ == 1
 
 
 # -- refusals -------------------------------------------------------------------------------------------------------------------------------

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from sklearn.base import clone
 
-from slimsvm import SVC, CrossTraining, LinearSVC, LowRankSVC, ReducedSVC, SparseSVC, StructuralSVM, recipes
+from slimsvm import SVC, CoreVectorSVC, CrossTraining, LinearSVC, LowRankSVC, OnlineSVC, ReducedSVC, SparseSVC, StructuralSVM, recipes
 from slimsvm.datasets import checkers
 from slimsvm.oracles import Binary
 from slimsvm.recipes import RECIPES
@@ -18,7 +18,7 @@ FIXED = {
     "nystrom": {"loss": "hinge", "basis": "random", "refine": False},
     "refined": {"loss": "squared_hinge", "refine": True},
     "linear_cutting_plane": {"loss": "hinge"},
-    "cross_training": {"balanced_subsets": True, "refit_intercept": False, "warm_start_dual": False},
+    "cross_training": {"balanced_subsets": True, "held_out": False, "refit_intercept": False, "warm_start_dual": False},
     "rsvm_smooth": {"solver": "smooth", "beta": 5.0},
     "rsvm_least_squares": {"solver": "least_squares"},
     "rsvm_lagrangian": {"solver": "lagrangian"},
@@ -32,6 +32,9 @@ FIXED = {
     "sampled_cuts_constant": {"space": "sampled", "sampling": "constant_time"},
     "sampled_cuts_linear": {"space": "sampled", "sampling": "linear_time"},
     "kernel_cutting_plane": {"space": "kernel"},
+    "lasvm": {"selection": "random", "max_support": None, "finishing": True, "epochs": 1},
+    "cvm": {"ball": "minimum"},
+    "bvm": {"ball": "fixed"},
 }
 KINDS = {
     "linear_cutting_plane": LinearSVC,
@@ -43,6 +46,9 @@ KINDS = {
     "sampled_cuts_constant": StructuralSVM,
     "sampled_cuts_linear": StructuralSVM,
     "kernel_cutting_plane": StructuralSVM,
+    "lasvm": OnlineSVC,
+    "cvm": CoreVectorSVC,
+    "bvm": CoreVectorSVC,
 }
 SIZES = {
     "cross_training": "n_subsets",
@@ -54,6 +60,9 @@ SIZES = {
     "sampled_cuts_constant": "sample_size",
     "sampled_cuts_linear": "sample_size",
     "kernel_cutting_plane": None,
+    "lasvm": None,
+    "cvm": None,
+    "bvm": None,
 }
 
 

@@ -8,7 +8,7 @@ import scipy.sparse as sp
 
 from slimsvm.forms import exp_rows
 from slimsvm.kernels import RBF, FromCallable, Kernel, Laplacian, Linear, Polynomial, Sigmoid
-from slimsvm.tiles import FLOAT32_ERROR, Strips, accumulate, for_each_tile, kernel_values, ready, safe_dtype
+from slimsvm.tiles import FLOAT32_ERROR, Strips, accumulate, block, for_each_tile, kernel_values, ready, safe_dtype
 from tests.reference.naive import kernel_matrix
 
 
@@ -91,6 +91,16 @@ def test_same_digits_for_any_tile_width(kernel, form, dtype, digits, dense, spar
             np.testing.assert_allclose(values, usual, rtol=digits, atol=0)
         else:  # a sum of terms of either sign has no relative digits of its own: relative to the largest value
             np.testing.assert_allclose(values, usual, rtol=0, atol=digits * np.abs(usual).max())
+
+
+def test_a_block_is_written_where_it_is_wanted(dense):
+    side = ready(RBF(0.3), dense, dtype=np.float64)
+    known = np.exp(-0.3 * np.square(dense[:, None] - dense[None]).sum(axis=2))
+    np.testing.assert_allclose(block(side, Strips(side)), known, rtol=0, atol=1e-12)
+    room = np.zeros((len(dense) + 2, len(dense)), order="F")
+    block(side, Strips(side, 7), 2, room[1:-1])
+    np.testing.assert_allclose(room[1:-1], known, rtol=0, atol=1e-12)
+    assert not room[[0, -1]].any()
 
 
 def test_every_tile_comes_once_and_those_of_a_strip_in_order(dense):

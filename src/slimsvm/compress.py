@@ -24,7 +24,8 @@ from sklearn.utils.validation import check_is_fitted
 from slimsvm.estimators import SVC, SVR, NuSVC, NuSVR
 from slimsvm.estimators.reduced import ReducedSVC
 from slimsvm.estimators.sparse import SparseSVC, SparseSVR
-from slimsvm.estimators.sparse_base import PathPoint
+from slimsvm.estimators.sparse_base import LAST_SIZE
+from slimsvm.estimators.sparse_path import PathPoint
 from slimsvm.expansion import Expansion
 from slimsvm.kernels import FromCallable, Kernel, Linear, Precomputed, make_kernel
 from slimsvm.losses import Loss, SquaredEpsilonInsensitive, SquaredHinge
@@ -129,7 +130,9 @@ def compress(
     rng = np.random.default_rng(check_random_state(random_state).randint(2**31 - 1))
     limits, threads = Limits(max_time), n_threads(n_jobs)
     with limits.watching_interrupts(), single_threaded_blas():
-        reduced = _reduced(function, int(n_basis), rng, limits if data is None else limits.part(2), threads)
+        first = limits if data is None else limits.part(2)
+        reduced = _reduced(function, int(n_basis), rng, first, threads)
+        reduced.ended = first.reason()
         if data is not None and not reduced.exact and reduced.coef.size:
             _refine_on(data, machine, reduced, function.kernel, rng, limits, threads)
     _finish(machine, model, function, reduced, limits)
@@ -261,6 +264,7 @@ class Reduced:
     precision: str = "float64"
     objective: float | None = None  # of the training problem, and its gap within the span: with data only
     gap: float = 0.0
+    ended: str | None = None  # why the reduction had to end before it was done
 
     @property
     def distance(self) -> float:
@@ -374,7 +378,7 @@ def _refine_on(data: Data, machine: Any, reduced: Reduced, kernel: Kernel, rng: 
     start = (reduced.coef, reduced.intercept)
     vectors = columns.in_rows_coordinates(reduced.vectors)
     if kernel.differentiable:
-        moved = refine(problem, vectors, start, tol=tol, max_iter=int(machine.max_iter), limits=limits, rng=rng)
+        moved = refine(problem, vectors, start, tol=LAST_SIZE * tol, max_iter=int(machine.max_iter), limits=limits, rng=rng)
         state, reduced.n_evaluations = moved.state, reduced.n_evaluations + moved.n_evaluations
     else:
         columns.replace(vectors)
@@ -397,7 +401,7 @@ def _finish(machine: Any, model: Any, function: Expansion, reduced: Reduced, lim
         machine.certificate_ = Certificate(SUBSPACE, reduced.objective, relative, reduced.gap, float(machine.tol), reduced.precision)
     else:  # the distance itself; nothing is nearer than zero, which bounds the gap
         machine.certificate_ = Certificate(SUBSPACE, reduced.error, reduced.distance, reduced.error, nan, reduced.precision)
-    reason = limits.reason() or "converged"
+    reason = limits.reason() or reduced.ended or "converged"
     words = f"Compressed from {n:,} to {m:,} vectors: "
     if reduced.exact:
         words += "the same function."

@@ -10,9 +10,11 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from slimsvm.estimators.classification import SVC
+from slimsvm.estimators.core_vector import CoreVectorSVC
 from slimsvm.estimators.cross_training import CrossTraining
 from slimsvm.estimators.linear import LinearSVC
 from slimsvm.estimators.low_rank import LowRankSVC
+from slimsvm.estimators.online import OnlineSVC
 from slimsvm.estimators.reduced import ReducedSVC
 from slimsvm.estimators.sparse import SparseSVC
 from slimsvm.estimators.structural import StructuralSVM
@@ -429,7 +431,7 @@ def cross_training(
     >>> cross_training(C=10.0).get_params()["estimator__C"]
     10.0
     """
-    fixed = {"balanced_subsets": True, "refit_intercept": False, "warm_start_dual": False}
+    fixed = {"balanced_subsets": True, "held_out": False, "refit_intercept": False, "warm_start_dual": False}
     own = {name: parameters.pop(name) for name in fixed if name in parameters}
     own |= {"n_subsets": n_subsets, "subset_size": subset_size, "n_jobs": n_jobs, "random_state": random_state}
     return _configured("cross_training", CrossTraining, fixed, {"estimator": SVC(**parameters), **own})
@@ -609,6 +611,90 @@ def icf_retrain(rank: int | float = 0.1, **parameters: Any) -> LowRankSVC:
     return _configured("icf_retrain", LowRankSVC, fixed, {"rank": rank, **parameters})
 
 
+def lasvm(**parameters: Any) -> OnlineSVC:
+    """LASVM: one pass over the rows in random order, then the exact solution over the expansion.
+
+    Parameters
+    ----------
+    **parameters
+        Of :class:`slimsvm.OnlineSVC`, except for selection, max_support, finishing and epochs.
+
+    Returns
+    -------
+    OnlineSVC
+        Not fitted.
+
+    References
+    ----------
+    .. [1] A. Bordes, S. Ertekin, J. Weston, L. Bottou, "Fast kernel classifiers with online and active learning", JMLR 6, 2005.
+       (bordes2005lasvm)
+
+    Examples
+    --------
+    >>> from slimsvm.recipes import lasvm
+    >>> lasvm(C=10.0).get_params()["epochs"]
+    1
+    """
+    return _configured("lasvm", OnlineSVC, {"selection": "random", "max_support": None, "finishing": True, "epochs": 1}, parameters)
+
+
+def cvm(**parameters: Any) -> CoreVectorSVC:
+    """The core vector machine: the smallest ball around the rows, from a core set of them.
+
+    Parameters
+    ----------
+    **parameters
+        Of :class:`slimsvm.CoreVectorSVC`, except for ball.
+
+    Returns
+    -------
+    CoreVectorSVC
+        Not fitted.
+
+    Notes
+    -----
+    C multiplies the sum of the losses, as everywhere in slimsvm; the paper's C is twice ours.
+
+    References
+    ----------
+    .. [1] I. W. Tsang, J. T. Kwok, P.-M. Cheung, "Core vector machines: fast SVM training on very large data sets", JMLR 6, 2005.
+       (tsang2005cvm)
+
+    Examples
+    --------
+    >>> from slimsvm.recipes import cvm
+    >>> cvm(C=10.0).get_params()["ball"]
+    'minimum'
+    """
+    return _configured("cvm", CoreVectorSVC, {"ball": "minimum"}, parameters)
+
+
+def bvm(**parameters: Any) -> CoreVectorSVC:
+    """The ball vector machine: a ball of a fixed radius, which far points pull to themselves.
+
+    Parameters
+    ----------
+    **parameters
+        Of :class:`slimsvm.CoreVectorSVC`, except for ball.
+
+    Returns
+    -------
+    CoreVectorSVC
+        Not fitted.
+
+    References
+    ----------
+    .. [1] I. W. Tsang, A. Kocsor, J. T. Kwok, "Simpler core vector machines with enclosing balls", ICML 2007. (tsang2007bvm)
+
+    Examples
+    --------
+    >>> from slimsvm.recipes import bvm
+    >>> bvm(C=10.0).get_params()["ball"]
+    'fixed'
+    """
+    return _configured("bvm", CoreVectorSVC, {"ball": "fixed"}, parameters)
+
+
 RECIPES: dict[str, tuple[Callable[..., Any], str]] = {
     "cpsp": (cpsp, "joachims2009cpsp"),
     "cpsp_rows": (cpsp_rows, "joachims2009cpsp"),
@@ -629,6 +715,9 @@ RECIPES: dict[str, tuple[Callable[..., Any], str]] = {
     "icf_threshold": (icf_threshold, "lin2000icf"),
     "icf_pivoted": (icf_pivoted, "fine2001"),
     "icf_retrain": (icf_retrain, "fine2001"),
+    "lasvm": (lasvm, "bordes2005lasvm"),
+    "cvm": (cvm, "tsang2005cvm"),
+    "bvm": (bvm, "tsang2007bvm"),
 }
 """The recipes by name, each with the key of its paper in docs/refs.bib."""
 

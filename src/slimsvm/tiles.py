@@ -329,6 +329,17 @@ def for_each_tile(rows: Operand, strips: Strips, consume: Consumer, n_threads: i
         parallel(strip, strips.n_strips, n_threads)
 
 
+def block(rows: Operand, strips: Strips, n_threads: int = 1, out: Array | None = None) -> Array:
+    """All values k(rows, columns) in one array, of the type of the rows or as given."""
+    out = np.empty((rows.n, strips.operand.n), rows.dtype) if out is None else out
+
+    def keep(first: int, last: int, start: int, end: int, values: Array) -> None:
+        out[first:last, start:end] = values
+
+    for_each_tile(rows, strips, keep, n_threads)
+    return out
+
+
 def _scratch(size: int, dtype: Any) -> Array:
     """The calling thread's own scratch array: allocated once, so that its pages stay mapped and warm."""
     buffer: Array | None = getattr(local, "scratch", None)
@@ -477,10 +488,4 @@ def kernel_values(kernel: Kernel, X: Any, B: Any, *, dtype: Any = None, n_thread
     X, B = (Z if hasattr(Z, "dtype") else np.asarray(Z, dtype=np.float64) for Z in (X, B))
     columns = ready(kernel, B, dtype=None if dtype is None else np.dtype(dtype))
     rows = ready(kernel, X, like=columns) if columns.sq is not None else ready(kernel, X)
-    out = np.empty((rows.n, columns.n), columns.dtype)
-
-    def store(first: int, last: int, start: int, end: int, values: Array) -> None:
-        out[first:last, start:end] = values
-
-    for_each_tile(rows, Strips(columns, width), store, n_threads)
-    return out
+    return block(rows, Strips(columns, width), n_threads)

@@ -5,7 +5,7 @@ import pytest
 import scipy.sparse as sp
 from sklearn.exceptions import NotFittedError
 
-from slimsvm import SVC, SVR, LinearSVC, LowRankSVC, NuSVC, NuSVR, OneClassSVM, SparseSVC, SparseSVR
+from slimsvm import SVC, SVR, CoreVectorSVC, LinearSVC, LowRankSVC, NuSVC, NuSVR, OneClassSVM, OnlineSVC, SparseSVC, SparseSVR
 
 X = np.array([[0.0, 1.0], [1.0, 0.0], [2.0, 1.0], [3.0, 4.0]])
 y = np.array([0, 1, 0, 1])
@@ -132,7 +132,11 @@ def test_more_nonzeros_than_32_bits_are_not_copied_to_32_bits():
     assert SVC().fit(matrix, y).score(matrix, y) >= 0.5
 
 
-@pytest.mark.parametrize("kind", [SVC, NuSVC, SVR, NuSVR, OneClassSVM, SparseSVC, SparseSVR, LowRankSVC], ids=lambda kind: kind.__name__)
+@pytest.mark.parametrize(
+    "kind",
+    [SVC, NuSVC, SVR, NuSVR, OneClassSVM, SparseSVC, SparseSVR, LowRankSVC, OnlineSVC, CoreVectorSVC],
+    ids=lambda kind: kind.__name__,
+)
 def test_kernel_values_that_are_not_finite(kind):
     X, y = np.random.default_rng(0).standard_normal((40, 3)), np.arange(40) % 2
     with pytest.raises(ValueError, match=r"not finite.*Scale the features"):
@@ -141,7 +145,7 @@ def test_kernel_values_that_are_not_finite(kind):
         kind(gamma=1.0).fit(X * 1e200, y)
 
 
-@pytest.mark.parametrize("kind", [SVC, SparseSVC, LinearSVC, LowRankSVC], ids=lambda kind: kind.__name__)
+@pytest.mark.parametrize("kind", [SVC, SparseSVC, LinearSVC, LowRankSVC, OnlineSVC, CoreVectorSVC], ids=lambda kind: kind.__name__)
 @pytest.mark.parametrize("index", [-1, 3, 10**9])
 def test_sparse_matrix_with_columns_that_are_not_there(kind, index):
     X = sp.random(60, 3, density=0.6, format="csr", random_state=0)

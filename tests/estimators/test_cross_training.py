@@ -21,7 +21,8 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from sklearn.utils.multiclass import _ovr_decision_function
 
 from slimsvm import SVC, CrossTraining, LinearSVC, SparseSVC
-from slimsvm.estimators.cross_training import BEYOND, drawn
+from slimsvm.estimators.cross_subsets import drawn
+from slimsvm.estimators.cross_training import BEYOND
 
 
 @parametrize_with_checks(
@@ -88,11 +89,18 @@ class Constant(ClassifierMixin, BaseEstimator):
 # -- the rule -------------------------------------------------------------------------------------------------------------------------------
 
 
-def naive(machines, X, sign):
+def judges(machines, subsets, row, held_out):
+    """Machines that judge a row: with held_out those that have not seen it, if there are any."""
+    unseen = [machine for machine, rows in zip(machines, subsets, strict=True) if not (rows == row).all(axis=1).any()]
+    return unseen if held_out and unseen else machines
+
+
+def naive(machines, subsets, X, sign, held_out):
     """Steps 3 to 5 of the algorithm, one row at a time: the kept rows, and how many are noise and redundant."""
     kept, n_noise, n_redundant = [], 0, 0
     for i in range(len(X)):
-        margins = [sign[i] * float(machine.decision_function(X[i : i + 1])[0]) for machine in machines]
+        own = judges(machines, subsets, X[i], held_out)
+        margins = [sign[i] * float(machine.decision_function(X[i : i + 1])[0]) for machine in own]
         m = sum(margins) / len(margins)
         v = sum((m - margin) ** 2 for margin in margins) / len(margins)
         if m + v < 0:
@@ -104,11 +112,12 @@ def naive(machines, X, sign):
     return kept, n_noise, n_redundant
 
 
+@pytest.mark.parametrize("held_out", [True, False])
 @pytest.mark.parametrize(("n_subsets", "subset_size"), [(1, 0.3), (5, 120), (8, 0.2)])
-def test_the_rule_is_that_of_its_naive_twin(n_subsets, subset_size):
+def test_the_rule_is_that_of_its_naive_twin(n_subsets, subset_size, held_out):
     X, y = moons(400)
     LOG.clear()
-    model = CrossTraining(Logged(), n_subsets, subset_size, random_state=3).fit(X, y)
+    model = CrossTraining(Logged(), n_subsets, subset_size, held_out=held_out, random_state=3).fit(X, y)
     *subsets, final = LOG
     size = subset_size if isinstance(subset_size, int) else round(subset_size * 400)
     assert len(subsets) == n_subsets
@@ -117,15 +126,23 @@ def test_the_rule_is_that_of_its_naive_twin(n_subsets, subset_size):
         assert len(np.unique(rows, axis=0)) == size, "without repetition"
     assert len({rows.tobytes() for rows, _, _ in subsets}) == n_subsets
     machines = [svm.SVC(gamma=1.0, tol=1e-8).fit(rows, labels) for rows, labels, _ in subsets]
-    kept, n_noise, n_redundant = naive(machines, X, 2 * y - 1)
+    kept, n_noise, n_redundant = naive(machines, [rows for rows, _, _ in subsets], X, 2 * y - 1, held_out)
     np.testing.assert_array_equal(model.kept_indices_[0], kept)
     assert (model.n_noise_[0], model.n_redundant_[0], model.n_kept_[0]) == (n_noise, n_redundant, len(kept))
     assert n_noise > 0 and (n_redundant > 0 or n_subsets > 5)
     np.testing.assert_array_equal(final[0], X[kept])
     np.testing.assert_array_equal(model.decision_function(X), svm.SVC(gamma=1.0, tol=1e-8).fit(X[kept], y[kept]).decision_function(X))
-    margins = (2 * y - 1) * np.stack([machine.decision_function(X) for machine in machines])
-    np.testing.assert_allclose(model.margin_means_[0], margins.mean(0), atol=1e-12)
-    np.testing.assert_allclose(model.margin_variances_[0], margins.var(0), atol=1e-12)
+    if not held_out:
+        margins = (2 * y - 1) * np.stack([machine.decision_function(X) for machine in machines])
+        np.testing.assert_allclose(model.margin_means_[0], margins.mean(0), atol=1e-12)
+        np.testing.assert_allclose(model.margin_variances_[0], margins.var(0), atol=1e-12)
+
+
+def test_machines_that_have_not_seen_a_row_find_more_noise():
+    X, y = moons(400)
+    machine = SVC(C=100.0, gamma=20.0)  # which learns its rows by heart
+    noise = [CrossTraining(machine, 5, 0.5, held_out=held, random_state=0).fit(X, y).n_noise_[0] for held in (True, False)]
+    assert noise[0] > 1.5 * noise[1]
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -419,6 +436,7 @@ def test_an_interrupted_subset_ends_the_fit():
         {"subset_size": 1},
         {"subset_size": np.nan},
         {"balanced_subsets": "no"},
+        {"held_out": 2},
         {"refit_intercept": "yes"},
         {"warm_start_dual": 3},
         {"n_jobs": "all"},

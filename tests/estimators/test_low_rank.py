@@ -185,6 +185,15 @@ def test_max_time():
     assert np.isfinite(model.decision_function(X)).all()
 
 
+@pytest.mark.parametrize("factorization", ["pivoted", "threshold"])
+def test_max_time_ends_the_factorisation(factorization):
+    X, y = checkers(1500, seed=0)
+    with pytest.warns(ConvergenceWarning, match="max_time"):
+        model = LowRankSVC(factorization, 0.5, max_time=1e-6, gamma=20.0, tol=0.9, random_state=0).fit(X, y)
+    assert model.status_.reason == "max_time" and model.fit_status_ == 1
+    assert np.isfinite(model.factor_error_).all() and np.isfinite(model.decision_function(X)).all()
+
+
 @pytest.mark.parametrize(
     ("options", "words"),
     [

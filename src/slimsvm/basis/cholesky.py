@@ -23,7 +23,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from slimsvm.basis.selection import Here, Selection, block, rows_at
+from slimsvm.basis.selection import Here, Selection, among, rows_at
 from slimsvm.compiled import compiled
 from slimsvm.problems.subspace import DEPENDENT, JITTER, KernelColumns
 from slimsvm.threads import parallel, single_threaded_blas
@@ -112,7 +112,7 @@ def pivoted(
         if not d[pivot] > jitter or (m and enough is not None and enough()):
             break
         # 2. its column, without what the span of those before it says
-        column, root = block(rows, np.array([pivot]), None, n_threads)[0], np.sqrt(d[pivot])
+        column, root = among(rows, np.array([pivot]), None, n_threads)[0], np.sqrt(d[pivot])
         at = first + m
         before = np.ascontiguousarray(Vt[:at, pivot])
 
@@ -129,8 +129,15 @@ def pivoted(
     return Factor(Vt[first : first + m].T, pivots[:m], left)
 
 
-def thresholded(rows: Operand, n_entries: int, *, n_threads: int = 1) -> Factor:
+def thresholded(rows: Operand, n_entries: int, *, enough: Callable[[], bool] | None = None, n_threads: int = 1) -> Factor:
     """ICF 1: the ``n_entries`` largest entries of each column below the diagonal, and the diagonal.
+
+    Parameters
+    ----------
+    rows : Operand
+        All rows, readied.
+    enough : callable, optional
+        Asked now and then; where it says True, the columns that are left have nothing but their diagonal.
 
     Raises
     ------
@@ -151,7 +158,7 @@ def thresholded(rows: Operand, n_entries: int, *, n_threads: int = 1) -> Factor:
     n, diag = rows.n, rows.diag()
     beta = 0.0
     for restart in range(MOST_RESTARTS):
-        made = _columns_within(rows, n_entries, beta, n_threads)
+        made = _columns_within(rows, n_entries, beta, enough, n_threads)
         if made is not None:
             indptr, indices, data, dropped = made
             V = sp.csc_matrix((data, indices, indptr), shape=(n, n)).tocsr()
@@ -161,7 +168,9 @@ def thresholded(rows: Operand, n_entries: int, *, n_threads: int = 1) -> Factor:
     raise ValueError("The kernel matrix cannot be factorised, whatever is added to its diagonal: it is not that of a kernel.")
 
 
-def _columns_within(rows: Operand, n_entries: int, beta: float, n_threads: int) -> tuple[Array, Array, Array, float] | None:
+def _columns_within(
+    rows: Operand, n_entries: int, beta: float, enough: Callable[[], bool] | None, n_threads: int
+) -> tuple[Array, Array, Array, float] | None:
     """The columns of V, one after the other, and the sum of squares of what was dropped; None at a pivot that is not positive."""
     n = rows.n
     most = min(n, n_entries + 1)
@@ -171,8 +180,16 @@ def _columns_within(rows: Operand, n_entries: int, beta: float, n_threads: int) 
     work, dropped = np.zeros(n), 0.0
     flat = DEPENDENT * JITTER[np.dtype(rows.dtype).name] * float(np.max(rows.diag(), initial=0.0))
     for start in range(0, n, BLOCK):
+        if start and enough is not None and enough():
+            # the rest as if it were diagonal; with r_i what is left there, an entry that is not seen is at most sqrt(r_i r_j)
+            used = int(indptr[start])
+            own = np.maximum(0.0, rows.diag() + beta - np.bincount(indices[:used], np.square(data[:used]), minlength=n))[start:]
+            indptr[start:] = used + np.arange(n - start + 1)
+            indices[used : indptr[n]], data[used : indptr[n]] = np.arange(start, n), np.sqrt(own)
+            dropped += 0.5 * float(own.sum() ** 2 - np.square(own).sum())
+            break
         end = min(n, start + BLOCK)
-        values = block(rows, np.arange(start, end), np.arange(start, n), n_threads)  # below the diagonal, and a little above
+        values = among(rows, np.arange(start, end), np.arange(start, n), n_threads)  # below the diagonal, and a little above
         if not np.isfinite(values).all():
             raise ValueError(
                 "The kernel matrix cannot be factorised: it has values that are not finite (NaN or infinity). Scale the features."

@@ -38,7 +38,7 @@ from scipy.linalg import solve_triangular
 from slimsvm.kernels import Kernel, squared_norms
 from slimsvm.problems.subspace import DEPENDENT, JITTER, KernelColumns
 from slimsvm.threads import parallel, single_threaded_blas
-from slimsvm.tiles import Operand, Strips, for_each_tile
+from slimsvm.tiles import Operand, Strips, block
 
 Array = NDArray[Any]
 STRIP = 2048  # points of a sum that a thread takes at once
@@ -55,13 +55,7 @@ class Sum:
 
     def values(self, points: Operand) -> Array:
         """k(b, x) for all b and all points x of the sum, with the kernel of ``points``."""
-        out = np.empty((points.n, self.n), points.dtype)
-
-        def keep(first: int, last: int, start: int, end: int, values: Array) -> None:
-            out[first:last, start:end] = values
-
-        for_each_tile(points, self.strips, keep, self.n_threads)
-        return out
+        return block(points, self.strips, self.n_threads)
 
     def combined(self, weights: Array) -> Array:
         """weights (q, n) times the points themselves, shape (q, d), in float64; strips are added in order."""

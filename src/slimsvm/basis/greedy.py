@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import LinAlgError, cholesky, solve_triangular
 
-from slimsvm.basis.selection import Here, Selection, against_basis, block, drawn, rows_at
+from slimsvm.basis.selection import Here, Selection, against_basis, among, drawn, rows_at
 from slimsvm.problems.subspace import DEPENDENT, KernelColumns
 from slimsvm.threads import parallel, single_threaded_blas
 
@@ -181,7 +181,7 @@ class _Model:
     def join_best(self, pool: Array, alone: bool) -> int:
         """The candidate with the largest decrease joins, and the model moves to its optimum; -1 if none is outside of the span."""
         columns, rows, n_columns = self.columns, self.columns.rows, self.coef.shape[1]
-        K = block(rows, pool, None, columns.n_threads)
+        K = among(rows, pool, None, columns.n_threads)
         K_PB = np.hstack([against_basis(columns, pool), K[:, self.new_rows]]).astype(np.float64)
         columns.n_values += K.size
         K_G, K_sq_D, K_D = self._sums(K)

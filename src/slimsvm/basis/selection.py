@@ -14,7 +14,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from slimsvm.problems.subspace import KernelColumns, Subspace
-from slimsvm.tiles import Operand, Strips, for_each_tile
+from slimsvm.tiles import Operand, Strips, block
 
 Array = NDArray[Any]
 SPARSE_DENSITY = 1 / 3  # an entry of a CSR matrix takes 12 bytes, of an array 8; and products with an array are faster
@@ -77,29 +77,17 @@ def rows_at(columns: KernelColumns, indices: Array) -> Selection:
     return Selection(_as_kept(columns, columns.rows.X[indices]), indices)
 
 
-def block(rows: Operand, first: Array, second: Array | None = None, n_threads: int = 1) -> Array:
+def among(rows: Operand, first: Array, second: Array | None = None, n_threads: int = 1) -> Array:
     """Kernel values of some rows against some, or against all of them."""
-    others = rows if second is None else rows.take(second)
-    out = np.empty((first.size, others.n), rows.dtype)
-
-    def keep(i: int, j: int, start: int, end: int, values: Array) -> None:
-        out[i:j, start:end] = values
-
-    for_each_tile(rows.take(first), Strips(others), keep, n_threads)
-    return out
+    return block(rows.take(first), Strips(rows if second is None else rows.take(second)), n_threads)
 
 
 def against_basis(columns: KernelColumns, which: Array) -> Array:
     """Kernel values of some rows against the present basis."""
-    out = np.empty((which.size, columns.m), columns.dtype)
-    if columns.m:
-
-        def keep(i: int, j: int, start: int, end: int, values: Array) -> None:
-            out[i:j, start:end] = values
-
-        for_each_tile(columns.rows.take(which), Strips(columns.basis), keep, columns.n_threads)
-        columns.n_values += out.size
-    return out
+    if not columns.m:
+        return np.empty((which.size, 0), columns.dtype)
+    columns.n_values += which.size * columns.m
+    return block(columns.rows.take(which), Strips(columns.basis), columns.n_threads)
 
 
 def drawn(candidates: Array, n: int, rng: np.random.Generator) -> Array:

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import solve_triangular
 
-from slimsvm.basis.selection import Here, Selection, against_basis, block, drawn, rows_at
+from slimsvm.basis.selection import Here, Selection, against_basis, among, drawn, rows_at
 from slimsvm.problems.subspace import DEPENDENT, JITTER, KernelColumns
 
 Array = NDArray[Any]
@@ -70,7 +70,7 @@ class Unsupervised:
             size = known + m
             Z = np.empty((0, pool.size))
             if size and pool.size:
-                K = np.hstack([against_basis(columns, pool), block(rows, pool, chosen[:m])]).astype(np.float64)
+                K = np.hstack([against_basis(columns, pool), among(rows, pool, chosen[:m])]).astype(np.float64)
                 columns.n_values += m * pool.size
                 Z = solve_triangular(L[:size, :size], K.T, lower=True, check_finite=False)
             left = diag[pool] - np.einsum("jq,jq->q", Z, Z)

@@ -14,9 +14,11 @@ Chapelle's talk "Tricks of the trade for training SVMs":
     6. train the final machine on the rest
 
 What differs. Any classifier with a decision function will do, and several classes are one-vs-one. A class with fewer than N2/2 rows gives all
-it has, the other one fills up; and the classes of a subset may also have their share of all rows (``balanced_subsets``). Rows on the margin
-itself, which a solver finds at 1 +- its tolerance, are not redundant (BEYOND). A class that would vanish keeps its rows that are nearest to
-the margin, as many as a subset has of it. Where the classifier takes weights, equal rows of one class are one row with the sum of their
+it has, the other one fills up; and the classes of a subset may also have their share of all rows (``balanced_subsets``). Mean and variance are
+taken over the machines whose subset a row is not in (``held_out``): the talk calls step 3 cross-validation, and a machine that was trained on a
+noisy row will often side with it. Where subsets hold half of the rows, as in the talk's smallest sets, that makes the difference. Rows on the
+margin itself, which a solver finds at 1 +- its tolerance, are not redundant (BEYOND). A class that would vanish keeps its rows that are nearest
+to the margin, as many as a subset has of it. Where the classifier takes weights, equal rows of one class are one row with the sum of their
 weights; subsets are drawn from distinct rows, in an order that does not depend on that of the rows: so weights are repetitions, and the order
 of the rows does not matter. The talk warns that the balance of the classes is lost: it is reported, and the intercept can be chosen anew for
 all rows. Its guess for the exact problem, to begin where the margins point to, is ``warm_start_dual``.
@@ -27,72 +29,36 @@ Cost: s trainings on N2 rows, s n decision values, and one training on what is l
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from numbers import Integral
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
+from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin
 from sklearn.utils import check_random_state, get_tags
 from sklearn.utils._param_validation import HasMethods, Interval, RealNotInt
-from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.multiclass import _ovr_decision_function
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, has_fit_parameter, validate_data
 
 from slimsvm.estimators.base import refuse_broken
 from slimsvm.estimators.classification import SVC, encoded
-from slimsvm.losses import Hinge
-from slimsvm.oracles import LossOracle
-from slimsvm.rows import codes
+from slimsvm.estimators.cross_subsets import (
+    Candidates,
+    Given,
+    Judged,
+    decisions,
+    distinct_rows,
+    draw_subset,
+    drawn,
+    final_machine,
+    opinion_of,
+    seeded,
+)
 
 Array = NDArray[Any]
 BEYOND = 1e-3  # how far a mean margin must lie beyond 1: the default tolerance of SVC, within which support vectors on the margin lie
 LEAST = 50  # rows in a subset that is given as a fraction, if there are so many: as for the sizes of a basis
-
-
-@dataclass(frozen=True)
-class Given:
-    """What fit was given: rows, labels, and weights if the estimator takes them, else None; square: X holds kernel values of all rows."""
-
-    X: Any
-    y: Array
-    weight: Array | None
-    square: bool
-
-    def part(self, rows: Array, against: Array) -> Any:
-        """The rows; of kernel values, those with the rows ``against``."""
-        if self.square:
-            return self.X[np.ix_(rows, against)]
-        everything = rows.size == self.X.shape[0] and bool(np.all(rows[1:] > rows[:-1]))
-        return self.X if everything else self.X[rows]
-
-
-@dataclass(frozen=True)
-class Candidates:
-    """The distinct rows of one class: their indices, and the weight of each."""
-
-    rows: Array
-    weight: Array
-
-
-@dataclass(frozen=True)
-class Judged:
-    """What the machines of the subsets say about the rows of one pair."""
-
-    rows: Array
-    sign: Array
-    mean: Array
-    variance: Array
-    kept: Array  # indices, as rows
-    n_noise: int
-    n_redundant: int
-
-    @property
-    def stays(self) -> Array:
-        """Which of the rows are kept."""
-        return np.isin(self.rows, self.kept, assume_unique=True)
 
 
 class CrossTraining(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
@@ -114,6 +80,9 @@ class CrossTraining(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
     balanced_subsets : bool, default=False
         Whether both classes give half of a subset, as in the slides. By default they give as much as their share of the rows, which is better
         by far where one class is rarer than the other: machines of balanced subsets take too many rows of the larger class for noise.
+    held_out : bool, default=True
+        Whether a row is judged only by machines whose subset it is not in, as in cross-validation; if it is in all, by all. The slides let all
+        machines judge all rows, and those that were trained on a noisy row take it for a good one.
     refit_intercept : bool, default=False
         Whether a constant is added to the decision function of each pair such that the hinge loss on all its rows, discarded ones included,
         is least. Discarding changes the balance of the classes, and with it the best constant.
@@ -148,7 +117,7 @@ class CrossTraining(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
     pair_indices_ : list of arrays
         All rows of each pair.
     margin_means_, margin_variances_ : lists of arrays
-        Mean and variance of y f(x) over the machines of the subsets, for each of these rows.
+        Mean and variance of y f(x) over the machines that judge the row, for each of these rows.
     n_features_in_ : int
         Number of features at fit.
     feature_names_in_ : array
@@ -186,6 +155,7 @@ class CrossTraining(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         "n_subsets": [Interval(Integral, 1, None, closed="left")],
         "subset_size": [Interval(Integral, 2, None, closed="left"), Interval(RealNotInt, 0.0, 1.0, closed="right")],
         "balanced_subsets": ["boolean"],
+        "held_out": ["boolean"],
         "refit_intercept": ["boolean"],
         "warm_start_dual": ["boolean"],
         "n_jobs": [Integral, None],
@@ -200,6 +170,7 @@ class CrossTraining(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         subset_size: float = 0.2,
         *,
         balanced_subsets: bool = False,
+        held_out: bool = True,
         refit_intercept: bool = False,
         warm_start_dual: bool = False,
         n_jobs: int | None = None,
@@ -210,6 +181,7 @@ class CrossTraining(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         self.n_subsets = n_subsets
         self.subset_size = subset_size
         self.balanced_subsets = balanced_subsets
+        self.held_out = held_out
         self.refit_intercept = refit_intercept
         self.warm_start_dual = warm_start_dual
         self.n_jobs = n_jobs
@@ -243,7 +215,7 @@ class CrossTraining(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
                 "or a share such as 0.2."
             )
         members = [used[label[used] == c] for c in range(classes.size)]
-        candidates, same = _candidates(given, members)
+        candidates, same = distinct_rows(given, members)
         pairs = [(i, j) for i in range(classes.size) for j in range(i + 1, classes.size)]
         seeds = check_random_state(self.random_state).randint(2**31 - 1, size=(len(pairs), int(self.n_subsets) + 1))
         judged = []
@@ -256,7 +228,7 @@ class CrossTraining(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
                     print(_line(classes[[i, j]].tolist(), judged[-1]), flush=True)
             # 6. the final machines
             finals = parallel(
-                delayed(_final)(seeded(self._template, own[-1]), given, pair, self.refit_intercept, self.warm_start_dual)
+                delayed(final_machine)(seeded(self._template, own[-1]), given, pair, self.refit_intercept, self.warm_start_dual)
                 for pair, own in zip(judged, seeds, strict=True)
             )
         self.classes_, self.pairs_ = classes, classes[np.array(pairs)]
@@ -313,16 +285,20 @@ class CrossTraining(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         counts = drawn(self._size(distinct.size), (candidates[0].rows.size, candidates[1].rows.size), self.balanced_subsets)
         # 1. and 2. subsets, and their machines
         shown = None if given.square else given.part(distinct, distinct)
+        subsets = [draw_subset(candidates, counts, seed) for seed in seeds[:-1]]
         values = parallel(
-            delayed(_opinion)(seeded(self._template, seed), given, *_subset(candidates, counts, seed), distinct, shown)
-            for seed in seeds[:-1]
+            delayed(opinion_of)(seeded(self._template, seed), given, *subset, distinct, shown)
+            for seed, subset in zip(seeds[:-1], subsets, strict=True)
         )
-        # 3. mean and variance of the margins
+        # 3. mean and variance of the margins, over the machines that have not seen the row; over all, if there is none such
         place = np.searchsorted(distinct, same[rows])
         sign_of = np.empty(distinct.size)
         sign_of[place] = sign
         margins = sign_of * np.stack(values)
-        mean, variance = margins.mean(axis=0), margins.var(axis=0)
+        heard = np.array([~np.isin(distinct, own) if self.held_out else np.ones(distinct.size, bool) for own, _ in subsets])
+        heard[:, ~heard.any(axis=0)] = True
+        mean = margins.mean(axis=0, where=heard)
+        variance = margins.var(axis=0, where=heard)
         # 4. and 5. noise, and what is redundant
         noise, redundant = mean + variance < 0.0, mean - variance > 1.0 + BEYOND
         kept = np.ones(distinct.size, bool) if self.warm_start_dual else ~(noise | redundant)
@@ -412,122 +388,6 @@ class CrossTraining(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         tags.input_tags.positive_only = own.input_tags.positive_only
         tags.classifier_tags.poor_score = own.classifier_tags is not None and own.classifier_tags.poor_score
         return tags
-
-
-# -- subsets ----------------------------------------------------------------------------------------------------------------------------------
-
-
-def _candidates(given: Given, members: list[Array]) -> tuple[list[Candidates], Array]:
-    """The distinct rows of each class, in an order of their own; and for every row the one that stands for it.
-
-    Equal rows become one only where weights can say how many they were.
-    """
-    same = np.arange(given.y.size)
-    if given.weight is None or given.square:
-        weight = np.ones(same.size) if given.weight is None else given.weight
-        return [Candidates(rows, weight[rows]) for rows in members], same
-    code, found = codes(given.X), []
-    for rows in members:
-        _, first, place = np.unique(code[rows], return_index=True, return_inverse=True)
-        same[rows] = rows[first][place]
-        found.append(Candidates(rows[first], np.bincount(place, given.weight[rows])))
-    return found, same
-
-
-def drawn(size: int, counts: tuple[int, int], balanced: bool = True) -> tuple[int, int]:
-    """How many of ``size`` rows come from either class: half, or as much as its share, at least one; where there are less, the other fills up.
-
-    Examples
-    --------
-    >>> from slimsvm.estimators.cross_training import drawn
-    >>> drawn(10, (100, 100)), drawn(10, (3, 100)), drawn(10, (100, 3))
-    ((5, 5), (3, 7), (7, 3))
-    >>> drawn(10, (30, 70), balanced=False), drawn(10, (1000, 1), balanced=False)
-    ((3, 7), (9, 1))
-    """
-    wanted = size // 2 if balanced else round(size * counts[0] / sum(counts))
-    first = min(counts[0], max(1, min(size - 1, wanted), size - counts[1]))
-    return first, min(counts[1], size - first)
-
-
-def _subset(candidates: tuple[Candidates, Candidates], counts: tuple[int, int], seed: int) -> tuple[Array, Array]:
-    """Rows of one subset, and their weights."""
-    rng = np.random.RandomState(seed)
-    chosen = [np.sort(rng.permutation(own.rows.size)[:count]) for own, count in zip(candidates, counts, strict=True)]
-    return (
-        np.concatenate([own.rows[places] for own, places in zip(candidates, chosen, strict=True)]),
-        np.concatenate([own.weight[places] for own, places in zip(candidates, chosen, strict=True)]),
-    )
-
-
-# -- machines ---------------------------------------------------------------------------------------------------------------------------------
-
-
-def seeded(estimator: Any, seed: int) -> Any:
-    """A clone in which every random_state that is None has the given value."""
-    machine = clone(estimator)
-    unset = [name for name, value in machine.get_params().items() if name.split("__")[-1] == "random_state" and value is None]
-    return machine.set_params(**dict.fromkeys(unset, int(seed)))
-
-
-def decisions(machine: Any, X: Any) -> Array:
-    """Decision values of a machine for two classes, as a vector."""
-    values = np.asarray(machine.decision_function(X), np.float64)
-    values = values[:, 0] if values.ndim == 2 and values.shape[1] == 1 else values
-    if values.shape != (X.shape[0],):
-        raise ValueError(
-            f"decision_function of {type(machine).__name__} returned shape {values.shape} for {X.shape[0]} rows of two classes; CrossTraining "
-            "needs one value a row."
-        )
-    if not np.isfinite(values).all():
-        raise ValueError(
-            f"decision_function of {type(machine).__name__} returned values that are not finite: nothing can be said about such rows. Scale "
-            "the features, or choose other parameters of the estimator."
-        )
-    return values
-
-
-def _weights(given: Given, weight: Array) -> dict[str, Array]:
-    """The weights as an argument of fit, where they are taken and say something."""
-    return {} if given.weight is None or bool(np.all(weight == 1.0)) else {"sample_weight": weight}
-
-
-def _opinion(machine: Any, given: Given, subset: Array, weight: Array, rows: Array, shown: Any) -> Array:
-    """Train on the subset; decision values of the rows."""
-    machine.fit(given.part(subset, subset), given.y[subset], **_weights(given, weight))
-    if getattr(getattr(machine, "status_", None), "reason", None) == "interrupted":
-        raise KeyboardInterrupt  # machines of slimsvm end with what they have; but here the final one is still to come
-    return decisions(machine, given.part(rows, subset) if shown is None else shown)
-
-
-def _final(machine: Any, given: Given, pair: Judged, refit: bool, warm: bool) -> tuple[Any, float]:
-    """The final machine of a pair, trained on the kept rows; and the shift of its decision values."""
-    X, y = given.part(pair.kept, pair.kept), given.y[pair.kept]
-    weight = np.ones(y.size) if given.weight is None else given.weight[pair.kept]
-    if warm:
-        machine._fit_from(_dual_point(machine, pair, weight), X, y, **_weights(given, weight))
-    else:
-        machine.fit(X, y, **_weights(given, weight))
-    return machine, _best_shift(machine, given, pair) if refit else 0.0
-
-
-def _dual_point(machine: SVC, pair: Judged, weight: Array) -> Array:
-    """A guess at the dual variables: at the bound for rows that the machines of the subsets get wrong, the surest of support vectors.
-
-    To take all rows that miss the margin, by more than 0, 1 or 2 deviations, or in proportion, needs up to three times the kernel values.
-    """
-    return float(machine.C) * weight * (pair.mean < 0.0)
-
-
-def _best_shift(machine: Any, given: Given, pair: Judged) -> float:
-    """The constant that, added to the decision values, makes the hinge loss on all rows of the pair least; zero if that is as good."""
-    y = given.y[pair.rows]
-    weight = np.ones(y.size) if given.weight is None else given.weight[pair.rows]
-    by_class = compute_class_weight(getattr(machine, "class_weight", None), classes=machine.classes_, y=y, sample_weight=weight)
-    oracle = LossOracle(Hinge(), pair.sign, weight * by_class[(pair.sign > 0).astype(int)])
-    values = decisions(machine, given.part(pair.rows, pair.kept))[:, None]
-    shift = float(oracle.intercept(values, middle=True)[0])
-    return shift if oracle.risk(values + shift)[0] < oracle.risk(values)[0] else 0.0
 
 
 # -- what is said -----------------------------------------------------------------------------------------------------------------------------

@@ -232,7 +232,7 @@ class LowRankSVC(KernelClassifier):
         upper, own = np.bincount(which, upper), sign[chosen]
         # 2. the factor
         factor = self._factor(operand if first.size == operand.n else operand.take(first), fit, limits)
-        F = factor.V[place[chosen]]
+        F, late = factor.V[place[chosen]], limits.reason()
         # 3. the machine on it
         if self.fit_intercept:
             rows = ready(Linear(), F, dtype=np.float64 if operand.n <= EXACT else None)
@@ -249,6 +249,9 @@ class LowRankSVC(KernelClassifier):
             a, intercept = np.zeros(a.size), -float(again.model.level[0])
             a[support] = again.model.a
             result = replace(again, n_iter=result.n_iter + again.n_iter)
+        if late is not None and result.status.converged:  # the machine is as good as its factor, which is not what was asked for
+            sentence = f"Stopped ({late}) after {limits.seconds:.1f} s, while the kernel matrix was factorised: the factor is incomplete."
+            result = replace(result, status=Status(late, sentence))
         everywhere = np.zeros(sign.size)
         everywhere[chosen] = a
         return replace(
@@ -263,10 +266,14 @@ class LowRankSVC(KernelClassifier):
         size = min(operand.n, int(self.rank))
         if not isinstance(self.rank, Integral):
             size = max(math.ceil(self.rank * operand.n), min(LEAST, operand.n))
+
+        def enough() -> bool:
+            return limits.reason() is not None
+
         if self.factorization == "threshold":
-            return thresholded(operand, size, n_threads=fit.threads)
+            return thresholded(operand, size, enough=enough, n_threads=fit.threads)
         tol = 0.0 if operand.n <= EXACT else SMALL_TRACE
-        return pivoted(operand, size, tol=tol, enough=lambda: limits.reason() is not None, n_threads=fit.threads)
+        return pivoted(operand, size, tol=tol, enough=enough, n_threads=fit.threads)
 
     def _descended(self, F: Any, sign: Array, upper: Array, operand: Operand, fit: Fit, limits: Limits, seed: int) -> Result:
         """The machine without an intercept; few rows to near machine precision."""

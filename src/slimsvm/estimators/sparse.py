@@ -18,6 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 from slimsvm.estimators.classification import encoded, voted
 from slimsvm.estimators.docs import described
 from slimsvm.estimators.sparse_base import ALL, BASES, SparseMachine
+from slimsvm.estimators.sparse_certificate import certified
 from slimsvm.losses import LOSSES, Loss
 from slimsvm.run import Certificate
 
@@ -247,7 +248,7 @@ class SparseSVC(ClassifierMixin, SparseMachine):
                 "A machine compressed from one-vs-one pairs has no problem of its own to certify; fit a SparseSVC on the rows."
             )
         X, label, weight = self._given_again(X, y, sample_weight)
-        return self._certified(X, self._targets(label, len(self.classes_)), weight, max_time)
+        return certified(self, X, self._targets(label, len(self.classes_)), weight, max_time)
 
     def _given_again(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Array, Array]:
         X, y, weight = self._checked(X, y, sample_weight, reset=False)
@@ -425,4 +426,4 @@ class SparseSVR(RegressorMixin, SparseMachine):
         check_is_fitted(self)
         X, y, weight = self._checked(X, y, sample_weight, y_numeric=True, reset=False)
         used = weight > 0
-        return self._certified(X[used], np.asarray(y, np.float64)[used, None], weight[used], max_time)
+        return certified(self, X[used], np.asarray(y, np.float64)[used, None], weight[used], max_time)

@@ -18,6 +18,7 @@ from slimsvm.estimators import (
     SVC,
     SVR,
     ChainSVM,
+    CoreVectorSVC,
     CrammerSingerSVC,
     CrossTraining,
     LinearSVC,
@@ -26,16 +27,18 @@ from slimsvm.estimators import (
     NuSVC,
     NuSVR,
     OneClassSVM,
+    OnlineSVC,
     ReducedSVC,
     SparseSVC,
     SparseSVR,
     StructuralSVM,
 )
-from slimsvm.estimators.sparse_base import PathPoint
+from slimsvm.estimators.sparse_path import PathPoint
 from slimsvm.estimators.structural_base import SPACES
 from slimsvm.kernels import FromCallable, Kernel, Linear, Precomputed
 from slimsvm.oracles import Binary, Chain, Multiclass, Multivariate
 from slimsvm.run import FULL, Certificate, Status
+from slimsvm.solvers.online import FROZEN, SLOTS
 
 Array = NDArray[Any]
 
@@ -55,9 +58,11 @@ CLASSES: dict[str, type] = {
     "CrammerSingerSVC": CrammerSingerSVC,
     "MultivariateSVC": MultivariateSVC,
     "ChainSVM": ChainSVM,
+    "CoreVectorSVC": CoreVectorSVC,
+    "OnlineSVC": OnlineSVC,
 }
 ORACLES: dict[str, type] = {kind.__name__: kind for kind in (Binary, Multiclass, Multivariate, Chain)}
-CLASSIFIERS = ("SVC", "NuSVC", "LowRankSVC")
+CLASSIFIERS = ("SVC", "NuSVC", "LowRankSVC", "CoreVectorSVC", "OnlineSVC")
 SPARSE = ("SparseSVC", "SparseSVR")
 EXPANSIONS = (*SPARSE, "ReducedSVC")  # over a basis
 STRUCTURAL = ("StructuralSVM", "CrammerSingerSVC", "MultivariateSVC", "ChainSVM")
@@ -121,7 +126,8 @@ def names_of(kind: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
     if kind == "CrossTraining":
         return OF_CROSS_TRAINING, ("feature_names_in_",)
     required = REQUIRED + (OF_CLASSIFIERS if kind in CLASSIFIERS else ("offset_",) if kind == "OneClassSVM" else ())
-    return required, (*OPTIONAL, "factor_error_", "factor_shift_") if kind == "LowRankSVC" else OPTIONAL
+    further = {"LowRankSVC": ("factor_error_", "factor_shift_"), "OnlineSVC": ("n_seen_", "stream_")}  # the last: for partial_fit to go on
+    return required, (*OPTIONAL, *further.get(kind, ()))
 
 
 def class_of(estimator: Any) -> str:
@@ -225,10 +231,41 @@ def check_attributes(kind: str, attributes: dict[str, Any]) -> None:
     _demand(_is_real(coef) and coef.shape == (n_classes - 1, n_sv), f"dual_coef_ has not the shape {(n_classes - 1, n_sv)}")
     n_pairs = n_classes * (n_classes - 1) // 2
     _demand(_is_real(a["intercept_"]) and a["intercept_"].shape == (n_pairs,), f"intercept_ has not the shape {(n_pairs,)}")
+    if "stream_" in a:
+        _check_stream(a, n_features, n_pairs)
     counts = a["n_support_"]
     expected = n_classes if kind in CLASSIFIERS else 1
     _demand(_is_integer(counts) and counts.shape == (expected,), f"n_support_ has not {expected} counts")
     _demand(bool(np.all(counts >= 0)) and int(counts.sum()) == n_sv, f"the counts of n_support_ do not add up to {n_sv}")
+
+
+def _check_stream(a: dict[str, Any], n_features: int, n_pairs: int) -> None:
+    """What ``partial_fit`` of an OnlineSVC goes on from: one expansion for each pair of classes."""
+    stream = a["stream_"]
+    names = {"seed", "n_calls", "n_seen", "form", "dtype", "shift", "pairs"}
+    _demand(isinstance(stream, dict) and set(stream) == names, "stream_ has not the entries of a stream")
+    counts = (stream["seed"], stream["n_calls"], stream["n_seen"])
+    _demand(all(isinstance(count, int) and count >= 0 for count in counts), "a count of stream_ is not one")
+    _demand(stream["form"] in ("dense", "sparse", "given") and stream["dtype"] in ("float32", "float64"), "stream_ is of an unknown form")
+    shift, pairs = stream["shift"], stream["pairs"]
+    _demand(shift is None or (_is_array(shift) and shift.shape == (n_features,)), f"the shift of stream_ has not {n_features} values")
+    _demand(isinstance(pairs, list) and len(pairs) == n_pairs, f"stream_ has not {n_pairs} expansions, one for each pair")
+    for k, pair in enumerate(pairs):
+        where = f" of expansion {k} of stream_"
+        expected = {"raw", "K", "f_raw", "bottom", "top", *SLOTS, *FROZEN}
+        _demand(isinstance(pair, dict) and set(pair) == expected, f"the entries{where} are not those of an expansion")
+        for rows, slots, ids in (("raw", SLOTS, "ids"), ("f_raw", FROZEN, "f_ids")):
+            n = np.size(pair[ids])
+            _demand(
+                _is_real(pair[rows]) and pair[rows].shape == (n, n_features), f"the vectors{where} have not the shape {(n, n_features)}"
+            )
+            _demand(_is_integer(pair[ids]) and pair[ids].shape == (n,), f"the ids{where} are not integers")
+            for name in slots:
+                _demand(name == ids or (_is_array(pair[name]) and pair[name].shape == (n,)), f"{name}{where} has not {n} values")
+        n = pair["ids"].size
+        fits = _is_array(pair["K"]) and pair["K"].shape == (n, n) and str(pair["K"].dtype) == stream["dtype"]
+        _demand(fits, f"the kernel values{where} have not the shape {(n, n)}")
+        _demand(all(isinstance(pair[end], int | float) for end in ("bottom", "top")), f"an end{where} is not a number")
 
 
 def _check_sparse(kind: str, a: dict[str, Any]) -> None:
@@ -370,7 +407,7 @@ def in_support_layout(estimator: Any, kind: str, form: str) -> tuple[str, dict[s
         raise ValueError(f"{form} holds machines that compare numbers with zero; a {kind} does more with its scores. Use slimsvm.save.")
     a = attributes_of(estimator, kind)
     if kind not in EXPANSIONS and kind != "LinearSVC":
-        return "SVC" if kind == "LowRankSVC" else kind, a
+        return "SVC" if kind in ("LowRankSVC", "CoreVectorSVC", "OnlineSVC") else kind, a
     if "classes_" in a and len(a["classes_"]) > 2:
         raise ValueError(
             f"{form} holds one machine for each pair of classes; a {kind} of {len(a['classes_'])} classes is made differently, its classes"

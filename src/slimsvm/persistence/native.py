@@ -4,7 +4,8 @@ header.json, format version 1:
 
     format, format_version, slimsvm_version    "slimsvm", 1, the version that wrote the file
     class                                      SVC, NuSVC, SVR, NuSVR, OneClassSVM, SparseSVC, SparseSVR, LinearSVC, LowRankSVC, ReducedSVC,
-                                               CrossTraining, StructuralSVM, CrammerSingerSVC, MultivariateSVC or ChainSVM
+                                               OnlineSVC, CoreVectorSVC, CrossTraining, StructuralSVM, CrammerSingerSVC,
+                                               MultivariateSVC or ChainSVM
     parameters, fitted                         constructor parameters and fitted attributes, as :mod:`slimsvm.persistence.values` writes them
     arrays                                     for each member: dtype, shape, and the SHA-256 of its bytes
     sha256                                     of all of the above, as JSON with sorted keys and no spaces
@@ -47,7 +48,8 @@ def save(estimator: Any, path: str | os.PathLike[str]) -> None:
     Parameters
     ----------
     estimator : one of slimsvm's estimators
-        A fitted estimator. The path of a sparse machine is kept, so that ``truncated`` works on the one that is loaded.
+        A fitted one, of any class. The path of a sparse machine is kept, so that ``truncated`` works on the one that is loaded;
+        so is the state of a stream, so that ``partial_fit`` goes on as if nothing had happened.
     path : str or path-like
         Where to write; the usual ending is ``.slim``.
 

@@ -30,7 +30,7 @@ from slimsvm.compiled import compiled
 from slimsvm.kernels import Kernel
 from slimsvm.losses import Loss
 from slimsvm.threads import parallel, single_threaded_blas
-from slimsvm.tiles import Operand, Strips, for_each_tile, ready
+from slimsvm.tiles import Operand, Strips, block, ready
 
 Array = NDArray[Any]
 Response = Callable[[int, int, Array], Array]  # first row, last row, scores (rows, columns) -> responses (rows, any)
@@ -244,12 +244,7 @@ class KernelColumns:
     def _compute(self, vectors: Any, first: int) -> None:
         if self.keeps:
             q = vectors.shape[0]
-            out = self._K[first : first + q]
-
-            def keep(i: int, j: int, start: int, end: int, values: Array) -> None:
-                out[i:j, start:end] = values
-
-            for_each_tile(self._readied(vectors), self._strips, keep, self.n_threads)
+            block(self._readied(vectors), self._strips, self.n_threads, self._K[first : first + q])
             self.n_values += q * self.n
 
     def in_given_coordinates(self, vectors: Any = None) -> Any:
@@ -274,24 +269,13 @@ class KernelColumns:
         start, end = self.edges(k)
         if self.keeps:
             return self._K[: self.m, start:end]
-        out = np.empty((self.m, end - start), self.dtype)
-
-        def keep(i: int, j: int, first: int, last: int, values: Array) -> None:
-            out[i:j, first:last] = values
-
-        for_each_tile(self.basis, Strips(self.rows.take(slice(start, end))), keep)
-        return out
+        return block(self.basis, Strips(self.rows.take(slice(start, end))))
 
     def newest(self, first: int) -> Array:
         """K_BX of the vectors from ``first`` on, shape (m - first, n): a few rows, whether the others are kept or not."""
         if self.keeps:
             return self._K[first : self.m]
-        out = np.empty((self.m - first, self.n), self.dtype)
-
-        def keep(i: int, j: int, start: int, end: int, values: Array) -> None:
-            out[i:j, start:end] = values
-
-        for_each_tile(self._readied(self.vectors[first:]), self._strips, keep, self.n_threads)
+        out = block(self._readied(self.vectors[first:]), self._strips, self.n_threads)
         self.n_values += out.size
         return out
 

@@ -34,11 +34,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg.lapack import dposv
 
-from slimsvm.basis.selection import block
+from slimsvm.basis.selection import among
 from slimsvm.losses import Loss
 from slimsvm.run import FULL, Certificate
 from slimsvm.solvers.newton import best_shift, least_along
-from slimsvm.tiles import Operand, Strips, accumulate, for_each_tile
+from slimsvm.tiles import Operand, Strips, accumulate, block
 
 Array = NDArray[Any]
 FIRST = 1000  # rows of the first part
@@ -89,7 +89,7 @@ class AllRows:
         if np.dtype(self.rows.dtype) == np.float64:
             return 0.0
         some = np.unique(np.linspace(0, self.rows.n - 1, SEEN).astype(np.intp))
-        values, exact = (block(side, np.arange(some.size)) for side in (self.rows.take(some), self.rows.take(some).exact()))
+        values, exact = (among(side, np.arange(some.size)) for side in (self.rows.take(some), self.rows.take(some).exact()))
         error = float(np.sqrt(np.mean(np.square(values - exact))))
         return 2.0 * float(self.weight.max()) * error * float(np.sqrt(self.rows.n))
 
@@ -271,12 +271,7 @@ class KernelNewton:
                 "Use a smaller basis, or SVC."
             )
         side = part.rows.take(which)
-        out = np.empty((which.size, which.size), order="F")
-
-        def keep(first: int, last: int, start: int, end: int, values: Array) -> None:
-            out[first:last, start:end] = values
-
-        for_each_tile(side, Strips(side), keep, part.n_threads)
+        out = block(side, Strips(side), part.n_threads, np.empty((which.size, which.size), order="F"))
         S.n_values += which.size**2
         return out
 

@@ -30,7 +30,7 @@ from scipy.linalg.lapack import dposv
 
 from slimsvm.compiled import compiled
 from slimsvm.losses import Loss, slopes
-from slimsvm.problems.subspace import Subspace, products
+from slimsvm.problems.subspace import Subspace
 from slimsvm.run import SUBSPACE, Certificate
 from slimsvm.threads import local
 
@@ -107,20 +107,20 @@ class Newton:
         return np.asarray(problem.objective(state.coef, state.scores) + jitter)
 
     def step(self, problem: Subspace, state: NewtonState, tol: float, max_iter: int) -> None:
-        """One Newton step of every column whose gap is too large, and the gap where it ends."""
+        """Look at the gap, and take one Newton step of every column where it is too large.
+
+        The gap that the state remembers is that before the step: a bound where it ends too, since no step increases the objective.
+        """
         S, columns = state, problem.columns
-        least = np.finfo(float).tiny
-        share = tol * max(float(S.objective.sum()), least) / problem.n_columns
-        stalled = not columns.m or S.n_iter >= max_iter
-        if not np.isfinite(S.gap).all() and stalled:
-            S.gap = self._look(problem, S, None)[0]
-        open_ = np.flatnonzero(S.gap > share)
-        if open_.size and not stalled:
-            # 1. derivatives in orthonormal coordinates
-            before = S.objective.copy()
-            S.gap, gradient, hessians = self._look(problem, S, open_)
-            open_ = np.flatnonzero(S.gap > share)
-        if open_.size and not stalled:
+        total = max(float(S.objective.sum()), np.finfo(float).tiny)
+        share = tol * total / problem.n_columns
+        ended = not columns.m or S.n_iter >= max_iter
+        # 1. derivatives in orthonormal coordinates
+        maybe = np.flatnonzero(S.gap > share)
+        S.gap, gradient, hessians = self._look(problem, S, None if ended else maybe)
+        open_ = np.intersect1d(maybe, np.flatnonzero(S.gap > share))
+        S.done = ended or not open_.size or float(S.gap.sum()) <= tol * total
+        if not S.done:
             # 2. the step of each column
             d_coef, d_intercept = np.zeros_like(S.coef), np.zeros_like(S.intercept)
             for c in open_:
@@ -137,15 +137,11 @@ class Newton:
             S.intercept[open_] += t * d_intercept[open_]
             d_scores *= t
             S.scores[:, at] += d_scores
-            # 4. the value and the gap there
-            S.objective = self._objective(problem, S)
+            # 4. the value there
+            before, S.objective = S.objective, self._objective(problem, S)
             S.n_iter += 1
-            if float(S.gap.sum()) <= self.trusted * float(before.sum()):
-                S.done, S.n_values = True, columns.n_values
-                return
-            S.gap = self._look(problem, S, None)[0]
             stalled = float((before - S.objective).sum()) <= STALLED * abs(float(before.sum()))
-        S.done = stalled or not open_.size or bool(S.gap.sum() <= tol * max(float(S.objective.sum()), least))
+            S.done = stalled or float(S.gap.sum()) <= self.trusted * float(before.sum())
         S.n_values = columns.n_values
 
     def finish(self, problem: Subspace, state: NewtonState) -> None:
@@ -162,25 +158,28 @@ class Newton:
         In the second derivatives only rows that have one, few at the end, take part. To the gap is added what the intercept alone would gain.
         """
         columns, form, m = problem.columns, problem.loss.form(), problem.columns.m
-        wanted = [] if open_ is None else [int(c) for c in open_]
+        wanted = {} if open_ is None else {int(c): k for k, c in enumerate(open_)}
         n_groups = min(GROUPS, columns.n_blocks)
         P, sums = np.zeros((n_groups, m, problem.n_columns)), np.zeros((n_groups, 2, problem.n_columns))
         A, u = np.zeros((n_groups, len(wanted), m, m)), np.zeros((n_groups, len(wanted), m))
 
         def work(g: int, start: int, end: int, K: Array) -> None:
-            part = slice(start, end)
-            target, scores, weight = problem.target[part], state.scores[part], problem.weight[part]
-            G, D = np.empty(target.shape, order="F"), np.empty(target.shape, order="F")
-            for c in range(target.shape[1]):
-                _derivatives(*form, target[:, c], weight, scores[:, c], G[:, c], D[:, c])
-            P[g] += products(K, G)
-            sums[g] += np.stack([D.sum(axis=0), G.sum(axis=0)])
-            for k, c in enumerate(wanted):
-                curved = np.flatnonzero(D[:, c])
-                root = _room(m * curved.size).reshape(m, curved.size)
-                _scaled(K, curved, np.sqrt(D[curved, c]), root)
-                A[g, k] += root @ root.T  # NumPy sees that this is symmetric
-                u[g, k] += products(K, D[:, [c]])[:, 0]
+            part, n = slice(start, end), end - start
+            curved, root_D, G = np.empty(n, np.intp), np.empty(n), np.empty(n)
+            for c in range(problem.n_columns):
+                size = _curved(*form, problem.target[part, c], problem.weight[part], state.scores[part, c], curved, root_D, G)
+                which, root, slope = curved[:size], root_D[:size], G[:size]
+                sums[g, 0, c] += root @ root
+                sums[g, 1, c] += slope.sum()
+                values = _room(m * size).reshape(m, size)
+                if c in wanted:
+                    _scaled(K, which, root, values)
+                    A[g, wanted[c]] += values @ values.T  # NumPy sees that this is symmetric
+                    u[g, wanted[c]] += values @ root
+                    P[g, :, c] += values @ (slope / root)
+                else:
+                    _scaled(K, which, slope, values)
+                    P[g, :, c] += values.sum(axis=1)
 
         columns.each_group(work, n_groups)
         gradient = (
@@ -189,7 +188,7 @@ class Newton:
             else np.zeros_like(state.coef)
         )
         total, slope = sums.sum(axis=0)
-        hessians = {c: (A[:, k].sum(axis=0), u[:, k].sum(axis=0), float(total[c]), float(slope[c])) for k, c in enumerate(wanted)}
+        hessians = {c: (A[:, k].sum(axis=0), u[:, k].sum(axis=0), float(total[c]), float(slope[c])) for c, k in wanted.items()}
         gap = 0.5 * np.square(gradient).sum(axis=0)
         if problem.fit_intercept:
             gap += 0.5 * np.square(slope) / np.maximum(total, np.finfo(float).tiny)
@@ -332,8 +331,12 @@ def _scaled(K: Array, which: Array, factor: Array, out: Array) -> None:
 
 
 @compiled
-def _derivatives(form: int, p: float, y: Array, weight: Array, f: Array, G: Array, D: Array) -> None:
-    """weight times the derivatives of the loss."""
+def _curved(form: int, p: float, y: Array, weight: Array, f: Array, which: Array, root: Array, G: Array) -> int:
+    """The rows where the weighted loss has a second derivative, its root, and the first derivative (zero in all other rows)."""
+    n = 0
     for i in range(y.size):
         g, h = slopes(form, p, y[i], f[i])
-        G[i], D[i] = weight[i] * g, weight[i] * h
+        if h != 0.0 and weight[i] != 0.0:
+            which[n], root[n], G[n] = i, np.sqrt(weight[i] * h), weight[i] * g
+            n += 1
+    return n

@@ -64,7 +64,7 @@ def pursue(
         Rows that may join, or be starting points.
     """
     columns, newton = problem.columns, Newton()
-    state = newton.init(problem)
+    state = solve(problem, None, LOOSE) if columns.m else newton.init(problem)
     refused = 0
     found: list[Array] | None = []
     for size in sizes:

@@ -1,0 +1,7 @@
+"""Where examples come from: the real data sets of the literature, and generators of made-up ones."""
+
+from slimsvm.datasets.download import ChecksumError, DownloadError
+from slimsvm.datasets.generators import banana, checkers, waveform
+from slimsvm.datasets.loading import cache_folder, load, names
+
+__all__ = ["ChecksumError", "DownloadError", "banana", "cache_folder", "checkers", "load", "names", "waveform"]

@@ -1,0 +1,340 @@
+"""OnlineSVC: near the exact machine after one pass, what a stream keeps and forgets, and that a saved one goes on."""
+
+import pickle
+import tracemalloc
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn.datasets import load_digits, load_iris
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+import slimsvm
+from slimsvm import SVC, OnlineSVC
+from slimsvm.datasets import checkers
+from slimsvm.kernels import RBF
+from slimsvm.persistence.libsvm import load_libsvm, save_libsvm
+
+ESTIMATORS = [
+    OnlineSVC(),
+    OnlineSVC(selection="gradient", kernel="linear", n_jobs=2),
+    OnlineSVC(selection="margin"),
+    OnlineSVC(kernel="precomputed"),
+]
+selections = pytest.mark.parametrize("selection", ["random", "gradient", "margin"])
+
+
+@parametrize_with_checks(ESTIMATORS)
+def test_sklearn_checks(estimator, check):
+    check(estimator)
+
+
+def machine(**options):
+    return OnlineSVC(**{"C": 2.0, "gamma": 2.0, "random_state": 0, **options})
+
+
+def passed_by(X, y, size=250, start=0, model=None, **options):
+    """A machine to which the rows have come in batches."""
+    model = machine(**options) if model is None else model
+    for first in range(start, X.shape[0], size):
+        model.partial_fit(X[first : first + size], y[first : first + size], classes=np.unique(y))
+    return model
+
+
+# -- data in memory -------------------------------------------------------------------------------------------------------------------------
+
+
+@selections
+@pytest.mark.parametrize("kernel", ["rbf", "linear", "poly", "laplacian"])
+def test_few_rows_are_solved_exactly(selection, kernel):
+    X, y = checkers(300, seed=0)
+    weight = np.random.default_rng(0).integers(0, 3, 300)
+    options = {"kernel": kernel, "coef0": 1.0, "C": 2.0, "gamma": 1.0}
+    exact, model = (kind.fit(X, y, sample_weight=weight) for kind in (SVC(**options), machine(selection=selection, **options)))
+    scale = np.abs(exact.decision_function(X)).max()
+    np.testing.assert_allclose(model.decision_function(X), exact.decision_function(X), atol=1e-6 * scale)
+    assert model.certificate_.scope == "full" and model.certificate_.holds
+
+
+@pytest.mark.parametrize("cache_size", [200, 4.5], ids=["all in memory", "some frozen"])
+def test_one_pass_and_finishing_is_near_the_exact_machine(cache_size):
+    X, y = checkers(6000, seed=0)
+    y = np.where(np.random.default_rng(0).random(6000) < 0.15, -y, y)  # noise: many vectors at their bound
+    exact, model = SVC(C=1.0, gamma=2.0).fit(X, y), machine(C=1.0, cache_size=cache_size).fit(X, y)
+    assert exact.support_.size > 1500  # more than fit into the small cache
+    ratio = model.certificate_.objective / exact.certificate_.objective
+    assert 0.99 <= ratio <= 1.0 + 1e-5
+    new, labels = checkers(3000, seed=1)
+    assert abs(model.score(new, labels) - exact.score(new, labels)) < 0.01
+    assert model.certificate_.scope == "subspace" and model.status_.converged
+    # the dual point is feasible, and the decision values follow from it
+    assert np.abs(model.dual_coef_.sum()) < 1e-8 and (np.abs(model.dual_coef_) <= 1.0 + 1e-12).all()
+    f = RBF(2.0)(X[:50], X[model.support_]) @ model.dual_coef_[0] + model.intercept_
+    np.testing.assert_allclose(model.decision_function(X[:50]), f, atol=1e-5)
+
+
+@selections
+def test_without_finishing(selection):
+    X, y = checkers(3000, seed=0)
+    rough, fine = machine(selection=selection, finishing=False).fit(X, y), machine(selection=selection).fit(X, y)
+    assert fine.certificate_.objective <= rough.certificate_.objective
+    assert fine.certificate_.violation <= 1e-3 < rough.certificate_.violation
+    assert rough.score(*checkers(2000, seed=1)) > 0.85
+    assert abs(rough.dual_coef_.sum()) < 1e-9 and (np.abs(rough.dual_coef_) <= 2.0).all()
+    # the dual value, computed naively
+    a = rough.dual_coef_[0]
+    value = 0.5 * a @ RBF(2.0)(X[rough.support_], X[rough.support_]) @ a - np.abs(a).sum()
+    assert rough.certificate_.objective == pytest.approx(value, rel=1e-4)
+    assert "have passed" in str(rough.status_) and rough.n_iter_[0] == 3000
+
+
+def test_a_second_pass_is_nearer():
+    X, y = checkers(3000, seed=0)
+    one, two = (machine(epochs=epochs).fit(X, y).certificate_.objective for epochs in (1, 2))
+    assert two < one
+    assert two >= SVC(C=2.0, gamma=2.0).fit(X, y).certificate_.objective * (1 + 1e-6)
+
+
+@selections
+def test_threads_dense_and_sparse(selection):
+    X, y = load_digits(return_X_y=True)
+    X, y = X[:1400] / 16.0, y[:1400]
+    one, two = (machine(gamma=0.05, selection=selection, n_jobs=jobs).fit(X, y) for jobs in (1, 2))
+    assert np.array_equal(one.dual_coef_, two.dual_coef_) and np.array_equal(one.intercept_, two.intercept_)
+    sparse = machine(gamma=0.05, selection=selection).fit(sp.csr_matrix(X), y)
+    assert np.mean(sparse.predict(X) == one.predict(X)) > 0.99
+    halves = y >= 5
+    one, two = (machine(gamma=0.05, selection=selection, n_jobs=jobs).fit(X, halves) for jobs in (1, 2))
+    assert np.array_equal(one.dual_coef_, two.dual_coef_)
+    empty = sp.csr_matrix((X.shape[0], 60000))  # so wide that rows stay sparse
+    wide = machine(gamma=0.05, selection=selection).fit(sp.hstack([sp.csr_matrix(X), empty], format="csr"), halves)
+    # the last bits of kernel values decide which row is asked for next: another path, a machine as good
+    assert wide.certificate_.objective == pytest.approx(one.certificate_.objective, rel=0.05 if selection == "margin" else 2e-3)
+
+
+def test_limits():
+    X, y = checkers(4000, seed=0)
+    with pytest.warns(ConvergenceWarning, match="max_iter=500"):
+        few = machine(max_iter=500, finishing=False).fit(X, y)
+    assert few.n_iter_[0] == 500
+    with pytest.warns(ConvergenceWarning, match="max_time"):
+        model = machine(max_time=1e-6).fit(X, y)
+    assert np.isfinite(model.decision_function(X)).all()
+
+
+# -- streams --------------------------------------------------------------------------------------------------------------------------------
+
+
+@selections
+def test_a_stream_learns(selection):
+    X, y = checkers(5000, seed=0)
+    model = passed_by(X, y, selection=selection)
+    assert model.n_seen_ == 5000 and model.status_.converged
+    assert model.score(*checkers(3000, seed=1)) > 0.9
+    f = RBF(2.0)(X, X[model.support_]) @ model.dual_coef_[0] + model.intercept_  # support_ counts the rows of the stream
+    np.testing.assert_allclose(model.decision_function(X), f, atol=1e-4)
+    assert np.array_equal(model.support_vectors_, X[model.support_])
+    assert (np.abs(model.dual_coef_) <= 2.0).all() and abs(model.dual_coef_.sum()) < 1e-8
+
+
+def test_one_call_is_one_pass_of_fit():
+    X, y = checkers(2000, seed=0)
+    stream, whole = machine().partial_fit(X, y, classes=[-1, 1]), machine(finishing=False).fit(X, y)
+    new = checkers(2000, seed=1)
+    assert abs(stream.score(*new) - whole.score(*new)) < 0.03
+    assert stream.certificate_.objective == pytest.approx(whole.certificate_.objective, rel=0.05)
+
+
+@pytest.mark.parametrize(
+    "options", [{"max_support": 100}, {"selection": "gradient", "decay": 0.9}, {"max_support": 60, "selection": "margin"}], ids=str
+)
+@pytest.mark.parametrize("form", [np.asarray, sp.csr_matrix], ids=["dense", "sparse"])
+def test_a_saved_stream_goes_on_as_if_nothing_had_happened(options, form, tmp_path):
+    X, y = load_iris(return_X_y=True)
+    X, y = np.tile(X, (8, 1)) + np.random.default_rng(0).normal(0, 0.1, (1200, 4)), np.tile(y, 8)
+    order = np.random.default_rng(1).permutation(1200)
+    X, y = form(X[order]), y[order]
+    model = passed_by(X[:600], y[:600], size=97, **options)
+    slimsvm.save(model, tmp_path / "model.slim")
+    loaded, pickled = slimsvm.load(tmp_path / "model.slim"), pickle.loads(pickle.dumps(model))
+    assert np.array_equal(loaded.decision_function(X), model.decision_function(X))
+    for again in (model, loaded, pickled):
+        passed_by(X, y, size=97, start=600, model=again)
+    for again in (loaded, pickled):
+        assert np.array_equal(again.dual_coef_, model.dual_coef_) and np.array_equal(again.intercept_, model.intercept_)
+        assert np.array_equal(again.support_, model.support_) and again.n_seen_ == model.n_seen_ == 1200
+    save_libsvm(model, tmp_path / "model.libsvm")
+    np.testing.assert_allclose(load_libsvm(tmp_path / "model.libsvm").decision_function(X), model.decision_function(X), atol=1e-6)
+
+
+@selections
+def test_the_budget_is_kept_and_learning_goes_on(selection):
+    X, y = checkers(8000, seed=0)
+    new = checkers(3000, seed=1)
+    model = machine(max_support=150, selection=selection)
+    scores = []
+    for first in range(0, 8000, 500):
+        model.partial_fit(X[first : first + 500], y[first : first + 500], classes=[-1, 1])
+        assert model.support_.size <= 150
+        assert abs(model.dual_coef_.sum()) < 1e-8 * np.abs(model.dual_coef_).sum()
+        scores.append(model.score(*new))
+    assert scores[-1] > 0.9
+    sample = np.random.default_rng(0).permutation(8000)[:400]
+    exact = SVC(C=2.0, gamma=2.0).fit(X[sample], y[sample])
+    assert scores[-1] > exact.score(*new) - 0.02
+    # rows weigh at most four times as much as the budget has vectors, whatever has been absorbed
+    assert np.abs(model.dual_coef_).sum() <= 2.0 * (4 * 150 + 500)
+    fitted = machine(max_support=150, selection=selection).fit(X, y)
+    assert fitted.support_.size <= 150 and fitted.score(*new) > 0.88
+
+
+def test_memory_does_not_grow():
+    rng = np.random.default_rng(0)
+    model = machine(max_support=50)
+
+    def call():
+        X = rng.uniform(-1, 1, (200, 10))
+        model.partial_fit(X, (X[:, 0] * X[:, 1] > 0).astype(int), classes=[0, 1])
+
+    tracemalloc.start()
+    sizes = []
+    for _ in range(4):
+        for _ in range(40):
+            call()
+        sizes.append(tracemalloc.get_traced_memory()[0])
+    tracemalloc.stop()
+    assert sizes[-1] - sizes[1] < 200_000, sizes  # a batch has 16,000 bytes: 80 of them would be 1.3 million
+    assert model._stream.pairs[0].K.shape[0] <= 2 * (50 + 256)
+
+
+def test_decay_follows_a_concept_that_turns():
+    X, y = checkers(6000, seed=0)
+    y = np.where(np.arange(6000) < 5000, y, -y)
+    steady, forgetful = passed_by(X, y, decay=1.0), passed_by(X, y, decay=0.8)
+    new, labels = checkers(2000, seed=1)
+    assert forgetful.score(new, -labels) > steady.score(new, -labels) + 0.03
+    assert forgetful.score(new, -labels) > 0.8
+    # weights that grow are the same as a decay, up to the scale of C
+    weight = np.repeat(0.8 ** -np.arange(8.0), 250)
+    grown = machine(C=2.0 * 0.8**7)
+    for k in range(8):
+        part = slice(250 * k, 250 * (k + 1))
+        grown.partial_fit(X[part], y[part], classes=[-1, 1], sample_weight=weight[part])
+    shrunk = passed_by(X[:2000], y[:2000], decay=0.8)
+    assert np.mean(grown.predict(new) == shrunk.predict(new)) > 0.9
+
+
+def test_weights_and_classes_in_a_stream():
+    X, y = checkers(1000, seed=0)
+    weight = np.where(np.arange(1000) % 2, 1.0, 0.0)
+    some = machine().partial_fit(X, y, classes=[-1, 1], sample_weight=weight)
+    assert (some.support_ % 2 == 1).all()
+    heavy = machine(class_weight={1: 5.0}).partial_fit(X, y, classes=[-1, 1])
+    assert np.abs(heavy.dual_coef_).max() > 2.0 and heavy.class_weight_.tolist() == [1.0, 5.0]
+
+
+def test_classes_that_come_late_or_alone():
+    X, y = load_iris(return_X_y=True)
+    model = machine().partial_fit(X[:50], y[:50], classes=[0, 1, 2])
+    assert (model.predict(X[:50]) == 0).all() and np.isfinite(model.decision_function(X)).all()
+    for start in (50, 100, 0, 50, 100):
+        model.partial_fit(X[start : start + 50], y[start : start + 50])
+    assert model.score(X, y) > 0.9
+    two = machine().partial_fit(X[:50], y[:50], classes=[0, 1])
+    assert (two.predict(X) == 0).all()
+
+
+def test_a_stream_goes_on_after_fit():
+    X, y = load_iris(return_X_y=True)
+    X, y = np.tile(X, (3, 1)) + np.random.default_rng(0).normal(0, 0.1, (450, 4)), np.tile(y, 3)
+    model = machine(gamma=0.5).fit(X[:300], y[:300])
+    before = model.decision_function(X)
+    model.partial_fit(X[:1], y[:1])  # a row that is known well
+    assert np.abs(model.decision_function(X) - before).max() < 0.5
+    model.partial_fit(X[300:], y[300:])
+    assert model.score(X, y) > 0.9 and model.n_seen_ > 150
+    model.fit(X, y)
+    assert not hasattr(model, "stream_")
+
+
+def test_rows_that_float32_is_not_enough_for():
+    X, y = checkers(1500, seed=0)
+    X = X.astype(np.float32)
+    model = passed_by(X, y)
+    assert model._stream.like.dtype == np.float32
+    far = np.array([[1e4, 1e4], [1e4 + 0.5, 1e4]])
+    model.partial_fit(far, [1, -1])
+    assert model._stream.like.dtype == np.float64
+    assert model.predict(far).tolist() == [1, -1]
+    f = RBF(2.0)(X[:20], np.asarray(model.support_vectors_, float)) @ model.dual_coef_[0] + model.intercept_
+    np.testing.assert_allclose(model.decision_function(X[:20].astype(float)), f, atol=1e-6)
+
+
+def test_dense_and_sparse_in_one_stream():
+    X, y = checkers(900, seed=0)
+    mixed = machine().partial_fit(X[:300], y[:300], classes=[-1, 1])
+    mixed.partial_fit(sp.csr_matrix(X[300:600]), y[300:600]).partial_fit(X[600:], y[600:])
+    dense = passed_by(X, y, size=300)
+    np.testing.assert_allclose(mixed.decision_function(X), dense.decision_function(X), atol=1e-6)
+
+
+# -- what is refused ------------------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"selection": "best"}, "selection"),
+        ({"max_support": 1}, "max_support"),
+        ({"max_support": 20000}, "max_support=20000 needs .* MB"),
+        ({"decay": 0.0}, "decay"),
+        ({"decay": 1.5}, "decay"),
+        ({"epochs": 0}, "epochs"),
+        ({"C": 0.0}, "C"),
+        ({"tol": 0.0}, "tol"),
+    ],
+    ids=str,
+)
+def test_what_is_refused(options, words):
+    X, y = checkers(50, seed=0)
+    with pytest.raises(ValueError, match=words):
+        machine(**options).fit(X, y)
+    with pytest.raises(ValueError, match=words):
+        machine(**options).partial_fit(X, y, classes=[-1, 1])
+
+
+def test_what_a_stream_refuses():
+    X, y = checkers(50, seed=0)
+    with pytest.raises(ValueError, match="classes must be passed on the first call"):
+        machine().partial_fit(X, y)
+    with pytest.raises(ValueError, match="greater than one"):
+        machine().partial_fit(X, y, classes=[1])
+    with pytest.raises(ValueError, match="label 1, which is not among the classes"):
+        machine().partial_fit(X, y, classes=[-1, 2])
+    with pytest.raises(ValueError, match="Pass a dict"):
+        machine(class_weight="balanced").partial_fit(X, y, classes=[-1, 1])
+    model = machine().partial_fit(X, y, classes=[-1, 1])
+    with pytest.raises(ValueError, match="not the same as on the last call"):
+        model.partial_fit(X, y, classes=[-1, 0, 1])
+    with pytest.raises(ValueError, match="label 7"):
+        model.partial_fit(X, np.full(50, 7))
+    with pytest.raises(ValueError, match="features"):
+        model.partial_fit(X[:, :1], y)
+    with pytest.raises(ValueError, match="NaN"):
+        model.partial_fit(np.where(X > 0, np.nan, X), y)
+    with pytest.raises(AttributeError, match="no attribute 'partial_fit'"):
+        machine(kernel="precomputed").partial_fit(X @ X.T, y)
+    before = model.decision_function(X)
+    with pytest.raises(ValueError, match="label 7"):
+        model.partial_fit(X, np.full(50, 7))
+    assert np.array_equal(model.decision_function(X), before)
+
+
+def test_a_file_with_a_broken_stream(tmp_path):
+    X, y = checkers(200, seed=0)
+    model = machine().partial_fit(X, y, classes=[-1, 1])
+    model._stream.pairs[0].f_a = np.ones(3)
+    slimsvm.save(model, tmp_path / "model.slim")
+    with pytest.raises(ValueError, match="f_a of expansion 0 of stream_"):
+        slimsvm.load(tmp_path / "model.slim")
