@@ -109,7 +109,7 @@ def test_threads_dense_and_sparse(selection):
     assert np.array_equal(one.dual_coef_, two.dual_coef_)
     empty = sp.csr_matrix((X.shape[0], 60000))  # so wide that rows stay sparse
     wide = machine(gamma=0.05, selection=selection).fit(sp.hstack([sp.csr_matrix(X), empty], format="csr"), halves)
-    # the last bits of kernel values decide which row is asked for next: another path, a machine as good
+    # margin: the last bits decide which row is asked for next; rows changed by 1e-7 already give objectives from -429 to -439 here
     assert wide.certificate_.objective == pytest.approx(one.certificate_.objective, rel=0.05 if selection == "margin" else 2e-3)
 
 
@@ -210,10 +210,10 @@ def test_memory_does_not_grow():
 
 def test_decay_follows_a_concept_that_turns():
     X, y = checkers(6000, seed=0)
-    y = np.where(np.arange(6000) < 5000, y, -y)
+    y = np.where(np.arange(6000) < 5500, y, -y)
     steady, forgetful = passed_by(X, y, decay=1.0), passed_by(X, y, decay=0.8)
     new, labels = checkers(2000, seed=1)
-    assert forgetful.score(new, -labels) > steady.score(new, -labels) + 0.03
+    assert forgetful.score(new, -labels) > steady.score(new, -labels) + 0.1
     assert forgetful.score(new, -labels) > 0.8
     # weights that grow are the same as a decay, up to the scale of C
     weight = np.repeat(0.8 ** -np.arange(8.0), 250)
