@@ -47,7 +47,7 @@ def test_the_confusion_matrix_is_that_of_scikit_learn(digits, sparse_digits):
     X, y = (part[400:900] for part in digits)
     html = model_page(sparse_digits, X, y)
     matrix = html[html.index('<table class="matrix">') :].split("</table>")[0]
-    rows = [[int(cell.split("<")[0]) for cell in row.split('">')[2:]] for row in matrix.split('<th scope="row"')[1:]]
+    rows = [[int(cell.split("<")[0]) for cell in row.split('">')[1:]] for row in matrix.split('<th scope="row"')[1:]]
     np.testing.assert_array_equal(rows, confusion_matrix(y, sparse_digits.predict(X)))
 
 
@@ -98,7 +98,9 @@ def test_sequences(rows):
     labels = [np.arange(20) % 2 for _ in range(10)]
     model = ChainSVM(kernel="linear").fit(list(X.reshape(10, 20, 2)), labels)
     page, _ = check(model_page(model))
-    assert "ChainSVM: model" in page.texts
+    assert "ChainSVM: model" in page.texts and "microseconds a row" in page.text
+    with pytest.raises(ValueError, match="ChainSVM labels sequences"):
+        model_page(model, list(X.reshape(10, 20, 2)), labels)
 
 
 @pytest.mark.parametrize("machine", [SVR(), SparseSVR(5, refine=False, random_state=0)], ids=["SVR", "SparseSVR"])

@@ -18,7 +18,7 @@ from sklearn.metrics import accuracy_score, confusion_matrix, r2_score
 from slimsvm.estimators import OneClassSVM
 from slimsvm.report.page import Page
 from slimsvm.report.parts import Axis, Chart, Comparison, Facts, Matrix, Model, Part, Pictures, Series, Table, Text
-from slimsvm.report.speed import seconds_per_row
+from slimsvm.report.speed import of_sequences, seconds_per_row
 from slimsvm.report.words import describe, lines_of, short
 
 Array = NDArray[Any]
@@ -80,7 +80,7 @@ def model_page(
     Raises
     ------
     ValueError
-        If the shape does not fit the features, or labels are text where those of the machine are numbers.
+        If the shape does not fit the features, or labels are text where those of the machine are numbers; with data for sequences.
 
     Examples
     --------
@@ -94,6 +94,9 @@ def model_page(
     (10, True)
     """
     shape = picture_shape(int(estimator.n_features_in_), image_shape)
+    if X is not None and of_sequences(estimator):
+        raise ValueError(f"{type(estimator).__name__} labels sequences, and the page shows rows: leave the data out.")
+    X = X if X is None or hasattr(X, "shape") else np.asarray(X)
     y = None if y is None else _comparable(estimator, np.asarray(y))
     about = {**describe(estimator), **(facts or {})}
     seconds, about["rows_measured"] = seconds_per_row(estimator, n_jobs)
