@@ -150,11 +150,11 @@ TEXTS = {
         The labels, sorted.
     coef_ : array of shape (columns, n_features)
         Weights of the features for each column of scores, in the explicit space.
-    basis_ : array or CSR matrix of shape (n_basis_, n_features)
+    basis_ : array or CSR matrix of shape (n_basis, n_features)
         In the other spaces: the vectors that carry weight.
     basis_indices_ : array or None
         Which training rows they are, if they are rows.
-    basis_coef_ : array of shape (n_basis_, columns)
+    basis_coef_ : array of shape (n_basis, columns)
         Their coefficients.
     n_basis_ : int
         Their number.
