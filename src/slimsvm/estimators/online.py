@@ -203,6 +203,9 @@ class OnlineSVC(KernelClassifier):
         self.random_state = random_state
         self.verbose = verbose
 
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "support_")
+
     def _finished(self, result: Result) -> tuple[Array, float]:
         return result.model.a, -result.model.level[0]
 
@@ -313,7 +316,7 @@ class OnlineSVC(KernelClassifier):
         -------
         self
         """
-        first = not hasattr(self, "classes_")
+        first = not hasattr(self, "support_")  # a first call that failed may have left other attributes
         X, y, weight = self._checked(X, y, sample_weight, reset=first)
         self._set_classes(classes, y, first)
         label = np.searchsorted(self.classes_, y)
