@@ -102,6 +102,11 @@ def test_weights_of_classes(machine, factor):
         machine(class_weight={0: 0.0}).fit(X, y)
 
 
+def test_a_variance_that_has_no_inverse():
+    with pytest.raises(ValueError, match="variance of X"):
+        SVC().fit(1e-160 * X, y)
+
+
 def test_precomputed():
     with pytest.raises(ValueError, match="square"):
         SVC(kernel="precomputed").fit(X, y)
