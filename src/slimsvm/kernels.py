@@ -353,7 +353,10 @@ def gamma_value(gamma: Gamma, rows: Any) -> float:
     weight = rows.shape[0] if rows.weight is None else float(np.sum(rows.weight))
     mean = total(_row_sums) / (weight * n_features)
     variance = total(lambda X: squared_norms(X, shift=mean)) / (weight * n_features)
-    return float(1.0 / (n_features * variance) if variance > 0 else 1.0)
+    value = float(1.0 / (n_features * variance) if variance > 0 else 1.0)
+    if not np.isfinite(value):
+        raise ValueError(f"The variance of X, {variance:.2g}, is too small for gamma={gamma!r}. Scale the features, or give a number.")
+    return value
 
 
 def number(kernel: Kernel, name: str) -> float:

@@ -132,9 +132,10 @@ def test_a_reader_that_has_seen_enough(files):
     assert result.stdout in ("1\n", "-1\n") and "Traceback" not in result.stderr
 
 
-def test_module_can_be_run(own_folder):
+@pytest.mark.parametrize("module", ["slimsvm", "slimsvm.cli"])
+def test_module_can_be_run(module, own_folder):
     result = subprocess.run(
-        [sys.executable, "-m", "slimsvm.cli", "--help"], env=ENVIRONMENT, capture_output=True, text=True, timeout=120, check=True
+        [sys.executable, "-m", module, "--help"], env=ENVIRONMENT, capture_output=True, text=True, timeout=120, check=True
     )
     for command in ("train", "predict", "info", "convert", "demo"):
         assert command in result.stdout

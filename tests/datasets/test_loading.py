@@ -1,5 +1,6 @@
 import bz2
 import hashlib
+import io
 import socket
 import sys
 import threading
@@ -239,9 +240,15 @@ def test_a_set_without_a_source_says_so(cache):
 def test_a_damaged_file_in_the_cache_is_named(site, cache, tiny):
     datasets.load("tiny")
     path = cache / "tiny.npz"
-    path.write_bytes(path.read_bytes()[:100])
-    with pytest.raises(ValueError, match=r"tiny\.npz is damaged.*Delete it"):
-        datasets.load("tiny")
+    whole = path.read_bytes()
+    one_array = io.BytesIO()
+    np.save(one_array, np.ones(3))
+    method = bytearray(whole)
+    method[whole.index(b"PK\x01\x02") + 10] = 77  # how the first member is packed
+    for damaged in (whole[:100], b"", b"text", one_array.getvalue(), bytes(method)):
+        path.write_bytes(damaged)
+        with pytest.raises(ValueError, match=r"tiny\.npz is damaged.*Delete it"):
+            datasets.load("tiny")
 
 
 def test_an_interrupt_while_it_is_kept_leaves_no_half_a_file(site, cache, tiny, monkeypatch):

@@ -5,7 +5,21 @@ import pytest
 import scipy.sparse as sp
 from sklearn.exceptions import NotFittedError
 
-from slimsvm import SVC, SVR, CoreVectorSVC, LinearSVC, LowRankSVC, NuSVC, NuSVR, OneClassSVM, OnlineSVC, SparseSVC, SparseSVR
+from slimsvm import (
+    SVC,
+    SVR,
+    CoreVectorSVC,
+    CrammerSingerSVC,
+    LinearSVC,
+    LowRankSVC,
+    NuSVC,
+    NuSVR,
+    OneClassSVM,
+    OnlineSVC,
+    ReducedSVC,
+    SparseSVC,
+    SparseSVR,
+)
 
 X = np.array([[0.0, 1.0], [1.0, 0.0], [2.0, 1.0], [3.0, 4.0]])
 y = np.array([0, 1, 0, 1])
@@ -77,6 +91,20 @@ def test_weights(machine):
         machine().fit(X, y, sample_weight=[1, -1, 1, 1])
     with pytest.raises(ValueError, match="sample_weight"):
         machine().fit(X, y, sample_weight=[1, 1])
+
+
+@pytest.mark.parametrize("machine", [SVC, NuSVC, OnlineSVC, LinearSVC, LowRankSVC, ReducedSVC, SparseSVC, CrammerSingerSVC])
+@pytest.mark.parametrize("factor", [-1.0, np.nan, np.inf])
+def test_weights_of_classes(machine, factor):
+    with pytest.raises(ValueError, match=f"class_weight of class 'b' is {factor:g}"):
+        machine(class_weight={"a": 1.0, "b": factor}).fit(X, np.array(["a", "b"], object)[y])
+    with pytest.raises(ValueError, match="fewer than two of the classes"):
+        machine(class_weight={0: 0.0}).fit(X, y)
+
+
+def test_a_variance_that_has_no_inverse():
+    with pytest.raises(ValueError, match="variance of X"):
+        SVC().fit(1e-160 * X, y)
 
 
 def test_precomputed():

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from sklearn.datasets import load_digits, load_iris
-from sklearn.exceptions import ConvergenceWarning
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import slimsvm
@@ -338,3 +338,15 @@ def test_a_file_with_a_broken_stream(tmp_path):
     slimsvm.save(model, tmp_path / "model.slim")
     with pytest.raises(ValueError, match="f_a of expansion 0 of stream_"):
         slimsvm.load(tmp_path / "model.slim")
+
+
+def test_a_first_call_that_fails_leaves_nothing_behind():
+    X, y = checkers(100, seed=0)
+    model = OnlineSVC(random_state=0)
+    with pytest.raises(ValueError, match="not finite"):
+        model.partial_fit(1e200 * X[:, :1], y, classes=[-1, 1])
+    with pytest.raises(NotFittedError):
+        model.predict(X)
+    model.partial_fit(X, y, classes=[-1, 1])
+    fresh = OnlineSVC(random_state=0).partial_fit(X, y, classes=[-1, 1])
+    np.testing.assert_array_equal(model.decision_function(X), fresh.decision_function(X))

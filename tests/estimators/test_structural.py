@@ -275,6 +275,35 @@ def test_bad_sequences_are_named(change, message):
         ChainSVM().fit(X, Y)
 
 
+def test_weights_and_outputs_that_do_not_fit():
+    X, Y = sequences()
+    some = np.arange(len(X)) > 0
+    for wrong in (Y[:-1], [*Y, Y[0]]):
+        with pytest.raises(ValueError, match=f"Y has {len(wrong)} examples, but X has 40"):
+            ChainSVM().fit(X, wrong, sample_weight=some)
+    with pytest.raises(ValueError, match="Y has 59 examples, but X has 60"):
+        StructuralSVM(Multiclass()).fit(blobs(60)[0], blobs(60)[1][:-1], sample_weight=np.arange(60) > 0)
+    with pytest.raises(ValueError, match="target y is None"):
+        ChainSVM().fit(X, None)
+    model = ChainSVM(kernel="linear").fit(X, Y)
+    for weight, message in ((some[1:], "sample_weight.shape"), (0.0 * some, "non-zero"), (-1.0 * some, "Negative"), (some * np.nan, "NaN")):
+        with pytest.raises(ValueError, match=message):
+            model.score(X, Y, sample_weight=weight)
+    assert model.score(X, Y, sample_weight=np.eye(40)[3]) == pytest.approx(np.mean(model.predict(X)[3] == Y[3]))
+
+
+def test_columns_of_frames_are_checked():
+    pandas = pytest.importorskip("pandas")
+    X, Y = sequences()
+    frames = [pandas.DataFrame(x, columns=list("abc")) for x in X]
+    model = ChainSVM(kernel="linear").fit(frames, Y)
+    assert list(model.feature_names_in_) == list("abc") and model.score(frames, Y) == ChainSVM(kernel="linear").fit(X, Y).score(X, Y)
+    with pytest.raises(ValueError, match="feature names should match"):
+        model.predict([frame[list("cba")] for frame in frames])
+    with pytest.raises(ValueError, match=r"example 5 has the columns \['c', 'b', 'a'\]"):
+        ChainSVM().fit([frame[list("cba")] if i == 5 else frame for i, frame in enumerate(frames)], Y)
+
+
 def test_unseen_labels_and_new_widths():
     X, Y = sequences()
     model = ChainSVM(kernel="linear").fit(X, Y)

@@ -23,6 +23,8 @@ from slimsvm.datasets.download import ChecksumError, DownloadError, alone, fetch
 from slimsvm.datasets.readers import UNREADABLE, Arrays, content_digest, pack, unpack
 from slimsvm.persistence.atomic import replacing
 
+# what NumPy raises over a broken archive (one that is encrypted or packed in an unknown way included), and over one array in place of it
+DAMAGED = (*UNREADABLE, zipfile.BadZipFile, NotImplementedError, RuntimeError, TypeError, AttributeError)
 FOUR = ("X_train", "y_train", "X_test", "y_test")
 
 
@@ -221,11 +223,12 @@ def _present(folder: Path, file: File) -> Path | None:
 
 def _read_kept(path: Path) -> Arrays:
     """The arrays of an ``.npz`` file; never runs code from it."""
-    try:
-        with np.load(path, allow_pickle=False) as file:
-            return unpack(file)
-    except (zipfile.BadZipFile, ValueError, KeyError, EOFError) as error:
-        raise ValueError(f"{path} is damaged or no data set ({error}). Delete it, and load the data set again.") from error
+    with open(path, "rb") as opened:
+        try:
+            with np.load(opened, allow_pickle=False) as file:
+                return unpack(file)
+        except DAMAGED as error:
+            raise ValueError(f"{path} is damaged or no data set ({error}). Delete it, and load the data set again.") from error
 
 
 def _checked(name: str, entry: Entry, paths: list[Path]) -> Arrays:

@@ -44,6 +44,18 @@ def encoded(y: Any, weight: Array) -> tuple[Array, Array, Array]:
     return classes, label, used
 
 
+def class_factors(class_weight: Any, *, classes: Array, y: Array, sample_weight: Array | None = None) -> Array:
+    """Factor of C for each class: finite, not negative, and positive for two classes at least."""
+    factors = np.asarray(compute_class_weight(class_weight, classes=classes, y=y, sample_weight=sample_weight), np.float64)
+    wrong = np.flatnonzero(~((factors >= 0.0) & (factors < np.inf)))
+    if wrong.size:
+        label, factor = classes.tolist()[wrong[0]], float(factors[wrong[0]])
+        raise ValueError(f"The class_weight of class {label!r} is {factor:g}; weights must be finite and not negative.")
+    if np.count_nonzero(factors) < 2:
+        raise ValueError(f"class_weight={class_weight!r} leaves fewer than two of the classes {classes.tolist()} with a positive weight.")
+    return factors
+
+
 def voted(values: Array, n_classes: int) -> Array:
     """The class with most votes of the pairs; the first on ties, as LIBSVM."""
     votes = np.zeros((values.shape[0], n_classes), np.int64)
@@ -116,7 +128,7 @@ class KernelClassifier(ClassifierMixin, KernelMachine):
         # several classes: sorted, so that the rows of a class stand together; two: as they are, without a copy
         order = used if classes.size == 2 else used[np.argsort(label[used], kind="stable")]
         label = label[order]
-        weights = compute_class_weight(self.class_weight, classes=classes, y=classes[label], sample_weight=weight[order])
+        weights = class_factors(self.class_weight, classes=classes, y=classes[label], sample_weight=weight[order])
         resume = self._start_from_last_fit(Rows(X, label, weight)) and classes.size == len(self.classes_)
         with self._fitting() as fit:
             operand = self._prepared(X, weight, order)

@@ -20,11 +20,10 @@ from sklearn.base import ClassifierMixin
 from sklearn.callback import with_callbacks
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from slimsvm.estimators.base import Fit, Machine
-from slimsvm.estimators.classification import encoded
+from slimsvm.estimators.classification import class_factors, encoded
 from slimsvm.losses import Hinge, SquaredHinge
 from slimsvm.oracles import LossOracle
 from slimsvm.run import FULL, Certificate, Result, Status, run
@@ -253,7 +252,7 @@ class LinearSVC(ClassifierMixin, Machine):
         classes, label, used = encoded(y, weight)
         if used.size < weight.size:
             X, label, weight = X[used], label[used], weight[used]
-        factors = compute_class_weight(self.class_weight, classes=classes, y=classes[label], sample_weight=weight)
+        factors = class_factors(self.class_weight, classes=classes, y=classes[label], sample_weight=weight)
         weight = float(self.C) * weight * factors[label]
         positive = np.arange(classes.size) if classes.size > 2 else np.array([1])
         target = np.where(label[:, None] == positive, 1.0, -1.0)

@@ -16,11 +16,10 @@ from numpy.typing import NDArray
 from sklearn.callback import with_callbacks
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.metaestimators import available_if
 
 from slimsvm.estimators.base import Fit, finite
-from slimsvm.estimators.classification import KernelClassifier
+from slimsvm.estimators.classification import KernelClassifier, class_factors
 from slimsvm.estimators.docs import described
 from slimsvm.estimators.pairs import Pair
 from slimsvm.gram import make_gram
@@ -204,6 +203,9 @@ class OnlineSVC(KernelClassifier):
         self.random_state = random_state
         self.verbose = verbose
 
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "support_")
+
     def _finished(self, result: Result) -> tuple[Array, float]:
         return result.model.a, -result.model.level[0]
 
@@ -314,7 +316,7 @@ class OnlineSVC(KernelClassifier):
         -------
         self
         """
-        first = not hasattr(self, "classes_")
+        first = not hasattr(self, "support_")  # a first call that failed may have left other attributes
         X, y, weight = self._checked(X, y, sample_weight, reset=first)
         self._set_classes(classes, y, first)
         label = np.searchsorted(self.classes_, y)
@@ -368,7 +370,7 @@ class OnlineSVC(KernelClassifier):
         if unknown.size:
             raise ValueError(f"y has the label {unknown.tolist()[0]!r}, which is not among the classes {known.tolist()}.")
         if first:
-            self.class_weight_ = compute_class_weight(self.class_weight, classes=known, y=known)
+            self.class_weight_ = class_factors(self.class_weight, classes=known, y=known)
             self.classes_ = known
 
     def _pairs_of_classes(self) -> list[Pair]:

@@ -14,12 +14,11 @@ from sklearn.callback import with_callbacks
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, RealNotInt, StrOptions
-from sklearn.utils.class_weight import compute_class_weight
 
 from slimsvm.basis.selection import drawn
 from slimsvm.estimators.base import Fit, finite, joined
 from slimsvm.estimators.basis_machine import BasisMachine
-from slimsvm.estimators.classification import encoded, pair_labels, pair_values
+from slimsvm.estimators.classification import class_factors, encoded, pair_labels, pair_values
 from slimsvm.estimators.docs import described
 from slimsvm.estimators.pairs import Pair
 from slimsvm.kernels import FromCallable, make_kernel
@@ -238,7 +237,7 @@ class ReducedSVC(ClassifierMixin, BasisMachine):
         classes, label, used = encoded(y, weight)
         if used.size < label.size:
             X, label, weight = X[used], label[used], weight[used]
-        factors = compute_class_weight(self.class_weight, classes=classes, y=classes[label], sample_weight=weight)
+        factors = class_factors(self.class_weight, classes=classes, y=classes[label], sample_weight=weight)
         kernel = make_kernel(self.kernel, gamma=self.gamma, degree=self.degree, coef0=self.coef0)
         self.kernel_ = kernel if isinstance(kernel, FromCallable) else kernel.resolve(Rows(X, weight=weight))
         weight = float(self.C) * weight * factors[label]

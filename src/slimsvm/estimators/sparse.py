@@ -11,11 +11,10 @@ from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.callback import with_callbacks
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.multiclass import _ovr_decision_function
 from sklearn.utils.validation import check_is_fitted
 
-from slimsvm.estimators.classification import encoded, voted
+from slimsvm.estimators.classification import class_factors, encoded, voted
 from slimsvm.estimators.docs import described
 from slimsvm.estimators.sparse_base import ALL, BASES, SparseMachine
 from slimsvm.estimators.sparse_certificate import certified
@@ -162,7 +161,7 @@ class SparseSVC(ClassifierMixin, SparseMachine):
         classes, label, used = encoded(y, weight)
         if used.size < label.size:
             X, label, weight = X[used], label[used], weight[used]
-        weights = compute_class_weight(self.class_weight, classes=classes, y=classes[label], sample_weight=weight)
+        weights = class_factors(self.class_weight, classes=classes, y=classes[label], sample_weight=weight)
         weight = weight * weights[label]
         target, held_out = self._targets(label, classes.size), None
         fraction = self.validation_fraction or (AUTO_FRACTION if self.n_basis == "auto" else None)
@@ -258,7 +257,7 @@ class SparseSVC(ClassifierMixin, SparseMachine):
                 f"y has the label {np.asarray(y)[~known].tolist()[0]!r}, which is not one of the classes {self.classes_.tolist()}."
             )
         label, used = np.searchsorted(self.classes_, y), weight > 0
-        weights = compute_class_weight(self.class_weight, classes=self.classes_, y=np.asarray(y)[used], sample_weight=weight[used])
+        weights = class_factors(self.class_weight, classes=self.classes_, y=np.asarray(y)[used], sample_weight=weight[used])
         return X[used], label[used], weight[used] * weights[label[used]]
 
 

@@ -32,8 +32,19 @@ def stacked(X: Any, name: str) -> tuple[Any, Array | None]:
         if not block.shape[0]:
             raise ValueError(f"{name}: example {i} has no parts; every example needs at least one row.")
     lengths = np.array([block.shape[0] for block in blocks], np.int64)
-    sparse = any(sp.issparse(block) for block in blocks)
-    return (sp.vstack(blocks, format="csr") if sparse else np.concatenate(blocks)), lengths
+    if any(sp.issparse(block) for block in blocks):
+        return sp.vstack(blocks, format="csr"), lengths
+    rows = np.concatenate(blocks)
+    return (_framed(rows, X, name) if hasattr(X[0], "iloc") else rows), lengths
+
+
+def _framed(rows: Array, X: Any, name: str) -> Any:
+    """The rows as a frame of pandas like those they come from, so that the names of their columns are checked as those of any frame."""
+    columns = X[0].columns
+    for i, block in enumerate(X):
+        if hasattr(block, "iloc") and not columns.equals(block.columns):
+            raise ValueError(f"{name}: example {i} has the columns {list(block.columns)}, but example 0 has {list(columns)}.")
+    return type(X[0])(rows, columns=columns)
 
 
 @described
@@ -143,6 +154,8 @@ class StructuralSVM(StructuralMachine):
         self
         """
         self._validate_params()
+        if Y is None:
+            raise ValueError(f"{self._name}: requires y to be passed, but the target y is None.")
         rows, lengths = stacked(X, self._name)
         rows, _, _ = self._checked(rows, NO_TARGET, None)
         n = rows.shape[0] if lengths is None else lengths.size
@@ -155,7 +168,7 @@ class StructuralSVM(StructuralMachine):
         used = np.flatnonzero(weight > 0)
         kept = None
         if used.size < weight.size:
-            rows, Y, lengths, weight, kept = _without(rows, Y, lengths, used, weight)
+            rows, Y, lengths, weight, kept = _without(self._name, rows, Y, lengths, used, weight)
         self._train(rows, Y, weight, oracle, lengths)
         if kept is not None and self.basis_indices_ is not None:
             self.basis_indices_ = kept[self.basis_indices_]
@@ -222,13 +235,19 @@ class StructuralSVM(StructuralMachine):
         rows, lengths = stacked(X, self._name)
         scores = self._outputs(rows)
         true = self.oracle_.encode(Y, scores.shape[0], lengths, self.classes_)
-        weight = None if sample_weight is None else np.asarray(sample_weight, np.float64)
+        n = true.offsets.size - 1
+        weight = _check_sample_weight(sample_weight, np.empty((n, 1)), dtype=np.float64, ensure_non_negative=True)
         return 1.0 - self._mean_loss(true, self._best(scores, true.offsets), weight)
 
 
-def _without(rows: Any, Y: Any, lengths: Array | None, used: Array, weight: Array) -> tuple[Any, Any, Array | None, Array, Array]:
+def _without(
+    name: str, rows: Any, Y: Any, lengths: Array | None, used: Array, weight: Array
+) -> tuple[Any, Any, Array | None, Array, Array]:
     """Only the examples of positive weight, and which rows they have."""
+    Y = np.asarray(Y) if lengths is None else list(Y)
+    if len(Y) != weight.size:
+        raise ValueError(f"{name}: Y has {len(Y)} examples, but X has {weight.size}.")
     if lengths is None:
-        return rows[used], np.asarray(Y)[used], None, weight[used], used
+        return rows[used], Y[used], None, weight[used], used
     kept = np.flatnonzero(np.repeat(weight > 0, lengths))
     return rows[kept], [Y[i] for i in used], lengths[used], weight[used], kept

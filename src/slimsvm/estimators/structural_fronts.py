@@ -10,9 +10,8 @@ from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin
 from sklearn.callback import with_callbacks
 from sklearn.utils._param_validation import Interval, RealNotInt, StrOptions
-from sklearn.utils.class_weight import compute_class_weight
 
-from slimsvm.estimators.classification import encoded
+from slimsvm.estimators.classification import class_factors, encoded
 from slimsvm.estimators.docs import described
 from slimsvm.estimators.structural import StructuralSVM
 from slimsvm.estimators.structural_base import SPACES, StructuralMachine
@@ -137,7 +136,7 @@ class CrammerSingerSVC(ClassifierMixin, StructuralMachine):
         classes, label, used = encoded(y, weight)
         if used.size < weight.size:
             X, label, weight = X[used], label[used], weight[used]
-        factors = compute_class_weight(self.class_weight, classes=classes, y=classes[label], sample_weight=weight)
+        factors = class_factors(self.class_weight, classes=classes, y=classes[label], sample_weight=weight)
         self._train(X, classes[label], weight * factors[label], Multiclass(self.cost))
         self.class_weight_ = factors
         if self.basis_indices_ is not None:
