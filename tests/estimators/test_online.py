@@ -234,6 +234,16 @@ def test_weights_and_classes_in_a_stream():
     assert np.abs(heavy.dual_coef_).max() > 2.0 and heavy.class_weight_.tolist() == [1.0, 5.0]
 
 
+def test_a_stream_that_begins_with_contradictions():
+    # one point with both labels: both vectors go to their bounds, cancel out, and no single row makes a violating pair with them
+    X, y = checkers(600, seed=0)
+    X, y = np.concatenate([np.ones((50, 2)), X]), np.concatenate([y[:50], y])
+    model = OnlineSVC(C=1.0, gamma=4.0)
+    for start in range(0, y.size, 50):
+        model.partial_fit(X[start : start + 50], y[start : start + 50], classes=np.unique(y))
+    assert model.score(X[50:], y[50:]) > SVC(C=1.0, gamma=4.0).fit(X, y).score(X[50:], y[50:]) - 0.05
+
+
 def test_classes_that_come_late_or_alone():
     X, y = load_iris(return_X_y=True)
     model = machine().partial_fit(X[:50], y[:50], classes=[0, 1, 2])

@@ -248,7 +248,8 @@ def pass_by(
                 bottom, top = _pair(K, between, own, sign, upper, a, up, low, joined, n_joined, j, v, bottom, o_p, m)
                 coef[j] = sign[j] * a[j]
             coef[v] = y * a[v]
-        elif (top < -0.5 * FAR or bottom > 0.5 * FAR) and n_here < SEEDS:  # one class so far
+        elif ((top < -0.5 * FAR or bottom > 0.5 * FAR) and n_here < SEEDS) or (o_p < bottom - tol if y > 0 else o_p > top + tol):
+            # one class so far; or all vectors are at bounds that leave a gap, and this row lies in it: it waits for one of the other class
             joined[n_joined] = v
             n_joined, n_here, here[v] = n_joined + 1, n_here + 1, True
             _place(v, o_p, a, sign, upper, up, low)
@@ -274,6 +275,7 @@ def pass_by(
         v = r if r < m else joined[r - m]
         if here[v]:
             o[v] = up[v] if up[v] < 0.5 * FAR else low[v]
-            if known and a[v] <= 0.0 and (o[v] >= top if sign[v] > 0 else o[v] <= bottom):
+            bare = known and a[v] <= 0.0
+            if bare and ((o[v] >= top and o[v] > bottom) if sign[v] > 0 else (o[v] <= bottom and o[v] < top)):  # those that wait stay
                 here[v] = False
     return bottom, top
