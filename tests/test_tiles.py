@@ -94,10 +94,11 @@ def test_same_digits_for_any_tile_width(kernel, form, dtype, digits, dense, spar
 
 
 def test_a_block_is_written_where_it_is_wanted(dense):
-    side = ready(RBF(0.3), dense, dtype=np.float64)
-    known = np.exp(-0.3 * np.square(dense[:, None] - dense[None]).sum(axis=2))
+    X, _ = dense
+    side = ready(RBF(0.3), X, dtype=np.float64)
+    known = np.exp(-0.3 * np.square(X[:, None] - X[None]).sum(axis=2))
     np.testing.assert_allclose(block(side, Strips(side)), known, rtol=0, atol=1e-12)
-    room = np.zeros((len(dense) + 2, len(dense)), order="F")
+    room = np.zeros((len(X) + 2, len(X)), order="F")
     block(side, Strips(side, 7), 2, room[1:-1])
     np.testing.assert_allclose(room[1:-1], known, rtol=0, atol=1e-12)
     assert not room[[0, -1]].any()

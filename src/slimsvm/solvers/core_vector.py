@@ -155,7 +155,7 @@ class CoreVector:
     >>> ball = Ball(ready(RBF(0.5), X), np.array([-1.0, -1.0, 1.0, 1.0]), C=10.0)
     >>> result = run(CoreVector(), ball, tol=1e-6)
     >>> result.certificate.holds, result.model.a.round(2)
-    (True, array([0.62, 0.54, 0.54, 0.62]))
+    (True, array([0.53, 0.75, 0.75, 0.53]))
     """
 
     ball: str = "minimum"
