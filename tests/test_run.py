@@ -192,7 +192,7 @@ def test_the_certificate_of_a_decomposition():
     certificate = run(Decomposition(), make_problem("classification", X, y, t), tol=1e-3).certificate
     assert certificate.scope == FULL and certificate.tol == 1e-3 and certificate.precision == "float64"
     values = certificate.to_dict()
-    assert [values.pop(name) for name in ("projection_error", "bound", "max_cuts", "risk_bound", "confidence")] == [None] * 5  # nothing of these
+    assert [values.pop(name) for name in ("projection_error", "bound", "max_cuts", "risk_bound", "confidence")] == [None] * 5
     assert set(values) == {"scope", "objective", "violation", "gap", "tol", "precision"}
 
 
