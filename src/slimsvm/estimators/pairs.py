@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from slimsvm.gram import Gram, OwnRows, make_gram
 from slimsvm.kernels import Linear
 from slimsvm.solvers.decomposition import WHOLE
-from slimsvm.tiles import Operand, Strips, for_each_tile
+from slimsvm.tiles import Operand, Strips, block
 
 Array = NDArray[Any]
 OWN_SHARE = 0.25  # of the cache: for what pairs leave to one another
@@ -94,7 +94,7 @@ class PairGrams:
         with self._locks[c]:
             if c not in self._own_blocks:
                 part = self.operand.take(slice(int(self._ends[c]), int(self._ends[c + 1])))
-                self._own_blocks[c] = _values(part, part)
+                self._own_blocks[c] = block(part, Strips(part))
             return self._own_blocks[c]
 
 
@@ -112,7 +112,7 @@ class WholePairGram(Gram):
         n = self._first.shape[0]
         out = np.empty((self.n, self.n), self.dtype)
         out[:n, :n], out[n:, n:] = self._first, self._second
-        between = _values(self.operand.take(slice(0, n)), self.operand.take(slice(n, self.n)))
+        between = block(self.operand.take(slice(0, n)), Strips(self.operand.take(slice(n, self.n))))
         out[:n, n:], out[n:, :n] = between, between.T
         self.n_values += between.size
         return out
@@ -120,16 +120,6 @@ class WholePairGram(Gram):
     def upgrade(self) -> None:
         """In float64, and on its own."""
         Gram.__init__(self, self.operand.exact(), 0.0, 1)
-
-
-def _values(rows: Operand, columns: Operand) -> Array:
-    out = np.empty((rows.n, columns.n), rows.dtype)
-
-    def keep(first: int, last: int, start: int, end: int, values: Array) -> None:
-        out[first:last, start:end] = values
-
-    for_each_tile(rows, Strips(columns), keep)
-    return out
 
 
 def pair_grams(operand: Operand, label: Array, pairs: list[Pair], budget: float, n_threads: int) -> PairGrams:

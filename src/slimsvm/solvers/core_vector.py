@@ -34,7 +34,7 @@ from numpy.typing import NDArray
 from slimsvm.compiled import compiled
 from slimsvm.run import FULL, Certificate
 from slimsvm.solvers.decomposition import EXACT
-from slimsvm.solvers.smo import FAR, TINY, _find, _gains, _move, polish, smo
+from slimsvm.solvers.smo import FAR, TINY, find, gains, move, polish, smo
 from slimsvm.tiles import Operand, Strips, accumulate, add_rows, for_each_tile
 
 Array = NDArray[Any]
@@ -378,17 +378,17 @@ def _settle(
     K: Array, within: Array, al: Array, o: Array, low: Array, gain: Array, diag: Array, s: Array, m: int, tol: float
 ) -> None:  # fmt: skip
     """Move weight between pairs of core vectors until no o of one that has weight exceeds another by more than ``tol``."""
-    bottom, top = _move(o, low, K[0], K[0], 0.0, 0, m)  # a step of zero: the extremes
+    bottom, top = move(o, low, K[0], K[0], 0.0, 0, m)  # a step of zero: the extremes
     steps = 0
     while top - bottom > tol and steps < 100 * m:
-        i = _find(o, bottom, 0, m)
-        best = _gains(low, bottom, diag[i], diag, K[i], gain, 0, m)
-        j = _find(gain, best, 0, m)
+        i = find(o, bottom, 0, m)
+        best = gains(low, bottom, diag[i], diag, K[i], gain, 0, m)
+        j = find(gain, best, 0, m)
         t = min((low[j] - bottom) / max(diag[i] + diag[j] - 2.0 * K[i, j], TINY), al[j])
         al[i] += t
         al[j] = al[j] - t if t < al[j] else 0.0
         low[i] = low[j] = -FAR
-        bottom, top = _move(o, low, K[i], K[j], t, 0, m)
+        bottom, top = move(o, low, K[i], K[j], t, 0, m)
         low[i], low[j] = o[i], o[j] if al[j] > 0.0 else -FAR
         top = max(top, low[i], low[j])
         row_i, row_j = within[i], within[j]

@@ -45,7 +45,7 @@ TINY = float(np.finfo(float).tiny)
 
 
 @compiled
-def _dot(row: Array, w: Array) -> float:
+def dot(row: Array, w: Array) -> float:
     """row w; eight sums side by side, because one that waits for itself leaves most of the core idle."""
     n = row.size
     n8 = n - n % 8
@@ -95,7 +95,7 @@ def _sweep_dense(
         # 1. the slope along the variable
         i = order[s]
         row = V[i]
-        g = _dot(row, w) + shift[i] * a[i] - linear[i]
+        g = dot(row, w) + shift[i] * a[i] - linear[i]
         # 2. at a bound, and pushed against it harder than any other was in the last sweep: set aside
         if (a[i] <= 0.0 and g > highest) or (a[i] >= upper[i] and g < lowest):
             n -= 1

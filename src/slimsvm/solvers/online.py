@@ -35,7 +35,7 @@ from numpy.typing import NDArray
 from slimsvm.run import SUBSPACE, Certificate
 from slimsvm.solvers.online_loops import CANDIDATES, enter, pass_by
 from slimsvm.solvers.smo import FAR
-from slimsvm.tiles import Operand, Strips, accumulate, for_each_tile
+from slimsvm.tiles import Operand, Strips, accumulate, block
 
 Array = NDArray[Any]
 BATCH = 256  # rows whose kernel values are computed together
@@ -389,10 +389,4 @@ class Online:
 
 def _values(rows: Operand, columns: Operand, n_threads: int) -> Array:
     """k(rows, columns), the columns in strips that two threads can share."""
-    out = np.empty((rows.n, columns.n), rows.dtype)
-
-    def keep(first: int, last: int, start: int, end: int, values: Array) -> None:
-        out[first:last, start:end] = values
-
-    for_each_tile(rows, Strips(columns, None if sp.issparse(columns.X) else 512), keep, n_threads)
-    return out
+    return block(rows, Strips(columns, None if sp.issparse(columns.X) else 512), n_threads)

@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from slimsvm.compiled import compiled
-from slimsvm.solvers.dual_descent import _dot
-from slimsvm.solvers.smo import FAR, TINY, _find, _gains, _move, _onto_bound, _place
+from slimsvm.solvers.dual_descent import dot
+from slimsvm.solvers.smo import FAR, TINY, find, gains, move, onto_bound, place
 
 Array = NDArray[Any]
 CANDIDATES = 50  # random rows of which the best is taken (the paper's number)
@@ -44,7 +44,7 @@ def _shift(
 ) -> tuple[float, float]:
     """All o after i rises and j falls by t; returns the least that may rise and the largest that may fall, i and j left out by the caller."""
     row_i, row_j = K[i] if i < m else between[i - m], K[j] if j < m else between[j - m]
-    bottom, top = _move(up, low, row_i, row_j, t, 0, m)
+    bottom, top = move(up, low, row_i, row_j, t, 0, m)
     for r in range(n_joined):
         v = joined[r]
         change = t * (_value(K, between, own, i, v, m) - _value(K, between, own, j, v, m))
@@ -68,13 +68,13 @@ def _pair(
     room_j = a[j] if sign[j] > 0 else upper[j] - a[j]
     if t >= room_i or t >= room_j:
         t = min(room_i, room_j)
-    a[i] = _onto_bound(a[i] + sign[i] * t, upper[i], t == room_i, sign[i] > 0)
-    a[j] = _onto_bound(a[j] - sign[j] * t, upper[j], t == room_j, sign[j] < 0)
+    a[i] = onto_bound(a[i] + sign[i] * t, upper[i], t == room_i, sign[i] > 0)
+    a[j] = onto_bound(a[j] - sign[j] * t, upper[j], t == room_j, sign[j] < 0)
     up[i] = up[j] = FAR
     low[i] = low[j] = -FAR
     bottom, top = _shift(K, between, own, up, low, joined, n_joined, i, j, t, m)
-    _place(i, o_i + t * (k_ii - k_ij), a, sign, upper, up, low)
-    _place(j, o_j + t * (k_ij - k_jj), a, sign, upper, up, low)
+    place(i, o_i + t * (k_ii - k_ij), a, sign, upper, up, low)
+    place(j, o_j + t * (k_ij - k_jj), a, sign, upper, up, low)
     return min(bottom, up[i], up[j]), max(top, low[i], low[j])
 
 
@@ -87,11 +87,11 @@ def _reprocess(
     i = _where(up, bottom, joined, n_joined, m)
     best, j = 0.0, -1
     if i < m:
-        best = _gains(low, bottom, diag[i], diag, K[i], gain, 0, m)
+        best = gains(low, bottom, diag[i], diag, K[i], gain, 0, m)
     else:
-        best = _gains(low, bottom, diag[i], diag, between[i - m], gain, 0, m)
+        best = gains(low, bottom, diag[i], diag, between[i - m], gain, 0, m)
     if best > 0.0:
-        j = _find(gain, best, 0, m)
+        j = find(gain, best, 0, m)
     for r in range(n_joined):
         v = joined[r]
         difference = max(low[v] - bottom, 0.0)
@@ -110,7 +110,7 @@ def _where(values: Array, wanted: float, joined: Array, n_joined: int, m: int) -
     for r in range(n_joined):
         if values[joined[r]] == wanted:
             return int(joined[r])
-    return _find(values, wanted, 0, m)
+    return find(values, wanted, 0, m)
 
 
 @compiled
@@ -160,14 +160,14 @@ def _absorb(
     upper[taker] += upper[gone]
     a[gone] = 0.0
     o += t * (diag[taker] - _value(K, between, own, taker, gone, m))
-    _place(taker, o, a, sign, upper, up, low)
+    place(taker, o, a, sign, upper, up, low)
     return gone, taker, min(bottom, up[taker]), max(top, low[taker])
 
 
 @compiled
 def _gradient(between: Array, own: Array, coef: Array, o: Array, joined: Array, n_joined: int, p: int, m: int) -> float:
     """s at row p of the batch: what frozen vectors say stands in o."""
-    s = float(o[m + p]) + _dot(between[p], coef[:m])
+    s = float(o[m + p]) + dot(between[p], coef[:m])
     for r in range(n_joined):
         s += float(coef[joined[r]]) * float(own[p, joined[r] - m])
     return s
@@ -212,7 +212,7 @@ def pass_by(
     for v in range(m):
         diag[v] = K[v, v]
         if here[v]:
-            _place(v, o[v], a, sign, upper, up, low)
+            place(v, o[v], a, sign, upper, up, low)
             bottom, top = min(bottom, up[v]), max(top, low[v])
             coef[v] = sign[v] * a[v]
             n_here += 1
@@ -252,7 +252,7 @@ def pass_by(
             # one class so far; or all vectors are at bounds that leave a gap, and this row lies in it: it waits for one of the other class
             joined[n_joined] = v
             n_joined, n_here, here[v] = n_joined + 1, n_here + 1, True
-            _place(v, o_p, a, sign, upper, up, low)
+            place(v, o_p, a, sign, upper, up, low)
             bottom, top = min(bottom, up[v]), max(top, low[v])
         else:
             continue

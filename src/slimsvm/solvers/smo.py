@@ -28,7 +28,8 @@ TINY = 1e-12  # the least curvature of a pair (LIBSVM's TAU): identical rows wit
 
 
 @compiled
-def _find(values: Array, wanted: float, start: int, end: int) -> int:
+def find(values: Array, wanted: float, start: int, end: int) -> int:
+    """The first place of this value."""
     for v in range(start, end):
         if values[v] == wanted:
             return v
@@ -36,7 +37,7 @@ def _find(values: Array, wanted: float, start: int, end: int) -> int:
 
 
 @compiled
-def _gains(low: Array, bottom: float, diag_i: float, diag: Array, row_i: Array, gain: Array, start: int, end: int) -> float:
+def gains(low: Array, bottom: float, diag_i: float, diag: Array, row_i: Array, gain: Array, start: int, end: int) -> float:
     """gain[v] = (o_v - o_i)^2 / eta for the variables above o_i that may fall, zero for the others; returns the largest."""
     best = 0.0
     for v in range(start, end):
@@ -49,7 +50,7 @@ def _gains(low: Array, bottom: float, diag_i: float, diag: Array, row_i: Array, 
 
 
 @compiled
-def _move(up: Array, low: Array, row_i: Array, row_j: Array, step: float, start: int, end: int) -> tuple[float, float]:
+def move(up: Array, low: Array, row_i: Array, row_j: Array, step: float, start: int, end: int) -> tuple[float, float]:
     """All o after the step, and in the same pass the least that may rise and the largest that may fall."""
     least, largest = FAR, -FAR
     for v in range(start, end):
@@ -62,7 +63,7 @@ def _move(up: Array, low: Array, row_i: Array, row_j: Array, step: float, start:
 
 
 @compiled
-def _place(v: int, o: float, a: Array, sign: Array, upper: Array, up: Array, low: Array) -> None:
+def place(v: int, o: float, a: Array, sign: Array, upper: Array, up: Array, low: Array) -> None:
     """Enter o_v where the variable may rise and where it may fall."""
     above_zero, below_upper = a[v] > 0.0, a[v] < upper[v]
     up[v] = o if (below_upper if sign[v] > 0 else above_zero) else FAR
@@ -77,9 +78,9 @@ def _pairs(
     n = sign.size
     up, low, gain, before = np.empty(n), np.empty(n), np.empty(n), a.copy()
     for v in range(n):
-        _place(v, o[v], a, sign, upper, up, low)
-    bottom, top = _move(up, low, K[0], K[0], 0.0, 0, split)  # a step of zero: the extremes
-    other_bottom, other_top = _move(up, low, K[0], K[0], 0.0, split, n)
+        place(v, o[v], a, sign, upper, up, low)
+    bottom, top = move(up, low, K[0], K[0], 0.0, 0, split)  # a step of zero: the extremes
+    other_bottom, other_top = move(up, low, K[0], K[0], 0.0, split, n)
     steps = 0
     while True:
         # 1. the part, and in it the bottom variable: the steepest that may rise
@@ -88,11 +89,11 @@ def _pairs(
             start, end, least, violation = split, n, other_bottom, other_top - other_bottom
         if not violation > tol or steps >= max_steps:
             break
-        i = _find(up, least, start, end)
+        i = find(up, least, start, end)
         # 2. the top variable: the one whose exchange with i promises the largest decrease
         row_i = K[i]
-        best = _gains(low, least, diag[i], diag, row_i, gain, start, end)
-        j = _find(gain, best, start, end)
+        best = gains(low, least, diag[i], diag, row_i, gain, start, end)
+        j = find(gain, best, start, end)
         # 3. the step, cut at the bounds of both
         row_j = K[j]
         o_i, o_j = least, low[j]
@@ -101,15 +102,15 @@ def _pairs(
         room_j = a[j] if sign[j] > 0 else upper[j] - a[j]
         if t >= room_i or t >= room_j:  # exactly onto the bound: a variable is either free or at one, never nearly so
             t = min(room_i, room_j)
-        a[i] = _onto_bound(a[i] + sign[i] * t, upper[i], t == room_i, sign[i] > 0)
-        a[j] = _onto_bound(a[j] - sign[j] * t, upper[j], t == room_j, sign[j] < 0)
+        a[i] = onto_bound(a[i] + sign[i] * t, upper[i], t == room_i, sign[i] > 0)
+        a[j] = onto_bound(a[j] - sign[j] * t, upper[j], t == room_j, sign[j] < 0)
         # 4. all o, and where i and j may go now: first without these two, so that their new places join the extremes
         up[i] = up[j] = FAR
         low[i] = low[j] = -FAR
-        bottom, top = _move(up, low, row_i, row_j, t, 0, split)
-        other_bottom, other_top = _move(up, low, row_i, row_j, t, split, n)
-        _place(i, o_i + t * (row_i[i] - row_j[i]), a, sign, upper, up, low)
-        _place(j, o_j + t * (row_i[j] - row_j[j]), a, sign, upper, up, low)
+        bottom, top = move(up, low, row_i, row_j, t, 0, split)
+        other_bottom, other_top = move(up, low, row_i, row_j, t, split, n)
+        place(i, o_i + t * (row_i[i] - row_j[i]), a, sign, upper, up, low)
+        place(j, o_j + t * (row_i[j] - row_j[j]), a, sign, upper, up, low)
         if start < split:
             bottom, top = min(bottom, up[i], up[j]), max(top, low[i], low[j])
         else:
@@ -180,7 +181,8 @@ def smo(K: Array, diag: Array, sign: Array, upper: Array, a: Array, o: Array, sp
 
 
 @compiled
-def _onto_bound(value: float, upper: float, at_bound: bool, rises: bool) -> float:
+def onto_bound(value: float, upper: float, at_bound: bool, rises: bool) -> float:
+    """The value, exactly at the bound that it was to reach, and never beyond one."""
     if at_bound:
         return upper if rises else 0.0
     return min(max(value, 0.0), upper)
