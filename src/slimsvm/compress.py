@@ -24,14 +24,14 @@ from sklearn.utils.validation import check_is_fitted
 from slimsvm.estimators import SVC, SVR, NuSVC, NuSVR
 from slimsvm.estimators.reduced import ReducedSVC
 from slimsvm.estimators.sparse import SparseSVC, SparseSVR
-from slimsvm.estimators.sparse_base import LAST_SIZE
+from slimsvm.estimators.sparse_base import last_size
 from slimsvm.estimators.sparse_path import PathPoint
 from slimsvm.expansion import Expansion
 from slimsvm.kernels import FromCallable, Kernel, Linear, Precomputed, make_kernel
 from slimsvm.losses import Loss, SquaredEpsilonInsensitive, SquaredHinge
 from slimsvm.problems.subspace import KernelColumns, Subspace
 from slimsvm.rows import distinct
-from slimsvm.run import SUBSPACE, Certificate, Limits, Status
+from slimsvm.run import DISTANCE, SUBSPACE, Certificate, Limits, Status
 from slimsvm.solvers.decomposition import EXACT
 from slimsvm.solvers.reduced_set import Reduction, singular_vectors
 from slimsvm.solvers.refine import refine, solve
@@ -378,7 +378,7 @@ def _refine_on(data: Data, machine: Any, reduced: Reduced, kernel: Kernel, rng: 
     start = (reduced.coef, reduced.intercept)
     vectors = columns.in_rows_coordinates(reduced.vectors)
     if kernel.differentiable:
-        moved = refine(problem, vectors, start, tol=LAST_SIZE * tol, max_iter=int(machine.max_iter), limits=limits, rng=rng)
+        moved = refine(problem, vectors, start, tol=last_size(*vectors.shape) * tol, max_iter=int(machine.max_iter), limits=limits, rng=rng)
         state, reduced.n_evaluations = moved.state, reduced.n_evaluations + moved.n_evaluations
     else:
         columns.replace(vectors)
@@ -399,14 +399,14 @@ def _finish(machine: Any, model: Any, function: Expansion, reduced: Reduced, lim
     if reduced.objective is not None:
         relative = reduced.gap / reduced.objective if reduced.objective else 0.0
         machine.certificate_ = Certificate(SUBSPACE, reduced.objective, relative, reduced.gap, float(machine.tol), reduced.precision)
-    else:  # the distance itself; nothing is nearer than zero, which bounds the gap
-        machine.certificate_ = Certificate(SUBSPACE, reduced.error, reduced.distance, reduced.error, nan, reduced.precision)
+    else:  # nothing is nearer than zero, which bounds the gap
+        machine.certificate_ = Certificate(DISTANCE, reduced.error, reduced.distance, reduced.error, 0.0, reduced.precision)
     reason = limits.reason() or reduced.ended or "converged"
     words = f"Compressed from {n:,} to {m:,} vectors: "
     if reduced.exact:
         words += "the same function."
     else:
-        words += f"the function differs by {reduced.distance:.2g} of its norm in feature space (scope: {SUBSPACE})"
+        words += f"the function differs by {reduced.distance:.2g} of its norm in feature space"
         words += ", and was then tuned to the data" if tuned else ""
         words += (
             "."

@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 Array = NDArray[Any]
 Watcher = Callable[["Record"], bool | None]  # called after every step; True asks to stop
 
-FULL, SUBSPACE = "full", "subspace"  # what an optimality statement is about
+FULL, SUBSPACE, DISTANCE = "full", "subspace", "distance"  # what an optimality statement is about
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,9 @@ class Certificate:
     Attributes
     ----------
     scope : str
-        "full": of the exact machine; "subspace": of the best machine within the span of the basis.
+        "full": of the exact machine; "subspace": of the best machine within the span of the basis; "distance": of the machine that this
+        one was compressed from without data: ``objective`` and ``gap`` are then the squared distance to it in feature space, ``violation``
+        is the distance as a share of its norm, and ``tol`` is 0.
     objective : float
         Value of the problem that was minimised.
     violation : float

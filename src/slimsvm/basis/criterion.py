@@ -41,7 +41,7 @@ from slimsvm.threads import parallel, single_threaded_blas
 from slimsvm.tiles import Operand, Strips, block
 
 Array = NDArray[Any]
-STRIP = 2048  # points of a sum that a thread takes at once
+STRIP = 4096  # points of a sum that a thread takes at once
 RIDGE = 1e-3  # the least squared distance to the span that counts, relative to k(b,b)
 CLOSE = 0.1  # a vector of which those chosen before it leave less than this share of its squared distance to the span is skipped
 

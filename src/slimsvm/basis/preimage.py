@@ -140,7 +140,7 @@ class Pursuit:
 
     n_starts: int = 4
     n_rows: int = 2000
-    max_rows: int = 8_000
+    max_rows: int = 6_000
     max_iter: int = 5
     n_candidates: int = N_CANDIDATES
     orthogonal: bool = True

@@ -152,11 +152,14 @@ class KernelMachine(Machine):
             "float64" if all(result.certificate.precision == "float64" for result in results) else "float32",
         )
         self.status_: Status = worst.status
+        if len(results) > 1:
+            of_all = f"This is the worst of {len(results):,} pairs of classes; the gaps of all add up to {self.certificate_.gap:.3g}."
+            self.status_ = Status(worst.status.reason, f"{worst.status} {of_all}")
         self.history_ = joined([result.history for result in results])
         self.fit_status_ = int(not worst.status.converged)
         self._make()
         if not worst.status.converged:
-            warnings.warn(str(worst.status), ConvergenceWarning, stacklevel=4)
+            warnings.warn(str(self.status_), ConvergenceWarning, stacklevel=4)
 
     def _start_from_last_fit(self, rows: Rows) -> bool:
         """Whether the coefficients of the last fit may be the start of this one: warm_start, and the same rows."""

@@ -20,6 +20,7 @@ from slimsvm.report.page import Page
 from slimsvm.report.parts import Axis, Chart, Comparison, Facts, Matrix, Model, Part, Pictures, Series, Table, Text
 from slimsvm.report.speed import of_sequences, seconds_per_row
 from slimsvm.report.words import describe, lines_of, short
+from slimsvm.run import DISTANCE
 
 Array = NDArray[Any]
 
@@ -32,7 +33,7 @@ LEAST_SIDE = 8  # of a square that is taken for a picture without being told: fe
 
 # of the certificate: name, and what it means
 MEANINGS = {
-    "scope": "full: the exact machine; subspace: the best machine within the span of the basis",
+    "scope": "full: the exact machine; subspace: the best machine within the span of the basis; distance: the machine it was compressed from",
     "objective": "value of the problem that was minimised",
     "violation": "largest violation of the optimality conditions",
     "gap": "the objective is at most so far from its optimum",
@@ -210,10 +211,12 @@ def _errors(predicted: Array, y: Array) -> list[Part]:
 def _certificate(certificate: dict[str, Any] | None) -> list[Part]:
     if certificate is None or not np.isfinite(certificate["violation"]):
         return [Text("The model says nothing of how far from its optimum it is.")]
-    holds = "yes" if certificate["violation"] <= certificate["tol"] else "no"
+    holds = f"Within the tolerance: {'yes' if certificate['violation'] <= certificate['tol'] else 'no'}"
+    if certificate["scope"] == DISTANCE:
+        holds = "The objective is the squared distance in feature space, the violation the distance as a share of the norm"
     known = [(name, certificate[name]) for name in MEANINGS if certificate.get(name) is not None]
     rows = [[name.replace("_", " "), short(value), MEANINGS[name]] for name, value in known]
-    return [Table(["what", "value", "meaning"], rows, f"Within the tolerance: {holds}")]
+    return [Table(["what", "value", "meaning"], rows, holds)]
 
 
 def _convergence(estimator: Any) -> list[Part]:

@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from slimsvm.run import DISTANCE
+
 PARAMETERS = ("C", "nu", "epsilon", "loss", "tol", "class_weight")  # those that say most
 
 
@@ -122,6 +124,8 @@ def lines_of(facts: dict[str, Any]) -> list[tuple[str, str]]:
     certificate = facts.get("certificate")
     if certificate and math.isfinite(certificate["violation"]):
         numbers = ", ".join(f"{name} {short(certificate[name])}" for name in ("violation", "gap", "objective"))
+        if certificate["scope"] == DISTANCE:
+            numbers = f"distance to the model it was made from {short(certificate['violation'])} of its norm"
         lines.append(("certificate", f"{numbers} (scope: {certificate['scope']}; kernel values: {certificate['precision']})"))
     if "status" in facts:
         lines.append(("status", facts["status"]["sentence"]))

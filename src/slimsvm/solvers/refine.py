@@ -146,7 +146,8 @@ def gradient(problem: Subspace, vectors: Array, state: NewtonState) -> Array:
         part = slice(start, end)
         G = problem.weight[part, None] * problem.loss.gradient(problem.target[part], state.scores[part])
         felt = np.flatnonzero(G[:, 0] if single else G.any(axis=1))
-        rows, G = X[part][felt], G[felt].astype(columns.dtype)
+        rows = X[part][felt] if sp.issparse(X) else np.take(X[part], felt, axis=0, mode="clip")  # brackets take twice as long
+        G = G[felt].astype(columns.dtype)
         W = np.take(K, felt, axis=1, mode="clip") if same else _inner_values(inner, vectors, rows, columns.dtype)
         W *= G[:, 0] if single else coef.astype(columns.dtype) @ G.T
         total = W.sum(axis=1, dtype=np.float64)
