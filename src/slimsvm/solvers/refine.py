@@ -45,7 +45,7 @@ LOOK_BACK = 5  # iterations over which progress is measured
 FEW_ROWS, FEW_ROWS_A_VECTOR = 16_000, 80  # of the first part of the rows that refinement sees
 PART_TOL = 1e-3  # gain of an iteration at which a part has done its work: more of it only fits the part
 PART_GROWTH = 5  # of the parts; all rows follow the last part
-MEMORY = 10  # steps that L-BFGS remembers
+MEMORY = 20  # steps that L-BFGS remembers
 PATIENCE = 10  # iterations without a better score on held-out rows
 
 
