@@ -50,6 +50,8 @@ class SignedFeatures:
         Which of the rows are the basis.
     max_memory : float, optional
         Megabytes for V; beyond, its blocks are computed in every pass.
+    many : bool
+        Whether there will be many passes over V: then it is kept in float64, if that fits, and not converted in each.
     n_threads : int
         Results are the same bits for any number.
 
@@ -65,21 +67,27 @@ class SignedFeatures:
     array([ 12., -14.,  16.])
     """
 
-    def __init__(self, rows: Operand, sign: Array, basis: Array, max_memory: float | None = None, n_threads: int = 1) -> None:
+    def __init__(
+        self, rows: Operand, sign: Array, basis: Array, max_memory: float | None = None, n_threads: int = 1, many: bool = False
+    ) -> None:
         self.rows, self.sign, self.n_threads = rows, np.asarray(sign, np.float64), n_threads
         self.n, self.size = rows.n, int(basis.size) + 1
         self.dtype = np.dtype(rows.dtype)
         self._basis = rows.take(basis)
         self.step = max(64, BLOCK_VALUES // self.size)
         self.n_blocks = -(-self.n // self.step)
-        self.megabytes = self.n * self.size * self.dtype.itemsize / 2**20
         self.budget = DEFAULT_MEMORY if max_memory is None else float(max_memory)
-        self._V = self._made(slice(0, self.n), n_threads) if self.megabytes <= self.budget else None
+        kept = np.dtype(np.float64) if many and self._megabytes(8) <= self.budget else self.dtype
+        self.megabytes = self._megabytes(kept.itemsize)
+        self._V = self._made(slice(0, self.n), n_threads, kept) if self.megabytes <= self.budget else None
 
-    def _made(self, part: slice, n_threads: int = 1) -> Array:
+    def _megabytes(self, itemsize: int) -> float:
+        return self.n * self.size * itemsize / 2**20
+
+    def _made(self, part: slice, n_threads: int = 1, dtype: Any = None) -> Array:
         """Rows of V."""
         n = part.stop - part.start
-        out, sign = np.empty((n, self.size), self.dtype), self.sign[part].astype(self.dtype)
+        out, sign = np.empty((n, self.size), dtype or self.dtype), self.sign[part].astype(self.dtype)
         rows, basis = self.rows.take(part), Strips(self._basis)
 
         def block(k: int) -> None:  # tiles of so many rows are written as they lie: nothing is transposed
