@@ -65,8 +65,8 @@ class ReducedSVC(ClassifierMixin, BasisMachine):
     Parameters
     ----------
     n_basis : int or float, default=0.1
-        Number of rows in the basis of each pair of classes, or their share of the pair's rows, which stands for 50 at least. From the number of
-        distinct rows on, the basis is all of them.
+        Number of rows in the basis of each pair of classes, at most that of all rows; or their share of the pair's rows, which stands for 50 at
+        least. A pair with fewer distinct rows has all of them as its basis.
     C : float, default=1.0
         Weight of the errors.
     {kernel}
@@ -235,6 +235,11 @@ class ReducedSVC(ClassifierMixin, BasisMachine):
         X, y, weight = self._checked(X, y, sample_weight)
         self._check_beta()
         classes, label, used = encoded(y, weight)
+        if isinstance(self.n_basis, Integral) and int(self.n_basis) > used.size:
+            raise ValueError(
+                f"n_basis={self.n_basis} is more than the {used.size} rows with positive weight; use at most as many, or a share of them such "
+                "as 0.1."
+            )
         if used.size < label.size:
             X, label, weight = X[used], label[used], weight[used]
         factors = class_factors(self.class_weight, classes=classes, y=classes[label], sample_weight=weight)
