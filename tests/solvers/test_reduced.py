@@ -191,6 +191,33 @@ def test_features_for_many_passes_are_the_same_numbers():
     assert np.array_equal(once.margins(u), often.margins(u)) and np.array_equal(once.margins(u), tight.margins(u))
 
 
+@pytest.mark.parametrize("max_memory", [None, 0.01])
+@pytest.mark.parametrize("n_felt", [0, 1, 60, 149, 151, 400])
+def test_a_system_in_few_rows_is_that_in_all_columns(n_felt, max_memory):
+    """Either form of the inverse, against the dense one."""
+    problem = make(SquaredHinge(), n=2000, m=300, max_memory=max_memory)
+    V, _ = naive(problem)
+    rng = np.random.default_rng(2)
+    D, x = np.zeros(2000), rng.standard_normal(301)
+    D[rng.permutation(2000)[:n_felt]] = 100.0 * rng.random(n_felt)
+    expected = np.linalg.solve(np.eye(301) + V.T @ (D[:, None] * V), x)
+    np.testing.assert_allclose(problem.features.inverse(D)(x), expected, atol=1e-8)
+
+
+def test_rows_that_hardly_count_are_left_out_and_change_nothing():
+    problem = make(SmoothHinge(beta=50.0), n=3000, m=30, C=100.0)
+    result = run(SmoothNewton(), problem, tol=1e-13, max_iter=100)
+    assert result.certificate.holds and result.certificate.objective == pytest.approx(by_bfgs(problem), rel=1e-8)
+    state = SmoothNewton().init(problem, result.model.u)
+    D = problem.curvatures(state.margins)
+    state.gradient = state.gradient + 1e6  # as if far from the end
+    felt = SmoothNewton._felt(problem, state)
+    V, _ = naive(problem)
+    out = felt == 0
+    assert 100 < out.sum() < 2900 and np.array_equal(felt[~out], D[~out])
+    assert np.linalg.norm(V[out].T @ (D[out, None] * V[out]), 2) <= 0.1
+
+
 @pytest.mark.parametrize("C", [1.0, 1e4])
 def test_working_sets_grow_until_they_hold_all_support_vectors(C):
     problem = make(SquaredHinge(), n=6000, m=20, C=C)

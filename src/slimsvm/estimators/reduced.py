@@ -296,7 +296,7 @@ class ReducedSVC(ClassifierMixin, BasisMachine):
             draw = draws[k]
             sign = np.where(label[draw.rows] == draw.pair.positive, 1.0, -1.0)
             own = rows if draw.rows.size == rows.n else rows.take(draw.rows)  # of two classes, all
-            features = SignedFeatures(own, sign, draw.basis, self.max_memory, fit.threads, many=self.solver == "lagrangian")
+            features = SignedFeatures(own, sign, draw.basis, self.max_memory, fit.threads, many=self.solver != "least_squares")
             results[k] = self._solved(features, weight[draw.rows], draw.seed, fit, limits)
 
         small = [k for k, draw in enumerate(draws) if len(draws) > 1 and draw.rows.size * draw.basis.size <= SMALL]

@@ -21,11 +21,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import LinAlgError, cho_factor
+from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
 from slimsvm.losses import Loss
 from slimsvm.threads import parallel, single_threaded_blas
@@ -34,6 +35,7 @@ from slimsvm.tiles import Operand, Strips, for_each_tile
 Array = NDArray[Any]
 BLOCK_VALUES = 1 << 18  # of V in one block
 DEFAULT_MEMORY = 2000.0  # megabytes
+FEW_ROWS = 256  # columns of V from which on a system in few rows is solved in these
 GROUPS, GROUP_VALUES = 8, 1 << 26  # partial sums of V'DV: enough for threads, and no more than 512 MB of them
 
 
@@ -129,12 +131,29 @@ class SignedFeatures:
         """V'g"""
         return np.asarray(sum(self.each_block(lambda start, end, V: g[start:end] @ V)))
 
-    def factor(self, D: Array) -> tuple[Array, bool]:
-        """The Cholesky factor of I + V' diag(D) V, for :func:`scipy.linalg.cho_solve`; (rows with D > 0) m^2 + m^3/3.
+    @cached_property
+    def squares(self) -> Array:
+        """|v_i|^2 of all rows."""
+        return np.concatenate(self.each_block(lambda start, end, V: np.einsum("ij,ij->i", V, V)))
+
+    def inverse(self, D: Array) -> Callable[[Array], Array]:
+        """x -> (I + V' diag(D) V)^-1 x; (rows with D > 0) m^2 + m^3/3, or for k < m/2 such rows k^2 m + k^3/3.
 
         Where values are so large that rounding errors hide the identity, a little more of it is added: what is solved with it is not exact
         then, but a direction of descent all the same.
         """
+        felt = np.flatnonzero(D)
+        if self.size >= FEW_ROWS and 2 * felt.size < self.size:
+            # Woodbury: I - S'(I + S S')^-1 S with S = D^1/2 V, on these rows alone
+            S = np.sqrt(D[felt])[:, None] * self._at(felt)
+            with single_threaded_blas():
+                small = S @ S.T
+            small[np.diag_indices(felt.size)] += 1.0
+            try:
+                factor = cho_factor(small, lower=True, check_finite=True)
+                return lambda x: x - S.T @ cho_solve(factor, S @ x, check_finite=False)
+            except (LinAlgError, ValueError):
+                pass
         matrix, more = self.gram(D), 0.0
         scale = float(np.trace(matrix))
         if not np.isfinite(scale):
@@ -144,10 +163,20 @@ class SignedFeatures:
             )
         while True:
             try:
-                return cho_factor(matrix, lower=True, check_finite=False)  # type: ignore[no-any-return]
+                factor = cho_factor(matrix, lower=True, check_finite=False)
+                return lambda x: np.asarray(cho_solve(factor, x, check_finite=False))
             except LinAlgError:
                 matrix[np.diag_indices(self.size)] += max(9.0 * more, 1e-14 * scale)
                 more = max(10.0 * more, 1e-14 * scale)
+
+    def _at(self, rows: Array) -> Array:
+        """Some rows of V, in float64."""
+        if self._V is not None:
+            return self._V[rows].astype(np.float64, copy=False)
+        parts = np.split(rows, np.searchsorted(rows, np.arange(self.step, self.n, self.step)))
+        starts = range(0, self.n, self.step)
+        made = [self._rows(k, min(self.n, k + self.step))[part - k] for k, part in zip(starts, parts, strict=True) if part.size]
+        return np.vstack([np.empty((0, self.size)), *made])
 
     def gram(self, D: Array) -> Array:
         """I + V' diag(D) V"""

@@ -52,7 +52,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import cho_solve
 
 from slimsvm.problems.reduced import Reduced, ReducedSolution, ReducedState, begin
 from slimsvm.run import SUBSPACE, Certificate
@@ -72,7 +71,7 @@ TINY = float(np.finfo(float).tiny)
 class LagrangianState:
     """Where the iteration is, and the best values so far."""
 
-    factor: Any
+    inverse: Callable[[Array], Array]  # times (I + V'DV)^-1
     ones: Array  # V'D 1
     z: Array
     product: Array  # V'D z
@@ -146,7 +145,7 @@ class Lagrangian:
     def init(self, problem: Reduced, start: Array | None = None) -> LagrangianState:
         """Begin at a = H^-1 1, that is at z = 0; there is no other start."""
         V, D = problem.features, 2.0 * problem.weight
-        return LagrangianState(V.factor(D), V.project(D), np.zeros(V.n), np.zeros(V.size), np.zeros(V.size))
+        return LagrangianState(V.inverse(D), V.project(D), np.zeros(V.n), np.zeros(V.size), np.zeros(V.size))
 
     def step(self, problem: Reduced, state: LagrangianState, tol: float, max_iter: int) -> None:
         """Some steps, and the gap after the last one and every tenth."""
@@ -155,7 +154,7 @@ class Lagrangian:
     def _iterate(self, problem: Reduced, S: LagrangianState, measure: bool) -> None:
         D, b = 2.0 * problem.weight, self.share / problem.weight
         # 1. u = (I + V'DV)^-1 V'D r
-        u = np.asarray(cho_solve(S.factor, S.ones + S.product, check_finite=False))
+        u = S.inverse(S.ones + S.product)
 
         def work(start: int, end: int, V: Array) -> tuple[Array, Array, Array]:
             part = slice(start, end)
@@ -210,7 +209,7 @@ class Lagrangian:
 class AcceleratedState(ReducedState):
     """Where the iteration is, the moves that correct the metric, and the best dual value so far."""
 
-    factor: Any = None
+    inverse: Callable[[Array], Array] = np.asarray  # times (I + V'DV)^-1
     moves: deque[tuple[Array, Array, float]] = field(default_factory=lambda: deque(maxlen=MOVES))
     dual: float = 0.0  # of the point zero
 
@@ -243,9 +242,9 @@ class AcceleratedLagrangian:
     def init(self, problem: Reduced, start: Array | None = None) -> AcceleratedState:
         """Begin where the paper does, at u = V'a for a = H^-1 1; or at ``start`` (coefficients and intercept)."""
         V, D = problem.features, 2.0 * problem.weight
-        factor = V.factor(D)
-        first = begin(problem, cho_solve(factor, V.project(D), check_finite=False) if start is None else start)
-        return AcceleratedState(first.u, first.margins, first.objective, first.gradient, factor=factor)
+        inverse = V.inverse(D)
+        first = begin(problem, inverse(V.project(D)) if start is None else start)
+        return AcceleratedState(first.u, first.margins, first.objective, first.gradient, inverse=inverse)
 
     def step(self, problem: Reduced, state: AcceleratedState, tol: float, max_iter: int) -> None:
         """Some steps."""
@@ -285,7 +284,7 @@ class AcceleratedLagrangian:
         for move, change, rho in reversed(S.moves):
             shares.append(rho * float(move @ q))
             q -= shares[-1] * change
-        q = np.asarray(cho_solve(S.factor, q, check_finite=False))
+        q = S.inverse(q)
         for (move, change, rho), share in zip(S.moves, reversed(shares), strict=True):
             q += (share - rho * float(change @ q)) * move
         return q

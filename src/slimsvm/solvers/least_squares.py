@@ -22,7 +22,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from numpy.typing import NDArray
-from scipy.linalg import cho_solve
 
 from slimsvm.problems.reduced import Reduced, ReducedSolution, ReducedState, begin
 from slimsvm.run import SUBSPACE, Certificate
@@ -59,9 +58,9 @@ class LeastSquaresSystem:
     def step(self, problem: Reduced, state: ReducedState, tol: float, max_iter: int) -> None:
         """The system, and corrections."""
         S = state
-        factor = problem.features.factor(problem.curvatures(S.margins))
+        inverse = problem.features.inverse(problem.curvatures(S.margins))
         for correction in range(CORRECTIONS):
-            u = S.u - cho_solve(factor, S.gradient, check_finite=False)
+            u = S.u - inverse(S.gradient)
             margins, value, gradient = problem.at(u)
             if correction and not 0.5 * float(gradient @ gradient) < HALF_GRADIENT * S.gap:
                 break
