@@ -101,6 +101,20 @@ def test_least_squares_is_one_linear_system(kernel):
     assert result.n_iter == 1 and result.certificate.violation < 1e-15
 
 
+@pytest.mark.parametrize("C", [1e-3, 0.1, 10.0, 1e5])
+def test_least_squares_of_float32_rows_is_corrected(C):
+    """Products in float32, where C is small enough for them, end where those in float64 end."""
+    problem = make(LeastSquares(), n=4000, m=80, C=C, dtype=np.float32)
+    V = np.asarray(problem.features._V, np.float64)
+    D = 2 * problem.weight
+    expected = np.linalg.solve(V.T @ (D[:, None] * V) + np.eye(81), V.T @ D)
+    result = run(LeastSquaresSystem(), problem, tol=1e-3, max_iter=10)
+    assert result.certificate.violation <= 1e-10
+    np.testing.assert_allclose(result.model.u, expected, rtol=1e-3, atol=1e-5 * np.abs(expected).max())
+    single, double = problem.features.gram(D, True), problem.features.gram(D)
+    assert 0 < np.abs(single - double).max() <= 1e-4 * np.abs(double).max()
+
+
 @pytest.mark.parametrize("loss", [SmoothHinge(), SquaredHinge()], ids=lambda loss: loss.name)
 def test_the_gap_bounds_the_distance_to_the_minimum_at_every_step(loss):
     problem = make(loss, C=10.0)

@@ -21,7 +21,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -68,6 +67,8 @@ class SignedFeatures:
     >>> V.margins(np.array([1.0, 10.0]))
     array([ 12., -14.,  16.])
     """
+
+    _squares: Array | None = None  # of all rows, once they were asked for
 
     def __init__(
         self, rows: Operand, sign: Array, basis: Array, max_memory: float | None = None, n_threads: int = 1, many: bool = False
@@ -131,16 +132,20 @@ class SignedFeatures:
         """V'g"""
         return np.asarray(sum(self.each_block(lambda start, end, V: g[start:end] @ V)))
 
-    @cached_property
-    def squares(self) -> Array:
-        """|v_i|^2 of all rows."""
-        return np.concatenate(self.each_block(lambda start, end, V: np.einsum("ij,ij->i", V, V)))
+    def squares(self, rows: slice | None = None) -> Array:
+        """|v_i|^2 of some rows, or of all, which are kept for the next time."""
+        if rows is not None:
+            return np.asarray(np.square(self._at(np.arange(self.n)[rows])).sum(axis=1))
+        if self._squares is None:
+            self._squares = np.concatenate(self.each_block(lambda start, end, V: np.einsum("ij,ij->i", V, V)))
+        return self._squares
 
-    def inverse(self, D: Array) -> Callable[[Array], Array]:
+    def inverse(self, D: Array, single: bool = False) -> Callable[[Array], Array]:
         """x -> (I + V' diag(D) V)^-1 x; (rows with D > 0) m^2 + m^3/3, or for k < m/2 such rows k^2 m + k^3/3.
 
-        Where values are so large that rounding errors hide the identity, a little more of it is added: what is solved with it is not exact
-        then, but a direction of descent all the same.
+        With ``single`` the products may be in float32: nearly the inverse then, for those who correct what they solve with it. Where values are
+        so large that rounding errors hide the identity, a little more of it is added: what is solved with it is not exact then, but a direction
+        of descent all the same.
         """
         felt = np.flatnonzero(D)
         if self.size >= FEW_ROWS and 2 * felt.size < self.size:
@@ -154,7 +159,7 @@ class SignedFeatures:
                 return lambda x: x - S.T @ cho_solve(factor, S @ x, check_finite=False)
             except (LinAlgError, ValueError):
                 pass
-        matrix, more = self.gram(D), 0.0
+        matrix, more = self.gram(D, single), 0.0
         scale = float(np.trace(matrix))
         if not np.isfinite(scale):
             raise ValueError(
@@ -178,8 +183,9 @@ class SignedFeatures:
         made = [self._rows(k, min(self.n, k + self.step))[part - k] for k, part in zip(starts, parts, strict=True) if part.size]
         return np.vstack([np.empty((0, self.size)), *made])
 
-    def gram(self, D: Array) -> Array:
-        """I + V' diag(D) V"""
+    def gram(self, D: Array, single: bool = False) -> Array:
+        """I + V' diag(D) V; single: products of blocks in float32, where V is kept so, which takes half of the time."""
+        dtype = np.float32 if single and self._V is not None and self._V.dtype == np.float32 else np.float64
         step = max(self.step, self.size)  # as many rows as columns, at least: adding up must not take longer than multiplying
         starts = np.arange(0, self.n, step)
         n_groups = int(min(GROUPS, starts.size, max(1, GROUP_VALUES // self.size**2)))
@@ -192,7 +198,7 @@ class SignedFeatures:
                 if felt.size:
                     V = self._made(slice(int(start), end)) if self._V is None else self._V[start:end]
                     V, own = (V, D[start:end]) if felt.size == len(V) else (V[felt], D[start:end][felt])
-                    root = np.multiply(V, np.sqrt(own)[:, None], dtype=np.float64)
+                    root = np.multiply(V, np.sqrt(own)[:, None].astype(dtype, copy=False), dtype=dtype)
                     parts[k] += root.T @ root  # NumPy sees that this is symmetric, and lets other threads run meanwhile
 
         with single_threaded_blas():
@@ -284,6 +290,9 @@ class ReducedSolution:
 
 def begin(problem: Reduced, start: Array | None) -> ReducedState:
     """The state at ``start``, or at zero."""
-    u = np.zeros(problem.features.size) if start is None else np.array(start, np.float64)
-    margins, value, gradient = problem.at(u)
-    return ReducedState(u, margins, value, gradient)
+    V = problem.features
+    if start is None:
+        u, margins = np.zeros(V.size), np.zeros(V.n)
+        return ReducedState(u, margins, problem.value(u, margins), V.project(problem.weight * problem.loss.gradient(1.0, margins)))
+    u = np.array(start, np.float64)
+    return ReducedState(u, *problem.at(u))

@@ -87,7 +87,7 @@ class SmoothNewton:
     def _felt(problem: Reduced, S: ReducedState) -> Array:
         """D, zero for rows that hardly count: together they would change no direction by more than a small part of what it is."""
         D = problem.curvatures(S.margins)
-        pull = D * problem.features.squares
+        pull = D * problem.features.squares()
         order = np.argsort(pull)
         faint = np.cumsum(pull[order]) <= FAINT * min(1.0, S.relative_gap)
         D[order[faint]] = 0.0
