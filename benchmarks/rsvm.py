@@ -130,14 +130,16 @@ def one(name: str, method: str, n_seeds: str, patience: str) -> dict[str, Any]:
     }
 
 
+def _stored() -> dict[str, Any]:
+    return json.loads(RESULTS.read_text()) if RESULTS.exists() else {"cells": {}}
+
+
 def race(sets: list[str], methods: list[str], n_seeds: int, limit: float, patience: float, again: bool) -> None:
     """Run what is asked for, storing every cell as soon as it is measured."""
-    stored = json.loads(RESULTS.read_text()) if RESULTS.exists() else {"cells": {}}
-    stored["machine"] = _facts()
     for name in sets:
         for method in methods:
             key = f"{name}/{method}"
-            if not again and "accuracy" in stored["cells"].get(key, {}):
+            if not again and "accuracy" in _stored()["cells"].get(key, {}):
                 continue
             words = [sys.executable, "-m", "benchmarks.rsvm", "--one", name, method, str(n_seeds), str(patience)]
             try:
@@ -145,7 +147,8 @@ def race(sets: list[str], methods: list[str], n_seeds: int, limit: float, patien
                 cell = json.loads(done.stdout.splitlines()[-1]) if not done.returncode else {"failed": done.stderr.splitlines()[-1:]}
             except subprocess.TimeoutExpired:
                 cell = {"failed": [f"more than {limit:g} s"]}
-            stored["cells"][key] = cell
+            stored = _stored()  # anew: other cells may be measured beside this one
+            stored["machine"], stored["cells"][key] = _facts(), cell
             shown = {what: round(float(np.mean(cell[what])), 4) for what in ("accuracy", "seconds", "cpu", "size") if what in cell}
             print(key, shown or cell, cell.get("status", ""), flush=True)
             RESULTS.parent.mkdir(exist_ok=True)

@@ -270,7 +270,7 @@ def kernel_cutting_plane(*, oracle: StructuredOracle | None = None, **parameters
 
 
 def rsvm_smooth(n_basis: int | float = 0.1, **parameters: Any) -> ReducedSVC:
-    """RSVM by the smooth SVM: a smooth hinge with beta = 5, and Newton's method with Armijo's rule.
+    """RSVM by the smooth SVM: a smooth hinge with beta = 5, and Newton's method.
 
     Parameters
     ----------

@@ -2,6 +2,7 @@
 
 import pickle
 import warnings
+from dataclasses import replace
 from types import SimpleNamespace
 
 import joblib
@@ -11,7 +12,7 @@ import scipy.sparse as sp
 from sklearn import svm
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.datasets import load_iris, make_blobs, make_moons
-from sklearn.exceptions import NotFittedError
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.model_selection import GridSearchCV
@@ -21,8 +22,9 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from sklearn.utils.multiclass import _ovr_decision_function
 
 from slimsvm import SVC, CrossTraining, LinearSVC, SparseSVC
-from slimsvm.estimators.cross_subsets import drawn
+from slimsvm.estimators.cross_subsets import drawn, ended
 from slimsvm.estimators.cross_training import BEYOND
+from slimsvm.run import Status
 
 
 @parametrize_with_checks(
@@ -79,7 +81,7 @@ class Constant(ClassifierMixin, BaseEstimator):
 
     def fit(self, X, y):
         self.classes_ = np.unique(y)
-        self.status_ = SimpleNamespace(reason=self.reason)
+        self.status_ = Status(self.reason, f"Constant: {self.reason}.")
         return self
 
     def decision_function(self, X):
@@ -413,6 +415,71 @@ def test_verbose(capsys):
     assert capsys.readouterr().out.startswith("CrossTraining  'no' and 'yes': 300 rows, ")
 
 
+def test_how_it_ended():
+    X, y = moons(400)
+    model = CrossTraining(SVC(gamma=1.0), random_state=0).fit(X, y)
+    final = model.estimators_[0]
+    assert model.status_.converged and model.certificate_ == replace(final.certificate_, scope="subspace")
+    assert CrossTraining(SVC(gamma=1.0), warm_start_dual=True).fit(X, y).certificate_.scope == "full"  # nothing was discarded
+    X, y = load_iris(return_X_y=True)
+    model = CrossTraining(SVC(), random_state=0).fit(X, y)
+    own = [machine.certificate_ for machine in model.estimators_]
+    assert model.certificate_.objective == pytest.approx(sum(one.objective for one in own))
+    assert model.certificate_.violation == max(one.violation for one in own) and model.certificate_.holds
+    other = CrossTraining(LogisticRegression(), random_state=0).fit(X, y)
+    assert (other.status_.reason, other.certificate_) == ("trained", None) and "LogisticRegression" in str(other.status_)
+
+
+def test_machines_that_do_not_converge():
+    X, y = moons(400)
+    with pytest.warns(ConvergenceWarning):
+        model = CrossTraining(SVC(C=100.0, max_iter=2), random_state=0).fit(X, y)
+    assert model.status_.reason == "max_iter" and str(model.status_).startswith(
+        "1 of 1 final machines did not converge. Stopped at max_iter"
+    )
+    rough = Constant(2.0, "max_time")
+    assert str(CrossTraining(rough, n_subsets=2).fit(X, y).status_).startswith("1 of 1 final")
+    good, late = Status("converged", "Fine."), Status("max_time", "Late.")
+    early = ended([SimpleNamespace(status_=good)], [good, late, late])
+    assert early.reason == "max_time" and str(early).startswith("2 of 3 machines on subsets") and str(early).endswith("Late.")
+
+
+class Timed(Constant):
+    """Notes the limits that it is given; takes no time."""
+
+    def __init__(self, value=0.5, max_time=None):
+        super().__init__(value)
+        self.max_time = max_time
+
+    def fit(self, X, y):
+        LOG.append(self.max_time)
+        return super().fit(X, y)
+
+
+@pytest.mark.parametrize("wrap", [Timed, lambda **given: make_pipeline(StandardScaler(), Timed(**given))], ids=["alone", "in a pipeline"])
+def test_max_time_is_shared(wrap):
+    X, y = load_iris(return_X_y=True)  # three pairs
+    LOG.clear()
+    CrossTraining(wrap(), n_subsets=2, max_time=600.0, random_state=0).fit(X, y)
+    subsets, finals = np.array(LOG[:6]), np.array(LOG[6:])
+    # nothing takes any time: half for the six machines on subsets, of which the first pair has a third, and so on; then all for the final ones
+    np.testing.assert_allclose(subsets, [50, 100, 75, 150, 150, 300], atol=5.0)
+    np.testing.assert_allclose(finals, [200, 300, 600], atol=5.0)
+    LOG.clear()
+    CrossTraining(wrap(max_time=60.0), n_subsets=2, max_time=600.0, random_state=0).fit(X, y)  # the machine's own limit, where it is less
+    assert max(LOG) == 60.0 and LOG[0] < 60.0
+    LOG.clear()
+    CrossTraining(wrap(max_time=60.0), n_subsets=2, random_state=0).fit(X, y)
+    assert set(LOG) == {60.0}
+
+
+def test_a_limit_that_is_reached_leaves_a_usable_model():
+    X, y = moons(3000)
+    with pytest.warns(ConvergenceWarning, match="max_time"):
+        model = CrossTraining(SVC(C=1e6, gamma=100.0), subset_size=0.9, max_time=1e-3, random_state=0).fit(X, y)
+    assert model.status_.reason == "max_time" and np.isfinite(model.decision_function(X)).all()
+
+
 def test_an_interrupted_subset_ends_the_fit():
     X, y = moons(100)
     with pytest.raises(KeyboardInterrupt):
@@ -439,6 +506,8 @@ def test_an_interrupted_subset_ends_the_fit():
         {"held_out": 2},
         {"refit_intercept": "yes"},
         {"warm_start_dual": 3},
+        {"max_time": 0.0},
+        {"max_time": "long"},
         {"n_jobs": "all"},
         {"random_state": "a"},
     ],
@@ -468,6 +537,8 @@ def test_what_cannot_be():
         CrossTraining(Constant()).fit(X, y, np.arange(100) + 1.0)
     with pytest.raises(ValueError, match=r"warm_start_dual=True needs an SVC"):
         CrossTraining(LinearSVC(), warm_start_dual=True).fit(X, y)
+    with pytest.raises(ValueError, match=r"max_time=5 needs an estimator that has.*Constant has none"):
+        CrossTraining(Constant(), max_time=5).fit(X, y)
     with pytest.raises(ValueError, match="square matrix"):
         CrossTraining(SVC(kernel="precomputed")).fit(X, y)
     with pytest.raises(ValueError, match="not finite"):

@@ -43,6 +43,7 @@ def test_it_comes_back_bit_for_bit(machine, n_classes, tmp_path):
                     assert_same(one, other, name)
             elif name != "estimators_":
                 assert_same(getattr(model, name), getattr(again, name), name)
+        assert again.status_ == model.status_ and again.certificate_ == model.certificate_
         assert_same(model.decision_function(new), again.decision_function(new))
         assert_same(model.predict(new), again.predict(new))
         assert [type(m) for m in again.estimators_] == [type(m) for m in model.estimators_]

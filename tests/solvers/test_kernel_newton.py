@@ -115,6 +115,17 @@ def test_rounding_errors_lead_nowhere(loss):
         assert far.violation < 1e-12
 
 
+@pytest.mark.parametrize("loss", [SquaredHinge(), SmoothHinge(), LeastSquares()], ids=lambda loss: loss.name)
+@either_way
+def test_the_best_function_is_there_at_the_start(loss, fit_intercept):
+    """Equal rows, as many of either label: zero is the best function, and the multipliers say so."""
+    y = np.tile([[1.0], [-1.0]], (20, 1))
+    result = solved(problem_of(np.ones((40, 2)), y, np.ones(40), loss, fit_intercept=fit_intercept))
+    assert result.status.converged and result.certificate.violation < 1e-12
+    np.testing.assert_allclose(result.model.scores, 0.0, atol=1e-12)
+    np.testing.assert_allclose(result.model.coef, -loss.gradient(y, np.zeros((40, 1))), atol=1e-9)
+
+
 @pytest.mark.parametrize("kernel", [Linear(), Polynomial(0.3, 3, 1.0)], ids=["linear", "poly"])
 @either_way
 def test_kernels_of_low_rank(kernel, fit_intercept):

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from joblib import effective_n_jobs
 from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.utils.class_weight import compute_class_weight
@@ -17,8 +18,10 @@ from slimsvm.estimators.classification import SVC
 from slimsvm.losses import Hinge
 from slimsvm.oracles import LossOracle
 from slimsvm.rows import codes
+from slimsvm.run import SUBSPACE, Certificate, Limits, Status
 
 Array = NDArray[Any]
+SOME = 1e-3  # seconds that a machine gets at least: none at all is not a limit that estimators take
 
 
 @dataclass(frozen=True)
@@ -142,12 +145,27 @@ def _weights(given: Given, weight: Array) -> dict[str, Array]:
     return {} if given.weight is None or bool(np.all(weight == 1.0)) else {"sample_weight": weight}
 
 
-def opinion_of(machine: Any, given: Given, subset: Array, weight: Array, rows: Array, shown: Any) -> Array:
-    """Train on the subset; decision values of the rows."""
+def limited(machine: Any, limits: Limits, n_left: int, n_jobs: int | None) -> Any:
+    """The machine, the next of n_left, with its share of the time that is left as the limit of its fit, or the one it has, if that is less."""
+    seconds = limits.part(-(-n_left // effective_n_jobs(n_jobs))).max_time
+    if seconds is None:
+        return machine
+    own = {name: value for name, value in machine.get_params().items() if name.split("__")[-1] == "max_time"}
+    return machine.set_params(**{name: max(SOME, seconds if value is None else min(value, seconds)) for name, value in own.items()})
+
+
+def knows_limits(estimator: Any) -> bool:
+    """Whether the estimator, or one inside of it, has a parameter max_time."""
+    return any(name.split("__")[-1] == "max_time" for name in estimator.get_params())
+
+
+def opinion_of(machine: Any, given: Given, subset: Array, weight: Array, rows: Array, shown: Any) -> tuple[Array, Status | None]:
+    """Train on the subset; decision values of the rows, and how the training ended, if the machine says that."""
     machine.fit(given.part(subset, subset), given.y[subset], **_weights(given, weight))
-    if getattr(getattr(machine, "status_", None), "reason", None) == "interrupted":
+    status = getattr(machine, "status_", None)
+    if getattr(status, "reason", None) == "interrupted":
         raise KeyboardInterrupt  # machines of slimsvm end with what they have; but here the final one is still to come
-    return decisions(machine, given.part(rows, subset) if shown is None else shown)
+    return decisions(machine, given.part(rows, subset) if shown is None else shown), status
 
 
 def final_machine(machine: Any, given: Given, pair: Judged, refit: bool, warm: bool) -> tuple[Any, float]:
@@ -178,3 +196,48 @@ def _best_shift(machine: Any, given: Given, pair: Judged) -> float:
     values = decisions(machine, given.part(pair.rows, pair.kept))[:, None]
     shift = float(oracle.intercept(values, middle=True)[0])
     return shift if oracle.risk(values + shift)[0] < oracle.risk(values)[0] else 0.0
+
+
+# -- how it ended -----------------------------------------------------------------------------------------------------------------------------
+
+
+def ended(machines: list[Any], before: list[Status | None]) -> Status:
+    """How a fit with these final machines ended, ``before`` being what the machines of the subsets say.
+
+    Examples
+    --------
+    >>> from types import SimpleNamespace
+    >>> from slimsvm.estimators.cross_subsets import ended
+    >>> from slimsvm.run import Status
+    >>> good, late = Status("converged", "Converged."), Status("max_time", "Stopped at max_time.")
+    >>> ended([SimpleNamespace(status_=good)], [good, good]).converged
+    True
+    >>> str(ended([SimpleNamespace(status_=late), SimpleNamespace(status_=good)], [good, good]))
+    '1 of 2 final machines did not converge. Stopped at max_time.'
+    """
+    after = [getattr(machine, "status_", None) for machine in machines]
+    late = [status for status in after if status is not None and not status.converged]
+    early = [status for status in before if status is not None and not status.converged]
+    if late:
+        return Status(late[0].reason, f"{len(late)} of {len(after)} final machines did not converge. {late[0]}")
+    if early:
+        words = "did not converge, and rows were discarded by what they say as they are."
+        return Status(early[0].reason, f"{len(early)} of {len(before)} machines on subsets {words} {early[0]}")
+    if None in after:
+        return Status("trained", f"All machines are trained; {type(machines[0]).__name__} does not say how its fits end.")
+    return Status("converged", "Converged: all machines, on subsets and on what was kept, reached their tolerance.")
+
+
+def certified(machines: list[Any], everything: bool) -> Certificate | None:
+    """The certificates of the final machines in one; None if they have none. Unless they had all rows, nothing is said of the exact machine."""
+    own = [machine.certificate_ for machine in machines if hasattr(machine, "certificate_")]
+    if len(own) < len(machines):
+        return None
+    return Certificate(
+        own[0].scope if everything else SUBSPACE,
+        float(sum(one.objective for one in own)),
+        max(one.violation for one in own),
+        float(sum(one.gap for one in own)),
+        own[0].tol,
+        "float64" if all(one.precision == "float64" for one in own) else "float32",
+    )

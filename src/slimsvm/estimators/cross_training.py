@@ -29,7 +29,7 @@ Cost: s trainings on N2 rows, s n decision values, and one training on what is l
 
 from __future__ import annotations
 
-from numbers import Integral
+from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
@@ -47,14 +47,19 @@ from slimsvm.estimators.cross_subsets import (
     Candidates,
     Given,
     Judged,
+    certified,
     decisions,
     distinct_rows,
     draw_subset,
     drawn,
+    ended,
     final_machine,
+    knows_limits,
+    limited,
     opinion_of,
     seeded,
 )
+from slimsvm.run import Limits, Status
 
 Array = NDArray[Any]
 BEYOND = 1e-3  # how far a mean margin must lie beyond 1: the default tolerance of SVC, within which support vectors on the margin lie
@@ -90,6 +95,10 @@ class CrossTraining(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         Discard nothing: train the exact machine on all rows, but begin at a point of its dual problem that the mean margins suggest. For
         :class:`SVC` only. Seldom worth it: on Adult, IJCNN1 and Covertype the solver took 2 to 21 % more steps than from zero, and 1.1 to 1.4
         times the kernel values.
+    max_time : float, optional
+        Limit in seconds for the whole fit, for estimators with a parameter ``max_time`` of their own: at most half of it is for the machines of
+        the subsets, the rest for the final ones, each of which gets an equal share of what is left. Machines that reach their limit are used
+        as they are, with a ConvergenceWarning; decision values in between are not limited.
     n_jobs : int, optional
         Subsets, and then pairs, that are trained at the same time, in threads unless a joblib context says otherwise. The result does not
         depend on it.
@@ -118,6 +127,12 @@ class CrossTraining(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         All rows of each pair.
     margin_means_, margin_variances_ : lists of arrays
         Mean and variance of y f(x) over the machines that judge the row, for each of these rows.
+    status_ : Status
+        How the fit ended: its ``reason`` is 'converged' only if all machines, those of the subsets included, reached their tolerance, and
+        'trained' if the estimator does not say; ``str(status_)`` is a sentence.
+    certificate_ : Certificate or None
+        Of the final machines: sums of their objectives and gaps, the largest violation. Its ``scope`` is 'subspace' unless no row was
+        discarded: the problem is that of the kept rows. None if the estimator has none.
     n_features_in_ : int
         Number of features at fit.
     feature_names_in_ : array
@@ -125,6 +140,9 @@ class CrossTraining(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
 
     Notes
     -----
+    Ctrl-C in the training of a final machine of slimsvm ends that training, and the model is usable; before, there is no model yet and
+    KeyboardInterrupt is raised.
+
     Where the estimator's ``fit`` takes ``sample_weight``, integer weights give what repeated rows give. If it does not, weights other than
     zero (the row is removed) and one common value are refused.
 
@@ -158,6 +176,7 @@ class CrossTraining(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         "held_out": ["boolean"],
         "refit_intercept": ["boolean"],
         "warm_start_dual": ["boolean"],
+        "max_time": [Interval(Real, 0.0, None, closed="neither"), None],
         "n_jobs": [Integral, None],
         "random_state": ["random_state"],
         "verbose": ["verbose"],
@@ -173,6 +192,7 @@ class CrossTraining(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         held_out: bool = True,
         refit_intercept: bool = False,
         warm_start_dual: bool = False,
+        max_time: float | None = None,
         n_jobs: int | None = None,
         random_state: Any = None,
         verbose: bool = False,
@@ -184,6 +204,7 @@ class CrossTraining(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         self.held_out = held_out
         self.refit_intercept = refit_intercept
         self.warm_start_dual = warm_start_dual
+        self.max_time = max_time
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose
@@ -218,28 +239,39 @@ class CrossTraining(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         candidates, same = distinct_rows(given, members)
         pairs = [(i, j) for i in range(classes.size) for j in range(i + 1, classes.size)]
         seeds = check_random_state(self.random_state).randint(2**31 - 1, size=(len(pairs), int(self.n_subsets) + 1))
-        judged = []
+        limits, judging = Limits(self.max_time), Limits(None if self.max_time is None else 0.5 * self.max_time)
+        judged: list[Judged] = []
+        before: list[Status | None] = []
         with Parallel(n_jobs=self.n_jobs, prefer="threads") as parallel:
             for (i, j), own in zip(pairs, seeds, strict=True):
+                share = judging.part(len(pairs) - len(judged))
                 rows = np.sort(np.concatenate([members[i], members[j]]))
                 sign = np.where(label[rows] == j, 1.0, -1.0)
-                judged.append(self._judge(given, rows, sign, (candidates[i], candidates[j]), same, own, parallel))
+                judged.append(self._judge(given, rows, sign, (candidates[i], candidates[j]), same, own, parallel, share, before))
                 if self.verbose:
                     print(_line(classes[[i, j]].tolist(), judged[-1]), flush=True)
             # 6. the final machines
             finals = parallel(
-                delayed(final_machine)(seeded(self._template, own[-1]), given, pair, self.refit_intercept, self.warm_start_dual)
-                for pair, own in zip(judged, seeds, strict=True)
+                delayed(final_machine)(
+                    self._machine(own[-1], limits, len(pairs) - k), given, pair, self.refit_intercept, self.warm_start_dual
+                )
+                for k, (pair, own) in enumerate(zip(judged, seeds, strict=True))
             )
         self.classes_, self.pairs_ = classes, classes[np.array(pairs)]
         self.estimators_ = [machine for machine, _ in finals]
         self.shifts_ = np.array([shift for _, shift in finals])
         self._report(judged, weight)
+        self.status_ = ended(self.estimators_, before)
+        self.certificate_ = certified(self.estimators_, all(pair.kept.size == pair.rows.size for pair in judged))
         return self
 
     @property
     def _template(self) -> Any:
         return SVC() if self.estimator is None else self.estimator
+
+    def _machine(self, seed: int, limits: Limits, n_left: int) -> Any:
+        """The next of n_left machines to train."""
+        return limited(seeded(self._template, seed), limits, n_left, self.n_jobs)
 
     def _checked(self, X: Any, y: Any, sample_weight: Any) -> tuple[Given, Array]:
         """What was given, validated, and the weights."""
@@ -252,6 +284,11 @@ class CrossTraining(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
             raise ValueError(
                 f"warm_start_dual=True needs an SVC of slimsvm as the estimator, whose dual problem takes a start; got {self._template!r}. "
                 "Leave warm_start_dual out, or pass slimsvm.SVC(...)."
+            )
+        if self.max_time is not None and not knows_limits(self._template):
+            raise ValueError(
+                f"max_time={self.max_time!r} needs an estimator that has a parameter max_time itself; {type(self._template).__name__} has "
+                "none, and its fits cannot be ended. Leave max_time out, or choose one of slimsvm's machines."
             )
         tags = get_tags(self).input_tags
         X, y = validate_data(self, X, y, accept_sparse="csr" if tags.sparse else False, ensure_all_finite=_finite(tags))
@@ -279,17 +316,21 @@ class CrossTraining(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         same: Array,
         seeds: Array,
         parallel: Parallel,
+        limits: Limits,
+        before: list[Status | None],
     ) -> Judged:
-        """Steps 1 to 5 for one pair, on its distinct rows; ``same`` says which of them stands for a row."""
+        """Steps 1 to 5 for one pair, on its distinct rows; ``same`` says which of them stands for a row. How trainings end joins ``before``."""
         distinct = np.sort(np.concatenate([candidates[0].rows, candidates[1].rows]))
         counts = drawn(self._size(distinct.size), (candidates[0].rows.size, candidates[1].rows.size), self.balanced_subsets)
         # 1. and 2. subsets, and their machines
         shown = None if given.square else given.part(distinct, distinct)
         subsets = [draw_subset(candidates, counts, seed) for seed in seeds[:-1]]
-        values = parallel(
-            delayed(opinion_of)(seeded(self._template, seed), given, *subset, distinct, shown)
-            for seed, subset in zip(seeds[:-1], subsets, strict=True)
+        opinions = parallel(
+            delayed(opinion_of)(self._machine(seed, limits, len(subsets) - k), given, *subset, distinct, shown)
+            for k, (seed, subset) in enumerate(zip(seeds[:-1], subsets, strict=True))
         )
+        values = [own for own, _ in opinions]
+        before += [status for _, status in opinions]
         # 3. mean and variance of the margins, over the machines that have not seen the row; over all, if there is none such
         place = np.searchsorted(distinct, same[rows])
         sign_of = np.empty(distinct.size)

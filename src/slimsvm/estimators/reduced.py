@@ -28,7 +28,7 @@ from slimsvm.rows import Rows, codes
 from slimsvm.run import Certificate, Limits, Result, Status, run
 from slimsvm.solvers.chunking import Chunking
 from slimsvm.solvers.decomposition import EXACT
-from slimsvm.solvers.lagrangian import Lagrangian
+from slimsvm.solvers.lagrangian import AcceleratedLagrangian, Lagrangian
 from slimsvm.solvers.least_squares import LeastSquaresSystem
 from slimsvm.solvers.smooth_newton import SmoothNewton
 from slimsvm.threads import parallel
@@ -65,8 +65,8 @@ class ReducedSVC(ClassifierMixin, BasisMachine):
     Parameters
     ----------
     n_basis : int or float, default=0.1
-        Number of rows in the basis of each pair of classes, or their share of the pair's rows, which stands for 50 at least. From the number of
-        distinct rows on, the basis is all of them.
+        Number of rows in the basis of each pair of classes, at most that of all rows; or their share of the pair's rows, which stands for 50 at
+        least. A pair with fewer distinct rows has all of them as its basis.
     C : float, default=1.0
         Weight of the errors.
     {kernel}
@@ -78,8 +78,8 @@ class ReducedSVC(ClassifierMixin, BasisMachine):
         fastest.
     beta : float, optional
         With solver='smooth', the sharpness of the smooth hinge, 5 by default: P(t) = t + log(1 + exp(-beta t)) / beta stands for max(0, t).
-        With solver='lagrangian', the step of the iteration, which must be less than 1/C and is 1/(2 C) by default; with a larger one steps are
-        not extrapolated, and many more are needed. The other solvers have none.
+        With solver='lagrangian', the step of the iteration, which must be less than 1/C: then it is that of the paper. By default it is the
+        same at 1/(2 C), with a metric that learns from its moves, which needs far fewer steps. The other solvers have none.
     class_weight : dict or 'balanced', optional
         Factors of C for each class.
     tol : float, default=1e-3
@@ -235,6 +235,11 @@ class ReducedSVC(ClassifierMixin, BasisMachine):
         X, y, weight = self._checked(X, y, sample_weight)
         self._check_beta()
         classes, label, used = encoded(y, weight)
+        if isinstance(self.n_basis, Integral) and int(self.n_basis) > used.size:
+            raise ValueError(
+                f"n_basis={self.n_basis} is more than the {used.size} rows with positive weight; use at most as many, or a share of them such "
+                "as 0.1."
+            )
         if used.size < label.size:
             X, label, weight = X[used], label[used], weight[used]
         factors = class_factors(self.class_weight, classes=classes, y=classes[label], sample_weight=weight)
@@ -291,7 +296,7 @@ class ReducedSVC(ClassifierMixin, BasisMachine):
             draw = draws[k]
             sign = np.where(label[draw.rows] == draw.pair.positive, 1.0, -1.0)
             own = rows if draw.rows.size == rows.n else rows.take(draw.rows)  # of two classes, all
-            features = SignedFeatures(own, sign, draw.basis, self.max_memory, fit.threads)
+            features = SignedFeatures(own, sign, draw.basis, self.max_memory, fit.threads, many=self.solver != "least_squares")
             results[k] = self._solved(features, weight[draw.rows], draw.seed, fit, limits)
 
         small = [k for k, draw in enumerate(draws) if len(draws) > 1 and draw.rows.size * draw.basis.size <= SMALL]
@@ -312,8 +317,8 @@ class ReducedSVC(ClassifierMixin, BasisMachine):
             loss = SmoothHinge() if self.beta is None else SmoothHinge(float(self.beta))
             result = run(SmoothNewton(), Reduced(V, weight, loss), tol=exact, **about)
         elif self.solver == "lagrangian":
-            share = 0.5 if self.beta is None else float(self.beta) * float(self.C)
-            result = run(Lagrangian(share), Reduced(V, weight, SquaredHinge()), tol=tol, **about)
+            solver = AcceleratedLagrangian() if self.beta is None else Lagrangian(float(self.beta) * float(self.C))
+            result = run(solver, Reduced(V, weight, SquaredHinge()), tol=tol, **about)
         else:
             result = run(Chunking(seed), Reduced(V, weight, SquaredHinge()), tol=tol, **about)
         u, certificate = result.model.u, replace(result.certificate, tol=tol)

@@ -124,7 +124,7 @@ def names_of(kind: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
     if kind == "LinearSVC":
         return OF_LINEAR, (*SPARSE_OPTIONAL, "certificate_")
     if kind == "CrossTraining":
-        return OF_CROSS_TRAINING, ("feature_names_in_",)
+        return OF_CROSS_TRAINING, ("feature_names_in_", "certificate_", "status_")
     required = REQUIRED + (OF_CLASSIFIERS if kind in CLASSIFIERS else ("offset_",) if kind == "OneClassSVM" else ())
     further = {"LowRankSVC": ("factor_error_", "factor_shift_"), "OnlineSVC": ("n_seen_", "stream_")}  # the last: for partial_fit to go on
     return required, (*OPTIONAL, *further.get(kind, ()))

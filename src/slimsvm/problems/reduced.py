@@ -25,7 +25,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import LinAlgError, cho_factor
+from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
 from slimsvm.losses import Loss
 from slimsvm.threads import parallel, single_threaded_blas
@@ -34,6 +34,7 @@ from slimsvm.tiles import Operand, Strips, for_each_tile
 Array = NDArray[Any]
 BLOCK_VALUES = 1 << 18  # of V in one block
 DEFAULT_MEMORY = 2000.0  # megabytes
+FEW_ROWS = 256  # columns of V from which on a system in few rows is solved in these
 GROUPS, GROUP_VALUES = 8, 1 << 26  # partial sums of V'DV: enough for threads, and no more than 512 MB of them
 
 
@@ -50,6 +51,8 @@ class SignedFeatures:
         Which of the rows are the basis.
     max_memory : float, optional
         Megabytes for V; beyond, its blocks are computed in every pass.
+    many : bool
+        Whether there will be many passes over V: then it is kept in float64, if that fits, and not converted in each.
     n_threads : int
         Results are the same bits for any number.
 
@@ -65,21 +68,29 @@ class SignedFeatures:
     array([ 12., -14.,  16.])
     """
 
-    def __init__(self, rows: Operand, sign: Array, basis: Array, max_memory: float | None = None, n_threads: int = 1) -> None:
+    _squares: Array | None = None  # of all rows, once they were asked for
+
+    def __init__(
+        self, rows: Operand, sign: Array, basis: Array, max_memory: float | None = None, n_threads: int = 1, many: bool = False
+    ) -> None:
         self.rows, self.sign, self.n_threads = rows, np.asarray(sign, np.float64), n_threads
         self.n, self.size = rows.n, int(basis.size) + 1
         self.dtype = np.dtype(rows.dtype)
         self._basis = rows.take(basis)
         self.step = max(64, BLOCK_VALUES // self.size)
         self.n_blocks = -(-self.n // self.step)
-        self.megabytes = self.n * self.size * self.dtype.itemsize / 2**20
         self.budget = DEFAULT_MEMORY if max_memory is None else float(max_memory)
-        self._V = self._made(slice(0, self.n), n_threads) if self.megabytes <= self.budget else None
+        kept = np.dtype(np.float64) if many and self._megabytes(8) <= self.budget else self.dtype
+        self.megabytes = self._megabytes(kept.itemsize)
+        self._V = self._made(slice(0, self.n), n_threads, kept) if self.megabytes <= self.budget else None
 
-    def _made(self, part: slice, n_threads: int = 1) -> Array:
+    def _megabytes(self, itemsize: int) -> float:
+        return self.n * self.size * itemsize / 2**20
+
+    def _made(self, part: slice, n_threads: int = 1, dtype: Any = None) -> Array:
         """Rows of V."""
         n = part.stop - part.start
-        out, sign = np.empty((n, self.size), self.dtype), self.sign[part].astype(self.dtype)
+        out, sign = np.empty((n, self.size), dtype or self.dtype), self.sign[part].astype(self.dtype)
         rows, basis = self.rows.take(part), Strips(self._basis)
 
         def block(k: int) -> None:  # tiles of so many rows are written as they lie: nothing is transposed
@@ -121,13 +132,34 @@ class SignedFeatures:
         """V'g"""
         return np.asarray(sum(self.each_block(lambda start, end, V: g[start:end] @ V)))
 
-    def factor(self, D: Array) -> tuple[Array, bool]:
-        """The Cholesky factor of I + V' diag(D) V, for :func:`scipy.linalg.cho_solve`; (rows with D > 0) m^2 + m^3/3.
+    def squares(self, rows: slice | None = None) -> Array:
+        """|v_i|^2 of some rows, or of all, which are kept for the next time."""
+        if rows is not None:
+            return np.asarray(np.square(self._at(np.arange(self.n)[rows])).sum(axis=1))
+        if self._squares is None:
+            self._squares = np.concatenate(self.each_block(lambda start, end, V: np.einsum("ij,ij->i", V, V)))
+        return self._squares
 
-        Where values are so large that rounding errors hide the identity, a little more of it is added: what is solved with it is not exact
-        then, but a direction of descent all the same.
+    def inverse(self, D: Array, single: bool = False) -> Callable[[Array], Array]:
+        """x -> (I + V' diag(D) V)^-1 x; (rows with D > 0) m^2 + m^3/3, or for k < m/2 such rows k^2 m + k^3/3.
+
+        With ``single`` the products may be in float32: nearly the inverse then, for those who correct what they solve with it. Where values are
+        so large that rounding errors hide the identity, a little more of it is added: what is solved with it is not exact then, but a direction
+        of descent all the same.
         """
-        matrix, more = self.gram(D), 0.0
+        felt = np.flatnonzero(D)
+        if self.size >= FEW_ROWS and 2 * felt.size < self.size:
+            # Woodbury: I - S'(I + S S')^-1 S with S = D^1/2 V, on these rows alone
+            S = np.sqrt(D[felt])[:, None] * self._at(felt)
+            with single_threaded_blas():
+                small = S @ S.T
+            small[np.diag_indices(felt.size)] += 1.0
+            try:
+                factor = cho_factor(small, lower=True, check_finite=True)
+                return lambda x: x - S.T @ cho_solve(factor, S @ x, check_finite=False)
+            except (LinAlgError, ValueError):
+                pass
+        matrix, more = self.gram(D, single), 0.0
         scale = float(np.trace(matrix))
         if not np.isfinite(scale):
             raise ValueError(
@@ -136,13 +168,24 @@ class SignedFeatures:
             )
         while True:
             try:
-                return cho_factor(matrix, lower=True, check_finite=False)  # type: ignore[no-any-return]
+                factor = cho_factor(matrix, lower=True, check_finite=False)
+                return lambda x: np.asarray(cho_solve(factor, x, check_finite=False))
             except LinAlgError:
                 matrix[np.diag_indices(self.size)] += max(9.0 * more, 1e-14 * scale)
                 more = max(10.0 * more, 1e-14 * scale)
 
-    def gram(self, D: Array) -> Array:
-        """I + V' diag(D) V"""
+    def _at(self, rows: Array) -> Array:
+        """Some rows of V, in float64."""
+        if self._V is not None:
+            return self._V[rows].astype(np.float64, copy=False)
+        parts = np.split(rows, np.searchsorted(rows, np.arange(self.step, self.n, self.step)))
+        starts = range(0, self.n, self.step)
+        made = [self._rows(k, min(self.n, k + self.step))[part - k] for k, part in zip(starts, parts, strict=True) if part.size]
+        return np.vstack([np.empty((0, self.size)), *made])
+
+    def gram(self, D: Array, single: bool = False) -> Array:
+        """I + V' diag(D) V; single: products of blocks in float32, where V is kept so, which takes half of the time."""
+        dtype = np.float32 if single and self._V is not None and self._V.dtype == np.float32 else np.float64
         step = max(self.step, self.size)  # as many rows as columns, at least: adding up must not take longer than multiplying
         starts = np.arange(0, self.n, step)
         n_groups = int(min(GROUPS, starts.size, max(1, GROUP_VALUES // self.size**2)))
@@ -155,7 +198,7 @@ class SignedFeatures:
                 if felt.size:
                     V = self._made(slice(int(start), end)) if self._V is None else self._V[start:end]
                     V, own = (V, D[start:end]) if felt.size == len(V) else (V[felt], D[start:end][felt])
-                    root = np.multiply(V, np.sqrt(own)[:, None], dtype=np.float64)
+                    root = np.multiply(V, np.sqrt(own)[:, None].astype(dtype, copy=False), dtype=dtype)
                     parts[k] += root.T @ root  # NumPy sees that this is symmetric, and lets other threads run meanwhile
 
         with single_threaded_blas():
@@ -247,6 +290,9 @@ class ReducedSolution:
 
 def begin(problem: Reduced, start: Array | None) -> ReducedState:
     """The state at ``start``, or at zero."""
-    u = np.zeros(problem.features.size) if start is None else np.array(start, np.float64)
-    margins, value, gradient = problem.at(u)
-    return ReducedState(u, margins, value, gradient)
+    V = problem.features
+    if start is None:
+        u, margins = np.zeros(V.size), np.zeros(V.n)
+        return ReducedState(u, margins, problem.value(u, margins), V.project(problem.weight * problem.loss.gradient(1.0, margins)))
+    u = np.array(start, np.float64)
+    return ReducedState(u, *problem.at(u))

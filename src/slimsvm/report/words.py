@@ -53,7 +53,7 @@ def describe(estimator: Any) -> dict[str, Any]:
     if hasattr(whole, "feature_names_in_"):
         facts["feature_names"] = list(whole.feature_names_in_)
     for name in ("certificate", "status"):
-        value = getattr(estimator, f"{name}_", None)
+        value = getattr(whole, f"{name}_", None) or getattr(estimator, f"{name}_", None)
         if is_dataclass(value) and not isinstance(value, type):
             facts[name] = asdict(value)
     return facts

@@ -45,6 +45,7 @@ FIRST = 1000  # rows of the first part
 DEFAULT_MEMORY = 4000.0  # megabytes, for K_SS
 WHOLE = 1e-6  # how near to 1 a step is the whole Newton step: the search along the line is not more exact
 STALLED = 1e-15  # relative decrease of the objective below which rounding is all that is left
+ROUNDED = 1e-12  # relative difference of two values of the objective that are the same but for rounding
 FAINT = 1e-14  # of the largest: a curvature not worth an equation; a slope that is none
 SEEN = 64  # rows on which the error of kernel values is seen
 LESS = 1e-12  # of the trace of K_SS over its size, added to D^-1 after the first failure of a factorisation; then ten times as much
@@ -234,6 +235,7 @@ class KernelNewton:
         change, d_coef, d_s = scores + b - f, new - S.coef[:, c], scores - (f - S.intercept[c])
         slope, curve = np.array([S.coef[:, c] @ d_s]), np.array([max(float(d_coef @ d_s), 0.0)])
         if not -(float(slope[0]) + float(G @ change)) > STALLED * float(S.objective[c]):  # a line made of rounding errors leads anywhere
+            self._take_if_nearer(S, c, new, b, scores + b)
             return
         t = float(least_along(part.loss, y[:, None], part.weight, f[:, None], change[:, None], slope, curve)[0])
         if abs(t - 1.0) < WHOLE:  # the Newton step itself: all rows that it does not feel have coefficients of exactly zero
@@ -242,6 +244,15 @@ class KernelNewton:
             S.coef[:, c] += t * d_coef
             S.intercept[c] += t * (b - S.intercept[c])
             S.scores[:, c] += t * change
+
+    def _take_if_nearer(self, S: KernelNewtonState, c: int, coef: Array, b: float, scores: Array) -> None:
+        """Where the function is the best one already, as zero is for rows that are all equal, its coefficients may not say so yet."""
+        before = S.coef[:, c].copy(), float(S.intercept[c]), S.scores[:, c].copy()
+        value, gap = float(S.objective[c]), float(S.gap[c])
+        S.coef[:, c], S.intercept[c], S.scores[:, c] = coef, b, scores
+        self._look(S)
+        if not (S.gap[c] < gap and S.objective[c] <= value + ROUNDED * abs(value)):
+            S.coef[:, c], S.intercept[c], S.scores[:, c] = before
 
     def _system(self, part: AllRows, curved: Array, f: Array, G: Array, D: Array, S: KernelNewtonState) -> Array:
         """(K_SS + D^-1)^-1 times f - G / D and times ones."""

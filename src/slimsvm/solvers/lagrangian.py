@@ -1,4 +1,4 @@
-"""The Lagrangian method for the dual of the reduced machine: LSVM.
+"""The Lagrangian method for the dual of the reduced machine: LSVM, as it was published and with a corrected metric.
 
 Problem: :class:`slimsvm.problems.reduced.Reduced` with the squared hinge; its dual is
 
@@ -21,37 +21,49 @@ Near the solution, with N the rows beyond the margin and A the others, the error
     kappa = 1 + 2C lambda_max(V_N (I + 2C V_A'V_A)^-1 V_N'),
 
 which is about 1 + |N|/|A| where many rows are support vectors, and grows with C where they are fewer than the columns of V: then 10^5 steps
-are not enough. So the steps start from an extrapolated point (Nesterov; Beck & Teboulle 2009, beck2009fista) and lose their momentum when
-it points uphill (O'Donoghue & Candes 2015, odonoghue2015restart), for which kappa is replaced by its square root. That is proven for steps of
-up to 1/(2C) only, share <= 1/2; with longer ones the iteration is that of the paper.
+are not enough. That is :class:`Lagrangian`.
 
-Iterates may be negative: cut at zero, they are feasible and give a dual value. For large C little is left of that value, and a second dual
-point, which is feasible as it is, does better: the multipliers D (1 - V u)_+ that belong to the primal point u. Both are scaled to their best,
-(1'a)^2 / (2 a'Ha). The best primal and dual values are kept, and their difference is the gap, taken every tenth step. Only one pass over V is
-made in a step: with r = 1 + z known, V'a = (I + V'DV)^-1 V'D r = u, and a = D (r - V u).
+At share = 1/2, the middle of what is allowed, b = D^-1 and the iteration is one in u: z = (V u - 1)_+, and with F the primal objective
 
-Symbols: z, last: this point and the one before; ahead = z + pull (z - last); u = V'a; cut = max(0, a); own = D (1 - V u)_+.
-Cost of a step: 4 n m (one pass over V), m^2; twice that where the gap is taken; at the beginning n m^2 + m^3/3.
+    u <- (I + V'DV)^-1 V'D (1 + z) = u - (I + V'DV)^-1 F'(u),
+
+gradient steps in the metric I + V'DV: Newton's matrix, if all rows were before their margins. :class:`AcceleratedLagrangian` begins at the same
+point and keeps that metric and its one factor, but corrects it by what the last few moves have shown (limited-memory BFGS: Nocedal 1980,
+nocedal1980lbfgs), and goes as far along each direction as F falls. An example where kappa is large, satimage's first pair at C = 2^11 with 15
+support vectors and 156 columns: a relative gap of 1e-3 after 5,192 steps, or with extrapolated steps and restarts (Nesterov) after 15,091; the
+iteration of the paper is at 0.999 after 2,000.
+
+Iterates of the paper may be negative: cut at zero, they are feasible and give a dual value. For large C little is left of that value, and a
+second dual point, which is feasible as it is, does better: the multipliers D (1 - V u)_+ that belong to the primal point u. Both are scaled to
+their best, (1'a)^2 / (2 a'Ha). The best primal and dual values are kept, and their difference is the gap, taken every tenth step. Only one
+pass over V is made in a step: with r = 1 + z known, V'a = (I + V'DV)^-1 V'D r = u, and a = D (r - V u). In the metric's iteration V'a is
+u - F'(u), and the gap is there at every step; but two passes are made, since the length of the step stands between them.
+
+Symbols: u = V'a; cut = max(0, a); own = D (1 - V u)_+; moves: changes s of u, y of the gradient, 1 / s'y.
+Cost of a step: 4 n m, m^2; of the paper's, twice that where the gap is taken; at the beginning n m^2 + m^3/3.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import cho_solve
 
-from slimsvm.problems.reduced import Reduced, ReducedSolution
+from slimsvm.problems.reduced import Reduced, ReducedSolution, ReducedState, begin
 from slimsvm.run import SUBSPACE, Certificate
+from slimsvm.solvers.newton import least_along
 from slimsvm.threads import single_threaded_blas
 
 Array = NDArray[Any]
 WORK = 1e8  # entries of V visited in a step of the run: 0.05 to 0.1 s
 MOST_STEPS = 50  # in a step of the run
-EVERY = 10  # steps from one gap to the next
-STALLED = 1e-15  # relative change of z below which rounding is all that is left
+EVERY = 10  # steps of the paper's iteration from one gap to the next
+MOVES = 20  # that correct the metric
+STALLED = 1e-15  # relative change below which rounding is all that is left
 TINY = float(np.finfo(float).tiny)
 
 
@@ -59,16 +71,13 @@ TINY = float(np.finfo(float).tiny)
 class LagrangianState:
     """Where the iteration is, and the best values so far."""
 
-    factor: Any
+    inverse: Callable[[Array], Array]  # times (I + V'DV)^-1
     ones: Array  # V'D 1
     z: Array
-    last: Array  # the z before
-    products: Array  # V'D z, and V'D last
+    product: Array  # V'D z
     u: Array  # the best so far
     primal: float = np.inf
     dual: float = 0.0  # of the point zero
-    length: float = 1.0  # Nesterov's t, from which the extrapolation follows
-    pull: float = 0.0
     n_iter: int = 0
     done: bool = False
     stalled: bool = False
@@ -88,16 +97,25 @@ class LagrangianState:
         return {"objective": self.primal, "gap": self.gap, "violation": self.relative_gap, "n_basis": float(self.u.size - 1)}
 
 
+def _several(problem: Reduced, state: Any, tol: float, max_iter: int, iterate: Callable[[bool], None]) -> None:
+    """Some steps, until the relative gap is small; iterate(whether the gap is wanted) makes one."""
+    most = int(min(MOST_STEPS, max(1.0, WORK / max(1, problem.features.n * problem.features.size)), max_iter - state.n_iter))
+    with single_threaded_blas():  # once: to set the limit takes as long as a step of a small problem
+        for k in range(most):
+            iterate(k % EVERY == 0 or k == most - 1)
+            state.done = state.relative_gap <= tol or state.stalled
+            if state.done:
+                break
+
+
 @dataclass
 class Lagrangian:
-    """LSVM; ``tol`` is the duality gap relative to the objective.
+    """LSVM as it was published; ``tol`` is the duality gap relative to the objective.
 
     Parameters
     ----------
     share : float
         beta times C, between 0 and 1 (both excluded): only there the iteration is known to converge.
-    extrapolate : bool
-        Whether steps start from an extrapolated point, if share is at most 1/2; False: the paper's iteration.
 
     Examples
     --------
@@ -116,7 +134,6 @@ class Lagrangian:
     """
 
     share: float = 0.5
-    extrapolate: bool = True
 
     def __post_init__(self) -> None:
         if not 0.0 < self.share < 1.0:
@@ -128,36 +145,26 @@ class Lagrangian:
     def init(self, problem: Reduced, start: Array | None = None) -> LagrangianState:
         """Begin at a = H^-1 1, that is at z = 0; there is no other start."""
         V, D = problem.features, 2.0 * problem.weight
-        return LagrangianState(V.factor(D), V.project(D), np.zeros(V.n), np.zeros(V.n), np.zeros((2, V.size)), np.zeros(V.size))
+        return LagrangianState(V.inverse(D), V.project(D), np.zeros(V.n), np.zeros(V.size), np.zeros(V.size))
 
     def step(self, problem: Reduced, state: LagrangianState, tol: float, max_iter: int) -> None:
         """Some steps, and the gap after the last one and every tenth."""
-        S = state
-        most = int(min(MOST_STEPS, max(1.0, WORK / max(1, problem.features.n * problem.features.size)), max_iter - S.n_iter))
-        with single_threaded_blas():  # once: to set the limit takes as long as a step of a small problem
-            for k in range(most):
-                self._iterate(problem, S, measure=k % EVERY == 0 or k == most - 1)
-                S.done = S.relative_gap <= tol or S.stalled
-                if S.done:
-                    break
+        _several(problem, state, tol, max_iter, lambda measure: self._iterate(problem, state, measure))
 
-    def _iterate(self, problem: Reduced, S: LagrangianState, measure: bool = True) -> None:
-        D, b, pull = 2.0 * problem.weight, self.share / problem.weight, S.pull
-        # 1. u = (I + V'DV)^-1 V'D r at the extrapolated point
-        right = S.ones + S.products[0] + pull * (S.products[0] - S.products[1])
-        u = np.asarray(cho_solve(S.factor, right, check_finite=False))
+    def _iterate(self, problem: Reduced, S: LagrangianState, measure: bool) -> None:
+        D, b = 2.0 * problem.weight, self.share / problem.weight
+        # 1. u = (I + V'DV)^-1 V'D r
+        u = S.inverse(S.ones + S.product)
 
         def work(start: int, end: int, V: Array) -> tuple[Array, Array, Array]:
             part = slice(start, end)
             # 2. a = D (r - V u), which is H^-1 r
             z, margins = S.z[part], V @ u
-            ahead = z + pull * (z - S.last[part])
-            a = D[part] * (1.0 + ahead - margins)
+            a = D[part] * (1.0 + z - margins)
             # 3. the next z = (z - b a)_+, and V'D z
-            new = np.maximum(0.0, ahead - b[part] * a)
-            uphill = float((D[part] * (ahead - new)) @ (new - z))
-            extremes = np.array([np.abs(new - z).max(), 1.0 + new.max(), uphill])
-            S.last[part], S.z[part] = z, new
+            new = np.maximum(0.0, z - b[part] * a)
+            extremes = np.array([np.abs(new - z).max(), 1.0 + new.max()])
+            S.z[part] = new
             if not measure:
                 return (D[part] * new)[None] @ V, np.zeros((2, 2)), extremes
             points = np.stack([np.maximum(a, 0.0), D[part] * np.maximum(0.0, 1.0 - margins)])
@@ -166,18 +173,12 @@ class Lagrangian:
 
         parts = problem.features.each_block(work)
         products, sums = sum(part[0] for part in parts), sum(part[1] for part in parts)
-        change, largest = np.max([part[2][:2] for part in parts], axis=0)
+        change, largest = np.max([part[2] for part in parts], axis=0)
         S.n_iter += 1
         if not np.isfinite(products).all():  # only where kernel values are beyond all reason
             S.stalled = True
             return
-        S.products = np.stack([products[0], S.products[0]])
-        S.stalled = bool(change <= STALLED * largest)
-        # 4. how far the next point is extrapolated; not at all where the last move was against the slope
-        if self.extrapolate and self.share <= 0.5:
-            length = 1.0 if sum(part[2][2] for part in parts) > 0.0 else S.length
-            S.length = 0.5 * (1.0 + np.sqrt(1.0 + 4.0 * length**2))
-            S.pull = (length - 1.0) / S.length
+        S.product, S.stalled = products[0], bool(change <= STALLED * largest)
         if measure:
             self._measured(S, u, products[1:], sums)
 
@@ -197,5 +198,101 @@ class Lagrangian:
         return Certificate(SUBSPACE, state.primal, state.relative_gap, state.gap, tol, str(problem.features.dtype))
 
     def model(self, problem: Reduced, state: LagrangianState) -> ReducedSolution:
+        """Coefficients and intercept."""
+        return ReducedSolution(state.u[:-1], float(state.u[-1]))
+
+
+# -- with a corrected metric ------------------------------------------------------------------------------------------------------------------
+
+
+@dataclass
+class AcceleratedState(ReducedState):
+    """Where the iteration is, the moves that correct the metric, and the best dual value so far."""
+
+    inverse: Callable[[Array], Array] = np.asarray  # times (I + V'DV)^-1
+    moves: deque[tuple[Array, Array, float]] = field(default_factory=lambda: deque(maxlen=MOVES))
+    dual: float = 0.0  # of the point zero
+
+    @property
+    def gap(self) -> float:
+        """The duality gap."""
+        return max(0.0, self.objective - self.dual)
+
+
+@dataclass
+class AcceleratedLagrangian:
+    """LSVM at beta = 1/(2 C), its metric corrected by its last moves; ``tol`` is the duality gap relative to the objective.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from slimsvm.kernels import RBF
+    >>> from slimsvm.losses import SquaredHinge
+    >>> from slimsvm.problems.reduced import Reduced, SignedFeatures
+    >>> from slimsvm.run import run
+    >>> from slimsvm.solvers.lagrangian import AcceleratedLagrangian
+    >>> from slimsvm.tiles import ready
+    >>> rows = ready(RBF(1.0), np.arange(6.0)[:, None], dtype=np.float64)
+    >>> V = SignedFeatures(rows, np.array([1.0, 1.0, -1.0, -1.0, 1.0, 1.0]), np.array([0, 3]))
+    >>> result = run(AcceleratedLagrangian(), Reduced(V, np.full(6, 1e4), SquaredHinge()), tol=1e-6, max_iter=1000)
+    >>> result.certificate.holds
+    True
+    """
+
+    def init(self, problem: Reduced, start: Array | None = None) -> AcceleratedState:
+        """Begin where the paper does, at u = V'a for a = H^-1 1; or at ``start`` (coefficients and intercept)."""
+        V, D = problem.features, 2.0 * problem.weight
+        inverse = V.inverse(D)
+        first = begin(problem, inverse(V.project(D)) if start is None else start)
+        return AcceleratedState(first.u, first.margins, first.objective, first.gradient, inverse=inverse)
+
+    def step(self, problem: Reduced, state: AcceleratedState, tol: float, max_iter: int) -> None:
+        """Some steps."""
+        _several(problem, state, tol, max_iter, lambda measure: self._iterate(problem, state))
+
+    def _iterate(self, problem: Reduced, S: AcceleratedState) -> None:
+        V = problem.features
+        # 1. the direction, and how far to go
+        d = -self._in_metric(S)
+        d_margins, slope, bend = V.margins(d), np.array([S.u @ d]), np.array([d @ d])
+        t = float(least_along(problem.loss, np.ones((V.n, 1)), problem.weight, S.margins[:, None], d_margins[:, None], slope, bend)[0])
+        # 2. where that is
+        before, gradient = S.objective, S.gradient
+        S.u, S.margins = S.u + t * d, S.margins + t * d_margins
+        slopes = problem.weight * problem.loss.gradient(1.0, S.margins)
+        S.objective, S.gradient = problem.value(S.u, S.margins), S.u + V.project(slopes)
+        S.n_iter += 1
+        # 3. the multipliers of u as a dual point: -slopes, with V'a = u - F'(u); a^2 / D is twice the loss
+        total, combined = -float(slopes.sum()), S.u - S.gradient
+        curve = float(combined @ combined) + 2.0 * (S.objective - 0.5 * float(S.u @ S.u))
+        if curve > 0.0:
+            S.dual = max(S.dual, 0.5 * total**2 / curve)
+        # 4. what the move says of the metric; moves that are nothing but rounding say nothing
+        move, change = t * d, S.gradient - gradient
+        along = float(move @ change)
+        if along > STALLED * np.sqrt(float(move @ move) * float(change @ change)):
+            S.moves.append((move, change, 1.0 / along))
+        S.stalled = not (S.objective < before and np.isfinite(S.objective))
+        if S.stalled and len(S.moves) > 1:  # again, in the metric as it was
+            S.moves.clear()
+            S.stalled = False
+
+    @staticmethod
+    def _in_metric(S: AcceleratedState) -> Array:
+        """The gradient in the corrected metric: Nocedal's two loops around a solve with I + V'DV."""
+        q, shares = S.gradient.copy(), []
+        for move, change, rho in reversed(S.moves):
+            shares.append(rho * float(move @ q))
+            q -= shares[-1] * change
+        q = S.inverse(q)
+        for (move, change, rho), share in zip(S.moves, reversed(shares), strict=True):
+            q += (share - rho * float(change @ q)) * move
+        return q
+
+    def certificate(self, problem: Reduced, state: AcceleratedState, tol: float) -> Certificate:
+        """Objective and gap; ``violation`` is their ratio."""
+        return Certificate(SUBSPACE, state.objective, state.relative_gap, state.gap, tol, str(problem.features.dtype))
+
+    def model(self, problem: Reduced, state: AcceleratedState) -> ReducedSolution:
         """Coefficients and intercept."""
         return ReducedSolution(state.u[:-1], float(state.u[-1]))

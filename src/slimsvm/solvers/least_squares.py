@@ -10,7 +10,9 @@ Algorithm: the least-squares SVM (Suykens & Vandewalle 1999, suykens1999lssvm) o
 
 It is another loss, not another way to the same solution: rows beyond the margin cost as much as rows before it.
 
-What differs: the factor is used again for what rounding errors left of the gradient, as long as that helps.
+What differs: the factor is used again for what rounding errors left of the gradient, as long as that helps. Where float32 hardly hides the
+identity in I + V'DV (its trace is known, nearly, from a few rows), the products are made in it, in half of the time: two corrections
+bring the gradient down to what float64 leaves.
 
 Symbols: u coefficients and intercept, V labels times [K_XR, 1].
 Cost: n m^2 + m^3/3, and two passes over V for each correction.
@@ -21,14 +23,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import cho_solve
 
 from slimsvm.problems.reduced import Reduced, ReducedSolution, ReducedState, begin
 from slimsvm.run import SUBSPACE, Certificate
 
 Array = NDArray[Any]
 CORRECTIONS = 3
+CLOSE = 1e-10  # relative gap with which corrections end: the coefficients are right to about 1e-5 of themselves
+SINGLE, HIDDEN = float(np.finfo(np.float32).eps), 0.5  # float32 is used if its rounding of the trace is less than so much of the identity
+SEEN = 500  # rows from which the trace is known
 HALF_GRADIENT = 0.25  # of the gap: a correction must halve the gradient
 
 
@@ -59,13 +64,19 @@ class LeastSquaresSystem:
     def step(self, problem: Reduced, state: ReducedState, tol: float, max_iter: int) -> None:
         """The system, and corrections."""
         S = state
-        factor = problem.features.factor(problem.curvatures(S.margins))
-        for correction in range(CORRECTIONS):
-            u = S.u - cho_solve(factor, S.gradient, check_finite=False)
-            margins, value, gradient = problem.at(u)
-            if correction and not 0.5 * float(gradient @ gradient) < HALF_GRADIENT * S.gap:
-                break
-            S.u, S.margins, S.objective, S.gradient = u, margins, value, gradient
+        D = problem.curvatures(S.margins)
+        some = slice(None, None, max(1, D.size // SEEN))
+        trace = D.size * float(np.mean(D[some] * problem.features.squares(some)))
+        for single in (True, False) if trace * SINGLE <= HIDDEN else (False,):
+            inverse = problem.features.inverse(D, single)
+            for correction in range(CORRECTIONS):
+                u = S.u - inverse(S.gradient)
+                margins, value, gradient = problem.at(u)
+                if correction and not 0.5 * float(gradient @ gradient) < HALF_GRADIENT * S.gap:
+                    break
+                S.u, S.margins, S.objective, S.gradient = u, margins, value, gradient
+                if S.relative_gap <= min(tol, CLOSE):
+                    break
             if S.relative_gap <= tol:
                 break
         S.n_iter += 1

@@ -8,12 +8,16 @@ Algorithm: Lee & Mangasarian (2001), "SSVM: a smooth support vector machine for 
 in lee2001rsvm: Newton's direction, halved until Armijo's rule holds. The solution tends to that of the squared hinge as beta grows. The loss of
 a row exceeds the squared hinge by up to (log(2)/beta)^2 + 2 log(2)/beta max(0, t), which is not little at beta = 5, the papers' choice.
 
-What differs: the end is the duality gap of the smooth problem, 1/2 |F'(u)|^2, relative to F, instead of the norm of the gradient alone. Where
-the values of F differ by no more than rounding errors, a whole step is taken as long as it halves the gradient. The squared hinge itself may
-stand in for the smooth one: then this is the finite Newton method, and at its end the exact solution.
+What differs: a step goes to the least value along its direction, which costs no more than Armijo's rule once V d is known; where C is large
+and the classes are nearly apart, halved steps crawl (a pair of shuttle at C = 2^12 and beta = 10^4 takes 36 steps; with Armijo's rule it is far
+from its end after 40). Rows far beyond their margins, whose D_i |v_i|^2 add up to next to nothing, are left out of Newton's matrix: at
+least the identity is in it, so that the step is hardly another one, and the less so the nearer the end. The end is the duality gap of the
+smooth problem, 1/2 |F'(u)|^2, relative to F, instead of the norm of the gradient alone. Where the values of F differ by no more than rounding
+errors, a whole step is taken as long as it halves the gradient. The squared hinge itself may stand in for the smooth one: then this is the
+finite Newton method, and at its end the exact solution.
 
 Symbols: d direction, t its length, D second derivatives of the weighted loss.
-Cost of a step: (rows with D > 0) m^2 + m^3/3, and two passes over V.
+Cost of a step: (rows that count) m^2 + m^3/3, and two passes over V; where k < m/2 rows count, k^2 m.
 """
 
 from __future__ import annotations
@@ -21,21 +25,21 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import cho_solve
 
 from slimsvm.problems.reduced import Reduced, ReducedSolution, ReducedState, begin
 from slimsvm.run import SUBSPACE, Certificate
+from slimsvm.solvers.newton import least_along
 
 Array = NDArray[Any]
-ARMIJO = 1e-4  # of the decrease that the slope promises; the paper: any number below 1/2
-HALVINGS = 40
+FAINT = 0.1  # trace of what is left out of Newton's matrix, which is the identity and more; the less the nearer the end
 HALF_GRADIENT = 0.25  # of the gap
 
 
 @dataclass
 class SmoothNewton:
-    """Newton's method with Armijo's rule; ``tol`` is the duality gap of the problem with its own (smooth) loss, relative to its value.
+    """Newton's method with an exact search along each direction; ``tol`` is the relative duality gap of the problem with its own loss.
 
     Examples
     --------
@@ -63,27 +67,31 @@ class SmoothNewton:
         if S.relative_gap <= tol or S.n_iter >= max_iter:
             S.done = S.relative_gap <= tol
             return
-        # 1. Newton's direction
-        d = -cho_solve(problem.features.factor(problem.curvatures(S.margins)), S.gradient, check_finite=False)
-        slope, d_margins = float(S.gradient @ d), problem.features.margins(d)
-        # 2. halved until Armijo's rule holds
-        t, value = 1.0, problem.value(S.u + d, S.margins + d_margins)
-        for _ in range(HALVINGS):
-            if value <= S.objective + ARMIJO * t * slope:
-                break
-            t *= 0.5
-            value = problem.value(S.u + t * d, S.margins + t * d_margins)
-        enough = value <= S.objective + ARMIJO * t * slope and value < S.objective
-        # 3. where that is; if all values are the same but for rounding errors, the gradient says whether the step was good
-        gap, t = S.gap, t if enough else 1.0
-        u = S.u + t * d
+        # 1. Newton's direction, and the least value along it
+        V = problem.features
+        d = -V.inverse(self._felt(problem, S))(S.gradient)
+        d_margins, slope, bend = V.margins(d), np.array([S.u @ d]), np.array([d @ d])
+        t = float(least_along(problem.loss, np.ones((V.n, 1)), problem.weight, S.margins[:, None], d_margins[:, None], slope, bend)[0])
+        lower = problem.value(S.u + t * d, S.margins + t * d_margins) < S.objective
+        # 2. where that is; if all values are the same but for rounding errors, the gradient says whether a whole step is good
+        gap, u = S.gap, S.u + (t if lower else 1.0) * d
         margins, value, gradient = problem.at(u)
         S.n_iter += 1
-        if enough or 0.5 * float(gradient @ gradient) <= HALF_GRADIENT * gap:
+        if lower or 0.5 * float(gradient @ gradient) <= HALF_GRADIENT * gap:
             S.u, S.margins, S.objective, S.gradient = u, margins, value, gradient
         else:
             S.stalled = True
         S.done = S.stalled or S.relative_gap <= tol
+
+    @staticmethod
+    def _felt(problem: Reduced, S: ReducedState) -> Array:
+        """D, zero for rows that hardly count: together they would change no direction by more than a small part of what it is."""
+        D = problem.curvatures(S.margins)
+        pull = D * problem.features.squares()
+        order = np.argsort(pull)
+        faint = np.cumsum(pull[order]) <= FAINT * min(1.0, S.relative_gap)
+        D[order[faint]] = 0.0
+        return D
 
     def certificate(self, problem: Reduced, state: ReducedState, tol: float) -> Certificate:
         """Objective and gap, with the loss of the problem; ``violation`` is their ratio."""
