@@ -30,7 +30,7 @@ FIXED = {
     "icf_pivoted": {"factorization": "pivoted", "retrain": False, "fit_intercept": False},
     "icf_retrain": {"factorization": "pivoted", "retrain": True, "fit_intercept": False},
     "sampled_cuts_constant": {"space": "sampled", "sampling": "constant_time"},
-    "sampled_cuts_linear": {"space": "sampled", "sampling": "linear_time"},
+    "sampled_cuts_linear": {"space": "sampled", "sampling": "linear_time", "line_search": False},
     "kernel_cutting_plane": {"space": "kernel"},
     "lasvm": {"selection": "random", "max_support": None, "finishing": True, "epochs": 1},
     "cvm": {"ball": "minimum"},

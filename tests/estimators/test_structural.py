@@ -266,6 +266,10 @@ def test_weights_of_sequences_repeat_them():
         (lambda X, Y: Y.__setitem__(4, Y[4][:-1]), "example 4"),
         (lambda X, Y: Y.pop(), "39 examples, but X has 40"),
         (lambda X, Y: X[1].__setitem__((0, 0), np.nan), "NaN"),
+        (lambda X, Y: X.__setitem__(5, X[5][0]), "Chain: example 5 has 1 dimension;"),
+        (lambda X, Y: X.__setitem__(6, [[1.0, 2.0, 3.0], [4.0]]), "Chain: the rows of example 6 have different lengths"),
+        (lambda X, Y: X.__setitem__(0, [[1.0, 2.0, 3.0], [4.0]]), "Chain: the rows of example 0 have different lengths"),
+        (lambda X, Y: X.__setitem__(7, np.array([[1.0, "a", 2.0]], object)), "Chain: example 7 has entries that are not numbers"),
     ],
 )
 def test_bad_sequences_are_named(change, message):

@@ -115,7 +115,9 @@ TEXTS = {
 
         - 'explicit': weights of features, for the linear kernel;
         - 'kernel': all rows, exact, for few of them: n^2 kernel values;
-        - 'sampled': sums of sampled cuts, for any number of rows;
+        - 'sampled': sums of sampled cuts, for any number of rows. Examples are drawn in proportion to their weights, so that a weight of two
+          is like two equal rows in the mean over all seeds, not for one of them. Where a sample would be all examples, and rows are no more
+          than 1,000, this is 'kernel';
         - 'subspace': the span of ``n_basis`` vectors;
         - 'auto': 'explicit' for the linear kernel; otherwise 'kernel' up to 1,000 rows, and 'sampled' beyond ('subspace' for a loss that
           does not decompose into examples).
@@ -130,6 +132,9 @@ TEXTS = {
         themselves.
     fit_intercept : bool, default=False
         Whether each label has an intercept: a constant in the kernel, so it is penalised like all weights.
+    line_search : bool, default=True
+        Whether the best point moves by a search towards the solution over the cuts so far, and cuts are taken near it. False: cuts are taken at
+        that solution, as in the first papers, which takes about twice as many rounds. Without meaning for sampling='constant_time'.
     tol : float, default=1e-3
         Relative duality gap at the end; in the sampled space the largest violation of a cut, in units of the mean loss (eps in the paper).
         Up to 1,000 rows are always solved to near machine precision, except in the sampled space.

@@ -20,13 +20,13 @@ Array = NDArray[Any]
 
 def stacked(X: Any, name: str) -> tuple[Any, Array | None]:
     """Rows, and the number of them in each example where X is a list of arrays (or CSR matrices), one for each example."""
-    if not isinstance(X, list | tuple) or not len(X) or not (sp.issparse(X[0]) or np.ndim(X[0]) == 2):
+    if isinstance(X, np.ndarray) and X.dtype == object and X.ndim == 1:  # NumPy's way to hold sequences of different lengths
+        X = list(X)
+    if not isinstance(X, list | tuple) or not len(X) or not _is_sequence(X[0]):
         return X, None
-    blocks = [block.tocsr() if sp.issparse(block) else np.asarray(block) for block in X]
+    blocks = [_block(block, i, name) for i, block in enumerate(X)]
     width = blocks[0].shape[1]
     for i, block in enumerate(blocks):
-        if block.ndim != 2:
-            raise ValueError(f"{name}: example {i} has {block.ndim} dimensions; it must be an array of shape (length, n_features).")
         if block.shape[0] and block.shape[1] != width:
             raise ValueError(f"{name}: example {i} has {block.shape[1]} features, but example 0 has {width}.")
         if not block.shape[0]:
@@ -36,6 +36,33 @@ def stacked(X: Any, name: str) -> tuple[Any, Array | None]:
         return sp.vstack(blocks, format="csr"), lengths
     rows = np.concatenate(blocks)
     return (_framed(rows, X, name) if hasattr(X[0], "iloc") else rows), lengths
+
+
+def _is_sequence(x: Any) -> bool:
+    """Whether x has rows: an example of several parts."""
+    try:
+        return bool(sp.issparse(x) or np.ndim(x) == 2)
+    except ValueError:  # rows of different lengths
+        return True
+
+
+def _block(x: Any, i: int, name: str) -> Any:
+    """The rows of example i, as numbers."""
+    if sp.issparse(x):
+        return x.tocsr()
+    shape = "it must be an array of shape (length, n_features)"
+    try:
+        block = np.asarray(x)
+    except ValueError as error:
+        raise ValueError(f"{name}: the rows of example {i} have different lengths; {shape}.") from error
+    if block.ndim != 2:
+        raise ValueError(f"{name}: example {i} has {block.ndim} dimension{'s' * (block.ndim != 1)}; {shape}.")
+    if block.dtype.kind in "OUS":
+        try:
+            block = block.astype(np.float64)
+        except (TypeError, ValueError) as error:
+            raise ValueError(f"{name}: example {i} has entries that are not numbers ({error}); {shape}.") from error
+    return block
 
 
 def _framed(rows: Array, X: Any, name: str) -> Any:
@@ -108,6 +135,7 @@ class StructuralSVM(StructuralMachine):
         n_basis: int = 100,
         basis: Any = "pursuit",
         fit_intercept: bool = False,
+        line_search: bool = True,
         tol: float = 1e-3,
         max_iter: int = 10_000,
         max_time: float | None = None,
@@ -128,6 +156,7 @@ class StructuralSVM(StructuralMachine):
         self.n_basis = n_basis
         self.basis = basis
         self.fit_intercept = fit_intercept
+        self.line_search = line_search
         self.tol = tol
         self.max_iter = max_iter
         self.max_time = max_time

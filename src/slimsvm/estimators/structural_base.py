@@ -39,6 +39,7 @@ from slimsvm.threads import n_threads
 from slimsvm.tiles import kernel_values, ready
 
 Array = NDArray[Any]
+LARGEST = 1e16  # of C times a weight: beyond, |w|^2 is lost in the rounding errors of the losses
 EXACT_TOL = 1e-12  # relative gap for few rows
 SAMPLE_ERROR = 1e-3  # of a kernel value, relative to the largest: a sample of thousands has ten times as much
 SPACES = ("explicit", "kernel", "sampled", "subspace")
@@ -70,6 +71,7 @@ class StructuralMachine(BasisMachine):
         "n_basis": [Interval(Integral, 1, None, closed="left")],
         "basis": [StrOptions(set(CHOICES)), "array-like", "sparse matrix"],
         "fit_intercept": ["boolean"],
+        "line_search": ["boolean"],
     }
 
     classes_: Array
@@ -86,17 +88,28 @@ class StructuralMachine(BasisMachine):
         kernel = make_kernel(self.kernel, gamma=self.gamma, degree=self.degree, coef0=self.coef0)
         of_parts = np.repeat(weight, np.diff(true.offsets)) if weight.size == true.offsets.size - 1 else np.ones(X.shape[0])
         self.kernel_ = kernel if isinstance(kernel, FromCallable) else kernel.resolve(Rows(X, weight=of_parts))
-        self.space_ = self._chosen_space(X.shape[0], oracle)
+        self.space_ = self._chosen_space(X.shape[0], true.offsets.size - 1, oracle)
         self.oracle_, self.classes_ = oracle, true.classes
         if sp.issparse(X) and not X.has_canonical_format:  # products of SciPy add up entries written in parts, in the caller's matrix
             X = X.copy()
             X.sum_duplicates()
         with self._fitting() as fit:
-            risk = JointRisk(oracle, true.labels, true.offsets, float(self.C) * weight, fit.threads)
+            risk = JointRisk(oracle, true.labels, true.offsets, self._scaled(weight), fit.threads)
             found = getattr(self, f"_in_{self.space_}")(X, risk, of_parts, fit)
         self._store(X, found, fit)
 
-    def _chosen_space(self, n: int, oracle: StructuredOracle) -> str:
+    def _scaled(self, weight: Array) -> Array:
+        """C times the weights, within what float64 can tell apart."""
+        if float(self.C) <= LARGEST / float(weight.max()):
+            return float(self.C) * weight
+        warnings.warn(
+            f"C={self.C:g} is so large that float64 cannot tell it from {LARGEST:g}, which is used instead; such a machine allows no errors.",
+            ConvergenceWarning,
+            stacklevel=5,
+        )
+        return weight * (LARGEST / float(weight.max()))
+
+    def _chosen_space(self, n: int, n_examples: int, oracle: StructuredOracle) -> str:
         linear = isinstance(self.kernel_, Linear)
         if self.space == "explicit" and not linear:
             raise ValueError(
@@ -113,6 +126,8 @@ class StructuralMachine(BasisMachine):
                 f"space='kernel' needs {needed:,.0f} megabytes for the kernel values of {n:,} rows; allow them with max_memory, or use "
                 "'sampled' or 'subspace'."
             )
+        if self.space == "sampled" and n_examples <= self.sample_size and n <= EXACT:
+            return "kernel"  # every cut would be exact
         if self.space != "auto":
             return str(self.space)
         if linear:
@@ -136,7 +151,7 @@ class StructuralMachine(BasisMachine):
 
     def _in_explicit(self, X: Any, risk: JointRisk, weight: Array, fit: Fit) -> Found:
         problem = self._joint(ExplicitSpace(X.astype(np.float64) if X.shape[0] <= EXACT else X, fit.threads), risk)
-        result = self._solved(CuttingPlane(keep_rows=False), problem, fit)
+        result = self._solved(CuttingPlane(bool(self.line_search), keep_rows=False), problem, fit)
         W, space = result.model.coef[:, 0], problem.space
         return Found(result, space.by_label(W), space.intercepts(W), W[: risk.n_linear])
 
@@ -144,7 +159,7 @@ class StructuralMachine(BasisMachine):
         finite(ready(self.kernel_, X))
         K = kernel_values(self.kernel_, X, X, dtype=np.float64, n_threads=fit.threads)
         problem = self._joint(KernelSpace(0.5 * (K + K.T)), risk)
-        result = self._solved(CuttingPlane(keep_rows=False), problem, fit)
+        result = self._solved(CuttingPlane(bool(self.line_search), keep_rows=False), problem, fit)
         W, space = result.model.coef[:, 0], problem.space
         coef = space.by_label(W)
         felt = np.flatnonzero(coef.any(axis=1))
@@ -154,7 +169,8 @@ class StructuralMachine(BasisMachine):
         rows, linear_time = finite(self._sample_rows(X)), self.sampling == LINEAR
         scaling = float(bool(self.fit_intercept))
         space = SampledSpace(rows, risk.width, risk.n_linear, scaling, linear_time, self.max_memory, fit.threads)
-        solver = SampledCuts(sampling=self.sampling, sample_size=int(self.sample_size), seed=int(self._rng().integers(2**31 - 1)))
+        seed = int(self._rng().integers(2**31 - 1))
+        solver = SampledCuts(bool(self.line_search), sampling=self.sampling, sample_size=int(self.sample_size), seed=seed)
         result = self._solved(solver, OneSlack(space, risk, 0.0), fit)
         model = result.model
         return Found(result, model.coef, model.intercept, model.linear, X[model.indices], model.indices)
@@ -184,7 +200,7 @@ class StructuralMachine(BasisMachine):
         else:
             growth = Growth(BASES[self.basis](), rng, candidates)
         problem = self._joint(SubspaceSpace(columns, growth), risk)
-        solver = CuttingPlane(keep_rows=growth is not None or X.shape[0] <= EXACT)
+        solver = CuttingPlane(bool(self.line_search), keep_rows=growth is not None or X.shape[0] <= EXACT)
         state = solver.init(problem)
         result = self._solved(solver, problem, fit, state)
         W, space = result.model.coef[:, 0], problem.space

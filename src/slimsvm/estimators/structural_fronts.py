@@ -86,6 +86,7 @@ class CrammerSingerSVC(ClassifierMixin, StructuralMachine):
         n_basis: int = 100,
         basis: Any = "pursuit",
         fit_intercept: bool = True,
+        line_search: bool = True,
         tol: float = 1e-3,
         max_iter: int = 10_000,
         max_time: float | None = None,
@@ -107,6 +108,7 @@ class CrammerSingerSVC(ClassifierMixin, StructuralMachine):
         self.n_basis = n_basis
         self.basis = basis
         self.fit_intercept = fit_intercept
+        self.line_search = line_search
         self.tol = tol
         self.max_iter = max_iter
         self.max_time = max_time
@@ -235,6 +237,7 @@ class MultivariateSVC(ClassifierMixin, StructuralMachine):
         n_basis: int = 100,
         basis: Any = "pursuit",
         fit_intercept: bool = True,
+        line_search: bool = True,
         tol: float = 1e-3,
         max_iter: int = 10_000,
         max_time: float | None = None,
@@ -254,6 +257,7 @@ class MultivariateSVC(ClassifierMixin, StructuralMachine):
         self.n_basis = n_basis
         self.basis = basis
         self.fit_intercept = fit_intercept
+        self.line_search = line_search
         self.tol = tol
         self.max_iter = max_iter
         self.max_time = max_time
@@ -401,6 +405,7 @@ class ChainSVM(StructuralSVM):
         n_basis: int = 100,
         basis: Any = "pursuit",
         fit_intercept: bool = True,
+        line_search: bool = True,
         tol: float = 1e-3,
         max_iter: int = 10_000,
         max_time: float | None = None,
@@ -421,6 +426,7 @@ class ChainSVM(StructuralSVM):
         self.n_basis = n_basis
         self.basis = basis
         self.fit_intercept = fit_intercept
+        self.line_search = line_search
         self.tol = tol
         self.max_iter = max_iter
         self.max_time = max_time

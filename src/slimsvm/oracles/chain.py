@@ -11,7 +11,7 @@ The best sequence is found by Viterbi's recursion v_t[b] = scores[t, b] + max_a 
 same recursion with scores[t, b] + 1 wherever b is not the true label, since the loss is a sum over positions. A sequence that no other beats
 counts as right: ties go to the truth.
 
-Symbols: K labels; v scores of the best beginnings that end in each label; back where each of them came from.
+Symbols: K labels; v scores of the best beginnings that end in each label.
 Cost: O(positions x K^2). Sequences are independent, so that groups of them run on threads with the same bits for any number.
 """
 
@@ -119,34 +119,32 @@ def _viterbi(
     K, longest = start.size, 0
     for i in range(offsets.size - 1):
         longest = max(longest, offsets[i + 1] - offsets[i])
-    back, origin = np.empty((longest, K), np.int32), np.empty(K, np.int64)
-    v, new = np.empty(K), np.empty(K)
+    v, into = np.empty((longest, K)), transition.T.copy()  # into[b]: from every label to b
     for i in range(offsets.size - 1):
         first, last = offsets[i], offsets[i + 1] - 1
         for b in range(K):
-            v[b] = start[b] + scores[first, b] + augment
-        v[labels[first]] -= augment
-        for t in range(first + 1, last + 1):
+            v[0, b] = start[b] + scores[first, b] + augment
+        v[0, labels[first]] -= augment
+        for t in range(1, last - first + 1):
             for b in range(K):
-                new[b], origin[b] = v[0] + transition[0, b], 0
-            for a in range(1, K):  # the inner loop runs over b, of doubles and integers of one width: vector code
-                for b in range(K):
-                    value = v[a] + transition[a, b]
-                    better = value > new[b]
-                    new[b] = value if better else new[b]
-                    origin[b] = a if better else origin[b]
-            for b in range(K):
-                v[b] = new[b] + scores[t, b] + augment
-                back[t - first, b] = origin[b]
-            v[labels[t]] -= augment
-        top = 0
-        for b in range(K):
-            v[b] += end[b]
-            if v[b] > v[top]:
+                best = v[t - 1, 0] + into[b, 0]
+                for a in range(1, K):  # a sum and a maximum, of neighbours in memory: vector code
+                    best = max(best, v[t - 1, a] + into[b, a])
+                v[t, b] = best + scores[first + t, b] + augment
+            v[t, labels[first + t]] -= augment
+        top, length = 0, last - first
+        for b in range(1, K):
+            if v[length, b] + end[b] > v[length, top] + end[top]:
                 top = b
-        for t in range(last, first - 1, -1):
-            found[t] = top
-            top = back[t - first, top] if t > first else 0
+        # where each came from is asked again for the labels on the way only: K sums a position, not K^2 places kept
+        for t in range(length, -1, -1):
+            found[first + t] = top
+            if t > 0:
+                origin = 0
+                for a in range(1, K):
+                    if v[t - 1, a] + into[top, a] > v[t - 1, origin] + into[top, origin]:
+                        origin = a
+                top = origin
 
 
 @compiled

@@ -61,9 +61,9 @@ class Binary(_OneLabel):
 
     def worst(self, scores: Array, labels: Array, offsets: Array, linear: Array, n_threads: int = 1) -> tuple[Array, Array, Array]:
         """The other label where the margin is missed."""
-        margin = np.maximum(0.0, 1.0 - (2 * labels - 1) * np.asarray(scores[:, 0], np.float64))
-        missed = margin > 0.0
-        return np.where(missed, 1 - labels, labels), missed.astype(np.float64), margin
+        found, delta, margin = np.empty(labels.size, np.int64), np.empty(labels.size), np.empty(labels.size)
+        _worst_sign(scores, labels, found, delta, margin)
+        return found, delta, margin
 
     def best(self, scores: Array, offsets: Array, linear: Array, n_threads: int = 1) -> Array:
         """The second class where the score is positive."""
@@ -77,8 +77,9 @@ class Binary(_OneLabel):
         self, scores: Array, labels: Array, offsets: Array, weight: Array, linear: Array, n_threads: int = 1
     ) -> tuple[float, float, Array, Array]:
         """As in the base class; the response of a missed margin is the weight with the sign of the other label."""
-        found, delta, margin = self.worst(scores, labels, offsets, linear)
-        return float(weight @ margin), float(weight @ delta), ((found - labels) * weight)[:, None], np.zeros(0)
+        responses = np.empty((labels.size, 1))
+        risk, loss = _hinge(scores, labels, weight, responses)
+        return risk, loss, responses, np.zeros(0)
 
 
 class Multiclass(_OneLabel):
@@ -149,6 +150,29 @@ class Multiclass(_OneLabel):
     def max_loss(self, offsets: Array) -> float:
         """The largest cost."""
         return float(self._costs.max())
+
+
+@compiled
+def _worst_sign(scores: Array, labels: Array, found: Array, delta: Array, margin: Array) -> None:
+    for i in range(labels.size):
+        y, f = labels[i], np.float64(scores[i, 0])
+        missed = 1.0 - f if y == 1 else 1.0 + f
+        wrong = missed > 0.0
+        found[i], delta[i], margin[i] = 1 - y if wrong else y, 1.0 if wrong else 0.0, missed if wrong else 0.0
+
+
+@compiled
+def _hinge(scores: Array, labels: Array, weight: Array, responses: Array) -> tuple[float, float]:
+    """Sums of weight times margin and loss, and the responses."""
+    risk, loss = 0.0, 0.0
+    for i in range(labels.size):
+        sign = 2.0 * labels[i] - 1.0
+        missed = 1.0 - sign * np.float64(scores[i, 0])
+        w = weight[i] if missed > 0.0 else 0.0
+        risk += w * max(missed, 0.0)
+        loss += w
+        responses[i, 0] = -w * sign
+    return risk, loss
 
 
 @compiled

@@ -45,9 +45,9 @@ class CutSolution:
 class Cuts:
     """The working set of one column."""
 
-    def __init__(self, max_size: int) -> None:
+    def __init__(self, max_size: int, dtype: Any = np.float64) -> None:
         self.n = 0
-        self._P, self._gram = np.empty((0, max_size)), np.empty((0, 0))
+        self._P, self._gram = np.empty((0, max_size), dtype), np.empty((0, 0))
         self.offset, self.total, self.a = np.empty(0), np.empty(0), np.empty(0)
         self.idle = np.empty(0, np.int64)  # rounds since a was above zero
         self.rows: list[Any] = []
@@ -55,6 +55,10 @@ class Cuts:
     def coordinates(self, size: int) -> Array:
         """(cuts, size)"""
         return self._P[: self.n, :size]
+
+    def combined(self, size: int) -> Array:
+        """sum_t a_t p_t"""
+        return np.asarray(self.a.astype(self._P.dtype) @ self.coordinates(size), np.float64)
 
     @property
     def gram(self) -> Array:
@@ -65,7 +69,7 @@ class Cuts:
         """A new cut: its coordinates, its inner products with all cuts and itself, and its rows."""
         if self.n == self._P.shape[0]:  # twice the room: coordinates may be many, and are not to be copied every round
             room = max(16, 2 * self.n)
-            P, gram = np.empty((room, self._P.shape[1])), np.empty((room, room))
+            P, gram = np.empty((room, self._P.shape[1]), self._P.dtype), np.empty((room, room))
             P[: self.n], gram[: self.n, : self.n] = self._P[: self.n], self.gram
             self._P, self._gram = P, gram
         self._P[self.n, : p.size] = p
@@ -78,7 +82,7 @@ class Cuts:
     def replace(self, P: Array, gram: Array) -> None:
         """Other coordinates (cuts, size) of the same cuts."""
         if P.shape[1] > self._P.shape[1]:
-            self._P = np.empty((self._P.shape[0], P.shape[1]))
+            self._P = np.empty((self._P.shape[0], P.shape[1]), self._P.dtype)
         self._P[: self.n, : P.shape[1]] = P
         self._gram[: self.n, : self.n] = gram
 
@@ -140,6 +144,21 @@ class CutState:
             "n_basis": float(self.n_basis),
             "kernel_values": float(self.n_values),
         }
+
+
+def chosen(A: Array, which: Array) -> Array:
+    """Some columns, in order; all of them are the array itself, which may be large."""
+    return A if which.size == A.shape[1] else A[:, which]
+
+
+def raised(scores: Array, b: Array) -> Array:
+    """scores + b, without a copy where b is zero."""
+    return scores + b if b.any() else scores
+
+
+def columnwise(A: Array, B: Array) -> Array:
+    """Inner products of the columns of A and B, pairwise; one long column goes to BLAS."""
+    return np.array([np.dot(A[:, 0], B[:, 0])]) if A.shape[1] == 1 else np.asarray(np.einsum("ic,ic->c", A, B))
 
 
 def padded(W: Array, size: int) -> Array:

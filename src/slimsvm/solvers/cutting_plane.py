@@ -38,7 +38,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from slimsvm.run import Certificate
-from slimsvm.solvers.cuts import Cuts, CutSolution, CutState, padded
+from slimsvm.solvers.cuts import Cuts, CutSolution, CutState, chosen, columnwise, padded, raised
 from slimsvm.solvers.small_qp import solve_small_qp
 from slimsvm.threads import single_threaded_blas
 
@@ -181,7 +181,7 @@ class CuttingPlane:
         if problem.free:
             b = oracle.intercept(scores)
         objective = self._value(problem, W, b) + oracle.risk(scores + b)
-        cuts = [Cuts(space.max_size) for _ in range(k)]
+        cuts = [Cuts(space.max_size, space.kept_in) for _ in range(k)]
         return CutState(
             W,
             b,
@@ -237,7 +237,7 @@ class CuttingPlane:
     def _new_cuts(self, problem: OneSlack, S: CutState, which: Array) -> tuple[Array, Array, Array, Array]:
         """Coordinates, responses, offsets and sums of responses of a new cut for each column; the best points move."""
         space, oracle = problem.space, problem.oracle
-        W, b = S.W[:, which], S.b[which]
+        W, b = chosen(S.W, which), S.b[which]
         if not self.line_search and not problem.free and S.scores is None:
             return self._fused(problem, S, which, W, b)
         scores = space.scores(W) if S.scores is None else S.scores[:, which]
@@ -247,7 +247,7 @@ class CuttingPlane:
             offset, V, total = self._cut_at(problem, which, *self._search(problem, S, which, W, b, scores))
             # one that hardly cuts off the solution of the small problem leads nowhere: then the one that cuts off most of it, which is at
             # least the gap
-            depth = offset + np.einsum("ic,ic->c", V, scores) + total * b - S.xi[which]
+            depth = offset + columnwise(V, scores) + total * b - S.xi[which]
             shallow = np.flatnonzero(depth < LEAST_DEPTH * S.gap[which])
             if shallow.size:
                 some = self._cut_at(problem, which[shallow], b[shallow], scores[:, shallow])
@@ -263,7 +263,7 @@ class CuttingPlane:
         if problem.free:
             _, _, offset, V = problem.oracle.balanced(scores, which)
             return offset, V, np.zeros(which.size)
-        _, offset, V = problem.oracle.cuts(scores + b, which)
+        _, offset, V = problem.oracle.cuts(raised(scores, b), which)
         return offset, V, V.sum(axis=0)
 
     def _fused(self, problem: OneSlack, S: CutState, which: Array, W: Array, b: Array) -> tuple[Array, Array, Array, Array]:
@@ -286,27 +286,27 @@ class CuttingPlane:
     def _search(self, problem: OneSlack, S: CutState, which: Array, W: Array, b: Array, scores: Array) -> tuple[Array, Array]:
         """Move the best point to the least value on the line to (W, b); returns intercepts and scores where the cut is taken."""
         space, oracle = problem.space, problem.oracle
-        best_W, best_b, best_scores = S.best_W[:, which], S.best_b[which], S.best_scores[:, which]
+        best_W, best_b, best_scores = chosen(S.best_W, which), S.best_b[which], chosen(S.best_scores, which)
         dW, db, change = W - best_W, b - best_b, scores - best_scores
         slope = space.inner(best_W, dW) + problem.penalty(best_b, db)
         curvature = space.inner(dW, dW) + problem.penalty(db, db)
-        t = oracle.line(best_scores + best_b, change + db, slope, curvature, which)
+        t = oracle.line(raised(best_scores, best_b), raised(change, db), slope, curvature, which)
         W_t, b_t, scores_t = best_W + t * dW, best_b + t * db, best_scores + t * change
         if problem.free:
             b_t = oracle.intercept(scores_t, which)
-        self._keep_best(problem, S, which, W_t, b_t, scores_t, oracle.risk(scores_t + b_t, which))
-        best_b, best_scores = S.best_b[which], S.best_scores[:, which]
+        self._keep_best(problem, S, which, W_t, b_t, scores_t, oracle.risk(raised(scores_t, b_t), which))
+        best_b, best_scores = S.best_b[which], chosen(S.best_scores, which)
         return best_b + self.towards * (b - best_b), best_scores + self.towards * (scores - best_scores)
 
     def _keep_best(self, problem: OneSlack, S: CutState, which: Array, W: Array, b: Array, scores: Array, risk: Array) -> None:
         value = self._value(problem, W, b) + risk
         better = np.flatnonzero(value < S.objective[which])
         c = which[better]
-        S.objective[c], S.best_W[:, c], S.best_b[c] = value[better], W[:, better], b[better]
+        S.objective[c], S.best_b[c] = value[better], b[better]
         if c.size == S.objective.size:
-            S.best_scores = scores
+            S.best_W, S.best_scores = W.copy() if W is S.W else W, scores
         else:
-            S.best_scores[:, c] = scores[:, better]
+            S.best_W[:, c], S.best_scores[:, c] = W[:, better], scores[:, better]
 
     def _append(self, problem: OneSlack, cuts: Cuts, p: Array, v: Array, offset: float, total: float) -> None:
         space = problem.space
@@ -376,7 +376,7 @@ class CuttingPlane:
         cuts = S.cuts[c]
         solution = solve_small_qp(cuts.gram, cuts.offset, 1.0, cuts.a)
         cuts.a, S.xi[c] = solution.a, solution.xi
-        S.W[:, c] = -(cuts.a @ cuts.coordinates(problem.space.size))
+        S.W[:, c] = -cuts.combined(problem.space.size)
         S.b[c] = -problem.variance * float(cuts.a @ cuts.total)
         # its value from w, not from the inner products of cuts, which are larger and leave fewer digits
         value = float(cuts.a @ cuts.offset) - float(self._value(problem, S.W[:, [c]], S.b[[c]])[0])

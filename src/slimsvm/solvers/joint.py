@@ -95,7 +95,7 @@ class JointSpace(Space):
         self.scaling = float(intercept_scaling)
         self.n_own = n_linear + (width if self.scaling else 0)
         self.n, self.n_threads = space.n * width + n_linear, space.n_threads
-        self.scope, self.precision = space.scope, space.precision
+        self.scope, self.precision, self.kept_in = space.scope, space.precision, space.kept_in
 
     @property
     def size(self) -> int:  # type: ignore[override]

@@ -48,6 +48,7 @@ Array = NDArray[Any]
 LINEAR, CONSTANT = "linear_time", "constant_time"
 QUIET = 4  # rounds in a row without a violated cut (p in the paper)
 MOST_DRAWS = 10  # of a sample, until its cut is violated
+NEAR, HERE = 0, 1  # where a cut is taken: each round and place has random numbers of its own, whatever was drawn before
 CONFIDENCE = 0.95  # of the bound in the certificate
 
 
@@ -55,7 +56,11 @@ CONFIDENCE = 0.95  # of the bound in the certificate
 
 
 class Draw:
-    """Draws examples in proportion to their weights, with replacement."""
+    """Draws examples in proportion to their weights, with replacement.
+
+    Those among a subset are draws among all, of which only those inside count: where the subset gains or loses an example, by a rounding error
+    for one, the others stay the same.
+    """
 
     def __init__(self, weight: Array) -> None:
         self.weight = weight
@@ -68,14 +73,24 @@ class Draw:
         if n <= r:  # all of them: exact
             chosen = np.arange(self.weight.size) if among is None else among
             return chosen, self.weight[chosen]
-        if self.even:
-            places, total = rng.integers(n, size=r), float(self.weight[0]) * n
+        total = float(self.weight[0]) * n if self.even else float(self._sums[-1] if among is None else self.weight[among].sum())
+        if among is None:
+            drawn = self._places(r, rng)
         else:
-            sums = self._sums if among is None else np.cumsum(self.weight[among])
-            total = float(sums[-1])
-            places = np.minimum(np.searchsorted(sums, rng.random(r) * total, side="right"), n - 1)
-        places, counts = np.unique(places, return_counts=True)
-        return places if among is None else among[places], counts * (total / r)
+            inside, drawn = np.zeros(self.weight.size, bool), np.empty(0, np.int64)
+            inside[among] = True
+            share = total / (float(self.weight[0]) * self.weight.size if self.even else float(self._sums[-1]))
+            while drawn.size < r:
+                more = self._places(int(1.2 * (r - drawn.size) / share) + 16, rng)
+                drawn = np.concatenate([drawn, more[inside[more]]])[:r]
+        chosen, counts = np.unique(drawn, return_counts=True)
+        return chosen, counts * (total / r)
+
+    def _places(self, r: int, rng: np.random.Generator) -> Array:
+        """Draws among all."""
+        n, u = self.weight.size, rng.random(r)
+        places = (u * n).astype(np.int64) if self.even else np.searchsorted(self._sums, u * self._sums[-1], side="right")
+        return np.minimum(places, n - 1)
 
 
 # -- the driver -----------------------------------------------------------------------------------------------------------------------------
@@ -85,7 +100,6 @@ class Draw:
 class SampledState(CutState):
     """Where the driver is; ``violation`` is that of the last cut looked at, in units of the objective."""
 
-    rng: Any = None
     violation: float = np.inf
     quiet: int = 0
     recent: list[float] = field(default_factory=list)  # risks of the last samples
@@ -129,10 +143,14 @@ class SampledCuts(CuttingPlane):
         Which of the two algorithms.
     sample_size : int
         r, the number of examples drawn for a cut.
+    towards : float
+        As in the exact driver; a sampled cut is less to be trusted near the best point, and more of the way is better: on checkers with 20,000
+        rows 0.1 takes 202 rounds, 0.4 takes 157, 0.7 takes 205.
     seed : int
         The same seed gives the same machine.
     """
 
+    towards: float = 0.4
     keep_rows: bool = False
     sampling: str = LINEAR
     sample_size: int = 400
@@ -149,7 +167,7 @@ class SampledCuts(CuttingPlane):
             W, np.zeros(1), W.copy(), np.zeros(1), np.empty(0), objective, np.zeros(1), np.zeros(1), [Cuts(space.size)], np.ones(1, bool),
             np.zeros(1, bool),
         )  # fmt: skip
-        S.rng, S.total = np.random.default_rng(self.seed), float(risk.weight.sum())
+        S.total = float(risk.weight.sum())
         return S
 
     def step(self, problem: OneSlack, state: CutState, tol: float, max_iter: int) -> None:
@@ -186,9 +204,9 @@ class SampledCuts(CuttingPlane):
         best = None
         if searched:
             near = self._looked(risk, S.best_scores + self.towards * (scores - S.best_scores))
-            best = self._drawn(risk, S, near, scores, max(eps, LEAST_DEPTH * S.violation))
+            best = self._drawn(risk, S, near, scores, max(eps, LEAST_DEPTH * S.violation), NEAR)
         if best is None or best[0] <= eps:
-            best = self._drawn(risk, S, here, scores, eps)
+            best = self._drawn(risk, S, here, scores, eps, HERE)
         return *best[1:], None
 
     @staticmethod
@@ -206,11 +224,11 @@ class SampledCuts(CuttingPlane):
         if value < S.objective[0]:
             S.objective[0], S.best_W, S.best_scores = value, W, scores
 
-    def _drawn(self, risk: JointRisk, S: SampledState, look: Look, scores: Array, least: float) -> Any:
+    def _drawn(self, risk: JointRisk, S: SampledState, look: Look, scores: Array, least: float, where: int) -> Any:
         """Depth, offset, parts, responses and linear response of a sampled cut, drawn again until it cuts off more than ``least``."""
         (parts, linear), best = risk.split(scores), None
-        for _ in range(MOST_DRAWS):
-            examples, weight = self._draw(self.sample_size, S.rng, look.inside)
+        for k in range(MOST_DRAWS):
+            examples, weight = self._draw(self.sample_size, np.random.default_rng([self.seed, S.n_iter, where, k]), look.inside)
             which, offsets = parts_of(examples, risk.offsets)
             _, _, V, of_linear = risk.oracle.cut(look.parts[which], risk.labels[which], offsets, weight, look.linear, risk.n_threads)
             depth = look.offset + float(np.vdot(V, parts[which])) + float(of_linear @ linear) - float(S.xi[0])
@@ -222,7 +240,7 @@ class SampledCuts(CuttingPlane):
 
     def _constant(self, problem: OneSlack, S: SampledState, eps: float) -> Any:
         space, risk = problem.space, problem.oracle
-        examples, weight = self._draw(self.sample_size, S.rng)
+        examples, weight = self._draw(self.sample_size, np.random.default_rng([self.seed, S.n_iter]))
         which, offsets = parts_of(examples, risk.offsets)
         known = space.at(which)
         constant, linear = space.own(S.W[:, 0])

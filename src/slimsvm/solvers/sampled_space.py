@@ -3,7 +3,7 @@
 A cut has a slot, and the coordinates of a function are the weights of the slots; inner products of cuts are the metric. With ``keeps`` the
 products A of every cut with all parts are kept, in float32, within a budget of bytes: then scores of all parts cost O(slots n), and no kernel
 values but those of a new cut, (its parts) n. Beyond the budget they are made anew in every pass. Without, only kernel values among the parts
-of cuts are ever made.
+of cuts are ever made; a cut of r examples has few parts where most examples are right, so that those of many cuts are made together.
 
 An intercept is a constant in the kernel.
 """
@@ -20,11 +20,12 @@ from slimsvm.problems.subspace import DEFAULT_MEMORY
 from slimsvm.run import FULL
 from slimsvm.solvers.spaces import Space
 from slimsvm.threads import parallel, single_threaded_blas
-from slimsvm.tiles import Operand, Strips, accumulate, for_each_tile
+from slimsvm.tiles import Operand, Strips, accumulate, block, for_each_tile
 
 Array = NDArray[Any]
 FIRST_SLOTS = 64
 ENTRIES_A_TASK = 1 << 15  # of the scores
+VALUES_A_TASK = 1 << 18  # kernel values of a few cuts with new parts: a megabyte, which stays in cache
 
 
 @dataclass
@@ -33,9 +34,6 @@ class Sample:
 
     parts: Array  # indices of rows
     responses: Array  # (parts, width)
-    linear: Array
-    operand: Operand | None  # the rows, where kernel values with them are needed again
-    total: Array  # sum of the responses
     place: int = -1  # of its products with all parts in A
 
 
@@ -76,6 +74,8 @@ class SampledSpace(Space):
         self.precision = str(np.dtype(rows.dtype))
         self.G = np.zeros((self.size, self.size))
         self.slots: list[Sample | None] = [None] * self.size
+        self._totals = np.zeros((self.size, width))  # sums of the responses of each cut, and their linear parts
+        self._linears = np.zeros((self.size, n_linear))
         self.n_values = 0
         self._strips = Strips(rows)
         n_places = int((DEFAULT_MEMORY if max_memory is None else float(max_memory)) * 2**20 / (4 * max(1, rows.n * width)))
@@ -120,12 +120,7 @@ class SampledSpace(Space):
 
     def own(self, w: Array) -> tuple[Array, Array]:
         """Intercepts and linear part of a function."""
-        constant, linear = np.zeros(self.width), np.zeros(self.n_linear)
-        for k, sample in enumerate(self.slots):
-            if sample is not None and w[k] != 0.0:
-                constant += self.variance * w[k] * sample.total
-                linear += w[k] * sample.linear
-        return constant, linear
+        return self.variance * (w @ self._totals), w @ self._linears
 
     def _expanded(self, parts: Array, responses: Array) -> Array:
         """sum_p responses_p k(x_p, x) for all rows x, (rows, width)."""
@@ -145,43 +140,47 @@ class SampledSpace(Space):
 
     def at(self, parts: Array) -> Array:
         """The products of all cuts with these parts alone, (slots, parts, width): only kernel values among parts of cuts."""
-        some = Strips(self.rows.take(parts))
-        used = [k for k, sample in enumerate(self.slots) if sample is not None]
+        used = [(k, sample) for k, sample in enumerate(self.slots) if sample is not None]
         out = np.zeros((self.size, parts.size, self.width))
+        sizes = np.array([sample.parts.size for _, sample in used], np.int64)
+        group = np.cumsum(sizes) * parts.size // VALUES_A_TASK
+        edges = np.flatnonzero(np.diff(group, prepend=-1, append=-1))
+        some = self.rows.take(parts)
 
-        def task(i: int) -> None:
-            sample = self.slots[used[i]]
-            assert sample is not None and sample.operand is not None
-            out[used[i]] = block(sample.operand, some).T @ sample.responses
+        def task(g: int) -> None:
+            several = used[edges[g] : edges[g + 1]]
+            values = block(self.rows.take(np.concatenate([sample.parts for _, sample in several])), Strips(some))
+            first = 0
+            for k, sample in several:
+                last = first + sample.parts.size
+                out[k] = values[first:last].T @ sample.responses.astype(values.dtype)
+                first = last
 
         with single_threaded_blas():
-            parallel(task, len(used), self.n_threads)
-        self.n_values += parts.size * sum(sample.parts.size for sample in self.slots if sample is not None)
+            parallel(task, edges.size - 1, self.n_threads)
+        self.n_values += parts.size * int(sizes.sum())
         return out
 
     # -- cuts ---------------------------------------------------------------------------------------------------------------------------
 
     def add(self, parts: Array, responses: Array, linear: Array, known: Array | None = None) -> tuple[int, Array]:
         """A new cut: its slot, and its products with the cuts in all slots; ``known``, from :meth:`at`, are theirs with its parts."""
-        total = responses.sum(axis=0)
-        sample = Sample(parts, responses, linear, None if self.keeps else self.rows.take(parts), total)
-        slot = self._free_slot()
+        sample, slot = Sample(parts, responses), self._free_slot()
         row = np.zeros(self.size)
         if self.keeps:
             products = self._expanded(parts, responses)
             sample.place = self._keep(products)
+            for k, other in enumerate(self.slots):
+                row[k] = 0.0 if other is None else float(np.vdot(products[other.parts], other.responses))
             row[slot] = float(np.vdot(products[parts], responses))
         else:
-            assert known is not None and sample.operand is not None
+            assert known is not None
             row[: known.shape[0]] = np.einsum("kpl,pl->k", known, responses)
-            row[slot] = float(np.vdot(responses, block(sample.operand, Strips(sample.operand)) @ responses))
+            own = self.rows.take(parts)
+            row[slot] = float(np.vdot(responses, block(own, Strips(own)) @ responses))
         self.slots[slot] = sample
-        for k, other in enumerate(self.slots):
-            if other is None:
-                continue
-            if self.keeps and k != slot:
-                row[k] = float(np.vdot(products[other.parts], other.responses))
-            row[k] += self.variance * float(total @ other.total) + float(linear @ other.linear)
+        self._totals[slot], self._linears[slot] = responses.sum(axis=0), linear
+        row += self.variance * (self._totals @ self._totals[slot]) + self._linears @ self._linears[slot]
         self.G[slot], self.G[:, slot] = row, row
         return slot, row
 
@@ -190,6 +189,7 @@ class SampledSpace(Space):
             more = len(self.slots)
             self.slots += [None] * more
             self.G = np.pad(self.G, (0, more))
+            self._totals, self._linears = (np.pad(values, ((0, more), (0, 0))) for values in (self._totals, self._linears))
             self.size = self.max_size = 2 * more
         return self.slots.index(None)
 
@@ -214,7 +214,7 @@ class SampledSpace(Space):
             sample.place = -1
             if k not in other:
                 self.slots[k] = None
-                self.G[k], self.G[:, k] = 0.0, 0.0
+                self.G[k], self.G[:, k], self._totals[k], self._linears[k] = 0.0, 0.0, 0.0, 0.0
 
     def expansion(self, w: Array) -> tuple[Array, Array, Array, Array]:
         """A function as indices of rows, coefficients (indices, width), intercepts and linear part."""
@@ -225,14 +225,3 @@ class SampledSpace(Space):
         coef = np.zeros((parts.size, self.width))
         np.add.at(coef, where, np.concatenate([factor * sample.responses for factor, sample in used]))
         return parts, coef, *self.own(w)
-
-
-def block(rows: Operand, strips: Strips) -> Array:
-    """Kernel values of all rows against all columns."""
-    out = np.empty((rows.n, strips.operand.n), rows.dtype)
-
-    def keep(first: int, last: int, start: int, end: int, values: Array) -> None:
-        out[first:last, start:end] = values
-
-    for_each_tile(rows, strips, keep)
-    return out

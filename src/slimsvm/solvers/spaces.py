@@ -17,11 +17,13 @@ from scipy.linalg import solve_triangular
 
 from slimsvm.problems.subspace import KernelColumns, Response
 from slimsvm.run import FULL, SUBSPACE
+from slimsvm.solvers.cuts import columnwise
 from slimsvm.threads import parallel, single_threaded_blas
 
 Array = NDArray[Any]
 Growth = Callable[[KernelColumns, Array, Array], Any]  # columns, row weights (n, columns), basis weights (m, columns) -> vectors or None
 ROWS_A_TASK = 16384
+FEW_FELT = 0.7  # share of rows with a response up to which it pays to copy them
 BLOCK_VALUES = 1 << 19  # of X in one block: four megabytes of float64
 
 
@@ -38,6 +40,8 @@ class Space:
         What an optimum in this space is an optimum of.
     precision : str
         Type of the numbers that scores and cuts are made of.
+    kept_in : type
+        That of the coordinates of cuts, in memory.
     growing : bool
         Whether the space may gain coordinates.
     """
@@ -48,6 +52,7 @@ class Space:
     max_size: int
     scope: str = FULL
     precision: str = "float64"
+    kept_in: Any = np.float64
     growing: bool = False
 
     @property
@@ -74,11 +79,11 @@ class Space:
 
     def inner(self, A: Array, B: Array) -> Array:
         """<a, b> for the columns of A and B, pairwise."""
-        return np.asarray(np.einsum("jc,jc->c", A, self.metric(B)))
+        return columnwise(A, self.metric(B))
 
     def gram_row(self, P: Array, p: Array) -> Array:
         """<p_t, p> for all rows p_t of P (t, size)."""
-        return np.asarray(P @ self.metric(p))
+        return np.asarray(P @ self.metric(p).astype(P.dtype, copy=False), np.float64)
 
     def coef(self, W: Array) -> Array:
         """What a model stores for coordinates W."""
@@ -104,7 +109,7 @@ class ExplicitSpace(Space):
         self.n, self.size = int(X.shape[0]), int(X.shape[1])
         self.max_size, self.n_threads = self.size, n_threads
         self.dtype = np.float32 if X.dtype == np.float32 else np.float64
-        self.precision = str(np.dtype(self.dtype))
+        self.precision, self.kept_in = str(np.dtype(self.dtype)), self.dtype  # features may be millions
         width = self.size
         if sp.issparse(X):  # every block makes d sums: enough rows that these are the smaller part
             per_row = max(1, X.nnz // max(1, self.n))
@@ -127,7 +132,16 @@ class ExplicitSpace(Space):
 
     def project(self, V: Array) -> Array:
         """X'V"""
-        return self._summed(lambda k: self.blocks[k].T @ V[slice(*self.edges[k])].astype(self.dtype), V.shape[1])
+
+        def work(k: int) -> Array:
+            X, responses = self.blocks[k], V[slice(*self.edges[k])]
+            if sp.issparse(X):  # where most rows are right, only the others are gone through
+                felt = np.flatnonzero(responses.any(axis=1))
+                if felt.size < FEW_FELT * responses.shape[0]:
+                    X, responses = X[felt], responses[felt]
+            return np.asarray(X.T @ responses.astype(self.dtype))
+
+        return self._summed(work)
 
     def sweep(self, W: Array, respond: Response) -> Array:
         """X' respond(X W), block by block."""
@@ -137,19 +151,19 @@ class ExplicitSpace(Space):
             scores = np.asarray(self.blocks[k] @ W, np.float64)
             return np.asarray(self.blocks[k].T @ respond(*self.edges[k], scores).astype(self.dtype))
 
-        return self._summed(work, W.shape[1])
+        return self._summed(work)
 
-    def _summed(self, work: Callable[[int], Array], n_columns: int) -> Array:
+    def _summed(self, work: Callable[[int], Array]) -> Array:
         """The sum of work(k) over all blocks, in order."""
         parts: list[Any] = [None] * len(self.blocks)
 
         def task(k: int) -> None:
-            parts[k] = np.asarray(work(k), np.float64)
+            parts[k] = work(k)
 
         with single_threaded_blas():
             parallel(task, len(parts), self.n_threads)
-        total = np.zeros((self.size, n_columns))
-        for part in parts:
+        total = np.asarray(parts[0], np.float64)
+        for part in parts[1:]:
             total += part
         return total
 
