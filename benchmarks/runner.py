@@ -242,7 +242,7 @@ class Store:
                 value = {**value, **before, "seconds": min(every), "all_seconds": every}
             if "failed" not in value or not before:  # a repeat that fails does not take back what was measured
                 cells[key] = {**value, "measured": {"machine": name, **measured}}
-            if cell.peer and "failed" not in cells[key]:
+            if cell.peer and cell.peer != key and "failed" not in cells[key]:
                 cells[key]["peer"] = cell.peer
         for key in (key for key in cells if cell.key in (key, cells[key].get("peer"))):  # the peer may come after those that name it
             _compare(cells[key], cells.get(cells[key].get("peer"), {}))

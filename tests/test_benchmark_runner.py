@@ -1,5 +1,7 @@
 """The runner of the benchmarks with toy cells: what it stores, resumes, limits and says when a cell fails."""
 
+import importlib
+import inspect
 import json
 import os
 import signal
@@ -9,9 +11,13 @@ import textwrap
 import time
 from pathlib import Path
 
+import numpy as np
 import pytest
-from benchmarks import runner
+from benchmarks import rivals, runner
+from benchmarks.__main__ import NAMES
 from benchmarks.runner import Cell, Store, run
+
+from slimsvm import SVC, SparseSVC
 
 TOYS = """
     import os, time
@@ -198,3 +204,43 @@ def test_text_between_marks(tmp_path):
     page.write_text("before\n<!-- a:begin -->\nold\n<!-- a:end -->\nafter\n")
     runner.write(page, "a", "new")
     assert page.read_text() == "before\n<!-- a:begin -->\nnew\n<!-- a:end -->\nafter\n"
+
+
+# -- the benchmarks that there are ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_cells_name_functions_and_their_words(name):
+    module = importlib.import_module(f"benchmarks.{name}")
+    quick, full = (module.cells(choice) for choice in (True, False))
+    assert 0 < len(quick) < len(full)
+    for cells in (quick, full):
+        assert len({(cell.key, cell.repeat) for cell in cells}) == len(cells)
+        for cell in cells:
+            inspect.signature(getattr(module, cell.function)).bind(*cell.words)
+            assert cell.peer is None or any(other.key == cell.peer for other in cells)
+
+
+def test_command_lists_and_chooses(toys, monkeypatch, capsys):
+    monkeypatch.syspath_prepend(str(toys.parents[1]))
+    monkeypatch.setattr(runner.importlib, "import_module", lambda name: __import__("toys"))
+    words = ["toys", "--results", str(toys.parent), "--list"]
+    runner.main(("toys",), words)
+    assert capsys.readouterr().out == "toys one\n"
+    runner.main(("toys",), [*words, "--full", "--only", "t", "o", "--skip", "one"])
+    assert capsys.readouterr().out == "toys two\n"
+    with pytest.raises(SystemExit):
+        runner.main(("toys",), ["toys", "--quick", "--full"])
+
+
+def test_objective_of_the_plain_machine():
+    """Of the exact machine: its dual value; of any multiple of it: the same, since the best multiple is looked for; of another: more."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((300, 3)).astype(np.float32)
+    y = (X[:, 0] + 0.5 * rng.standard_normal(300) > 0).astype(int)
+    model = SVC(C=2.0, gamma=0.5, tol=1e-6).fit(X, y)
+    best = rivals._primal(model, X, y, 2.0)
+    assert best == pytest.approx(-model.certificate_.objective, rel=1e-5)
+    model.dual_coef_, model.intercept_ = 3 * model.dual_coef_, 3 * model.intercept_
+    assert rivals._primal(model, X, y, 2.0) == pytest.approx(best, rel=1e-5)
+    assert rivals._primal(SparseSVC(5, C=2.0, gamma=0.5, random_state=0).fit(X, y), X, y, 2.0) > 1.001 * best
