@@ -34,7 +34,7 @@ WHOLE = ("exact", "lasvm", "cvm", "bvm")  # as large as they get
 LIMITED = (
     "refined", "cpsp", "cpsp_rows", "greedy", "nystrom", "rsvm_smooth", "rsvm_least_squares", "icf", "lasvm_budget", "cvm_core", "bvm_pulls"
 )  # fmt: skip
-MOST_SECONDS = 90  # of a fit, on the wall
+MOST_SECONDS = 150  # of a process: loading, warm-up, fit and testing
 NEAR = 0.005  # table 2: so much below the accuracy of the exact machine
 STREAM = 450_000
 BATCH = 1000
@@ -43,7 +43,7 @@ BATCH = 1000
 def _make(method: str, C: float, gamma: float, k: int) -> Any:
     from slimsvm import SVC, CoreVectorSVC, LowRankSVC, OnlineSVC, recipes
 
-    common: dict[str, Any] = {"C": C, "gamma": gamma, "n_jobs": 1, "random_state": 0, "max_time": MOST_SECONDS}
+    common: dict[str, Any] = {"C": C, "gamma": gamma, "n_jobs": 1, "random_state": 0}
     if method == "exact":
         return SVC(C=C, gamma=gamma, cache_size=2000, n_jobs=1)
     if method.startswith("lasvm"):
@@ -175,15 +175,14 @@ def cells(quick: bool) -> list[Cell]:
         ]
     found = [Cell(f"covtype_50000/{who}", "online", (who,), peer="covtype_50000/exact", touch=True) for who in ("exact", "lasvm")]
     found += [Cell("covtype/stream", "stream", (str(STREAM),)), Cell("covtype/calls", "calls", ("1000",))]
-    limit = 3 * MOST_SECONDS  # of the process: loading, warm-up and testing count, and not all methods look at the clock often
 
     def whole(method: str) -> list[Cell]:
-        return [Cell(f"{name}/{method}", "one", (name, method, "0"), limit, peer=f"{name}/exact") for name in SETS]
+        return [Cell(f"{name}/{method}", "one", (name, method, "0"), MOST_SECONDS, peer=f"{name}/exact") for name in SETS]
 
     found += whole("exact")
     for k in SIZES:
         for name in SETS:
-            found += [Cell(f"{name}/{method}/{k}", "one", (name, method, str(k)), limit, peer=f"{name}/exact") for method in LIMITED]
+            found += [Cell(f"{name}/{method}/{k}", "one", (name, method, str(k)), MOST_SECONDS, peer=f"{name}/exact") for method in LIMITED]
     return [*found, *(cell for method in WHOLE[1:] for cell in whole(method))]
 
 
@@ -261,9 +260,8 @@ def _shown(cell: dict[str, Any], best: float | None) -> str:
         return "failed: " + " ".join(cell["failed"])[:60]
     if "primal" not in cell:
         return ""
-    late = " (stopped)" if str(cell["status"]).startswith("Stopped at max_time") else ""
     multiple = f"{cell['primal'] / best:.3f}" if best else ""
-    return f"{100 * cell['accuracy']:.2f}; {multiple}; {cell['cpu_seconds']:.1f} s{late} ({cell['n_support']:,})"
+    return f"{100 * cell['accuracy']:.2f}; {multiple}; {cell['cpu_seconds']:.1f} s ({cell['n_support']:,})"
 
 
 def _near(cells: dict[str, Any]) -> list[str]:

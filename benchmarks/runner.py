@@ -43,6 +43,7 @@ import numpy as np
 RESULTS = Path(__file__).parent / "results"
 PACKAGES = ("slimsvm", "numpy", "scipy", "numba", "scikit-learn", "scikit-learn-intelex", "libsvm-official", "thundersvm-cpu")
 LOOK = 0.05  # seconds between two looks at a process
+PATIENCE = 4  # how many times its seconds a process has on a busy machine, if it could not use its CPU
 TOUCHED_GB = 3
 
 
@@ -51,9 +52,10 @@ class Cell:
     """One measurement.
 
     ``key`` is its name in the results; ``function`` of the module is called with ``words``. ``seconds`` and ``gigabytes`` are limits of the
-    whole process. With ``repeat`` k the cell is measured for the (k+1)st time: the results have all seconds, and the least; a cell that took
-    more than ``enough`` seconds is not repeated. ``touch``: fill and release memory first, since on a virtual machine the very first touch of
-    a page can cost ten times more than any later one, and would decide a race by chance. ``several``: the function returns cells by their keys.
+    whole process; other work on the machine does not use up the former, as long as it leaves a quarter of the time. With ``repeat`` k the cell
+    is measured for the (k+1)st time: the results have all seconds, and the least; a cell that took more than ``enough`` seconds is not
+    repeated. ``touch``: fill and release memory first, since on a virtual machine the very first touch of a page can cost ten times more than
+    any later one, and would decide a race by chance. ``several``: the function returns cells by their keys.
     """
 
     key: str
@@ -101,6 +103,14 @@ def forget_peak() -> None:
 def touch_memory() -> None:
     """Fill and release memory."""
     np.empty(TOUCHED_GB * 2**30, np.uint8)[::4096] = 1
+
+
+def _cpu_seconds(process: int) -> float:
+    """CPU seconds of a process so far; infinite where the system does not say."""
+    for line in _lines(f"/proc/{process}/stat"):
+        user, system = line.rsplit(")", 1)[1].split()[11:13]
+        return (int(user) + int(system)) / os.sysconf("SC_CLK_TCK")
+    return math.inf
 
 
 def _lines(path: str) -> list[str]:
@@ -155,10 +165,11 @@ def _watch(child: subprocess.Popen[bytes], cell: Cell) -> tuple[str, float | Non
         peak = max(peak, 0.0 if math.isnan(seen) else seen)
         # the peak may have been forgotten in between: both are looked at
         resident = memory_mb("VmRSS", str(child.pid))
-        if used > cell.seconds or resident > 1024 * cell.gigabytes or peak > 1024 * cell.gigabytes:
+        late = used > cell.seconds and (_cpu_seconds(child.pid) > cell.seconds or used > PATIENCE * cell.seconds)
+        if late or resident > 1024 * cell.gigabytes or peak > 1024 * cell.gigabytes:
             child.kill()
             child.wait()
-            over = f"{cell.seconds:g} s" if used > cell.seconds else f"{cell.gigabytes:g} GB of memory"
+            over = f"{cell.seconds:g} s" if late else f"{cell.gigabytes:g} GB of memory"
             return f"more than {over}", peak or None
     return "", peak or None
 
