@@ -32,6 +32,9 @@ SAME: dict[tuple[str, str], str] = {
     ("exact", "covtype"): "covtype, 50,000 training rows",
     ("sparse", "mnist_halves"): "mnist {0..4} vs {5..9}",
     ("sparse", "mnist_zero"): "mnist 0 vs rest",
+    ("rivals", "mnist_halves"): "mnist {0..4} vs {5..9}",
+    ("rivals", "mnist_zero"): "mnist 0 vs rest",
+    ("rivals", "covtype_50000"): "covtype, 50,000 training rows",
     ("rsvm", "mnist"): "mnist, 10 classes, 21,000 training rows",
 }
 VECTORS = ("vectors", "n_support", "n_basis", "size", "k")  # names of the number of vectors in a cell
@@ -76,15 +79,17 @@ def models_of(file: str, key: str, cell: dict[str, Any]) -> Iterator[Entry]:
         yield found, Model(method, k, None, None, "failed: " + " ".join(map(str, cell["failed"]))[:200], counts=False)
         return
     vectors = next((mean(cell[field]) for field in VECTORS if field in cell), k)
-    note, counts = "", True
+    note, counts, seconds = "", True, "seconds"
+    if instead or "primal" in cell:
+        note, seconds = "seconds of the CPU, one thread", "cpu_seconds"
     if file == "exact" and "slimsvm" not in words and not instead:
         note, counts = FEW_ROWS, False
     ends = cell.get("status", [])
     unfinished = [end for end in ([ends] if isinstance(ends, str) else ends) if not end.lower().startswith("converged")]
     if unfinished:
-        note = "ended by: " + ", ".join(unfinished)
+        note = "; ".join(filter(None, [note, "ended by: " + ", ".join(unfinished)]))
     score = mean(cell["accuracy"])
-    yield found, Model(method, vectors, None if score is None else 100 * score, mean(cell.get("seconds")), note, counts)
+    yield found, Model(method, vectors, None if score is None else 100 * score, mean(cell.get(seconds)), note, counts)
     for size, accuracy in cell.get("path", [])[:-1]:
         yield found, Model(method, size, 100 * accuracy, mean(cell.get("seconds")), f"from the fit with {k}", part=True)
 
