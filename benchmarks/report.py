@@ -65,6 +65,9 @@ def models_of(file: str, key: str, cell: dict[str, Any]) -> Iterator[Entry]:
             Model(words[1], mean(cell.get("vectors")), 100 - cell["test_error"], mean(cell.get("cpu_seconds")), "seconds of the CPU"),
         )
         return
+    if name == "alone" and len(words) == 3:  # benchmarks.sparse: one size, without the machines at smaller ones
+        method, name, size = words
+        words = [f"{method}, one size", size]
     if not words or ("accuracy" not in cell and "failed" not in cell):
         return
     k = int(words.pop()) if words[-1].isdigit() and len(words) > 1 else None
@@ -80,7 +83,7 @@ def models_of(file: str, key: str, cell: dict[str, Any]) -> Iterator[Entry]:
         return
     vectors = next((mean(cell[field]) for field in VECTORS if field in cell), k)
     note, counts, seconds = "", True, "seconds"
-    if instead or "primal" in cell:
+    if instead or "primal" in cell or ("seconds" not in cell and "cpu_seconds" in cell):
         note, seconds = "seconds of the CPU, one thread", "cpu_seconds"
     if file == "exact" and "slimsvm" not in words and not instead:
         note, counts = FEW_ROWS, False
