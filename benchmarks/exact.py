@@ -27,7 +27,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.data import dense, load
-from benchmarks.runner import Cell, facts, forget_peak, memory_mb, run, write
+from benchmarks.runner import Cell, facts, fill, forget_peak, memory_mb, run, write  # noqa: F401 -- others import it from here
 
 RESULTS = Path(__file__).parent / "results" / "exact.json"
 CACHE_MB = 2000
@@ -307,6 +307,18 @@ def table() -> str:
     return "\n".join([*_exact_table(stored), "", *_others_table(stored["cells"]), "", *_instead_table(stored["cells"])])
 
 
+def summary() -> str:
+    """Seconds alone, for the README."""
+    cells = json.loads(RESULTS.read_text())["cells"]
+    lines = ["| set | slimsvm | scikit-learn-intelex, float32 | scikit-learn-intelex, float64 | scikit-learn |", "|---|---|---|---|---|"]
+    for name, (text, *_, ends) in SETS.items():
+        row = [cells.get(f"{name}/{who}", {}) for who in ("float32/slimsvm", "float32/intelex", "float64/intelex", "float64/sklearn")]
+        if "seconds" in row[0]:
+            shown = [f"{cell['seconds']:.{1 if cell['seconds'] < 20 else 0}f}" if "seconds" in cell else "" for cell in row]
+            lines.append(f"| {text} | " + " | ".join([*shown[:3], shown[3] if ends else "(over 10 minutes)"]) + " |")
+    return "\n".join(lines)
+
+
 def _exact_table(stored: dict[str, Any]) -> list[str]:
     cells = stored["cells"]
     lines = [
@@ -386,7 +398,7 @@ def main() -> None:
     parser.add_argument("--write", type=Path, metavar="PAGE", help="write the table of the stored results into a page of the docs")
     given = parser.parse_args()
     if given.write:
-        write(given.write, "exact", table())
+        fill(given.write, {"exact": table, "exact-summary": summary})
     elif given.table:
         print(table())
     else:

@@ -249,3 +249,12 @@ def test_objective_of_the_plain_machine():
     model.dual_coef_, model.intercept_ = 3 * model.dual_coef_, 3 * model.intercept_
     assert rivals._primal(model, X, y, 2.0) == pytest.approx(best, rel=1e-5)
     assert rivals._primal(SparseSVC(5, C=2.0, gamma=0.5, random_state=0).fit(X, y), X, y, 2.0) > 1.001 * best
+
+
+def test_texts_whose_marks_a_page_has(tmp_path):
+    page = tmp_path / "page.md"
+    page.write_text("<!-- b:begin -->\n<!-- b:end -->\n")
+    runner.fill(page, {"a": lambda: "not asked for", "b": lambda: "new"})
+    assert page.read_text() == "<!-- b:begin -->\nnew\n<!-- b:end -->\n"
+    with pytest.raises(SystemExit, match="no marks for a, such as <!-- a:begin -->"):
+        runner.fill(page, {"a": lambda: ""})
