@@ -1,12 +1,14 @@
-"""``python -m benchmarks report``: all stored results as one page for the browser."""
+"""``python -m benchmarks run NAME``: measure; ``python -m benchmarks report``: all stored results as one page for the browser."""
 
 from __future__ import annotations
 
 import sys
+from functools import partial
 
-from benchmarks import report
+from benchmarks import report, runner
 
-COMMANDS = {"report": report.main}
+NAMES = ("exact", "svmlight", "rivals")
+COMMANDS = {"run": partial(runner.main, NAMES), "report": report.main}
 
 if __name__ == "__main__":
     if len(sys.argv) < 2 or sys.argv[1] not in COMMANDS:

@@ -1,38 +1,45 @@
-"""The race of the exact machines: slimsvm against scikit-learn-intelex and scikit-learn.
+"""The races against peers: exact machines, and what people use instead of them.
 
-    python -m benchmarks.exact                      all rows, both types, writes benchmarks/results/exact.json
-    python -m benchmarks.exact --sets letter --repeats 1 --types float32 --who slimsvm intelex
-    python -m benchmarks.exact --table              prints the table of the stored results
+    python -m benchmarks run exact --full                          all rows, both types, into benchmarks/results/exact.json
+    python -m benchmarks run exact --full --only letter/float32 --again
     python -m benchmarks.exact --write docs/benchmarks.md
 
-Every fit has a process of its own: load, a warm-up fit on the first rows, then the fit that counts. The contestants alternate. Same C, gamma,
-tolerance 1e-3 and cache of 2,000 MB for all; best of the repeats (of scikit-learn one only, where that took over 30 s). Before every process
-memory is filled and released: on a virtual machine the very first touch of a page can cost ten times more than any later one, and would decide
-the race by chance. scikit-learn computes in float64 whatever it is given, so it runs once for both types; the objective of every contestant is
-computed here in float64 from its coefficients.
+Exact machines: slimsvm, scikit-learn-intelex, scikit-learn, libsvm-official, thundersvm-cpu. Every fit has a process of its own: load, a
+warm-up fit on the first rows, then the fit that counts. The contestants alternate. Same C, gamma, tolerance 1e-3 and cache of 2,000 MB for all;
+best of three (of scikit-learn one only, where that took over 30 s, and one of LIBSVM and ThunderSVM). Before every process memory is filled
+and released. scikit-learn, LIBSVM and ThunderSVM have a type of their own whatever they are given, so they run once for both; the objective of
+every contestant is computed here in float64 from its coefficients.
+
+Instead of them: scikit-learn's Nystroem + LinearSVC, Nystroem + SGDClassifier, and HistGradientBoostingClassifier, beside the exact machine
+and SparseSVC, for accuracy and CPU seconds on one thread.
 """
 
 from __future__ import annotations
 
 import argparse
-import contextlib
 import json
 import os
-import platform
-import subprocess
-import sys
 import time
+from itertools import product
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from benchmarks.data import dense, load
+from benchmarks.runner import Cell, facts, fill, forget_peak, memory_mb, run, write  # noqa: F401 -- others import it from here
 
 RESULTS = Path(__file__).parent / "results" / "exact.json"
 CACHE_MB = 2000
-TOUCHED_GB = 3
 SLOW_SECONDS = 30
+BOTH_TYPES = ("slimsvm", "intelex")  # the others compute in a type of their own
+ONE_TYPE = ("sklearn", "libsvm", "thundersvm")
+SLOW = ("sklearn", "libsvm")  # one core
+OTHERS = ("libsvm", "thundersvm")  # once, and their CPU seconds are compared
+INSTEAD_SETS = ("ijcnn1", "a9a_dense", "letter", "rcv1", "covtype", "mnist60")
+INSTEAD = ("exact", "sparse_svc", "nystroem_linear", "nystroem_sgd", "gradient_boosting")
+N_COMPONENTS = 500
+_facts, _memory, _forget_peak = facts, memory_mb, forget_peak
 
 
 def _a9a(sparse: bool) -> Any:
@@ -73,22 +80,6 @@ SETS: dict[str, tuple[str, float, float, Any, bool]] = {
 # -- one fit, in its own process --------------------------------------------------------------------------------------------------------
 
 
-def _memory(field: str) -> float:
-    """Resident memory of this process (VmRSS) or its peak (VmHWM), in megabytes."""
-    try:
-        for line in Path("/proc/self/status").read_text().splitlines():
-            if line.startswith(field):
-                return int(line.split()[1]) / 1024
-    except OSError:
-        pass
-    return float("nan")
-
-
-def _forget_peak() -> None:
-    with contextlib.suppress(OSError):
-        Path("/proc/self/clear_refs").write_text("5")
-
-
 def _make(who: str, C: float, gamma: float) -> Any:
     if who == "slimsvm":
         from slimsvm import SVC
@@ -98,9 +89,49 @@ def _make(who: str, C: float, gamma: float) -> Any:
         from sklearnex.svm import SVC as Intelex
 
         return Intelex(C=C, gamma=gamma, tol=1e-3, cache_size=CACHE_MB)
+    if who == "libsvm":
+        return Libsvm(C, gamma)
+    if who == "thundersvm":
+        return _thunder(C, gamma)
     from sklearn.svm import SVC as Sklearn
 
     return Sklearn(C=C, gamma=gamma, tol=1e-3, cache_size=CACHE_MB)
+
+
+def _thunder(C: float, gamma: float) -> Any:
+    from thundersvm import SVC
+
+    class Thunder(SVC):
+        """With the attribute that it does not have."""
+
+        def fit(self, X: Any, y: np.ndarray) -> Any:
+            super().fit(X, y)
+            self.classes_ = np.unique(y)
+            return self
+
+    return Thunder(C=C, gamma=gamma, tol=1e-3, cache_size=CACHE_MB, max_mem_size=CACHE_MB)
+
+
+class Libsvm:
+    """LIBSVM by its own Python package, with the attributes that the race looks at."""
+
+    def __init__(self, C: float, gamma: float) -> None:
+        self.options = f"-s 0 -t 2 -c {C!r} -g {gamma!r} -e 0.001 -m {CACHE_MB} -q"
+
+    def fit(self, X: Any, y: np.ndarray) -> Libsvm:
+        from libsvm.svmutil import svm_train
+
+        self.model = svm_train(np.asarray(y, np.float64), X.astype(np.float64), self.options)
+        self.classes_ = np.asarray(self.model.get_labels())
+        self.n_support_ = np.asarray(self.model.nSV[: self.model.get_nr_class()])
+        self.support_ = np.asarray(self.model.get_sv_indices()) - 1
+        self.dual_coef_ = np.asarray(self.model.get_sv_coef(), np.float64).T
+        return self
+
+    def predict(self, X: Any) -> np.ndarray:
+        from libsvm.svmutil import svm_predict
+
+        return np.asarray(svm_predict([], X.astype(np.float64), self.model, "-q")[0])
 
 
 def _pairs(model: Any) -> list[tuple[np.ndarray, np.ndarray]]:
@@ -165,13 +196,13 @@ def one(name: str, who: str, kind: str, repeat: str = "0") -> dict[str, Any]:
     n_each = max(600, 3000 // len(np.unique(y)))  # so many rows that every compiled function of the fit is loaded
     few = np.concatenate([np.flatnonzero(y == label)[:n_each] for label in np.unique(y)])[:6000]
     model.fit(X[few], y[few])
-    _forget_peak()
-    before = _memory("VmRSS")
-    begin = time.perf_counter()
+    forget_peak()
+    before = memory_mb("VmRSS")
+    begin, cpu = time.perf_counter(), time.process_time()
     model = _make(who, C, gamma).fit(X, y)
-    seconds = time.perf_counter() - begin
-    peak = _memory("VmHWM") - before
-    result: dict[str, Any] = {"seconds": seconds, "peak_mb": peak, "n_support": int(np.sum(model.n_support_))}
+    seconds, cpu = time.perf_counter() - begin, time.process_time() - cpu
+    peak = memory_mb("VmHWM") - before
+    result: dict[str, Any] = {"seconds": seconds, "cpu_seconds": cpu, "peak_mb": peak, "n_support": int(np.sum(model.n_support_))}
     if repeat != "0":
         return result
     some = slice(None if who == "slimsvm" else 2000)  # the peers' own prediction takes minutes on large test sets
@@ -188,76 +219,107 @@ def one(name: str, who: str, kind: str, repeat: str = "0") -> dict[str, Any]:
     return result
 
 
+# -- instead of an exact machine -----------------------------------------------------------------------------------------------------------
+
+
+def _make_instead(method: str, C: float, gamma: float) -> Any:
+    from sklearn.ensemble import HistGradientBoostingClassifier
+    from sklearn.kernel_approximation import Nystroem
+    from sklearn.linear_model import SGDClassifier
+    from sklearn.pipeline import make_pipeline
+    from sklearn.svm import LinearSVC
+
+    from slimsvm import SVC, SparseSVC
+
+    features = Nystroem(gamma=gamma, n_components=N_COMPONENTS, random_state=0)
+    return {
+        "exact": lambda n: SVC(C=C, gamma=gamma, cache_size=CACHE_MB),
+        "sparse_svc": lambda n: SparseSVC(50, C=C, gamma=gamma, random_state=0),
+        "nystroem_linear": lambda n: make_pipeline(features, LinearSVC(C=C, random_state=0)),
+        "nystroem_sgd": lambda n: make_pipeline(features, SGDClassifier(alpha=1 / (C * n), random_state=0)),  # the same problem, by SGD
+        "gradient_boosting": lambda n: HistGradientBoostingClassifier(random_state=0),  # its defaults: no C, no gamma
+    }[method]
+
+
+def instead(name: str, method: str) -> dict[str, Any]:
+    """Fit once on one thread and measure; all test rows."""
+    from threadpoolctl import threadpool_limits
+
+    _, C, gamma, get, _ = SETS[name]
+    X, y, X_test, y_test = get()
+    X, X_test = X.astype(np.float32), X_test.astype(np.float32)
+    make = _make_instead(method, C, gamma)
+    few = np.concatenate([np.flatnonzero(y == label)[:600] for label in np.unique(y)])
+    with threadpool_limits(1):
+        make(few.size).fit(X[few], y[few])
+        forget_peak()
+        before, begin, cpu = memory_mb("VmRSS"), time.perf_counter(), time.process_time()
+        model = make(len(y)).fit(X, y)
+        seconds, cpu = time.perf_counter() - begin, time.process_time() - cpu
+        peak = memory_mb("VmHWM") - before
+        begin = time.process_time()
+        accuracy = float(np.mean(model.predict(X_test) == y_test))
+        each = (time.process_time() - begin) / len(y_test)
+    vectors = {"exact": lambda: int(model.n_support_.sum()), "sparse_svc": lambda: int(model.n_basis_)}.get(method, lambda: N_COMPONENTS)
+    result = {"seconds": seconds, "cpu_seconds": cpu, "peak_mb": peak, "accuracy": accuracy, "predict_us": 1e6 * each}
+    return result if method == "gradient_boosting" else result | {"n_support": vectors()}
+
+
 # -- the race -------------------------------------------------------------------------------------------------------------------------------
 
 
-def _facts() -> dict[str, Any]:
-    import numba
-    import sklearn
-
-    import slimsvm
-
-    model = next((line.split(":")[1].strip() for line in _cpuinfo() if line.startswith("model name")), platform.processor())
-    return {
-        "cpu": model,
-        "cores": os.cpu_count(),
-        "python": platform.python_version(),
-        "numpy": np.__version__,
-        "numba": numba.__version__,
-        "scikit-learn": sklearn.__version__,
-        "slimsvm": slimsvm.__version__,
-        "load_average_before": os.getloadavg()[0],
-        "date": time.strftime("%Y-%m-%d"),
-    }
-
-
-def _cpuinfo() -> list[str]:
-    try:
-        return Path("/proc/cpuinfo").read_text().splitlines()
-    except OSError:
-        return []
+def exact_cells(sets: list[str], kinds: list[str], contestants: list[str], repeats: int) -> list[Cell]:
+    """The race of the exact machines, in the order of the run: contestants alternate."""
+    found = []
+    for name, kind, repeat, who in product(sets, kinds, range(repeats), contestants):
+        if who in ONE_TYPE and (kind != "float64" or (who in SLOW and not SETS[name][4])):
+            continue
+        if repeat and who in OTHERS:
+            continue
+        found.append(
+            Cell(
+                f"{name}/{kind}/{who}",
+                "one",
+                (name, who, kind, str(repeat)),
+                seconds=400 if who in OTHERS else 1200,
+                peer=f"{name}/{kind}/intelex" if who == "slimsvm" else None,
+                repeat=repeat,
+                enough=np.inf if who in BOTH_TYPES else SLOW_SECONDS,
+                touch=True,
+            )
+        )
+    return found
 
 
-def _touch_memory() -> None:
-    np.empty(TOUCHED_GB * 2**30, np.uint8)[::4096] = 1
-
-
-def _slow(cells: dict[str, Any], name: str, repeat: int) -> bool:
-    """Whether scikit-learn has run once, and took so long that repeating it would change nothing."""
-    return repeat > 0 and cells.get(f"{name}/float64/sklearn", {}).get("seconds", np.inf) > SLOW_SECONDS
-
-
-def race(sets: list[str], kinds: list[str], contestants: list[str], repeats: int) -> None:
-    """Run what is asked for, storing every cell as soon as it is measured."""
-    stored = json.loads(RESULTS.read_text()) if RESULTS.exists() else {"cells": {}}
-    stored["machine"] = _facts()
-    for name in sets:
-        for kind in kinds:
-            for repeat in range(repeats):
-                for who in contestants:
-                    if who == "sklearn" and (kind != "float64" or not SETS[name][4] or _slow(stored["cells"], name, repeat)):
-                        continue
-                    command = [sys.executable, "-m", "benchmarks.exact", "--one", name, who, kind, str(repeat)]
-                    _touch_memory()
-                    done = subprocess.run(command, capture_output=True, text=True, check=False)
-                    key = f"{name}/{kind}/{who}"
-                    if done.returncode:
-                        stored["cells"][key] = {"failed": done.stderr.strip().splitlines()[-1:]}
-                        print(key, "FAILED", done.stderr[-500:], flush=True)
-                        continue
-                    cell = json.loads(done.stdout.splitlines()[-1])
-                    before = stored["cells"].get(key) if repeat else None
-                    all_seconds = [*(before or {}).get("all_seconds", []), cell["seconds"]]
-                    cell = {**cell, **(before or {}), "seconds": min(all_seconds), "all_seconds": all_seconds}
-                    stored["cells"][key] = cell
-                    print(key, f"{all_seconds[-1]:.2f} s", f"{cell['n_support']} SVs", flush=True)
-                    RESULTS.parent.mkdir(exist_ok=True)
-                    RESULTS.write_text(json.dumps(stored, indent=1))
+def cells(quick: bool) -> list[Cell]:
+    """What there is to measure."""
+    if quick:
+        found = exact_cells(["a9a_dense", "letter", "shuttle"], ["float32"], list(BOTH_TYPES), 1)
+        found += exact_cells(["ijcnn1"], ["float64"], [*BOTH_TYPES, *ONE_TYPE], 1)
+        return [*found, *(Cell(f"ijcnn1/instead/{method}", "instead", ("ijcnn1", method)) for method in INSTEAD)]
+    found = exact_cells(list(SETS), ["float32", "float64"], [*BOTH_TYPES, *ONE_TYPE], 3)
+    return [*found, *(Cell(f"{name}/instead/{method}", "instead", (name, method)) for name in INSTEAD_SETS for method in INSTEAD)]
 
 
 def table() -> str:
     """The stored results in Markdown."""
     stored = json.loads(RESULTS.read_text())
+    return "\n".join([*_exact_table(stored), "", *_others_table(stored["cells"]), "", *_instead_table(stored["cells"])])
+
+
+def summary() -> str:
+    """Seconds alone, for the README."""
+    cells = json.loads(RESULTS.read_text())["cells"]
+    lines = ["| set | slimsvm | scikit-learn-intelex, float32 | scikit-learn-intelex, float64 | scikit-learn |", "|---|---|---|---|---|"]
+    for name, (text, *_, ends) in SETS.items():
+        row = [cells.get(f"{name}/{who}", {}) for who in ("float32/slimsvm", "float32/intelex", "float64/intelex", "float64/sklearn")]
+        if "seconds" in row[0]:
+            shown = [f"{cell['seconds']:.{1 if cell['seconds'] < 20 else 0}f}" if "seconds" in cell else "" for cell in row]
+            lines.append(f"| {text} | " + " | ".join([*shown[:3], shown[3] if ends else "(over 10 minutes)"]) + " |")
+    return "\n".join(lines)
+
+
+def _exact_table(stored: dict[str, Any]) -> list[str]:
     cells = stored["cells"]
     lines = [
         "| set, C, gamma | type | slimsvm | intelex | scikit-learn | ratio to the better peer | ratio to the minimum | SVs | accuracy | "
@@ -281,14 +343,48 @@ def table() -> str:
                 f"{ours['relative_gap']:.1e} | {ours['memory_ratio']:.2f} |"
             )
     machine = ", ".join(f"{key} {value}" for key, value in stored["machine"].items())
-    return "\n".join([*lines, "", f"Machine: {machine}."])
+    return [*lines, "", f"Machine: {machine}."]
 
 
-def write(path: Path, name: str, text: str) -> None:
-    """Put the text between the marks of this name in a page."""
-    begin, end = f"<!-- {name}:begin -->", f"<!-- {name}:end -->"
-    before, rest = path.read_text().split(begin)
-    path.write_text(before + begin + "\n" + text + "\n" + end + rest.split(end)[1])
+def _number(cell: dict[str, Any], field: str, form: str, scale: float = 1.0) -> str:
+    """A number of a cell; why there is none, if it failed."""
+    if "failed" in cell:
+        return "failed: " + " ".join(cell["failed"])[:80]
+    return form.format(scale * cell[field]) if field in cell else ""
+
+
+def _others_table(cells: dict[str, Any]) -> list[str]:
+    """LIBSVM and ThunderSVM."""
+    heads = ["SVs", "objective against slimsvm", "seconds", "CPU seconds"]
+    lines = ["LIBSVM and ThunderSVM by their own packages, beside slimsvm on the same rows:", ""]
+    lines += ["| set | machine | " + " | ".join(heads) + " |", "|---|---|" + "---|" * len(heads)]
+    for name, (text, *_) in SETS.items():
+        ours = cells.get(f"{name}/float64/slimsvm", {})
+        for who in OTHERS:
+            cell = cells.get(f"{name}/float64/{who}", {})
+            if "failed" in cell:
+                lines.append(f"| {text} | {who} | {_number(cell, '', '')} |" + " |" * (len(heads) - 1))
+            elif "seconds" in cell:
+                worse = (cell["objective"] - ours["objective"]) / abs(ours["objective"]) if "objective" in ours else np.nan
+                numbers = f"{cell['n_support']:,} | {worse:+.1e} | {cell['seconds']:.1f} | {cell.get('cpu_seconds', np.nan):.1f}"
+                lines.append(f"| {text} | {who} | {numbers} |")
+    return lines
+
+
+def _instead_table(cells: dict[str, Any]) -> list[str]:
+    """What people use instead."""
+    lines = [f"Instead of an exact machine, one thread ({N_COMPONENTS} components; SparseSVC has 50 vectors):", ""]
+    lines += ["| set | method | test accuracy, % | CPU seconds | microseconds to predict a row | vectors |", "|---|---|---|---|---|---|"]
+    for name in INSTEAD_SETS:
+        text = SETS[name][0]
+        for method in INSTEAD:
+            cell = cells.get(f"{name}/instead/{method}", {})
+            if "failed" in cell:
+                lines.append(f"| {text} | {method} | {_number(cell, '', '')} | | | |")
+            elif cell:
+                numbers = f"{100 * cell['accuracy']:.2f} | {cell['cpu_seconds']:.1f} | {cell['predict_us']:.2f}"
+                lines.append(f"| {text} | {method} | {numbers} | {_number(cell, 'n_support', '{:,.0f}')} |")
+    return lines
 
 
 def main() -> None:
@@ -300,16 +396,13 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--table", action="store_true")
     parser.add_argument("--write", type=Path, metavar="PAGE", help="write the table of the stored results into a page of the docs")
-    parser.add_argument("--one", nargs=4, help=argparse.SUPPRESS)
     given = parser.parse_args()
-    if given.one:
-        print(json.dumps(one(*given.one)))
-    elif given.write:
-        write(given.write, "exact", table())
+    if given.write:
+        fill(given.write, {"exact": table, "exact-summary": summary})
     elif given.table:
         print(table())
     else:
-        race(given.sets, given.types, given.who, given.repeats)
+        run("benchmarks.exact", exact_cells(given.sets, given.types, given.who, given.repeats), RESULTS, again=True)
         print(table())
 
 

@@ -32,6 +32,9 @@ SAME: dict[tuple[str, str], str] = {
     ("exact", "covtype"): "covtype, 50,000 training rows",
     ("sparse", "mnist_halves"): "mnist {0..4} vs {5..9}",
     ("sparse", "mnist_zero"): "mnist 0 vs rest",
+    ("rivals", "mnist_halves"): "mnist {0..4} vs {5..9}",
+    ("rivals", "mnist_zero"): "mnist 0 vs rest",
+    ("rivals", "covtype_50000"): "covtype, 50,000 training rows",
     ("rsvm", "mnist"): "mnist, 10 classes, 21,000 training rows",
 }
 VECTORS = ("vectors", "n_support", "n_basis", "size", "k")  # names of the number of vectors in a cell
@@ -62,28 +65,34 @@ def models_of(file: str, key: str, cell: dict[str, Any]) -> Iterator[Entry]:
             Model(words[1], mean(cell.get("vectors")), 100 - cell["test_error"], mean(cell.get("cpu_seconds")), "seconds of the CPU"),
         )
         return
+    if name == "alone" and len(words) == 3:  # benchmarks.sparse: one size, without the machines at smaller ones
+        method, name, size = words
+        words = [f"{method}, one size", size]
     if not words or ("accuracy" not in cell and "failed" not in cell):
         return
     k = int(words.pop()) if words[-1].isdigit() and len(words) > 1 else None
     found = SAME.get((file, name), name)
     if file == "exact" and name.startswith("a9a_"):
         words.append(name.removeprefix("a9a_"))
+    instead = words[0] == "instead"  # benchmarks.exact: not the race of the exact machines
     if file == "exact" and len(words) > 1:
-        words[:2] = words[1], words[0]  # who, then the type
+        words[:2] = (words[1],) if instead else (words[1], words[0])  # who, then the type
     method = f"exact ({file})" if words == ["exact"] else " ".join(words)
     if "failed" in cell:
         yield found, Model(method, k, None, None, "failed: " + " ".join(map(str, cell["failed"]))[:200], counts=False)
         return
     vectors = next((mean(cell[field]) for field in VECTORS if field in cell), k)
-    note, counts = "", True
-    if file == "exact" and "slimsvm" not in words:
+    note, counts, seconds = "", True, "seconds"
+    if instead or "primal" in cell or ("seconds" not in cell and "cpu_seconds" in cell):
+        note, seconds = "seconds of the CPU, one thread", "cpu_seconds"
+    if file == "exact" and "slimsvm" not in words and not instead:
         note, counts = FEW_ROWS, False
     ends = cell.get("status", [])
     unfinished = [end for end in ([ends] if isinstance(ends, str) else ends) if not end.lower().startswith("converged")]
     if unfinished:
-        note = "ended by: " + ", ".join(unfinished)
+        note = "; ".join(filter(None, [note, "ended by: " + ", ".join(unfinished)]))
     score = mean(cell["accuracy"])
-    yield found, Model(method, vectors, None if score is None else 100 * score, mean(cell.get("seconds")), note, counts)
+    yield found, Model(method, vectors, None if score is None else 100 * score, mean(cell.get(seconds)), note, counts)
     for size, accuracy in cell.get("path", [])[:-1]:
         yield found, Model(method, size, 100 * accuracy, mean(cell.get("seconds")), f"from the fit with {k}", part=True)
 

@@ -1,25 +1,20 @@
-"""The rivals of the papers beside the project's own machines: LASVM, CVM, BVM; and LASVM on a stream.
+"""The rivals of the papers beside the project's own machines, and LASVM on a stream.
 
-    python -m benchmarks.rivals                                    what is not stored yet, into benchmarks/results/rivals.json
-    python -m benchmarks.rivals --parts race --sets a9a ijcnn1 --methods lasvm cvm
-    python -m benchmarks.rivals --parts online | stream | again    "again": measure what is stored, too
+    python -m benchmarks run rivals --full [--only a9a/]
     python -m benchmarks.rivals --write docs/benchmarks.md
-    python -m benchmarks.rivals --plot docs/images                 accuracy against vectors and against seconds
+    python -m benchmarks.rivals --plot docs/images                 accuracy and objective against vectors and against seconds
 
-Every fit has a process of its own: load, a warm-up fit on the first rows, then the fit that counts. Same C and gamma for all methods on a set.
-Each cell is stored as soon as it is measured, so that a run that was ended goes on where it was. The exact and the sparse machines of the
-tables are those of benchmarks/results/sparse.json.
-
-"objective" is that of the problem that the method solves, relative to its optimum: for LASVM the dual value against that of the exact machine,
-for CVM the squared hinge with a penalised intercept against a lower bound on its optimum (BVM: against the same, from CVM).
+Figures 1 and 2 and table 2 of Joachims & Yu (2009) with every method of the project: same C and gamma for all on a set, one thread, one fit for
+each number of vectors. "primal" is the objective of the plain machine, 1/2 |w|^2 + C sum max(0, 1 - y f), at what the method found; methods
+that minimise something else (squared hinge, least squares, dual values of fewer rows) have another scale, so f is first multiplied by the
+factor that is best for it. Divided by the optimum, which the exact machine has, it is at least one. "objective" is that of the method's own
+problem.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import subprocess
-import sys
 import time
 import warnings
 from pathlib import Path
@@ -29,28 +24,53 @@ import numpy as np
 
 from benchmarks.data import load
 from benchmarks.exact import SETS as EXACT_SETS
-from benchmarks.exact import _facts, _forget_peak, _memory, _touch_memory, write
-from benchmarks.sparse import RESULTS as SPARSE_RESULTS
+from benchmarks.runner import Cell, forget_peak, memory_mb, write
 from benchmarks.sparse import SETS
 
 RESULTS = Path(__file__).parent / "results" / "rivals.json"
-SIZES = (10, 50, 200, 1000)
-WHOLE = ("lasvm", "cvm", "bvm")  # as large as they get
-LIMITED = ("lasvm_budget", "cvm_core", "bvm_pulls")  # to so many vectors
-MOST_SECONDS = 300
+SIZES = (10, 50, 200)
+WHOLE = ("exact", "lasvm", "cvm", "bvm")  # as large as they get
+# to so many vectors; the first ones are ours
+LIMITED = (
+    "refined", "cpsp", "cpsp_rows", "greedy", "nystrom", "rsvm_smooth", "rsvm_least_squares", "icf", "lasvm_budget", "cvm_core", "bvm_pulls"
+)  # fmt: skip
+MOST_SECONDS = 150  # of a process: loading, warm-up, fit and testing
+NEAR = 0.005  # table 2: so much below the accuracy of the exact machine
 STREAM = 450_000
 BATCH = 1000
 
 
 def _make(method: str, C: float, gamma: float, k: int) -> Any:
-    from slimsvm import CoreVectorSVC, OnlineSVC
+    from slimsvm import SVC, CoreVectorSVC, LowRankSVC, OnlineSVC, recipes
 
-    common = {"C": C, "gamma": gamma, "n_jobs": -1, "random_state": 0, "max_time": MOST_SECONDS}
+    common: dict[str, Any] = {"C": C, "gamma": gamma, "n_jobs": 1, "random_state": 0}
+    if method == "exact":
+        return SVC(C=C, gamma=gamma, cache_size=2000, n_jobs=1)
     if method.startswith("lasvm"):
         return OnlineSVC(**common, max_support=k if method == "lasvm_budget" else None, cache_size=2000)
-    ball = "minimum" if method.startswith("cvm") else "fixed"
-    eps = 1e-6 if method.startswith("cvm") else 1e-5
-    return CoreVectorSVC(ball=ball, eps=eps, **common, max_iter=k if method in LIMITED else -1)
+    if method.startswith(("cvm", "bvm")):
+        ball, eps = ("minimum", 1e-6) if method.startswith("cvm") else ("fixed", 1e-5)
+        return CoreVectorSVC(ball=ball, eps=eps, **common, max_iter=k if method in LIMITED else -1)
+    if method == "icf":
+        return LowRankSVC(rank=k, fit_intercept=True, **common)
+    recipe: Any = recipes.greedy_subset if method == "greedy" else recipes.RECIPES[method][0]
+    return recipe(k, **common)
+
+
+def _primal(model: Any, X: Any, y: np.ndarray, C: float) -> float:
+    """The plain machine's objective at the best multiple of the learned function."""
+    from scipy.optimize import minimize_scalar
+
+    f = model._expansion()
+    margins = np.where(y == model.classes_[1], 1.0, -1.0) * f.decision_function(X, 1)[:, 0]
+    half = 0.5 * float(f.squared_norm()[0])
+
+    def value(log_t: float) -> float:
+        t = np.exp(log_t)
+        return float(half * t * t + C * np.maximum(0.0, 1.0 - t * margins).sum())
+
+    found = minimize_scalar(value, bounds=(-12.0, 12.0), method="bounded")
+    return min(float(found.fun), value(0.0), C * len(y))
 
 
 def one(name: str, method: str, k: str) -> dict[str, Any]:
@@ -60,25 +80,26 @@ def one(name: str, method: str, k: str) -> dict[str, Any]:
     X, y, X_test, y_test = get()
     few = np.concatenate([np.flatnonzero(y == label)[:600] for label in np.unique(y)])
     _make(method, C, gamma, min(20, int(k))).fit(X[few], y[few])
-    _forget_peak()
-    before, begin, cpu = _memory("VmRSS"), time.perf_counter(), time.process_time()
+    forget_peak()
+    before, begin, cpu = memory_mb("VmRSS"), time.perf_counter(), time.process_time()
     model = _make(method, C, gamma, int(k)).fit(X, y)
     seconds, cpu = time.perf_counter() - begin, time.process_time() - cpu
     return {
         "seconds": seconds,
         "cpu_seconds": cpu,
-        "peak_mb": _memory("VmHWM") - before,
+        "peak_mb": memory_mb("VmHWM") - before,
         "accuracy": float(np.mean(model.predict(X_test) == y_test)),
         "objective": float(model.certificate_.objective),
         "gap": float(model.certificate_.gap),
         "violation": float(model.certificate_.violation),
-        "n_support": int(model.support_.size),
+        "primal": _primal(model, X, y, C),
+        "n_support": int(model._expansion().basis.shape[0]),
         "status": str(model.status_),
     }
 
 
 def online(who: str) -> dict[str, Any]:
-    """50,000 random rows of covtype: one pass and finishing, or the exact machine."""
+    """50,000 random rows of covtype: one pass and finishing, or the exact machine; all cores."""
     from slimsvm import SVC, OnlineSVC
 
     _, C, gamma, get, _ = EXACT_SETS["covtype"]
@@ -87,11 +108,11 @@ def online(who: str) -> dict[str, Any]:
     common = {"C": C, "gamma": gamma, "cache_size": 2000, "n_jobs": -1}
     make = (lambda: SVC(**common)) if who == "exact" else (lambda: OnlineSVC(random_state=0, **common))
     make().fit(X[:3000], y[:3000])
-    _forget_peak()
-    before, begin, cpu = _memory("VmRSS"), time.perf_counter(), time.process_time()
+    forget_peak()
+    before, begin, cpu = memory_mb("VmRSS"), time.perf_counter(), time.process_time()
     model = make().fit(X, y)
     seconds, cpu = time.perf_counter() - begin, time.process_time() - cpu
-    result = {"seconds": seconds, "cpu_seconds": cpu, "peak_mb": _memory("VmHWM") - before, "n_support": int(model.support_.size)}
+    result = {"seconds": seconds, "cpu_seconds": cpu, "peak_mb": memory_mb("VmHWM") - before, "n_support": int(model.support_.size)}
     return result | {"objective": float(model.certificate_.objective), "accuracy": float(np.mean(model.predict(X_test) == y_test))}
 
 
@@ -114,7 +135,7 @@ def stream(n: str) -> dict[str, Any]:
         begin, used = time.perf_counter(), time.process_time()
         model.partial_fit(X[part], y[part], classes=np.unique(y))
         seconds, cpu = seconds + time.perf_counter() - begin, cpu + time.process_time() - used
-        memory.append(_memory("VmRSS"))
+        memory.append(memory_mb("VmRSS"))
     last = max(1, 100_000 // BATCH)
     result = {"seconds": seconds, "cpu_seconds": cpu, "rows_per_second": len(y) / seconds, "rows_per_cpu_second": len(y) / cpu}
     result |= {"prequential": float(np.mean(hits[-last:])), "accuracy": float(np.mean(model.predict(X_test) == y_test))}
@@ -141,60 +162,59 @@ def calls(n: str) -> dict[str, Any]:
         part = slice(100 * k, 100 * (k + 1))
         model.partial_fit(X[part], y[part], classes=np.unique(y))
         if (k + 1) % (int(n) // 10) == 0:
-            memory.append(_memory("VmRSS"))
+            memory.append(memory_mb("VmRSS"))
     return {"memory_mb": memory, "grown_mb": memory[-1] - memory[0]}
 
 
-def _child(*words: str) -> dict[str, Any]:
-    if words[0] == "--online":  # as in benchmarks.exact: the first touch of gigabytes must not decide this race
-        _touch_memory()
-    done = subprocess.run([sys.executable, "-m", "benchmarks.rivals", *words], capture_output=True, text=True, check=False)
-    if done.returncode:
-        return {"failed": done.stderr.strip().splitlines()[-1:]}
-    return json.loads(done.stdout.splitlines()[-1])  # type: ignore[no-any-return]
+def cells(quick: bool) -> list[Cell]:
+    """What there is to measure: LASVM beside the exact machine, the stream, and the race."""
+    if quick:
+        methods = ("refined", "cpsp", "greedy", "nystrom", "rsvm_least_squares", "lasvm_budget")
+        return [Cell("ijcnn1/exact", "one", ("ijcnn1", "exact", "0"))] + [
+            Cell(f"ijcnn1/{method}/{k}", "one", ("ijcnn1", method, str(k)), peer="ijcnn1/exact") for k in (10, 50) for method in methods
+        ]
+    found = [Cell(f"covtype_50000/{who}", "online", (who,), peer="covtype_50000/exact", touch=True) for who in ("exact", "lasvm")]
+    found += [Cell("covtype/stream", "stream", (str(STREAM),)), Cell("covtype/calls", "calls", ("1000",))]
+
+    def whole(method: str) -> list[Cell]:
+        return [Cell(f"{name}/{method}", "one", (name, method, "0"), MOST_SECONDS, peer=f"{name}/exact") for name in SETS]
+
+    found += whole("exact")
+    for k in SIZES:
+        for name in SETS:
+            found += [Cell(f"{name}/{method}/{k}", "one", (name, method, str(k)), MOST_SECONDS, peer=f"{name}/exact") for method in LIMITED]
+    return [*found, *(cell for method in WHOLE[1:] for cell in whole(method))]
 
 
-def race(parts: list[str], sets: list[str], methods: list[str], sizes: list[int]) -> None:
-    """Run what is asked for and not stored, storing every cell as soon as it is measured."""
-
-    def keep(key: str, *words: str) -> None:
-        stored = json.loads(RESULTS.read_text()) if RESULTS.exists() else {"cells": {}}
-        if key in stored["cells"] and "failed" not in stored["cells"][key] and "again" not in parts:
-            return
-        cell = _child(*words)
-        stored["machine"] = _facts()
-        stored["cells"][key] = cell
-        print(key, {name: round(value, 5) for name, value in cell.items() if isinstance(value, float)} or cell, flush=True)
-        RESULTS.write_text(json.dumps(stored, indent=1))
-
-    if "online" in parts:
-        for who in ("exact", "lasvm"):
-            keep(f"covtype_50000/{who}", "--online", who)
-    if "stream" in parts:
-        keep("covtype/stream", "--stream", str(STREAM))
-        keep("covtype/calls", "--calls", "1000")
-    if "race" in parts:
-        for name in sets:
-            for method in methods:
-                for k in sizes if method in LIMITED else [0]:
-                    keep(f"{name}/{method}" + (f"/{k}" if k else ""), "--one", name, method, str(k))
+# -- tables and pictures --------------------------------------------------------------------------------------------------------------------
 
 
-def _relative(name: str, method: str, cell: dict[str, Any], cells: dict[str, Any], sparse: dict[str, Any]) -> str:
-    """The objective as a multiple of the optimum of the method's problem."""
-    exact = sparse.get(f"{name}/exact", {}).get("objective")
-    if method.startswith(("cvm", "bvm")):
-        best = cells.get(f"{name}/cvm", {})
-        return f"{cell['objective'] / (best['objective'] - best['gap']):.4f}" if "objective" in best else ""
-    if exact is None or method in ("refined", "lasvm_budget"):  # another loss; vectors that stand for several rows
-        return ""
-    return f"{abs(cell['objective'] / exact):.4f}"
+def _cells() -> dict[str, Any]:
+    stored: dict[str, Any] = json.loads(RESULTS.read_text())["cells"]
+    return stored
+
+
+def _points(name: str, cells: dict[str, Any]) -> dict[str, list[tuple[float, float, float, float | None]]]:
+    """For each method: (vectors, CPU seconds, test accuracy in percent, objective as a multiple of the optimum), by vectors."""
+    best = cells.get(f"{name}/exact", {}).get("primal")
+    found: dict[str, list[tuple[float, float, float, float | None]]] = {}
+    for method in (*WHOLE, *LIMITED):
+        keys = [f"{name}/{method}"] if method in WHOLE else [f"{name}/{method}/{k}" for k in SIZES]
+        rows = [cells[key] for key in keys if "accuracy" in cells.get(key, {}) and "primal" in cells[key]]
+        found[method] = sorted(
+            (cell["n_support"], cell["cpu_seconds"], 100 * cell["accuracy"], cell["primal"] / best if best else None) for cell in rows
+        )
+    return {method: points for method, points in found.items() if points}
 
 
 def table() -> str:
     """The stored results in Markdown."""
-    cells = json.loads(RESULTS.read_text())["cells"]
-    sparse = json.loads(SPARSE_RESULTS.read_text())["cells"]
+    cells = _cells()
+    return "\n".join([*_streams(cells), *_race(cells), *_near(cells)])
+
+
+def _streams(cells: dict[str, Any]) -> list[str]:
+    """LASVM: once through covtype, and on a stream."""
     lines = []
     if "seconds" in cells.get("covtype_50000/lasvm", {}) and "seconds" in cells.get("covtype_50000/exact", {}):
         lines += ["Covtype, 50,000 random rows, C=1, gamma=8:", ""]
@@ -217,86 +237,81 @@ def table() -> str:
     if "grown_mb" in cells.get("covtype/calls", {}):
         grown = cells["covtype/calls"]["grown_mb"]
         lines += [f"From the 100th to the 1,000th call of `partial_fit` (100 rows each), resident memory grew by {grown:.1f} MB.", ""]
-    lines += ["| set | method | vectors | test accuracy | CPU seconds | objective |", "|---|---|---|---|---|---|"]
+    return lines
+
+
+def _race(cells: dict[str, Any]) -> list[str]:
+    """Accuracy, objective and seconds at each number of vectors."""
+    heads = ["as large as it gets", *(f"k = {k}" for k in SIZES)]
+    lines = ["Test accuracy in percent; objective as a multiple of the optimum; CPU seconds on one thread:", ""]
+    lines += ["| set | method | " + " | ".join(heads) + " |", "|---|---|" + "---|" * len(heads)]
     for name, (text, C, gamma, _, _) in SETS.items():
-        if not any(key.startswith(f"{name}/") for key in cells):  # nothing here that the table of the sparse machines does not have
-            continue
-        first = f"{text}, C={C:g}, gamma={gamma:.4g}"
-        for key, cell in _cells_of(name, cells, sparse):
-            method, _, k = key.partition("/")
-            vectors = cell.get("n_support", int(k or 0))
-            late = " (stopped)" if str(cell.get("status", "")).startswith("Stopped at max_time") else ""
-            numbers = f"{vectors:,} | {100 * cell['accuracy']:.2f} % | {cell['cpu_seconds']:.1f}{late}"
-            lines.append(f"| {first} | {method} | {numbers} | {_relative(name, method, cell, cells, sparse)} |")
-            first = ""
-    return "\n".join(lines)
+        best, first = cells.get(f"{name}/exact", {}).get("primal"), f"{text}, C={C:g}, gamma={gamma:.4g}"
+        for method in (*WHOLE, *LIMITED):
+            row = [cells.get(key, {}) for key in (f"{name}/{method}", *(f"{name}/{method}/{k}" for k in SIZES))]
+            if any("primal" in cell or "failed" in cell for cell in row):
+                lines.append(f"| {first} | {method} | " + " | ".join(_shown(cell, best) for cell in row) + " |")
+                first = ""
+    return [*lines, ""]
 
 
-def _cells_of(name: str, cells: dict[str, Any], sparse: dict[str, Any]) -> list[tuple[str, dict[str, Any]]]:
-    """All measured machines of a set: the exact one, those as large as they get, those of limited size."""
-    wanted = ["exact", *WHOLE]
-    for method in (*LIMITED, "refined", "cpsp", "cpsp_rows", "nystrom"):
-        wanted += [f"{method}/{k}" for k in SIZES]
-    found = [(key, cells.get(f"{name}/{key}", sparse.get(f"{name}/{key}", {}))) for key in wanted]
-    return [(key, cell) for key, cell in found if "accuracy" in cell and "cpu_seconds" in cell]
+def _shown(cell: dict[str, Any], best: float | None) -> str:
+    if "failed" in cell:
+        return "failed: " + " ".join(cell["failed"])[:60]
+    if "primal" not in cell:
+        return ""
+    multiple = f"{cell['primal'] / best:.3f}" if best else ""
+    return f"{100 * cell['accuracy']:.2f}; {multiple}; {cell['cpu_seconds']:.1f} s ({cell['n_support']:,})"
+
+
+def _near(cells: dict[str, Any]) -> list[str]:
+    """Table 2 of the paper: the fewest vectors, of the sizes that were run, and their seconds, to be near the exact machine."""
+    sets = [name for name in SETS if "accuracy" in cells.get(f"{name}/exact", {})]
+    lines = [f"Vectors and CPU seconds of the smallest machine at most {100 * NEAR:g} points below the exact one (of the sizes above):", ""]
+    lines += ["| method | " + " | ".join(SETS[name][0] for name in sets) + " |", "|---|" + "---|" * len(sets)]
+    for method in (*WHOLE, *LIMITED):
+        texts = []
+        for name in sets:
+            points = _points(name, cells).get(method, [])
+            enough = [p for p in points if p[2] >= 100 * (cells[f"{name}/exact"]["accuracy"] - NEAR)]
+            texts.append(f"{enough[0][0]:,}, {enough[0][1]:.1f} s" if enough else f"> {points[-1][0]:,}" if points else "")
+        lines.append(f"| {method} | " + " | ".join(texts) + " |")
+    return lines
 
 
 def plot(folder: Path) -> None:
-    """Accuracy against the number of vectors, and against the seconds of training."""
+    """Accuracy and objective, each against the number of vectors and against the seconds of training: one picture for each of the four."""
     from matplotlib.figure import Figure
 
-    cells = json.loads(RESULTS.read_text())["cells"]
-    sparse = json.loads(SPARSE_RESULTS.read_text())["cells"]
-    methods = ["exact", *WHOLE, *LIMITED, "refined", "cpsp", "cpsp_rows", "nystrom"]
-    for what, label in (("vectors", "vectors"), ("seconds", "CPU seconds of training")):
-        figure = Figure(figsize=(12, 7), layout="constrained")
-        axes = figure.subplots(2, 3).ravel()
-        for at, (name, (text, *_)) in enumerate(SETS.items()):
-            found = _cells_of(name, cells, sparse)
-            for m, method in enumerate(methods):
-                points = [(c.get("n_support", int(key.partition("/")[2] or 0)) if what == "vectors" else c["cpu_seconds"], 100 * c["accuracy"])
-                          for key, c in found if key.partition("/")[0] == method]  # fmt: skip
-                if points:
-                    x, y = zip(*sorted(points), strict=True)
-                    axes[at].plot(
-                        x, y, marker="*" if len(points) == 1 else ".", color=f"C{m % 10}", linestyle="--" if m > 9 else "-", label=method
-                    )
-            axes[at].set(title=text, xscale="log", xlabel=label, ylabel="test accuracy, %")
-        handles = {label: handle for panel in axes for handle, label in zip(*panel.get_legend_handles_labels(), strict=True)}
-        axes[-1].axis("off")
-        axes[-1].legend(handles.values(), handles.keys(), loc="center")
-        folder.mkdir(exist_ok=True)
-        figure.savefig(folder / f"rivals_{what}.png", dpi=90)
+    cells, methods = _cells(), (*WHOLE, *LIMITED)
+    for y_name, y_label, y_at in (("accuracy", "test accuracy, %", 2), ("objective", "objective / optimum", 3)):
+        for x_name, x_label, x_at in (("vectors", "vectors", 0), ("seconds", "CPU seconds of training", 1)):
+            figure = Figure(figsize=(12, 7), layout="constrained")
+            axes = figure.subplots(2, 3).ravel()
+            for at, (name, (text, *_)) in enumerate(SETS.items()):
+                for method, points in _points(name, cells).items():
+                    m = methods.index(method)
+                    line = {"marker": "os^vDP*X"[m % 8], "color": f"C{m % 10}", "linestyle": "--" if m > 9 else "-", "markersize": 5}
+                    axes[at].plot([p[x_at] for p in points], [p[y_at] for p in points], label=method, **line)
+                axes[at].set(title=text, xscale="log", xlabel=x_label, ylabel=y_label, yscale="log" if y_name == "objective" else "linear")
+            handles = {label: handle for panel in axes for handle, label in zip(*panel.get_legend_handles_labels(), strict=True)}
+            axes[-1].axis("off")
+            axes[-1].legend(handles.values(), handles.keys(), loc="center")
+            folder.mkdir(exist_ok=True)
+            figure.savefig(folder / f"rivals_{y_name}_{x_name}.png", dpi=90)
 
 
 def main() -> None:
     """Command line."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--parts", nargs="*", default=["online", "stream", "race"])
-    parser.add_argument("--sets", nargs="*", default=list(SETS), choices=list(SETS))
-    parser.add_argument("--methods", nargs="*", default=[*LIMITED, *WHOLE])
-    parser.add_argument("--sizes", nargs="*", type=int, default=list(SIZES))
-    parser.add_argument("--table", action="store_true")
     parser.add_argument("--write", type=Path, metavar="PAGE", help="write the tables of the stored results into a page of the docs")
     parser.add_argument("--plot", type=Path, metavar="FOLDER", help="draw the pictures of the stored results")
-    parser.add_argument("--one", nargs=3, help=argparse.SUPPRESS)
-    for part in ("online", "stream", "calls"):
-        parser.add_argument(f"--{part}", help=argparse.SUPPRESS)
     given = parser.parse_args()
-    for part, measure in (("online", online), ("stream", stream), ("calls", calls)):
-        if getattr(given, part):
-            print(json.dumps(measure(getattr(given, part))))
-            return
-    if given.one:
-        print(json.dumps(one(*given.one)))
-    elif given.plot:
+    if given.plot:
         plot(given.plot)
     elif given.write:
         write(given.write, "rivals", table())
-    elif given.table:
-        print(table())
     else:
-        race(given.parts, given.sets, given.methods, given.sizes)
         print(table())
 
 

@@ -13,6 +13,7 @@ SPARSE = {
     "a9a/refined/3": {"seconds": 1.5, "accuracy": 0.849, "path": [[1, 0.8], [2, 0.845], [3, 0.849]]},
     "a9a/refined/10": {"seconds": 2.5, "accuracy": 0.855, "path": [[1, 0.7], [3, 0.7], [5, 0.851], [10, 0.855]]},
     "a9a/sklearn_nystroem/10": {"seconds": 0.1, "accuracy": 0.8},
+    "alone/refined/a9a/10": {"cpu_seconds": 1.2, "accuracy": 0.853},
     "a9a/prediction": {"k": 3, "sparse_us": 0.1},
     "checkers/10000": {"seconds": 6.0, "error": 0.03},
     "checkers/30000": {"seconds": 16.0, "error": 0.02},
@@ -20,6 +21,8 @@ SPARSE = {
 EXACT = {
     "a9a_dense/float32/slimsvm": {"seconds": 1.9, "accuracy": 0.8509, "n_support": 11617},
     "a9a_dense/float32/intelex": {"seconds": 4.1, "accuracy": 0.99, "n_support": 11574},
+    "a9a_dense/float64/libsvm": {"failed": ["more than 120 s"], "measured": {"seed": 0}},
+    "a9a_dense/instead/nystroem_sgd": {"seconds": 2.1, "cpu_seconds": 1.1, "accuracy": 0.845, "n_support": 500, "measured": {"seed": 0}},
 }
 RSVM = {
     "dna/smooth": {"seconds": [1.0, 3.0], "accuracy": [0.9, 0.92], "size": [378, 378], "status": ["max_iter"]},
@@ -64,6 +67,10 @@ def test_models_of_all_files(results):
     peer = a9a["intelex float32 dense", 11574]
     assert not peer["counts"] and "2,000" in peer["note"]  # its accuracy is of other rows: it must never be the model to take
     assert a9a["sklearn_nystroem", 10]["seconds"] == 0.1
+    assert (
+        a9a["nystroem_sgd dense", 500]["counts"] and a9a["nystroem_sgd dense", 500]["seconds"] == 1.1
+    )  # of all test rows, unlike the peers in the race of the exact machines
+    assert a9a["libsvm float64 dense", None]["note"] == "failed: more than 120 s"
 
 
 def test_a_fit_of_its_own_goes_before_the_part_of_a_larger_one(results):
