@@ -90,7 +90,7 @@ class Draw:
         """Draws among all."""
         n, u = self.weight.size, rng.random(r)
         places = (u * n).astype(np.int64) if self.even else np.searchsorted(self._sums, u * self._sums[-1], side="right")
-        return np.minimum(places, n - 1)
+        return np.asarray(np.minimum(places, n - 1))
 
 
 # -- the driver -----------------------------------------------------------------------------------------------------------------------------
