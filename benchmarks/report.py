@@ -65,9 +65,9 @@ def models_of(file: str, key: str, cell: dict[str, Any]) -> Iterator[Entry]:
             Model(words[1], mean(cell.get("vectors")), 100 - cell["test_error"], mean(cell.get("cpu_seconds")), "seconds of the CPU"),
         )
         return
-    if name == "alone" and len(words) == 3:  # benchmarks.sparse: one size, without the machines at smaller ones
-        method, name, size = words
-        words = [f"{method}, one size", size]
+    if name == "alone" and len(words) == 4:  # benchmarks.sparse: one size, without the machines at smaller ones
+        method, name, size, tol = words
+        words = [f"{method}, one size, tol {tol}", size]
     if not words or ("accuracy" not in cell and "failed" not in cell):
         return
     k = int(words.pop()) if words[-1].isdigit() and len(words) > 1 else None

@@ -24,7 +24,7 @@ from sklearn.utils.validation import check_is_fitted
 from slimsvm.estimators import SVC, SVR, NuSVC, NuSVR
 from slimsvm.estimators.reduced import ReducedSVC
 from slimsvm.estimators.sparse import SparseSVC, SparseSVR
-from slimsvm.estimators.sparse_base import last_size
+from slimsvm.estimators.sparse_base import LAST_SIZE
 from slimsvm.estimators.sparse_path import PathPoint
 from slimsvm.expansion import Expansion
 from slimsvm.kernels import FromCallable, Kernel, Linear, Precomputed, make_kernel
@@ -378,7 +378,7 @@ def _refine_on(data: Data, machine: Any, reduced: Reduced, kernel: Kernel, rng: 
     start = (reduced.coef, reduced.intercept)
     vectors = columns.in_rows_coordinates(reduced.vectors)
     if kernel.differentiable:
-        moved = refine(problem, vectors, start, tol=last_size(*vectors.shape) * tol, max_iter=int(machine.max_iter), limits=limits, rng=rng)
+        moved = refine(problem, vectors, start, tol=LAST_SIZE * tol, max_iter=int(machine.max_iter), limits=limits, rng=rng)
         state, reduced.n_evaluations = moved.state, reduced.n_evaluations + moved.n_evaluations
     else:
         columns.replace(vectors)

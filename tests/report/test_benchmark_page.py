@@ -13,7 +13,7 @@ SPARSE = {
     "a9a/refined/3": {"seconds": 1.5, "accuracy": 0.849, "path": [[1, 0.8], [2, 0.845], [3, 0.849]]},
     "a9a/refined/10": {"seconds": 2.5, "accuracy": 0.855, "path": [[1, 0.7], [3, 0.7], [5, 0.851], [10, 0.855]]},
     "a9a/sklearn_nystroem/10": {"seconds": 0.1, "accuracy": 0.8},
-    "alone/refined/a9a/10": {"cpu_seconds": 1.2, "accuracy": 0.853},
+    "alone/refined/a9a/10/0.001": {"cpu_seconds": 1.2, "accuracy": 0.853},
     "a9a/prediction": {"k": 3, "sparse_us": 0.1},
     "checkers/10000": {"seconds": 6.0, "error": 0.03},
     "checkers/30000": {"seconds": 16.0, "error": 0.02},

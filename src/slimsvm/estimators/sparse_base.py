@@ -39,10 +39,9 @@ GROWING, GROWING_A_VECTOR = 5_000, 25
 EXACT_TOL, EXACT_CUTS_TOL = 1e-16, 1e-12  # relative gap for few rows, by Newton's method and by cutting planes
 SATURATED = 0.2  # of accuracy_loss: gained less than this at two sizes in a row, n_basis='auto' looks no further
 SMALLER_SIZES = 0.5  # of the tolerance, for the refinement at the smaller sizes of a path
-# of the tolerance, for the refinement at the size asked for: at most, at least, and for this many numbers that are moved. Where many are, an
-# iteration gains less on its way. Accuracy on a sixth of the training rows, CPU seconds at 0.14, 0.07 and 0.035: mnist {0..4} vs {5..9}, 60
-# vectors of 784, 98.42, 98.47, 98.57 % in 24, 31, 40 s; ijcnn1, 50 vectors of 22, 98.19, 98.18, 98.20 % in 3.2, 3.3, 4.1 s
-FEW_NUMBERS, MANY_NUMBERS, A_NUMBER = 0.14, 0.035, 5500.0
+# of the tolerance, for the refinement at the size asked for. Accuracy on a sixth of the training rows and CPU seconds at 0.14, 0.07 and 0.035:
+# mnist {0..4} vs {5..9}, 60 vectors, 98.42, 98.47, 98.57 % in 24, 31, 40 s; ijcnn1, 50 vectors, 98.19, 98.18, 98.20 % in 3.2, 3.3, 4.1 s
+LAST_SIZE = 0.035
 BASES = {
     "pursuit": Pursuit,
     "pursuit_rows": PursuitRows,
@@ -254,7 +253,7 @@ class SparseMachine(PathMachine):
                 whole,
                 columns.vectors,
                 (state.coef, state.intercept),
-                tol=float(self.tol) * (last_size(m, T.rows.X.shape[1]) if m == T.sizes[-1] and self.n_basis != "auto" else SMALLER_SIZES),
+                tol=float(self.tol) * (LAST_SIZE if m == T.sizes[-1] and self.n_basis != "auto" else SMALLER_SIZES),
                 max_iter=int(self.max_iter) if self.max_iter > 0 else 1000,
                 limits=T.fit.limits.part(left) if self.max_time is not None else T.fit.limits,
                 rng=T.rng,
@@ -356,11 +355,6 @@ class Growth:
         """The rows that joined, if all vectors are rows."""
         self._note(columns)
         return np.array(self._found) if columns.m and len(self._found) == columns.m else None
-
-
-def last_size(m: int, d: int) -> float:
-    """The share of the tolerance to which m vectors of d numbers are refined if they are all that was asked for."""
-    return min(FEW_NUMBERS, max(MANY_NUMBERS, A_NUMBER / (m * d)))
 
 
 def in_order(X: Any) -> Array:
