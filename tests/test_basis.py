@@ -598,6 +598,17 @@ def naive_thresholded(K, n_entries):
     return V
 
 
+def test_columns_that_are_computed_ahead_change_no_pivot(monkeypatch):
+    X = np.random.default_rng(3).standard_normal((9000, 3))
+    found = {}
+    for most in (1, 7, 32):
+        monkeypatch.setattr("slimsvm.basis.cholesky.MOST_AHEAD", most)
+        found[most] = pivoted(ready(RBF(0.5), X, dtype=np.float64), 60)
+        np.testing.assert_array_equal(found[most].pivots, found[1].pivots)
+        np.testing.assert_allclose(found[most].V, found[1].V, atol=1e-9)
+        assert 60 * 9000 <= found[most].n_values <= 3 * 60 * 9000
+
+
 @every_form
 @pytest.mark.parametrize("n_entries", [0, 1, 5, 20, 299, 1000])
 def test_thresholded_cholesky_is_the_naive_one(form, n_entries):

@@ -338,7 +338,7 @@ def rsvm_least_squares(n_basis: int | float = 0.1, **parameters: Any) -> Reduced
 
 
 def rsvm_lagrangian(n_basis: int | float = 0.1, **parameters: Any) -> ReducedSVC:
-    """RSVM by the Lagrangian SVM: a fixed-point iteration in the dual, slow for large C.
+    """RSVM by the Lagrangian SVM: a fixed-point iteration in the dual, slower than the others for large C.
 
     Parameters
     ----------
@@ -355,7 +355,8 @@ def rsvm_lagrangian(n_basis: int | float = 0.1, **parameters: Any) -> ReducedSVC
     Notes
     -----
     C multiplies the sum of the squared losses, as in [2]_; the nu of [1]_ is twice ours.
-    The paper's step 1.9/nu is just below the limit of convergence; here it is 1/nu, or beta = 1/(2 C), unless beta is given.
+    The paper's step 1.9/nu is just below the limit of convergence. With a beta, below 1/C = 2/nu here too, the iteration is that of [1]_;
+    without, it begins as that at beta = 1/(2 C) = 1/nu does, and its metric learns from its moves.
 
     References
     ----------

@@ -1,8 +1,9 @@
 """Incomplete Cholesky factorisations of the kernel matrix, K ~ V V', and the pivots of one as a basis.
 
 :func:`pivoted` (ICF 2; Fine & Scheinberg 2001): symmetric pivoting, the row that is farthest from the span of those before it is next; values
-are computed when a row becomes a pivot, m n of them in all. Row i of V is z(x_i), the orthonormal coordinates of phi(x_i) in the span of the
-pivots, so V V' is the projected kernel and never above K. Stops after m columns, or when the trace of what is left is small.
+are computed for rows that are pivots or likely to be soon, one to two times m n of them. Row i of V is z(x_i), the orthonormal coordinates of
+phi(x_i) in the span of the pivots, so V V' is the projected kernel and never above K. Stops after m columns, or when the trace of what is left
+is small.
 
 :func:`thresholded` (ICF 1; Lin & Saigal 2000): column by column, of each only the m largest entries are kept. V is sparse and triangular, not
 of low rank, all of K is seen once, and V V' may be far from K. Dropping entries may make a pivot that is not positive: then beta is added
@@ -10,7 +11,7 @@ to all of the diagonal, twice as much each time, and the factorisation starts ag
 rounding below it, is a row in the span of those before it, and its column is zero.
 
 Symbols: d what is left of the diagonal; V (n, m), kept by columns.
-Cost: ICF 2 n m kernel values and n m^2; ICF 1 n^2 / 2 kernel values, as much to find the largest entries, and n m^2.
+Cost: ICF 2 up to 2 n m kernel values and n m^2; ICF 1 n^2 / 2 kernel values, as much to find the largest entries, and n m^2.
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ from slimsvm.tiles import Operand
 
 Array = NDArray[Any]
 STRIP = 8192  # rows of V that a thread takes at once
+MOST_AHEAD = 32  # columns of ICF 2 that are computed before they are asked for
 FIRST_BETA = 1e-3  # added to the diagonal after the first failure of ICF 1, relative to its mean; doubled after each further one
 MOST_RESTARTS = 40  # by then beta is far above the trace, and the matrix is its own diagonal
 BLOCK = 256  # columns of K that ICF 1 has in memory at a time
@@ -50,12 +52,15 @@ class Factor:
         Size of K + beta I - V V' relative to the trace of K: of ICF 2 its trace, of ICF 1, whose diagonal is exact, its Frobenius norm.
     beta : float
         What was added to the diagonal.
+    n_values : int
+        Kernel values that were computed, of ICF 2.
     """
 
     V: Any
     pivots: Array
     left: float
     beta: float = 0.0
+    n_values: int = 0
 
 
 def pivoted(
@@ -105,20 +110,22 @@ def pivoted(
         Vt[:first] = known
         d -= np.einsum("ji,ji->i", known, known, dtype=np.float64)
     edges = [(start, min(n, start + STRIP)) for start in range(0, n, STRIP)]
-    m = 0
+    m, ahead = 0, Ahead(rows, edges, n_threads)
     while m < rank and float(np.maximum(d, 0.0).sum()) > tol * trace:
         # 1. the pivot
         pivot = int(np.argmax(np.where(may, d, -np.inf)))
         if not d[pivot] > jitter or (m and enough is not None and enough()):
             break
         # 2. its column, without what the span of those before it says
-        column, root = among(rows, np.array([pivot]), None, n_threads)[0], np.sqrt(d[pivot])
         at = first + m
-        before = np.ascontiguousarray(Vt[:at, pivot])
+        if pivot not in ahead.place:
+            ahead.look(np.where(may, d, -np.inf), Vt[:at], rank - m)
+        column, root = ahead.columns[ahead.place[pivot]], np.sqrt(d[pivot])
+        since = np.ascontiguousarray(Vt[ahead.known : at, pivot])
 
-        def strip(k: int, column: Array = column, before: Array = before, root: float = root, at: int = at) -> None:
+        def strip(k: int, column: Array = column, since: Array = since, root: float = root, at: int = at) -> None:
             part = slice(*edges[k])
-            Vt[at, part] = (column[part] - before @ Vt[:at, part]) / root
+            Vt[at, part] = (column[part] - since @ Vt[at - since.size : at, part]) / root
             d[part] -= np.square(Vt[at, part], dtype=np.float64)
 
         with single_threaded_blas():
@@ -126,7 +133,41 @@ def pivoted(
         d[pivot], may[pivot], pivots[m] = 0.0, False, pivot
         m += 1
     left = float(np.maximum(d, 0.0).sum()) / trace if trace > 0 else 0.0
-    return Factor(Vt[first : first + m].T, pivots[:m], left)
+    return Factor(Vt[first : first + m].T, pivots[:m], left, n_values=ahead.n_values)
+
+
+class Ahead:
+    """Columns of rows that are likely to be pivots soon, many at once: a product of matrices in place of as many passes over V.
+
+    The rows that are farthest from the span now are likely to be among the farthest for a while. How many are taken follows how many of the
+    last ones were of use. Pivots are the same with or without.
+    """
+
+    def __init__(self, rows: Operand, edges: list[tuple[int, int]], n_threads: int) -> None:
+        self.rows, self.edges, self.n_threads = rows, edges, n_threads
+        self.place: dict[int, int] = {}  # of a row among the columns
+        self.columns = np.empty((0, rows.n), rows.dtype)
+        self.known = 0  # columns of V that these are without
+        self.n_values = 0
+        self._many = 1
+
+    def look(self, far: Array, Vt: Array, most: int) -> None:
+        """Columns of the rows that are farthest by ``far``, without what V says, which is kept by columns."""
+        used = Vt.shape[0] - self.known if self.place else 1
+        self._many = max(1, min(MOST_AHEAD, 2 * self._many if 2 * used >= self._many else self._many // 2, most))
+        some = np.argpartition(-far, self._many - 1)[: self._many] if self._many < far.size else np.arange(far.size)
+        some = np.union1d(some[np.isfinite(far[some])], [int(np.argmax(far))])
+        self.place, self.known = {int(row): k for k, row in enumerate(some)}, Vt.shape[0]
+        self.columns = among(self.rows, some, None, self.n_threads)
+        self.n_values += some.size * self.rows.n
+        before = np.ascontiguousarray(Vt[:, some].T)
+
+        def strip(k: int) -> None:
+            part = slice(*self.edges[k])
+            self.columns[:, part] -= before @ Vt[:, part]
+
+        with single_threaded_blas():
+            parallel(strip, len(self.edges), self.n_threads)
 
 
 def thresholded(rows: Operand, n_entries: int, *, enough: Callable[[], bool] | None = None, n_threads: int = 1) -> Factor:
@@ -305,5 +346,5 @@ class Cholesky:
         if columns.m:
             known = np.hstack(columns.each_block(lambda start, end, K: columns.inverse @ K.astype(np.float64, copy=False)))
         found = pivoted(columns.rows, n_new, candidates=candidates, known=known, n_threads=columns.n_threads)
-        columns.n_values += found.pivots.size * columns.n
+        columns.n_values += found.n_values
         return rows_at(columns, found.pivots)

@@ -132,6 +132,11 @@ class SignedFeatures:
         """V'g"""
         return np.asarray(sum(self.each_block(lambda start, end, V: g[start:end] @ V)))
 
+    @property
+    def single(self) -> bool:
+        """Whether V is kept, in float32."""
+        return self._V is not None and self._V.dtype == np.float32
+
     def squares(self, rows: slice | None = None) -> Array:
         """|v_i|^2 of some rows, or of all, which are kept for the next time."""
         if rows is not None:
@@ -185,7 +190,7 @@ class SignedFeatures:
 
     def gram(self, D: Array, single: bool = False) -> Array:
         """I + V' diag(D) V; single: products of blocks in float32, where V is kept so, which takes half of the time."""
-        dtype = np.float32 if single and self._V is not None and self._V.dtype == np.float32 else np.float64
+        dtype = np.float32 if single and self.single else np.float64
         step = max(self.step, self.size)  # as many rows as columns, at least: adding up must not take longer than multiplying
         starts = np.arange(0, self.n, step)
         n_groups = int(min(GROUPS, starts.size, max(1, GROUP_VALUES // self.size**2)))

@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from slimsvm.problems.reduced import Reduced, ReducedSolution, ReducedState, begin
+from slimsvm.problems.reduced import Reduced, ReducedSolution, ReducedState, SignedFeatures, begin
 from slimsvm.run import SUBSPACE, Certificate
 
 Array = NDArray[Any]
@@ -63,12 +63,9 @@ class LeastSquaresSystem:
 
     def step(self, problem: Reduced, state: ReducedState, tol: float, max_iter: int) -> None:
         """The system, and corrections."""
-        S = state
-        D = problem.curvatures(S.margins)
-        some = slice(None, None, max(1, D.size // SEEN))
-        trace = D.size * float(np.mean(D[some] * problem.features.squares(some)))
-        for single in (True, False) if trace * SINGLE <= HIDDEN else (False,):
-            inverse = problem.features.inverse(D, single)
+        S, V, D = state, problem.features, problem.curvatures(state.margins)
+        for single in (True, False) if V.single and self._trace(V, D) * SINGLE <= HIDDEN else (False,):
+            inverse = V.inverse(D, single)
             for correction in range(CORRECTIONS):
                 u = S.u - inverse(S.gradient)
                 margins, value, gradient = problem.at(u)
@@ -81,6 +78,12 @@ class LeastSquaresSystem:
                 break
         S.n_iter += 1
         S.done, S.stalled = True, S.relative_gap > tol
+
+    @staticmethod
+    def _trace(V: SignedFeatures, D: Array) -> float:
+        """Of V'DV, nearly."""
+        some = slice(None, None, max(1, V.n // SEEN))
+        return V.n * float(np.mean(D[some] * V.squares(some)))
 
     def certificate(self, problem: Reduced, state: ReducedState, tol: float) -> Certificate:
         """Objective and gap; ``violation`` is their ratio."""
