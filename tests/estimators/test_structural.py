@@ -324,7 +324,10 @@ def test_weights_of_sequences_repeat_them():
         (lambda X, Y: Y.__setitem__(4, Y[4][:-1]), "example 4"),
         (lambda X, Y: Y.pop(), "39 examples, but X has 40"),
         (lambda X, Y: X[1].__setitem__((0, 0), np.nan), "Chain: example 1 contains NaN"),
-        (lambda X, Y: X.__setitem__(slice(None), [sp.csr_matrix(np.inf * x if i == 9 else x) for i, x in enumerate(X)]), "Chain: example 9 contains NaN"),
+        (
+            lambda X, Y: X.__setitem__(slice(None), [sp.csr_matrix(np.inf * x if i == 9 else x) for i, x in enumerate(X)]),
+            "Chain: example 9 contains NaN",
+        ),
         (lambda X, Y: X.__setitem__(5, X[5][0]), "Chain: example 5 has 1 dimension;"),
         (lambda X, Y: X.__setitem__(6, [[1.0, 2.0, 3.0], [4.0]]), "Chain: the rows of example 6 have different lengths"),
         (lambda X, Y: X.__setitem__(0, [[1.0, 2.0, 3.0], [4.0]]), "Chain: the rows of example 0 have different lengths"),
