@@ -20,6 +20,7 @@ from slimsvm.oracles import Binary, Chain, Multiclass, Multivariate, StructuredO
 CHECKED = [
     CrammerSingerSVC(),
     CrammerSingerSVC(kernel="linear"),
+    CrammerSingerSVC(space="sampled"),
     MultivariateSVC(),
     MultivariateSVC("roc_auc", kernel="linear"),
 ]
@@ -36,6 +37,9 @@ def blobs(n=300, classes=4, seed=0, d=5):
     X = rng.standard_normal((n, d))
     X[:, 0] += y
     return X, y
+
+
+SAMPLED = {"space": "sampled", "sample_size": 20, "tol": 1e-2}
 
 
 def sequences(n=40, seed=0):
@@ -100,9 +104,12 @@ def test_spaces_agree(oracle, data):
     all_rows = StructuralSVM(oracle, space="subspace", n_basis=10_000, gamma=0.2).fit(X, Y)
     assert all_rows.certificate_.objective == pytest.approx(kernel.certificate_.objective, rel=1e-6)
     np.testing.assert_allclose(all_rows.decision_function(X), kernel.decision_function(X), atol=1e-3)
-    everything = StructuralSVM(oracle, space="sampled", sample_size=10_000, gamma=0.2, tol=1e-4, random_state=0).fit(X, Y)
-    n = len(Y)
-    assert kernel.certificate_.objective * (1 - 1e-5) <= everything.certificate_.objective <= kernel.certificate_.objective + 1.01e-4 * n
+    everything = StructuralSVM(oracle, space="sampled", sample_size=10_000, gamma=0.2, random_state=0).fit(X, Y)
+    assert everything.space_ == "kernel" and everything.certificate_ == kernel.certificate_
+    half, best = StructuralSVM(oracle, space="sampled", sample_size=len(Y) // 2, gamma=0.2, random_state=0).fit(X, Y), kernel.certificate_
+    assert half.space_ == "sampled" and best.objective * (1 - 1e-5) <= half.certificate_.objective <= best.objective * 1.05
+    slow = StructuralSVM(oracle, space="kernel", gamma=0.2, line_search=False, tol=1e-3).fit(X, Y)
+    assert slow.n_iter_ > kernel.n_iter_ and slow.certificate_.objective == pytest.approx(best.objective, rel=1e-6)
     linear, by_kernel = (StructuralSVM(oracle, kernel="linear", space=space).fit(X, Y) for space in ("explicit", "kernel"))
     assert linear.certificate_.objective == pytest.approx(by_kernel.certificate_.objective, rel=1e-8)
     np.testing.assert_allclose(linear.decision_function(X), by_kernel.decision_function(X), atol=1e-4)
@@ -160,14 +167,26 @@ def test_one_seed_one_machine(sampling):
     assert not np.array_equal(one.decision_function(X), other.decision_function(X))
 
 
-@pytest.mark.parametrize("parameters", [{"kernel": "linear"}, {"space": "subspace", "n_basis": 30}, {"space": "kernel"}])
+@pytest.mark.parametrize(
+    "parameters",
+    [
+        {"kernel": "linear"},
+        {"space": "subspace", "n_basis": 30, "basis": "random"},
+        {"space": "kernel", "tol": 1e-2},
+        {"space": "sampled", "sample_size": 60, "tol": 0.02},
+        {"space": "sampled", "sampling": "constant_time", "sample_size": 60, "tol": 0.02},
+    ],
+    ids=str,
+)
 def test_threads_and_storage_change_nothing(parameters):
-    X, y = blobs(1010, 3)
-    X[np.abs(X) < 0.5] = 0.0
-    fits = [CrammerSingerSVC(random_state=0, n_jobs=jobs, **parameters).fit(X, y).decision_function(X) for jobs in (1, 2)]
+    """Sparse products round differently; a vector made for a cut is another one there, so the basis has rows."""
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 3, 1010)
+    X = sp.random(1010, 200, 0.03, "csr", random_state=0, data_rvs=rng.standard_normal) + sp.eye(200, format="csr")[y]
+    fits = [CrammerSingerSVC(gamma=0.3, random_state=0, n_jobs=jobs, **parameters).fit(X, y).decision_function(X) for jobs in (1, 2)]
     np.testing.assert_array_equal(fits[0], fits[1])
-    sparse = CrammerSingerSVC(random_state=0, **parameters).fit(sp.csr_matrix(X), y).decision_function(sp.csr_matrix(X))
-    assert np.mean(sparse.argmax(axis=1) == fits[0].argmax(axis=1)) > 0.98
+    dense = CrammerSingerSVC(gamma=0.3, random_state=0, **parameters).fit(X.toarray(), y).decision_function(X)
+    np.testing.assert_allclose(dense, fits[0], atol=1e-4)
 
 
 # -- measures of a set ----------------------------------------------------------------------------------------------------------------------
@@ -215,10 +234,48 @@ def test_a_measure_of_the_whole_set_has_no_samples_and_no_weights():
     assert model.space_ == "subspace"
 
 
+def convex_bound(measure, f, positive):
+    """The risk that MultivariateSVC minimises, for scores f."""
+    oracle = Multivariate(measure)
+    true = oracle.encode(positive, f.size)
+    return oracle.cut(f[:, None], true.labels, true.offsets, np.ones(1), np.empty(0))[0]
+
+
+@pytest.mark.parametrize("measure", ["f1", "roc_auc", "average_precision"])
+def test_no_plain_machine_has_a_lower_bound(measure):
+    """The measure itself may be better elsewhere: what is minimised is a convex bound of it. That one is least here, for any scale."""
+    X, y = rare(800)
+    positive, C = y == "yes", 30.0
+    ours = MultivariateSVC(measure, kernel="linear", C=C).fit(X, y)
+    w, b = ours.coef_[0], float(ours.intercept_[0]) if measure == "f1" else 0.0
+    value = 0.5 * (w @ w + b * b) + C * convex_bound(measure, X @ w + b, positive)
+    assert value == pytest.approx(ours.certificate_.objective, rel=1e-6)
+    for c in (0.01, 1.0):
+        plain = svm.LinearSVC(C=c).fit(X, y)
+        for scale in np.logspace(-4, 1, 26):
+            w, b = scale * plain.coef_[0], scale * plain.intercept_[0]
+            assert 0.5 * (w @ w + b * b) + C * convex_bound(measure, X @ w + b, positive) >= value * (1 - 1e-9)
+
+
+def test_precision_at_the_top_has_nothing_to_gain_among_many_better_negatives():
+    """k negatives above the mean of the positives in every direction: the bound is least at zero. With few of them it is not."""
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((200, 1)), np.zeros(200, int)
+    y[:40] = 1
+    X[:40] += 0.5
+    none = MultivariateSVC("precision_at_k", k=10, kernel="linear", C=100.0).fit(X, y)
+    some = MultivariateSVC("precision_at_k", k=40, kernel="linear", C=100.0).fit(X + 3.0 * y[:, None], y)
+    assert none.coef_ == 0.0 and some.coef_[0, 0] > 0.0
+    oracle = Multivariate("precision_at_k", k=10)
+    true = oracle.encode(y, 200)
+    risk = [oracle.cut(w * X, true.labels, true.offsets, np.ones(1), np.empty(0))[0] for w in (-0.1, -1e-3, 0.0, 1e-3, 0.1)]
+    assert min(risk) == risk[2] == 1.0
+
+
 # -- sequences: the contract of ChainSVM ----------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("parameters", [{}, {"kernel": "linear"}, {"space": "subspace", "n_basis": 20}, {"space": "sampled", "tol": 1e-2}])
+@pytest.mark.parametrize("parameters", [{}, {"kernel": "linear"}, {"space": "subspace", "n_basis": 20}, SAMPLED])
 def test_chains(parameters):
     X, Y = sequences(60)
     model = ChainSVM(C=5.0, random_state=0, **parameters)
@@ -229,7 +286,8 @@ def test_chains(parameters):
     assert model.score(X, Y) == pytest.approx(np.mean(np.concatenate(found) == np.concatenate(Y)))
     assert model.classes_.tolist() == ["low", "mid", "top"]
     assert model.transitions_.shape == (3, 3)
-    assert model.score(X, Y) > 0.6
+    # the labels follow a sum over the whole past, which a chain cannot know: 0.48 are of the most frequent label, 0.68 and 0.81 are reached
+    assert model.score(X, Y) > (0.65 if model.kernel == "linear" else 0.8)
     # order of the sequences, and sparse rows, do not matter to the prediction
     again = model.predict([sp.csr_matrix(x) for x in X[::-1]])
     for a, b in zip(found, again[::-1], strict=True):
@@ -265,7 +323,11 @@ def test_weights_of_sequences_repeat_them():
         (lambda X, Y: X.__setitem__(2, np.empty((0, 3))), "example 2 has no parts"),
         (lambda X, Y: Y.__setitem__(4, Y[4][:-1]), "example 4"),
         (lambda X, Y: Y.pop(), "39 examples, but X has 40"),
-        (lambda X, Y: X[1].__setitem__((0, 0), np.nan), "NaN"),
+        (lambda X, Y: X[1].__setitem__((0, 0), np.nan), "Chain: example 1 contains NaN"),
+        (
+            lambda X, Y: X.__setitem__(slice(None), [sp.csr_matrix(np.inf * x if i == 9 else x) for i, x in enumerate(X)]),
+            "Chain: example 9 contains NaN",
+        ),
         (lambda X, Y: X.__setitem__(5, X[5][0]), "Chain: example 5 has 1 dimension;"),
         (lambda X, Y: X.__setitem__(6, [[1.0, 2.0, 3.0], [4.0]]), "Chain: the rows of example 6 have different lengths"),
         (lambda X, Y: X.__setitem__(0, [[1.0, 2.0, 3.0], [4.0]]), "Chain: the rows of example 0 have different lengths"),
@@ -352,7 +414,7 @@ def test_an_oracle_of_ones_own():
     own, known = StructuralSVM(Ordinal(), gamma=0.2).fit(X, y), StructuralSVM(Multiclass(cost=cost), gamma=0.2).fit(X, y)
     assert own.certificate_.objective == pytest.approx(known.certificate_.objective, rel=1e-9)
     assert own.score(X, y) == pytest.approx(known.score(X, y))
-    sampled = StructuralSVM(Ordinal(), gamma=0.2, space="sampled", tol=1e-2).fit(X, y)
+    sampled = StructuralSVM(Ordinal(), gamma=0.2, **SAMPLED).fit(X, y)
     assert sampled.certificate_.risk_bound is None, "the largest loss is not known"
     for bad, message in ((Broken(), "Broken: argmax.*example 0"), (Negative(), "Negative: the loss of example")):
         with pytest.raises(ValueError, match=message):
@@ -373,6 +435,20 @@ def test_parameters_that_do_not_go_together():
         StructuralSVM(Multiclass()).fit(X, y, sample_weight=np.zeros(60))
     with pytest.raises(ValueError, match="cost"):
         CrammerSingerSVC(cost=np.ones((2, 2))).fit(X, y)
+
+
+@pytest.mark.parametrize("parameters", [{}, {"kernel": "linear"}, SAMPLED, {"space": "subspace", "n_basis": 10}], ids=str)
+def test_one_warning_for_a_huge_C(parameters):
+    X, y = load_iris(return_X_y=True)
+    fits = []
+    for C in (1e16, 1e300):
+        with warnings.catch_warnings(record=True) as told:
+            warnings.simplefilter("always")
+            fits.append(CrammerSingerSVC(C=C, random_state=0, max_iter=200, **parameters).fit(X, y).decision_function(X))
+        kinds = [str(one.message)[:20] for one in told]
+        assert len(kinds) == len(set(kinds)) <= 2 and all(one.category is ConvergenceWarning for one in told)
+    assert kinds[0] == "C=1e+300 is so large"
+    np.testing.assert_array_equal(*fits)
 
 
 # -- long fits, and files -------------------------------------------------------------------------------------------------------------------
@@ -410,7 +486,7 @@ def test_fits_side_by_side():
     "model",
     [
         StructuralSVM(Multiclass(cost=np.abs(np.subtract.outer(np.arange(4), np.arange(4))))),
-        CrammerSingerSVC(space="sampled", tol=0.02, random_state=0),
+        CrammerSingerSVC(random_state=0, **SAMPLED),
         CrammerSingerSVC(kernel="linear", class_weight="balanced"),
         CrammerSingerSVC(space="subspace", n_basis=7, random_state=0),
         MultivariateSVC("roc_auc"),

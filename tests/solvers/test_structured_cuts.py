@@ -9,6 +9,7 @@ from slimsvm.kernels import RBF
 from slimsvm.oracles import Binary, Chain, Multiclass, Multivariate
 from slimsvm.problems.subspace import KernelColumns
 from slimsvm.run import FULL, run
+from slimsvm.solvers import sampled_space
 from slimsvm.solvers.cutting_plane import CuttingPlane, OneSlack
 from slimsvm.solvers.joint import JointRisk, JointSpace, least_on_line
 from slimsvm.solvers.sampled_cuts import CONSTANT, LINEAR, Draw, SampledCuts, parts_of, risk_bound
@@ -61,6 +62,7 @@ def by_enumeration(oracle, Z, true, weight, scaling=0.0):
     whole = np.hstack([-A, slack])
     start = np.zeros(size + m)
     start[size:] = losses.max()
+    # ftol: where it is finer SLSQP gives up at rounding errors ("positive directional derivative") though it is at the optimum
     found = minimize(value, start, jac=slope, constraints=[{"type": "ineq", "fun": lambda x: whole @ x - losses, "jac": lambda x: whole}],
                      method="SLSQP", options={"maxiter": 1000, "ftol": 1e-11})  # fmt: skip
     assert found.success, found.message
@@ -228,6 +230,34 @@ def test_draws_are_in_proportion_to_the_weights():
     np.testing.assert_array_equal(shares, weight[among])
     even = Draw(np.full(100, 2.0))
     assert even(10, rng)[1].sum() == pytest.approx(200.0)
+
+
+@pytest.mark.parametrize("weight", [np.ones(300), np.arange(300) % 3 + 0.5], ids=["even", "weighted"])
+def test_draws_do_not_depend_on_who_else_is_in_the_subset(weight):
+    """So that a rounding error, which lets an example in or out, does not change the whole sample."""
+    draw, among = Draw(weight), np.arange(0, 300, 2)
+    one, _ = draw(40, np.random.default_rng(0), among)
+    gone = one[5]
+    other, shares = draw(40, np.random.default_rng(0), among[among != gone])
+    assert gone not in other and shares.sum() == pytest.approx(weight[among].sum() - weight[gone])
+    assert np.setdiff1d(one, other).tolist() == [gone] and np.setdiff1d(other, one).size <= 2
+
+
+def test_products_of_cuts_are_the_same_in_groups(monkeypatch):
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((50, 3))
+    for values in (1 << 18, 60):
+        monkeypatch.setattr(sampled_space, "VALUES_A_TASK", values)
+        space = SampledSpace(ready(KERNEL, X, dtype=np.float64), 2, 0, keeps=False, n_threads=2)
+        cuts = [(rng.permutation(50)[:size], rng.standard_normal((size, 2))) for size in (3, 20, 0, 7, 1)]
+        for parts, responses in cuts:
+            space.add(parts, responses, np.empty(0), space.at(parts))
+        new = np.arange(11)
+        found = space.at(new)
+        for k, (parts, responses) in enumerate(cuts):
+            np.testing.assert_allclose(found[k], KERNEL(X[new], X[parts]) @ responses, atol=1e-12)
+            for j, (others, theirs) in enumerate(cuts):
+                assert space.G[k, j] == pytest.approx(np.vdot(responses, KERNEL(X[parts], X[others]) @ theirs), abs=1e-10)
 
 
 def test_the_parts_of_examples():

@@ -49,7 +49,7 @@ def _is_sequence(x: Any) -> bool:
 def _block(x: Any, i: int, name: str) -> Any:
     """The rows of example i, as numbers."""
     if sp.issparse(x):
-        return x.tocsr()
+        return _finite(x.tocsr(), i, name)
     shape = "it must be an array of shape (length, n_features)"
     try:
         block = np.asarray(x)
@@ -62,6 +62,14 @@ def _block(x: Any, i: int, name: str) -> Any:
             block = block.astype(np.float64)
         except (TypeError, ValueError) as error:
             raise ValueError(f"{name}: example {i} has entries that are not numbers ({error}); {shape}.") from error
+    return _finite(block, i, name)
+
+
+def _finite(block: Any, i: int, name: str) -> Any:
+    """The block, if all of its numbers are."""
+    values = block.data if sp.issparse(block) else block
+    if values.dtype.kind == "f" and not np.isfinite(values).all():
+        raise ValueError(f"{name}: example {i} contains NaN or infinity.")
     return block
 
 
