@@ -294,8 +294,8 @@ def exact_cells(sets: list[str], kinds: list[str], contestants: list[str], repea
 def cells(quick: bool) -> list[Cell]:
     """What there is to measure."""
     if quick:
-        found = exact_cells(["a9a_dense", "letter", "shuttle"], ["float32"], list(BOTH_TYPES), 1)
-        found += exact_cells(["ijcnn1"], ["float64"], [*BOTH_TYPES, *ONE_TYPE], 1)
+        found = exact_cells(["a9a_dense", "ijcnn1"], ["float32"], list(BOTH_TYPES), 1)
+        found += exact_cells(["letter"], ["float64"], [*BOTH_TYPES, *ONE_TYPE], 1)
         return [*found, *(Cell(f"ijcnn1/instead/{method}", "instead", ("ijcnn1", method)) for method in INSTEAD)]
     found = exact_cells(list(SETS), ["float32", "float64"], [*BOTH_TYPES, *ONE_TYPE], 3)
     return [*found, *(Cell(f"{name}/instead/{method}", "instead", (name, method)) for name in INSTEAD_SETS for method in INSTEAD)]
