@@ -59,7 +59,7 @@ GROUPS: dict[str, list[str]] = {
 # -- cells ----------------------------------------------------------------------------------------------------------------------------------
 
 
-def _timed(make: Any, X: Any, Y: Any, few: int = 300) -> tuple[Any, dict[str, Any]]:
+def _timed(make: Any, X: Any, Y: Any, few: int = 1200) -> tuple[Any, dict[str, Any]]:
     """The fitted machine, and what the fit took."""
     some = np.arange(20) if isinstance(X, list) else np.random.RandomState(0).permutation(X.shape[0])[:few]
     warm = ([X[i] for i in some], [Y[i] for i in some]) if isinstance(X, list) else (X[some], Y[some])
