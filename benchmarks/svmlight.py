@@ -169,14 +169,15 @@ def table() -> str:
 
 
 def _ablation(cells: dict[str, Any], what: str, text: str, kinds: tuple[str, ...], values: tuple[int, ...]) -> list[str]:
-    lines = [f"{text}: CPU seconds (kernel values computed, as a multiple of those of the minimum):", ""]
-    lines += ["| set, rows | | " + " | ".join(f"{value:,}" for value in values) + " |", "|---|---|" + "---|" * len(values)]
+    found: list[str] = []
     for name, n in ABLATED.items():
         for kind in kinds:
             row = [cells.get(f"{what}/{name}/{kind}/{value}", {}) for value in values]
             if any(row):
-                lines.append(f"| {name}, {n:,} | {kind.replace('_', ' ')} | " + " | ".join(_shown(cell) for cell in row) + " |")
-    return [*lines, ""]
+                found.append(f"| {name}, {n:,} | {kind.replace('_', ' ')} | " + " | ".join(_shown(cell) for cell in row) + " |")
+    head = "| set, rows | | " + " | ".join(f"{value:,}" for value in values) + " |"
+    said = f"{text}: CPU seconds (kernel values computed, as a multiple of those of the minimum):"
+    return [said, "", head, "|---|---|" + "---|" * len(values), *found, ""] if found else []
 
 
 def main() -> None:
