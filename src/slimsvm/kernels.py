@@ -351,6 +351,11 @@ def gamma_value(gamma: Gamma, rows: Any) -> float:
         return float(rows.map_reduce(partial, lambda a, b: a + b))
 
     weight = rows.shape[0] if rows.weight is None else float(np.sum(rows.weight))
+    if not weight > 0.0:  # a stream may begin with rows of a class that counts for nothing
+        raise ValueError(
+            "gamma='scale' needs the variance of X, but all rows here have weight zero (sample_weight times class_weight). "
+            "Give rows with a positive weight first, or a number for gamma."
+        )
     mean = total(_row_sums) / (weight * n_features)
     variance = total(lambda X: squared_norms(X, shift=mean)) / (weight * n_features)
     value = float(1.0 / (n_features * variance) if variance > 0 else 1.0)

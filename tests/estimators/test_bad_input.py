@@ -10,8 +10,10 @@ from slimsvm import (
     SVR,
     CoreVectorSVC,
     CrammerSingerSVC,
+    CrossTraining,
     LinearSVC,
     LowRankSVC,
+    MultivariateSVC,
     NuSVC,
     NuSVR,
     OneClassSVM,
@@ -187,3 +189,39 @@ def test_the_given_sparse_matrix_stays_as_it_was():
     for kind in (SVC, SparseSVC, LinearSVC):
         kind().fit(X, [0, 1, 0, 1])
         assert X.nnz == 12
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [SVC, NuSVC, LinearSVC, LowRankSVC, ReducedSVC, SparseSVC, OnlineSVC, CoreVectorSVC, CrammerSingerSVC, MultivariateSVC, CrossTraining],
+    ids=lambda kind: kind.__name__,
+)
+@pytest.mark.parametrize("odd", [3, None], ids=["number", "none"])
+def test_words_beside_other_labels(kind, odd):
+    with pytest.raises(ValueError, match=r"labels in y cannot be put in order.*only numbers or only strings"):
+        kind().fit(X, np.array([odd, "a"], object)[y])
+
+
+def test_labels_of_a_stream_that_have_no_order():
+    with pytest.raises(ValueError, match="labels in classes cannot be put in order"):
+        OnlineSVC().partial_fit(X, y, classes=["a", None])
+    with pytest.raises(ValueError, match="labels in y cannot be put in order"):
+        OnlineSVC().partial_fit(X, np.array([3, "a"], object)[y], classes=["a", "b"])
+
+
+def test_a_stream_that_begins_with_rows_of_weight_zero():
+    """Of gamma='scale', which needs a variance, nothing is known then; of a number, all."""
+    weight = {"class_weight": {0: 0.0, 1: 1.0, 2: 1.0}, "random_state": 0}
+    begun = OnlineSVC(**weight)
+    with pytest.raises(ValueError, match=r"gamma='scale'.*weight zero.*number for gamma"):
+        begun.partial_fit(X[y == 0], y[y == 0], classes=[0, 1, 2])
+    rows, labels = np.vstack([X, X + 1.0]), np.concatenate([y, 2 * y])
+    fresh = OnlineSVC(**weight).partial_fit(rows, labels, classes=[0, 1, 2])
+    assert np.array_equal(begun.partial_fit(rows, labels, classes=[0, 1, 2]).decision_function(X), fresh.decision_function(X))
+    assert OnlineSVC(gamma=1.0, **weight).partial_fit(X[y == 0], y[y == 0], classes=[0, 1, 2]).support_.size == 0
+
+
+@pytest.mark.parametrize("ball", ["minimum", "fixed"])
+def test_a_tiny_C_of_a_ball(ball):
+    """The square of 1 / C is beyond the largest float."""
+    assert np.isfinite(CoreVectorSVC(ball=ball, C=1e-300).fit(X, y).decision_function(X)).all()

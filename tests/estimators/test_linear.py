@@ -1,6 +1,7 @@
 """LinearSVC: scikit-learn's checks, the same optimum as other machines, weights as repetitions, limits."""
 
 import pickle
+import tracemalloc
 import warnings
 
 import numpy as np
@@ -148,6 +149,27 @@ def test_more_features_than_rows(loss):
     again = rows.own(coef, intercept)
     np.testing.assert_allclose(again[0], W, atol=1e-9)
     np.testing.assert_allclose(again[1], b, atol=1e-9)
+
+
+@both
+def test_many_more_features_than_rows_take_no_matrix_of_both(loss):
+    """As from scikit-learn's HashingVectorizer, with 2^20 features: the coordinates of the rows stay implicit."""
+    n, d, rng = 200, 1 << 17, np.random.default_rng(0)
+    column = rng.integers(d, size=(n, 20))
+    X, y = sp.csr_matrix((rng.standard_normal(n * 20), (np.repeat(np.arange(n), 20), column.ravel())), shape=(n, d)), np.arange(n) % 2
+    tracemalloc.start()
+    try:
+        wide = LinearSVC(loss).fit(X, y)
+        assert tracemalloc.get_traced_memory()[1] < 24 * 8 * d
+    finally:
+        tracemalloc.stop()
+    used = np.unique(X.indices)
+    narrow = LinearSVC(loss).fit(X[:, used], y)
+    assert wide.coef_[:, used] == pytest.approx(narrow.coef_, abs=1e-9)
+    assert np.count_nonzero(wide.coef_) <= used.size
+    again = LinearSVC(loss, warm_start=True, max_iter=1)
+    again.coef_, again.intercept_ = wide.coef_, wide.intercept_
+    assert again.fit(X, y).coef_ == pytest.approx(wide.coef_, abs=1e-9)
 
 
 @both

@@ -28,8 +28,8 @@ Array = NDArray[Any]
 
 def encoded(y: Any, weight: Array) -> tuple[Array, Array, Array]:
     """Classes, the number of the class of each row, and the rows that count; classes whose rows all have weight zero are not there."""
+    classes, label = sorted_labels(y, "y")
     check_classification_targets(y)
-    classes, label = np.unique(y, return_inverse=True)
     used = np.flatnonzero(weight > 0)
     present = np.unique(label[used])
     if present.size < 2:
@@ -42,6 +42,16 @@ def encoded(y: Any, weight: Array) -> tuple[Array, Array, Array]:
         label = np.searchsorted(present, label)  # meaningful for the used rows only
         classes = classes[present]
     return classes, label, used
+
+
+def sorted_labels(y: Any, name: str) -> tuple[Array, Array]:
+    """The distinct labels in order, and the number of each label; complains about labels without an order, such as words beside numbers."""
+    try:
+        return np.unique(y, return_inverse=True)
+    except TypeError as error:
+        raise ValueError(
+            f"The labels in {name} cannot be put in order ({error}). Use only numbers or only strings, and leave out rows without a label."
+        ) from error
 
 
 def class_factors(class_weight: Any, *, classes: Array, y: Array, sample_weight: Array | None = None) -> Array:

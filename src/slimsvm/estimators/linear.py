@@ -48,21 +48,26 @@ class Coordinates:
     """The rows in the coordinates that the solver sees, and the way back.
 
     Few rows are centred, which changes nothing but rounding errors since the intercept is free, and, where there are more features than rows,
-    turned into as many coordinates as there are rows.
+    turned into as many coordinates as there are rows. The axes of these are combinations of the centred rows, and are never written down:
+    with a million features they would take gigabytes.
     """
 
     X: Any
     mean: Array | None = None
-    turn: Array | None = field(default=None, repr=False)  # (d, r)
+    rows: Any = field(default=None, repr=False)  # as given, (n, d)
+    turn: Array | None = field(default=None, repr=False)  # (n, r): the axes are (rows - mean)^T turn
 
     def given(self, W: Array, b: Array) -> tuple[Array, Array]:
         """Weights and intercepts for the features as they were given."""
-        coef = W if self.turn is None else self.turn @ W
+        coef = W
+        if self.turn is not None:
+            of_rows = self.turn @ W
+            coef = np.asarray(self.rows.T @ of_rows) - np.outer(self.mean, of_rows.sum(axis=0))
         return coef, (b if self.mean is None else b - self.mean @ coef)
 
     def own(self, coef: Array, intercept: Array) -> tuple[Array, Array]:
         """The other way round."""
-        W = coef if self.turn is None else self.turn.T @ coef
+        W = coef if self.turn is None else self.turn.T @ (np.asarray(self.rows @ coef) - self.mean @ coef)
         return W, (intercept if self.mean is None else intercept + self.mean @ coef)
 
 
@@ -80,10 +85,9 @@ def _coordinates(X: Any, weight: Array, centred: bool) -> Coordinates:
     square, U = eigh(0.5 * (K + K.T))
     kept = np.flatnonzero(square > max(float(square[-1]), TINY) * n * np.finfo(float).eps)
     if not kept.size:  # all rows are the same
-        return Coordinates(np.zeros((n, 1)), mean, np.zeros((d, 1)))
-    Q = U[:, kept] / np.sqrt(square[kept])
-    turn = np.asarray(X.T @ Q) - np.outer(mean, Q.sum(axis=0))
-    return Coordinates(U[:, kept] * np.sqrt(square[kept]), mean, turn)
+        return Coordinates(np.zeros((n, 1)), mean, X, np.zeros((n, 1)))
+    size = np.sqrt(square[kept])
+    return Coordinates(U[:, kept] * size, mean, X, U[:, kept] / size)
 
 
 def polished(X: Array, sign: Array, upper: Array, duals: Array, fit_intercept: bool) -> tuple[Array, Array]:

@@ -19,7 +19,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.metaestimators import available_if
 
 from slimsvm.estimators.base import Fit, finite
-from slimsvm.estimators.classification import KernelClassifier, class_factors
+from slimsvm.estimators.classification import KernelClassifier, class_factors, sorted_labels
 from slimsvm.estimators.docs import described
 from slimsvm.estimators.pairs import Pair
 from slimsvm.gram import make_gram
@@ -355,18 +355,18 @@ class OnlineSVC(KernelClassifier):
         if first:
             if classes is None:
                 raise ValueError("classes must be passed on the first call to partial_fit: all labels that will ever come.")
-            known = np.unique(classes)
+            known, _ = sorted_labels(classes, "classes")
             if known.size < 2:
                 raise ValueError(f"The number of classes has to be greater than one; got {known.size} class in classes={classes!r}.")
             if isinstance(self.class_weight, str):
                 raise ValueError(
                     "class_weight='balanced' needs to see all labels, which partial_fit does not. Pass a dict of class weights."
                 )
-            unknown = np.setdiff1d(y, known)
         else:
-            known, unknown = self.classes_, np.setdiff1d(y, self.classes_)
-            if classes is not None and not np.array_equal(np.unique(classes), known):
+            known = self.classes_
+            if classes is not None and not np.array_equal(sorted_labels(classes, "classes")[0], known):
                 raise ValueError(f"classes={classes!r} is not the same as on the last call to partial_fit, it was {known!r}.")
+        unknown = np.setdiff1d(sorted_labels(y, "y")[0], known, assume_unique=True)
         if unknown.size:
             raise ValueError(f"y has the label {unknown.tolist()[0]!r}, which is not among the classes {known.tolist()}.")
         if first:

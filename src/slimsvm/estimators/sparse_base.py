@@ -20,7 +20,7 @@ from slimsvm.kernels import FromCallable, Kernel, make_kernel
 from slimsvm.losses import Loss
 from slimsvm.oracles import LossOracle
 from slimsvm.problems.subspace import KernelColumns, Subspace
-from slimsvm.rows import Rows, distinct
+from slimsvm.rows import Rows, codes, distinct
 from slimsvm.run import Record, run
 from slimsvm.solvers.cutting_plane import CuttingPlane, OneSlack
 from slimsvm.solvers.decomposition import EXACT
@@ -358,6 +358,5 @@ class Growth:
 
 
 def in_order(X: Any) -> Array:
-    """The order of distinct rows that does not depend on the order they came in."""
-    X = X.toarray() if sp.issparse(X) else np.asarray(X)
-    return np.lexsort(X.T[::-1])
+    """An order of distinct rows that does not depend on the order they came in, nor on whether they are sparse."""
+    return np.argsort(codes(X))

@@ -296,7 +296,7 @@ class CoreVector:
 
     def _conclude(self, problem: Ball, S: BallState) -> None:
         """Primal value and achieved eps, from a look at all rows."""
-        norm_sq = 1.0 / S.q - problem.ridge * float(S.al @ S.al) / S.q**2
+        norm_sq = 1.0 / S.q - problem.ridge * float(S.al @ S.al) / S.q / S.q  # in turn: the square overflows where C is tiny
         S.primal, S.violation, S.seen = 0.5 * norm_sq + problem.C * S.loss, self._outside(problem, S), True
 
     def certificate(self, problem: Ball, state: BallState, tol: float) -> Certificate:
