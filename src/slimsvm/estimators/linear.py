@@ -60,14 +60,14 @@ class Coordinates:
     def given(self, W: Array, b: Array) -> tuple[Array, Array]:
         """Weights and intercepts for the features as they were given."""
         coef = W
-        if self.turn is not None:
+        if self.turn is not None and self.mean is not None:
             of_rows = self.turn @ W
             coef = np.asarray(self.rows.T @ of_rows) - np.outer(self.mean, of_rows.sum(axis=0))
         return coef, (b if self.mean is None else b - self.mean @ coef)
 
     def own(self, coef: Array, intercept: Array) -> tuple[Array, Array]:
         """The other way round."""
-        W = coef if self.turn is None else self.turn.T @ (np.asarray(self.rows @ coef) - self.mean @ coef)
+        W = coef if self.turn is None or self.mean is None else self.turn.T @ (np.asarray(self.rows @ coef) - self.mean @ coef)
         return W, (intercept if self.mean is None else intercept + self.mean @ coef)
 
 
