@@ -30,8 +30,8 @@ SAME: dict[tuple[str, str], str] = {
     ("exact", "mnist60"): "mnist {0..4} vs {5..9}",
     ("exact", "mnist20"): "mnist {0..4} vs {5..9}, 20,000 training rows",
     ("exact", "covtype"): "covtype, 50,000 training rows",
-    ("sparse", "mnist_halves"): "mnist {0..4} vs {5..9}",
-    ("sparse", "mnist_zero"): "mnist 0 vs rest",
+    ("cpsp", "mnist_halves"): "mnist {0..4} vs {5..9}",
+    ("cpsp", "mnist_zero"): "mnist 0 vs rest",
     ("rivals", "mnist_halves"): "mnist {0..4} vs {5..9}",
     ("rivals", "mnist_zero"): "mnist 0 vs rest",
     ("rivals", "covtype_50000"): "covtype, 50,000 training rows",
@@ -65,7 +65,7 @@ def models_of(file: str, key: str, cell: dict[str, Any]) -> Iterator[Entry]:
             Model(words[1], mean(cell.get("vectors")), 100 - cell["test_error"], mean(cell.get("cpu_seconds")), "seconds of the CPU"),
         )
         return
-    if name == "alone" and len(words) == 4:  # benchmarks.sparse: one size, without the machines at smaller ones
+    if name == "alone" and len(words) == 4:  # benchmarks.cpsp: one size, without the machines at smaller ones
         method, name, size, tol = words
         words = [f"{method}, one size", size]
         if tol != "0.001":  # the default; others are in the table of the docs

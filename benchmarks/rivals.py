@@ -22,10 +22,10 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.cpsp import SETS
 from benchmarks.data import load
 from benchmarks.exact import SETS as EXACT_SETS
 from benchmarks.runner import Cell, forget_peak, memory_mb, write
-from benchmarks.sparse import SETS
 
 RESULTS = Path(__file__).parent / "results" / "rivals.json"
 SIZES = (10, 50, 200)

@@ -43,7 +43,7 @@ PRIMAL = {
 
 @pytest.fixture
 def results(tmp_path):
-    for name, cells in {"sparse": SPARSE, "exact": EXACT, "rsvm": RSVM, "primal": PRIMAL, "structural": STRUCTURAL}.items():
+    for name, cells in {"cpsp": SPARSE, "exact": EXACT, "rsvm": RSVM, "primal": PRIMAL, "structural": STRUCTURAL}.items():
         (tmp_path / f"{name}.json").write_text(json.dumps({"cells": cells, "machine": MACHINE}))
     return tmp_path
 
@@ -63,7 +63,7 @@ def test_models_of_all_files(results):
         "cross-training, banana",
     }
     a9a = {(model["method"], model["vectors"]): model for model in sets["a9a"]}
-    assert a9a["exact (sparse)", 11000]["score"] == 85 and a9a["slimsvm float32 dense", 11617]["counts"]
+    assert a9a["exact (cpsp)", 11000]["score"] == 85 and a9a["slimsvm float32 dense", 11617]["counts"]
     peer = a9a["intelex float32 dense", 11574]
     assert not peer["counts"] and "2,000" in peer["note"]  # its accuracy is of other rows: it must never be the model to take
     assert a9a["sklearn_nystroem", 10]["seconds"] == 0.1
@@ -131,7 +131,7 @@ def test_command(results, capsys, tmp_path):
 
 def test_the_stored_results_make_a_page():
     _, data = check(report.page_of(report.RESULTS))
-    stored = json.loads((report.RESULTS / "sparse.json").read_text())["cells"]["ijcnn1/refined/50"]
+    stored = json.loads((report.RESULTS / "cpsp.json").read_text())["cells"]["ijcnn1/refined/50"]
     (ijcnn1,) = (each for each in data["comparisons"] if each["name"] == "ijcnn1")
     assert any(model["vectors"] == 50 and model["score"] == 100 * stored["accuracy"] for model in ijcnn1["models"])
     assert len({method["style"] for each in data["comparisons"] for method in each["methods"]}) <= 56  # colours and markers tell them apart

@@ -1,12 +1,12 @@
 """Sparse machines: accuracy, objective and time against the number of basis vectors, beside the exact machine and approximations.
 
-    python -m benchmarks.sparse                                    everything, into benchmarks/results/sparse.json
-    python -m benchmarks.sparse --sets ijcnn1 --methods refined cpsp --sizes 10 50
-    python -m benchmarks.sparse --parts accuracy | scaling | prediction
-    python -m benchmarks.sparse --write docs/benchmarks.md
-    python -m benchmarks.sparse --plot docs/images/accuracy_against_size.png
+    python -m benchmarks run cpsp --full                                      everything, into benchmarks/results/cpsp.json
+    python -m benchmarks run cpsp --full --only ijcnn1/refined checkers       a part of it
+    python -m benchmarks.cpsp --write docs/benchmarks.md                      the tables; with README.md the summary
+    python -m benchmarks.cpsp --plot docs/images/accuracy_against_size.png
 
-Every fit has a process of its own: load, a warm-up fit on the first rows, then the fit that counts. Same C and gamma for all methods on a set.
+Joachims & Yu (2009), "Sparse kernel SVMs via cutting-plane training", and what goes beyond it. Every fit has a process of its own: load, a
+warm-up fit on the first rows, then the fit that counts. Same C and gamma for all methods on a set.
 """
 
 from __future__ import annotations
@@ -14,20 +14,18 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import subprocess
-import sys
 import time
+from itertools import product
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from benchmarks.data import dense, load
-from benchmarks.exact import _facts, _forget_peak, _memory
-from benchmarks.runner import fill
+from benchmarks.runner import Cell, fill, forget_peak, memory_mb
 
-RESULTS = Path(__file__).parent / "results" / "sparse.json"
-ACCURACY_LOSS = 0.005
+RESULTS = Path(__file__).parent / "results" / "cpsp.json"
+SIZES = (10, 50, 200)
 SCALING = (10_000, 30_000, 100_000, 300_000, 1_000_000)
 
 
@@ -106,11 +104,11 @@ def one(name: str, method: str, k: str) -> dict[str, Any]:
     X, y, X_test, y_test = get()
     few = np.concatenate([np.flatnonzero(y == label)[:600] for label in np.unique(y)])
     _make(method, C, gamma, min(20, int(k))).fit(X[few], y[few])
-    _forget_peak()
-    before, begin, cpu = _memory("VmRSS"), time.perf_counter(), time.process_time()
+    forget_peak()
+    before, begin, cpu = memory_mb("VmRSS"), time.perf_counter(), time.process_time()
     model = _make(method, C, gamma, int(k)).fit(X, y)
     seconds, cpu = time.perf_counter() - begin, time.process_time() - cpu
-    result: dict[str, Any] = {"seconds": seconds, "cpu_seconds": cpu, "peak_mb": _memory("VmHWM") - before}
+    result: dict[str, Any] = {"seconds": seconds, "cpu_seconds": cpu, "peak_mb": memory_mb("VmHWM") - before}
     result["accuracy"] = float(np.mean(model.predict(X_test) == y_test))
     if hasattr(model, "certificate_"):
         result |= {"objective": float(model.certificate_.objective), "gap": float(model.certificate_.gap)}
@@ -147,11 +145,11 @@ def scale(n: str) -> dict[str, Any]:
     X, y = checkers(int(n), seed=0)
     X_test, y_test = checkers(100_000, seed=1)
     SparseSVC(20, C=1.0, gamma=20.0, n_jobs=-1, random_state=0).fit(X[:2000], y[:2000])
-    _forget_peak()
-    before, begin = _memory("VmRSS"), time.perf_counter()
+    forget_peak()
+    before, begin = memory_mb("VmRSS"), time.perf_counter()
     model = SparseSVC(100, C=1.0, gamma=20.0, n_jobs=-1, random_state=0).fit(X, y)
     seconds = time.perf_counter() - begin
-    return {"seconds": seconds, "peak_mb": _memory("VmHWM") - before, "error": float(np.mean(model.predict(X_test) != y_test))}
+    return {"seconds": seconds, "peak_mb": memory_mb("VmHWM") - before, "error": float(np.mean(model.predict(X_test) != y_test))}
 
 
 def prediction(name: str) -> dict[str, Any]:
@@ -193,43 +191,22 @@ def prediction(name: str) -> dict[str, Any]:
     }
 
 
-def _child(*words: str) -> dict[str, Any]:
-    done = subprocess.run([sys.executable, "-m", "benchmarks.sparse", *words], capture_output=True, text=True, check=False)
-    if done.returncode:
-        return {"failed": done.stderr.strip().splitlines()[-1:]}
-    return json.loads(done.stdout.splitlines()[-1])  # type: ignore[no-any-return]
-
-
-def race(parts: list[str], sets: list[str], methods: list[str], sizes: list[int]) -> None:
-    """Run what is asked for, storing every cell as soon as it is measured."""
-    stored = json.loads(RESULTS.read_text()) if RESULTS.exists() else {"cells": {}}
-    stored["machine"] = _facts()
-
-    def keep(key: str, *words: str) -> None:
-        stored["cells"][key] = cell = _child(*words)
-        print(key, {name: round(value, 5) for name, value in cell.items() if isinstance(value, float)} or cell, flush=True)
-        RESULTS.write_text(json.dumps(stored, indent=1))
-
-    if "accuracy" in parts:
-        for name in sets:
-            keep(f"{name}/exact", "--one", name, "exact", "0")
-            for k in sorted({*sizes, SETS[name][4]}):
-                for method in methods:
-                    if k in sizes or method == "refined":
-                        keep(f"{name}/{method}/{k}", "--one", name, method, str(k))
-    if "alone" in parts:
-        for method, points in OTHERS.items():
-            for name, k in points:
-                if name in sets and method in methods:
-                    for tol in TOLERANCES[method]:
-                        keep(f"alone/{method}/{name}/{k}/{tol:g}", "--alone", name, method, str(k), str(tol))
-    if "scaling" in parts:
-        for n in SCALING:
-            keep(f"checkers/{n}", "--scale", str(n))
-    if "prediction" in parts:
-        for name in sets:
-            if name in ("a9a", "ijcnn1", "mnist_halves"):
-                keep(f"{name}/prediction", "--predict", name)
+def cells(quick: bool) -> list[Cell]:
+    """What there is to measure."""
+    if quick:
+        found = [Cell("a9a/exact", "one", ("a9a", "exact", "0")), Cell("checkers/10000", "scale", ("10000",))]
+        return [*found, *(Cell(f"a9a/{method}/10", "one", ("a9a", method, "10")) for method in (*OURS, *PEERS))]
+    found = []
+    for name, (*_, size) in SETS.items():
+        found.append(Cell(f"{name}/exact", "one", (name, "exact", "0"), touch=True))
+        for k, method in product(sorted({*SIZES, size}), (*OURS, *PEERS)):
+            if k in SIZES or method == "refined":
+                found.append(Cell(f"{name}/{method}/{k}", "one", (name, method, str(k)), seconds=1200))
+    for method, points in OTHERS.items():
+        for (name, k), tol in product(points, TOLERANCES[method]):
+            found.append(Cell(f"alone/{method}/{name}/{k}/{tol:g}", "alone", (name, method, str(k), str(tol))))
+    found += [Cell(f"checkers/{n}", "scale", (str(n),)) for n in SCALING]
+    return [*found, *(Cell(f"{name}/prediction", "prediction", (name,)) for name in ("a9a", "ijcnn1", "mnist_halves"))]
 
 
 def table() -> str:
@@ -323,34 +300,14 @@ def plot(path: Path) -> None:
 def main() -> None:
     """Command line."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--parts", nargs="*", default=["accuracy", "alone", "scaling", "prediction"])
-    parser.add_argument("--sets", nargs="*", default=list(SETS), choices=list(SETS))
-    parser.add_argument("--methods", nargs="*", default=[*OURS, *PEERS])
-    parser.add_argument("--sizes", nargs="*", type=int, default=[10, 50, 200])
-    parser.add_argument("--table", action="store_true")
     parser.add_argument("--write", type=Path, metavar="PAGE", help="write the tables of the stored results into a page of the docs")
     parser.add_argument("--plot", type=Path, metavar="PICTURE", help="draw accuracy against the number of vectors")
-    parser.add_argument("--one", nargs=3, help=argparse.SUPPRESS)
-    parser.add_argument("--alone", nargs=4, help=argparse.SUPPRESS)
-    parser.add_argument("--scale", help=argparse.SUPPRESS)
-    parser.add_argument("--predict", help=argparse.SUPPRESS)
     given = parser.parse_args()
-    if given.one:
-        print(json.dumps(one(*given.one)))
-    elif given.alone:
-        print(json.dumps(alone(*given.alone)))
-    elif given.scale:
-        print(json.dumps(scale(given.scale)))
-    elif given.predict:
-        print(json.dumps(prediction(given.predict)))
-    elif given.plot:
+    if given.plot:
         plot(given.plot)
     elif given.write:
-        fill(given.write, {"sparse": table, "sparse-summary": summary})
-    elif given.table:
-        print(table())
+        fill(given.write, {"cpsp": table, "cpsp-summary": summary})
     else:
-        race(given.parts, given.sets, given.methods, given.sizes)
         print(table())
 
 
