@@ -98,7 +98,7 @@ def test_means_failures_and_ends(results):
 def test_other_cells_are_tables(results):
     page, _ = check(report.page_of(results))
     assert {"failed: too long", "Sets without a model to take"} <= set(page.texts)
-    assert {"sparse: checkers", "sparse: a9a", "checkers/30000", "syrk", "a9a/prediction"} <= set(page.texts)
+    assert {"cpsp: checkers", "cpsp: a9a", "checkers/30000", "syrk", "a9a/prediction"} <= set(page.texts)
     assert NASTY in page.text
 
 
