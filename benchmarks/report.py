@@ -13,6 +13,7 @@ import json
 import sys
 from collections import Counter
 from collections.abc import Iterator
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -182,6 +183,15 @@ def page_of(folder: Path) -> str:
     return _page(sets, tables, machines, passed).html()
 
 
+def _styles(methods: list[str], sets: list[set[str]]) -> dict[str, int]:
+    """The first style that no other method has in any set with this one: there are eight colours, and seven markers of each."""
+    styles: dict[str, int] = {}
+    for method in methods:
+        near = {styles[other] for together in sets if method in together for other in together if other in styles}
+        styles[method] = next(style for style in count() if style not in near)
+    return styles
+
+
 def _page(sets: dict[str, list[Model]], tables: list[Table], machines: list[tuple[str, str]], passed: list[str]) -> Page:
     page = Page(
         "slimsvm: benchmarks",
@@ -191,7 +201,7 @@ def _page(sets: dict[str, list[Model]], tables: list[Table], machines: list[tupl
     )
     ordered = sorted(sets, key=lambda name: -len(sets[name]))
     counts = Counter(model.method for name in ordered for model in sets[name])
-    styles = {method: at for at, (method, _) in enumerate(counts.most_common())}  # the first eight have colours of their own
+    styles = _styles([method for method, _ in counts.most_common()], [{model.method for model in sets[name]} for name in ordered])
     alone: list[list[Any]] = []  # failures in sets where nothing else was measured
     for name in ordered:
         models = without_doubles(sets[name])
