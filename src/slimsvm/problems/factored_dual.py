@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 
 Array = NDArray[Any]
 BLOCK_VALUES = 1 << 18  # of V that are brought to float64 at a time
+LONGEST, HALVINGS = 1.5, 16  # of a point that is stretched, and how closely the best length is known: to 1e-5
 
 
 @dataclass
@@ -110,7 +111,10 @@ class FactoredDual:
             return np.asarray(self.V.T @ a, np.float64)
         total = np.zeros(self.V.shape[1])
         for part in self._blocks():
-            total += a[part] @ self.V[part].astype(np.float64)
+            felt = np.flatnonzero(a[part])
+            if felt.size:
+                V = self.V[part] if 2 * felt.size > part.stop - part.start else self.V[part][felt]
+                total += (a[part] if len(V) > felt.size else a[part][felt]) @ V.astype(np.float64)
         return total
 
     def dual(self, a: Array, w: Array) -> float:
@@ -119,7 +123,34 @@ class FactoredDual:
 
     def primal(self, w: Array) -> float:
         """P(w); infinite where an unbounded variable without a shift has something missing."""
-        t = np.maximum(0.0, self.linear - self.scores(w))
+        return self._primal(w, self.scores(w))
+
+    def stretched(self, w: Array) -> tuple[float, float]:
+        """The least P(s w) over s from 1 to LONGEST, nearly, and s.
+
+        Where bounds are large and w is not quite there, its margins are missed by little, which costs much: a slightly longer w costs little.
+        """
+        scores, square = self.scores(w), float(w @ w)
+        value = self._primal(w, scores)
+
+        def slope(s: float) -> float:
+            missing = self.linear - s * scores
+            felt = np.flatnonzero(missing > 0)
+            with np.errstate(divide="ignore"):
+                a = np.minimum(self.upper[felt], missing[felt] / self.shift[felt])
+            return s * square - float(a @ scores[felt])
+
+        short, long = 1.0, LONGEST
+        if not (np.isfinite(value) and slope(short) < 0.0):
+            return value, 1.0
+        for _ in range(HALVINGS):
+            middle = 0.5 * (short + long)
+            short, long = (middle, long) if slope(middle) < 0.0 else (short, middle)
+        longer = self._primal(long * w, long * scores)
+        return (longer, long) if longer < value else (value, 1.0)
+
+    def _primal(self, w: Array, scores: Array) -> float:
+        t = np.maximum(0.0, self.linear - scores)
         with np.errstate(divide="ignore", invalid="ignore"):
             bend = np.where(self.shift > 0, self.shift * self.upper, 0.0)  # t from which on the best a is at its bound
             square = np.square(t) / (2.0 * self.shift)

@@ -13,8 +13,8 @@ variables take too long: see :mod:`slimsvm.solvers.chunking`.
 What differs: it ends by the duality gap, seen over all variables after each step, and w is then summed up anew, so that no rounding errors
 add up. For small shifts, that is a large C, the dual value rises slowly (an a_i as large as C takes many steps, whose size C does not change),
 and the primal value of w goes up and down with the last variables visited. Therefore a mean of w over the sweeps, the later ones with more
-weight (Shamir & Zhang 2013, shamir2013sgd), is a second primal point, and the best point of all is kept. V may be an array or CSR, in float32
-or float64; sums are in float64.
+weight (Shamir & Zhang 2013, shamir2013sgd), is a second primal point; both are stretched to their best length, since margins that are missed
+by little cost much; and the best point of all is kept. V may be an array or CSR, in float32 or float64; sums are in float64.
 
 Symbols: G_i = v_i w + shift_i a_i - linear_i the slope along a_i; its part that is feasible is zero at the optimum; lowest and highest of
 these in the last sweep say which variables may be set aside.
@@ -37,7 +37,8 @@ from slimsvm.run import SUBSPACE, Certificate
 Array = NDArray[Any]
 FAR = 1e300  # stands for infinity in compiled loops
 WORK = 1e8  # entries of V visited in a step: 0.1 to 0.2 s
-MOST_SWEEPS = 10  # in a step, for small problems: the gap costs as much as one
+MOST_SWEEPS, FEWEST_SWEEPS = 10, 2  # over all variables in a step, of small and of large problems: the gap costs as much as three
+ASIDE = 0.01  # what a sweep over few active variables costs at least, in sweeps over all
 SET_ASIDE = 0.1  # of the first sweep's violation: when the active variables are so near, all are looked at again; then a tenth of it, ...
 ROUNDING = 64 * float(np.finfo(float).eps)  # errors of a slope, relative to the size of its terms
 ETA = 3  # of the mean: the paper's eta, which gives the last half of the sweeps most of the weight
@@ -229,9 +230,9 @@ class DualDescent:
     def step(self, problem: FactoredDual, state: DescentState, tol: float, max_iter: int) -> None:
         """Some sweeps, and the gap where they end."""
         S, n, steepest = state, problem.n, np.inf
-        for _ in range(int(min(MOST_SWEEPS, max(1.0, WORK / max(1, problem.n_values))))):
-            if S.n_iter >= max_iter:
-                break
+        room = n * min(MOST_SWEEPS, max(FEWEST_SWEEPS, WORK / max(1, problem.n_values)))  # variables to visit
+        while room > 0 and S.n_iter < max_iter:
+            room -= S.active.size + ASIDE * n
             # 1. a sweep over the active variables, in random order
             whole, order = S.active.size == n, S.rng.permutation(S.active)
             left, least, largest = self._sweep(problem, S, order)
@@ -252,9 +253,9 @@ class DualDescent:
         S.w = problem.combined(S.a)
         S.dual = problem.dual(S.a, S.w)
         for point in (S.w, S.mean):
-            value = problem.primal(point)
+            value, length = problem.stretched(point)
             if value < S.primal:
-                S.primal, S.best = value, point.copy()
+                S.primal, S.best = value, length * point
         scale = float(np.abs(problem.linear).max(initial=0.0) + np.sqrt(S.diag.max(initial=0.0) * (S.w @ S.w)))
         S.stalled = steepest <= ROUNDING * scale  # of the slopes: they are all that is left
         S.done = S.relative_gap <= tol or S.stalled
