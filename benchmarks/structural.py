@@ -191,7 +191,7 @@ def classes(name: str, who: str) -> dict[str, Any]:
     def make(C: float) -> Any:
         if who == "exact":
             return SVC(C=C, gamma=gamma, cache_size=1000)
-        joint: dict[str, Any] = {"space": "subspace", "n_basis": n_basis, "basis": "kmeans", "fit_intercept": False}
+        joint: dict[str, Any] = {"space": "subspace", "n_basis": n_basis, "basis": "kmeans"}
         return CrammerSingerSVC(C=C, gamma=gamma, random_state=0, **joint)
 
     begin, means = time.process_time(), {}
