@@ -60,7 +60,7 @@ class Coordinates:
     def given(self, W: Array, b: Array) -> tuple[Array, Array]:
         """Weights and intercepts for the features as they were given."""
         coef = W
-        if self.turn is not None:
+        if self.turn is not None and self.mean is not None:
             of_rows = self.turn @ W
             coef = np.asarray(self.rows.T @ of_rows) - np.outer(self.mean, of_rows.sum(axis=0))
         return coef, (b if self.mean is None else b - self.mean @ coef)
