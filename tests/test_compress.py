@@ -407,6 +407,15 @@ def test_sizes_that_are_none(n_basis):
         compress(SVC().fit(X, y), n_basis)
 
 
+@pytest.mark.parametrize(
+    "option", [{"max_time": -1.0}, {"max_time": "long"}, {"max_time": np.nan}, {"n_jobs": "all"}, {"random_state": -1}], ids=str
+)
+def test_options_that_are_refused(option):
+    X, y = blobs(40, 2)
+    with pytest.raises(ValueError, match=f"'{next(iter(option))}' parameter of compress must be"):
+        compress(SVC().fit(X, y), 3, **option)
+
+
 def test_machines_that_are_refused():
     X, y = blobs(50, 2)
     for model in (OneClassSVM().fit(X), LinearSVC().fit(X, y), make_pipeline(SVC()).fit(X, y), sklearn_svm.OneClassSVM().fit(X), None):

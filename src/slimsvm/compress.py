@@ -19,6 +19,7 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
+from sklearn.utils._param_validation import validate_parameter_constraints
 from sklearn.utils.validation import check_is_fitted
 
 from slimsvm.estimators import SVC, SVR, NuSVC, NuSVR
@@ -117,6 +118,8 @@ def compress(
         raise ValueError(f"{'X' if X is None else 'y'} is missing: give the rows and their labels or targets, or neither of them.")
     if X is None and sample_weight is not None:
         raise ValueError("sample_weight was given without rows; give X and y too, or leave it out.")
+    options = {"random_state": random_state, "n_jobs": n_jobs, "max_time": max_time}
+    validate_parameter_constraints({name: SparseSVC._parameter_constraints[name] for name in options}, options, caller_name="compress")
     function, pairwise = _function_of(model)
     machine = _machine_for(model, function.kernel, int(n_basis), random_state, n_jobs)
     machine.n_features_in_ = int(model.n_features_in_)

@@ -167,6 +167,11 @@ def test_precomputed_kernel(slimsvm, files):
         ["train", "-"],
         ["train", "c.svm", "--C", "0"],
         ["train", "c.svm", "--C", "much"],
+        ["train", "c.svm", "--C", "nan"],
+        ["train", "c.svm", "--gamma", "inf"],
+        ["train", "c.svm", "--coef0", "nan"],
+        ["train", "c.svm", "--n-jobs", "0"],
+        ["train", "m.slim", "x.slim"],
         ["train", "c.svm", "--gamma", "-1"],
         ["train", "c.svm", "--gamma", "wide"],
         ["train", "c.svm", "--kernel", "magic"],
@@ -255,6 +260,13 @@ def test_bad_data_and_models(slimsvm, files, arguments, message):
     assert message in result.stderr and result.stderr.startswith("slimsvm: error: ") and "Traceback" not in result.output
     assert result.stdout == ""
     assert before == set(Path().iterdir())  # nothing new, not even a temporary file
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="a device of Linux")
+@pytest.mark.parametrize("arguments", [["predict", "c.svm", "m.slim"], ["convert", "--to", "slim", "m.slim"]], ids=["predict", "convert"])
+def test_a_full_device_is_named(slimsvm, files, arguments):
+    slimsvm("train", "c.svm", "m.slim")
+    assert "slimsvm: error: /dev/full: No space left on device" in slimsvm(*arguments, "/dev/full", code=1).stderr
 
 
 def test_a_model_that_its_format_cannot_hold_is_not_lost(slimsvm):

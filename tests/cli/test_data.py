@@ -2,6 +2,7 @@
 
 import bz2
 import gzip
+import re
 from pathlib import Path
 
 import numpy as np
@@ -47,6 +48,13 @@ def test_damaged_packed_text():
     Path("a.svm.gz").write_bytes(gzip.compress(b"1 1:1\n" * 1000)[:-20])
     with pytest.raises(ValueError, match="damaged"):
         read("a.svm.gz")
+
+
+@pytest.mark.parametrize("name", ["a.svm.gz", "a.txt.bz2", "a.csv.gz", "a.csv.bz2"])
+def test_text_that_is_not_packed_under_the_name_of_one_that_is(name):
+    Path(name).write_bytes(b"1 1:1\n")
+    with pytest.raises(ValueError, match=rf"{re.escape(name)}: the packed file is damaged, or of another kind"):
+        read(name)
 
 
 def test_precomputed_kernel_values_leave_out_the_serial_number():
@@ -174,6 +182,27 @@ def test_csv_that_is_no_text():
         read("a.csv")
 
 
+def test_missing_labels_among_numbers_are_not_a_class_of_their_own():
+    Path("a.csv").write_text("x,label\n1,0\n2,1\n3,NaN\n")
+    with pytest.raises(ValueError, match=r"a.csv, line 4: the label 'NaN' is not a finite number"):
+        read("a.csv")
+    Path("words.csv").write_text("x,label\n1,nan\n2,naan\n")
+    assert read("words.csv").y.tolist() == ["nan", "naan"]
+    np.savez("a.npz", X=np.eye(3), y=[0.0, np.nan, 1.0])
+    with pytest.raises(ValueError, match=r"a.npz: row 1 \(counted from 0\) has a label that is missing"):
+        read("a.npz")
+    assert read("a.npz", request=Request(labelled=None, n_features=3)).y is None  # a prediction can do without
+
+
+@pytest.mark.parametrize(
+    "y", [np.array([b"a", b"b", b"a"]), np.zeros(3, "datetime64[s]"), np.zeros(3, complex)], ids=["bytes", "times", "complex"]
+)
+def test_labels_of_another_kind(y):
+    np.savez("a.npz", X=np.eye(3), y=y)
+    with pytest.raises(ValueError, match=r"a\.npz: the labels must be numbers or text"):
+        read("a.npz")
+
+
 def test_columns_of_unlabelled_data_are_counted():
     request = Request(labelled=None, n_features=2)
     assert read(write("a.csv", "1,2\n3,4\n"), request=request).y is None
@@ -247,7 +276,7 @@ def test_files_that_are_something_else(name, content):
 def test_npy_is_not_npz():
     np.save("a.npy", np.eye(3))
     Path("a.npy").rename("a.npz")
-    with pytest.raises(ValueError, match="not a readable NPZ file"):
+    with pytest.raises(ValueError, match=r"not a readable NPZ file .*no zip archive"):
         read("a.npz")
 
 

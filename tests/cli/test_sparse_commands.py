@@ -12,6 +12,7 @@ from click.testing import CliRunner
 import slimsvm.report.speed as speed
 from slimsvm import SVC, LinearSVC, OneClassSVM, SparseSVC, SparseSVR, load, save
 from slimsvm.cli.commands import program
+from slimsvm.estimators.sparse_base import ALL, BASES
 from slimsvm.persistence import load_libsvm
 from tests.cli.conftest import write_csv
 
@@ -50,6 +51,13 @@ def test_machines_and_options(result_of, files, machine, options, twin):
     assert {name for name, value in expected.items() if model.get_params()[name] != value} == set()
 
 
+@pytest.mark.parametrize("basis", sorted({*BASES, ALL}))
+def test_every_basis_of_the_class_is_offered(slimsvm, files, basis):
+    slimsvm("train", "c.svm", "m.slim", "--n-basis", 3, "--basis", basis, "--no-refine", "--random-state", 0)
+    model = load("m.slim")
+    assert model.basis == basis and (model.n_basis_ == 3 or basis == ALL)
+
+
 def test_the_number_of_vectors_is_found(result_of, files):
     facts = result_of("train", "c.csv", "m.slim", "--n-basis", "auto", "--max-basis", 40, "--gamma", 5, "--C", 10, "--random-state", 0)
     sizes = [point["n_basis"] for point in facts["path"]]
@@ -71,6 +79,9 @@ def test_the_number_of_vectors_is_found(result_of, files):
         (["--no-refine"], "--refine has a meaning only with --n-basis"),
         (["--n-basis", "5", "--loss", "logistic"], "'logistic' is not one of"),
         (["--n-basis", "5", "--validation-fraction", "1"], "1.0 is not in the range"),
+        (["--n-basis", "5", "--validation-fraction", "nan"], "'nan' is not a finite number"),
+        (["--n-basis", "5", "--random-state", "4294967296"], "4294967296 is not in the range"),
+        (["--n-basis", "5", "--basis", "magic"], "'magic' is not one of"),
     ],
 )
 def test_wrong_usage(slimsvm, files, arguments, message):
@@ -84,6 +95,8 @@ def test_wrong_usage(slimsvm, files, arguments, message):
         (["--loss", "squared_epsilon_insensitive"], "'loss' parameter of SparseSVC must be"),
         (["--loss", "hinge", "--refine"], "refine=True needs a loss with a derivative"),
         (["--kernel", "precomputed"], "square|not kernel='precomputed'"),
+        (["--machine", "svr", "--basis", "margin"], "'basis' parameter of SparseSVR must be"),
+        (["--loss", "hinge", "--basis", "greedy"], "basis='greedy' needs a loss with a curvature"),
     ],
 )
 def test_what_the_class_refuses(slimsvm, files, arguments, message):

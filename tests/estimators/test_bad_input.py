@@ -225,3 +225,16 @@ def test_a_stream_that_begins_with_rows_of_weight_zero():
 def test_a_tiny_C_of_a_ball(ball):
     """The square of 1 / C is beyond the largest float."""
     assert np.isfinite(CoreVectorSVC(ball=ball, C=1e-300).fit(X, y).decision_function(X)).all()
+
+
+@pytest.mark.parametrize("machine", [SVR, NuSVR, SparseSVR])
+def test_words_as_targets_of_a_regression(machine):
+    with pytest.raises(ValueError, match=r"y must be numbers, but holds str_ such as 'a'.*classifier"):
+        machine().fit(X, np.array(["a", "b"])[y])
+
+
+@pytest.mark.parametrize("limit", [-1.0, 0, "long", np.nan])
+def test_a_limit_of_certify(limit):
+    model = SparseSVC(2, random_state=0).fit(X, y)
+    with pytest.raises(ValueError, match=r"'max_time' parameter of SparseSVC.certify must be"):
+        model.certify(X, y, max_time=limit)

@@ -493,6 +493,7 @@ def test_an_interrupted_subset_ends_the_fit():
     "wrong",
     [
         {"estimator": svm.SVR()},
+        {"estimator": svm.OneClassSVM()},
         {"estimator": SVC},
         {"estimator": 3},
         {"n_subsets": 0},

@@ -13,7 +13,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import GridSearchCV
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from slimsvm import SVC, SVR, SparseSVC, SparseSVR
+from slimsvm import SVC, SVR, CrammerSingerSVC, SparseSVC, SparseSVR
 from slimsvm.datasets import checkers
 from slimsvm.kernels import RBF
 
@@ -419,6 +419,30 @@ def test_warm_start_goes_on_from_the_basis():
     before = model.certificate_.objective
     model.fit(X, y)
     assert model.certificate_.objective <= before * 1.001
+
+
+@pytest.mark.parametrize("loss", ["squared_hinge", "hinge"])
+@pytest.mark.parametrize("basis", ["pursuit_rows", "kmeans"])
+def test_warm_start_with_another_number_of_vectors(loss, basis):
+    X, y = rows(200)
+    model, sizes = quick(3, warm_start=True, loss=loss, basis=basis, refine=False).fit(X, y), []
+    for size in (8, 2, 6):
+        sizes.append(model.set_params(n_basis=size).fit(X, y).n_basis_)
+    assert sizes == [8, 2, 6]
+
+
+@pytest.mark.parametrize("loss", ["squared_hinge", "hinge"])
+def test_warm_start_takes_a_given_basis_as_it_is(loss):
+    X, y = rows(200)
+    model = quick(basis=X[:5], warm_start=True, loss=loss, refine=False).fit(X, y).set_params(basis=X[10:16]).fit(X, y)
+    np.testing.assert_allclose(model.basis_, X[10:16], atol=1e-9)
+
+
+@pytest.mark.parametrize("machine", [SparseSVC(), SparseSVR(), CrammerSingerSVC(space="subspace")], ids=lambda m: type(m).__name__)
+def test_given_vectors_of_different_lengths(machine):
+    X, y = rows(50)
+    with pytest.raises(ValueError, match="basis given is not an array of numbers"):
+        machine.set_params(basis=[[1.0, 2.0], [1.0]]).fit(X, y)
 
 
 def test_given_vectors_are_used_as_they_are():

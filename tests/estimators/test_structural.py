@@ -370,6 +370,27 @@ def test_columns_of_frames_are_checked():
         ChainSVM().fit([frame[list("cba")] if i == 5 else frame for i, frame in enumerate(frames)], Y)
 
 
+@pytest.mark.parametrize(
+    "X",
+    [[], {1: 2}, 3.0, None, "abc", [np.ones(3), np.ones(2)], np.ones((4, 3))],
+    ids=["empty", "dict", "number", "none", "text", "1d", "2d"],
+)
+def test_what_is_no_list_of_sequences(X):
+    with pytest.raises(ValueError, match="Chain: X must be a list of sequences"):
+        ChainSVM().fit(X, [["a", "b"]] * 2)
+    model = ChainSVM(kernel="linear").fit(*sequences())
+    with pytest.raises(ValueError, match="Chain: X must be a list of sequences"):
+        model.predict(X)
+
+
+def test_sequences_of_one_length_and_from_a_generator():
+    rng = np.random.default_rng(0)
+    X, Y = rng.standard_normal((20, 4, 3)), rng.integers(2, size=(20, 4))
+    expected = ChainSVM(kernel="linear").fit(list(X), list(Y)).decision_function(list(X))
+    for given in (X, (x for x in X)):
+        assert np.array_equal(ChainSVM(kernel="linear").fit(given, Y).decision_function(X), expected)
+
+
 def test_unseen_labels_and_new_widths():
     X, Y = sequences()
     model = ChainSVM(kernel="linear").fit(X, Y)

@@ -1,3 +1,4 @@
+import errno
 import os
 import stat
 
@@ -31,6 +32,15 @@ def test_a_failure_at_the_very_end_leaves_no_trace(tmp_path, monkeypatch, step):
     monkeypatch.undo()
     assert path.read_text() == "old"
     assert os.listdir(tmp_path) == ["file"]
+
+
+def test_a_full_disk_is_told_with_the_name_of_the_file(tmp_path, monkeypatch):
+    def failing(*args):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", failing)
+    with pytest.raises(OSError, match=r"No space left on device: '.*file'$"), replacing(tmp_path / "file") as file:
+        file.write(b"new")
 
 
 def test_lines_end_in_a_line_feed_on_every_system(tmp_path):

@@ -38,6 +38,15 @@ class Given:
 
     vectors: Any
 
+    @property
+    def size(self) -> int:
+        """How many vectors there are; 1 where that cannot be said: what is wrong then, :meth:`select` says."""
+        try:
+            shape = np.shape(self.vectors)
+        except ValueError:  # rows of different lengths
+            return 1
+        return int(shape[0]) if len(shape) == 2 else 1
+
     def select(
         self,
         columns: KernelColumns,

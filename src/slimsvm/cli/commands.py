@@ -23,6 +23,7 @@ from slimsvm.cli.files import ModelFile, as_lines, check_writable, format_by_nam
 from slimsvm.cli.options import (
     MACHINES,
     Gamma,
+    Number,
     Program,
     foreign_option,
     format_option,
@@ -77,9 +78,9 @@ def program() -> None:
 @click.option("--kernel", type=click.Choice(sorted(KERNELS)), help="[default: rbf]")
 @click.option("--gamma", type=Gamma(), help="Of rbf, laplacian, poly and sigmoid. [default: scale]")
 @click.option("--degree", type=click.IntRange(min=0), help="Of poly. [default: 3]")
-@click.option("--coef0", type=float, help="Of poly and sigmoid. [default: 0]")
+@click.option("--coef0", type=Number(), help="Of poly and sigmoid. [default: 0]")
 @click.option("--nu", type=share, help="Of nu-svc, nu-svr and one-class. [default: 0.5]")
-@click.option("--epsilon", type=click.FloatRange(min=0), help="Half the width of the tube of svr. [default: 0.1]")
+@click.option("--epsilon", type=Number(min=0), help="Half the width of the tube of svr. [default: 0.1]")
 @click.option("--tol", type=positive, help="Violation of the optimality conditions, or with --n-basis the relative gap. [default: 0.001]")
 @click.option("--cache-size", type=positive, help="Memory for kernel values, in MB. [default: 200]")
 @click.option("--max-iter", type=click.IntRange(min=-1), help="Limit on the iterations; -1: none. [default: -1; 1000 with --n-basis]")
@@ -126,6 +127,8 @@ def train(
         raise click.UsageError("The model and the JSON cannot both go to standard output.", ctx)
     if same_file(data, model):
         raise click.UsageError("MODEL is the file of the data.", ctx)
+    if looks_like_model(data):
+        raise click.UsageError(f"{data} is a model. The order is: slimsvm train DATA [MODEL].", ctx)
     check_writable(model)  # now, not after hours of training
     parameters = {name: value for name, value in parameters.items() if value is not None}
     kind = machine_for(machine, [*parameters, *(["class_weight"] if class_weight else [])], ctx)

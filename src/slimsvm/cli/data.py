@@ -71,8 +71,12 @@ def widen(X: Any, n_features: int) -> Any:
 
 def read_npz(source: Source, request: Request) -> Data:
     """Arrays ``X`` and ``y``, or ``X_data``, ``X_indices``, ``X_indptr`` and ``X_shape`` of a CSR matrix in place of ``X``."""
+    with source.open() as file:
+        content = file.read()
+    if not content.startswith(b"PK"):  # NumPy would take it for a pickle
+        raise ValueError(f"{source.name}: not a readable NPZ file (it is no zip archive of arrays, as numpy.savez writes it)")
     try:
-        with source.open() as file, np.load(io.BytesIO(file.read()), allow_pickle=False) as arrays:
+        with np.load(io.BytesIO(content), allow_pickle=False) as arrays:
             found = {name: arrays[name] for name in arrays.files}
     except (ValueError, BadZipFile, EOFError, KeyError, zlib.error, AttributeError, TypeError) as error:
         raise ValueError(f"{source.name}: not a readable NPZ file ({error})") from error
@@ -96,7 +100,7 @@ def read_npz(source: Source, request: Request) -> Data:
     if y is not None and y.shape != (X.shape[0],):
         raise ValueError(f"{source.name}: y must have one label for each of the {X.shape[0]} rows, but has shape {y.shape}")
     check_finite(source, X)
-    return Data(X, y)
+    return Data(X, checked_labels(source, y, request))
 
 
 def read_parquet(source: Source, request: Request) -> Data:
@@ -126,7 +130,7 @@ def read_parquet(source: Source, request: Request) -> Data:
         if any(value is None for value in y):
             raise ValueError(f"{source.name}: a label is missing in column {names[label or 0]!r}")
         y = y.astype(str)
-    return Data(X, y, [names[place] for place in features])
+    return Data(X, checked_labels(source, y, request), [names[place] for place in features])
 
 
 def check_finite(source: Source, X: Any) -> None:
@@ -137,6 +141,18 @@ def check_finite(source: Source, X: Any) -> None:
     place = np.argwhere(~np.isfinite(values))[0]
     row = np.searchsorted(X.indptr, place[0], side="right") - 1 if sp.issparse(X) else place[0]
     raise ValueError(f"{source.name}: row {row} (counted from 0) has a value that is missing or not finite")
+
+
+def checked_labels(source: Source, y: Any, request: Request) -> Any:
+    """The labels, which are numbers or text; None if some are missing and the request can do without, else the row is named."""
+    if y is None or y.dtype.kind in "iubUT":
+        return y
+    if y.dtype.kind != "f":
+        raise ValueError(f"{source.name}: the labels must be numbers or text, but have the type {y.dtype}")
+    missing = np.flatnonzero(~np.isfinite(y))
+    if missing.size and request.labelled:
+        raise ValueError(f"{source.name}: row {missing[0]} (counted from 0) has a label that is missing or not finite")
+    return None if missing.size else y
 
 
 READERS = {"libsvm": read_libsvm, "csv": read_csv, "npz": read_npz, "parquet": read_parquet}

@@ -121,8 +121,12 @@ def write_bytes(path: str, parts: Iterable[bytes]) -> None:
         with replacing(path) as file:
             file.writelines(parts)
     else:
-        with open(path, "wb") as file:
-            file.writelines(parts)
+        try:
+            with open(path, "wb") as file:
+                file.writelines(parts)
+        except OSError as error:
+            error.filename = error.filename or path  # a full device names no file
+            raise
 
 
 def as_lines(values: NDArray[Any]) -> Iterator[bytes]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -12,6 +13,7 @@ import click
 from slimsvm.cli.data import FORMATS
 from slimsvm.cli.files import WRITERS
 from slimsvm.estimators import SVC, SVR, NuSVC, NuSVR, OneClassSVM, SparseSVC, SparseSVR
+from slimsvm.estimators.sparse_base import ALL, BASES
 
 MACHINES: dict[str, Any] = {"svc": SVC, "nu-svc": NuSVC, "svr": SVR, "nu-svr": NuSVR, "one-class": OneClassSVM}
 SPARSE_MACHINES: dict[str, Any] = {"svc": SparseSVC, "svr": SparseSVR}  # with --n-basis
@@ -47,6 +49,22 @@ class Program(click.Group):
             raise Failure("interrupted; nothing was written") from error
 
 
+class Number(click.FloatRange):
+    """A finite number within a range; click itself takes nan for one that is within any."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """From the text of the option."""
+        number = super().convert(value, param, ctx)
+        return number if math.isfinite(number) else self.fail(f"{value!r} is not a finite number.", param, ctx)
+
+
+def some_threads(ctx: click.Context, param: click.Parameter, value: int) -> int:
+    """The number of threads, which is not zero."""
+    if value == 0:
+        raise click.BadParameter("there must be at least one thread; -1: one for each core.", ctx, param)
+    return value
+
+
 class Gamma(click.ParamType):
     """'scale', 'auto' or a number."""
 
@@ -54,7 +72,7 @@ class Gamma(click.ParamType):
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         """From the text of the option."""
-        return value if value in ("scale", "auto") else click.FloatRange(min=0).convert(value, param, ctx)
+        return value if value in ("scale", "auto") else Number(min=0).convert(value, param, ctx)
 
 
 class Size(click.ParamType):
@@ -67,8 +85,8 @@ class Size(click.ParamType):
         return value if value == "auto" else click.IntRange(min=1).convert(value, param, ctx)
 
 
-positive = click.FloatRange(min=0, min_open=True)
-share = click.FloatRange(min=0, min_open=True, max=1)
+positive = Number(min=0, min_open=True)
+share = Number(min=0, min_open=True, max=1)
 format_option = click.option(
     "--format", type=click.Choice(FORMATS), help="Format of DATA. [default: by its extension; libsvm if that says nothing]"
 )
@@ -76,7 +94,12 @@ label_option = click.option(
     "--label-column", metavar="NAME|INDEX", help="Column of the labels in CSV and Parquet, by name or counted from 0. [default: the last]"
 )
 jobs_option = click.option(
-    "--n-jobs", type=int, default=-1, show_default=True, help="Threads; -1: one for each core. (The classes of the package have 1.)"
+    "--n-jobs",
+    type=int,
+    default=-1,
+    show_default=True,
+    callback=some_threads,
+    help="Threads; -1: one for each core. (The classes of the package have 1.)",
 )
 to_option = click.option(
     "--to", "to", type=click.Choice(list(WRITERS)), help="Format of the model that is written. [default: by its extension]"
@@ -89,7 +112,7 @@ foreign_option = click.option(
     help="What a model of SVM-light is: its file does not say. Other files do.",
 )
 seed_option = click.option(
-    "--random-state", type=click.IntRange(min=0), help="Seed of what is drawn at random. [default: another each time]"
+    "--random-state", type=click.IntRange(min=0, max=2**32 - 1), help="Seed of what is drawn at random. [default: another each time]"
 )
 SPARSE_OPTIONS = (
     click.option("--n-basis", type=Size(), help="Train a svc or svr with so many vectors, which it finds itself; auto: their number too."),
@@ -102,21 +125,19 @@ SPARSE_OPTIONS = (
     ),
     click.option(
         "--basis",
-        type=click.Choice(["pursuit", "pursuit_rows", "random", "kmeans"]),
-        help="With --n-basis: where the vectors come from. [default: pursuit]",
+        type=click.Choice([*BASES, ALL]),
+        help="With --n-basis: where the vectors come from; all: from all rows, whatever the size says. [default: pursuit]",
     ),
     click.option(
         "--refine/--no-refine", default=None, help="With --n-basis: move the vectors to an optimum. [default: if loss and kernel allow]"
     ),
     click.option(
         "--validation-fraction",
-        type=click.FloatRange(min=0, min_open=True, max=1, max_open=True),
+        type=Number(min=0, min_open=True, max=1, max_open=True),
         help="With --n-basis: share of the rows to hold out. [default: 0.1 for auto, else none]",
     ),
     click.option("--max-basis", type=click.IntRange(min=1), help="The largest size that --n-basis auto looks at. [default: 500]"),
-    click.option(
-        "--accuracy-loss", type=click.FloatRange(min=0, max=1), help="What --n-basis auto gives up for fewer vectors. [default: 0.005]"
-    ),
+    click.option("--accuracy-loss", type=Number(min=0, max=1), help="What --n-basis auto gives up for fewer vectors. [default: 0.005]"),
     click.option("--max-memory", type=positive, help="With --n-basis: memory for kernel values, in MB. [default: 2000]"),
 )
 

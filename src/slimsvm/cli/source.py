@@ -92,8 +92,10 @@ class Source:
         try:
             with PACKED.get(Path(self.path).suffix.lower(), open)(self.path, "rb") as file:
                 yield file
-        except (EOFError, zlib.error) as error:
-            raise ValueError(f"{self.name}: the packed file is damaged ({error})") from error
+        except (EOFError, zlib.error, OSError) as error:
+            if isinstance(error, OSError) and error.errno is not None:  # of the system; those of gzip and bzip2 have no number
+                raise
+            raise ValueError(f"{self.name}: the packed file is damaged, or of another kind ({error})") from error
 
     @contextmanager
     def open_text(self) -> Iterator[io.TextIOWrapper]:
@@ -143,7 +145,7 @@ def choose_columns(source: Source, n_columns: int, header: list[str] | None, req
     label = label_index(source, header or [""] * n_columns, request) if labelled else None
     features = [column for column in everything if column != label]
     if not features:
-        raise ValueError(f"{source.name}: there are no features, only {'a label' if n_columns else 'an empty file'}")
+        raise ValueError(f"{source.name}: {'there are no features, only a label' if n_columns else 'the file is empty'}")
     return features, label
 
 

@@ -111,8 +111,9 @@ def read_csv(source: Source, request: Request) -> Data:
         raise ValueError(f"{source.name}: {error}") from error
     table = table.reshape(-1, len(cells))
     X = np.ascontiguousarray(table[:, features])
-    if not np.isfinite(X).all() or "" in codes:
-        check_csv_lines(source, delimiter, header, len(cells), features, label)
+    as_numbers = bool(request.labelled) and not request.text_labels and all(is_number(cell) for cell in codes)
+    if not np.isfinite(X).all() or "" in codes or (as_numbers and not all(is_finite(cell) for cell in codes)):
+        check_csv_lines(source, delimiter, header, len(cells), features, label, as_numbers)
     y: Array | None = None
     if label is not None:
         y = np.array(list(codes), dtype=str)[table[:, label].astype(np.intp)]
@@ -120,7 +121,15 @@ def read_csv(source: Source, request: Request) -> Data:
     return Data(X, y, [names[column] for column in features] if names else None)
 
 
-def check_csv_lines(source: Source, delimiter: str, header: bool, n_columns: int, features: Sequence[int], label: int | None) -> None:
+def check_csv_lines(
+    source: Source,
+    delimiter: str,
+    header: bool,
+    n_columns: int,
+    features: Sequence[int],
+    label: int | None,
+    as_numbers: bool = False,  # the labels
+) -> None:
     """Raise a ValueError for the first line that is not in the format, if there is one."""
     with source.open_text() as text:
         reader = csv.reader(text, delimiter=delimiter)
@@ -141,6 +150,8 @@ def check_csv_lines(source: Source, delimiter: str, header: bool, n_columns: int
                     source.bad(reader.line_num, f"column {column + 1}: {show(cells[column])} is not a finite number")
             if label is not None and not cells[label].strip():
                 source.bad(reader.line_num, "the label is missing")
+            if label is not None and as_numbers and not is_finite(cells[label]):  # nan among numbers is a gap, among words a word
+                source.bad(reader.line_num, f"the label {show(cells[label])} is not a finite number")
 
 
 def numbers_if_possible(labels: Array) -> Array:

@@ -65,6 +65,10 @@ class Machine(CallbackSupportMixin, BaseEstimator):
         checked = validate_data(self, X, **given, dtype=[np.float64, np.float32], accept_sparse="csr", accept_large_sparse=True, **options)
         X, y = (checked, None) if y is NO_TARGET else checked
         refuse_broken(X)
+        if options.get("y_numeric") and y.dtype.kind not in "fiub":
+            raise ValueError(
+                f"y must be numbers, but holds {y.dtype.type.__name__} such as {y.tolist()[0]!r}. For classes, use a classifier."
+            )
         if self._precomputed and X.shape[0] != X.shape[1]:
             raise ValueError(
                 f"Precomputed matrix must be a square matrix. Input is a {X.shape[0]}x{X.shape[1]} matrix. "

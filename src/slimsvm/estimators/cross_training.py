@@ -280,6 +280,10 @@ class CrossTraining(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
             raise ValueError(
                 f"The 'estimator' parameter of CrossTraining must be an estimator, got the class {name}. Pass {name}() instead."
             )
+        if (kind := get_tags(self._template).estimator_type) not in (None, "classifier"):
+            raise ValueError(
+                f"The 'estimator' parameter of CrossTraining must be a classifier; {self._template!r} is of the kind {kind!r}."
+            )
         if self.warm_start_dual and type(self._template) is not SVC:
             raise ValueError(
                 f"warm_start_dual=True needs an SVC of slimsvm as the estimator, whose dual problem takes a start; got {self._template!r}. "

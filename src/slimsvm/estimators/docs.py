@@ -64,7 +64,7 @@ TEXTS = {
     validation_fraction : float, optional
         Share of the rows that is held out: to stop refinement, and for the scores in ``path_``.
     warm_start : bool, default=False
-        Begin with the basis of the last fit.
+        Begin with the basis of the last fit; one that is given as an array is taken as it is.
     n_jobs : int, optional
         Threads: None is one unless a joblib context says otherwise, -1 all. The result does not depend on it.
     random_state : int, RandomState or None, default=None

@@ -7,7 +7,6 @@ from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
@@ -100,7 +99,7 @@ class SparseMachine(PathMachine):
         """The largest size of the basis."""
         if isinstance(self.basis, str):
             return int(self.max_basis if self.n_basis == "auto" else self.n_basis)
-        return int(np.shape(self.basis)[0]) if np.ndim(self.basis) == 2 or sp.issparse(self.basis) else 1
+        return Given(self.basis).size
 
     def _train(self, X: Any, target: Array, weight: Array, held_out: Any) -> None:
         """Find basis and coefficients for the rows X (all of positive weight); sets the fitted attributes."""
@@ -140,8 +139,8 @@ class SparseMachine(PathMachine):
         self._finish(T, history)
 
     def _last_basis(self, X: Any, target: Array) -> Any:
-        """The basis of the last fit, if this one is to go on from it."""
-        if not self.warm_start or not hasattr(self, "basis_coef_"):
+        """The basis of the last fit, if this one is to go on from it; a basis that is given is taken as it is."""
+        if not self.warm_start or not isinstance(self.basis, str) or not hasattr(self, "basis_coef_"):
             return None
         fits = self.basis_.shape[1] == X.shape[1] and self.basis_coef_.shape[1] == target.shape[1]
         return self.basis_ if fits else None
@@ -185,7 +184,7 @@ class SparseMachine(PathMachine):
             if not T.points or T.points[-1].n_basis < known:
                 self._add_point(T, *self._solved(grown, tol), indices)
             return
-        choose = BASES[self.basis]() if isinstance(self.basis, str) else Pursuit()
+        choose = BASES[self.basis]()
         sizes = [size for size in T.sizes if size > known]
         for point in pursue(grown, choose, sizes, T.candidates, T.rng, tol=tol, limits=T.fit.limits, watchers=T.fit.watchers):
             self._add_point(T, grown, point.state, point.indices if known == 0 else None)
@@ -304,7 +303,8 @@ class SparseMachine(PathMachine):
         if vectors is not None:
             accepted = np.flatnonzero(columns.append(vectors))
             indices = None if indices is None else indices[accepted]
-        growth = Growth(BASES[self.basis](), T.rng, T.candidates) if vectors is None else None
+        grows = vectors is None or (last is not None and columns.m < T.sizes[-1] and not T.everything)
+        growth = Growth(BASES[self.basis](), T.rng, T.candidates) if grows else None
         limits = {"tol": EXACT_CUTS_TOL if T.rows.n <= EXACT else float(self.tol), "max_iter": int(self.max_iter), "limits": T.fit.limits}
         problem = OneSlack(SubspaceSpace(columns, growth), oracle, scaling)
         state: Any = None

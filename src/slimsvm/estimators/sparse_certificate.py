@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils._param_validation import validate_parameter_constraints
 
 from slimsvm.run import FULL, Certificate, Limits
 from slimsvm.solvers.decomposition import EXACT
@@ -28,6 +29,9 @@ def certified(machine: Any, X: Any, target: Array, weight: Array, max_time: floa
     The dual point g is what the loss says at the scores (or the solver's own, where the loss has a kink), scaled so that its sum is zero;
     gap = |f|^2/2 + sum w L + |sum_i g_i phi(x_i)|^2/2 + sum w L*(g/w).
     """
+    validate_parameter_constraints(
+        {"max_time": machine._parameter_constraints["max_time"]}, {"max_time": max_time}, caller_name=f"{type(machine).__name__}.certify"
+    )
     loss, threads = machine._loss(), n_threads(machine.n_jobs)
     w = float(machine.C) * weight[:, None]
     scores = machine._expansion().decision_function(X, threads)

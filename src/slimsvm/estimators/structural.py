@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, ClassVar
 
 import numpy as np
@@ -20,7 +21,8 @@ Array = NDArray[Any]
 
 def stacked(X: Any, name: str) -> tuple[Any, Array | None]:
     """Rows, and the number of them in each example where X is a list of arrays (or CSR matrices), one for each example."""
-    if isinstance(X, np.ndarray) and X.dtype == object and X.ndim == 1:  # NumPy's way to hold sequences of different lengths
+    several = isinstance(X, np.ndarray) and (X.ndim == 3 or (X.ndim == 1 and X.dtype == object))  # of one length, of different lengths
+    if several or isinstance(X, Iterator):
         X = list(X)
     if not isinstance(X, list | tuple) or not len(X) or not _is_sequence(X[0]):
         return X, None
@@ -193,7 +195,7 @@ class StructuralSVM(StructuralMachine):
         self._validate_params()
         if Y is None:
             raise ValueError(f"{self._name}: requires y to be passed, but the target y is None.")
-        rows, lengths = stacked(X, self._name)
+        rows, lengths = self._stacked(X)
         rows, _, _ = self._checked(rows, NO_TARGET, None)
         n = rows.shape[0] if lengths is None else lengths.size
         weight = _check_sample_weight(sample_weight, np.empty((n, 1)), dtype=np.float64, ensure_non_negative=True, copy=True)
@@ -219,6 +221,13 @@ class StructuralSVM(StructuralMachine):
     def _name(self) -> str:
         return self._oracle().name
 
+    def _stacked(self, X: Any) -> tuple[Any, Array | None]:
+        """Rows and the lengths of sequences; an oracle of sequences says that it needs some before X is taken for a matrix."""
+        rows, lengths = stacked(X, self._name)
+        if lengths is None:
+            self._oracle().offsets(0)
+        return rows, lengths
+
     def decision_function(self, X: Any) -> Array:
         """Scores of all rows, before the oracle makes an output of them.
 
@@ -233,7 +242,7 @@ class StructuralSVM(StructuralMachine):
             The rows of a list of arrays one after the other.
         """
         check_is_fitted(self)
-        return self._outputs(stacked(X, self._name)[0])
+        return self._outputs(self._stacked(X)[0])
 
     def predict(self, X: Any) -> Any:
         """Outputs for new inputs.
@@ -249,7 +258,7 @@ class StructuralSVM(StructuralMachine):
             As the oracle decodes them.
         """
         check_is_fitted(self)
-        rows, lengths = stacked(X, self._name)
+        rows, lengths = self._stacked(X)
         scores = self._outputs(rows)
         offsets = self.oracle_.offsets(scores.shape[0], lengths)
         return self.oracle_.decode(self._best(scores, offsets), None if lengths is None else offsets, self.classes_)
@@ -269,7 +278,7 @@ class StructuralSVM(StructuralMachine):
         float
         """
         check_is_fitted(self)
-        rows, lengths = stacked(X, self._name)
+        rows, lengths = self._stacked(X)
         scores = self._outputs(rows)
         true = self.oracle_.encode(Y, scores.shape[0], lengths, self.classes_)
         n = true.offsets.size - 1

@@ -186,7 +186,7 @@ class StructuralMachine(BasisMachine):
         rows = finite(ready(self.kernel_, X, dtype=np.float64 if X.shape[0] <= EXACT else None))
         candidates, rng = distinct(X), self._rng()
         given = not isinstance(self.basis, str)
-        wanted = int(np.shape(self.basis)[0]) if given else min(candidates.size, int(self.n_basis))
+        wanted = Given(self.basis).size if given else min(candidates.size, int(self.n_basis))
         columns = KernelColumns(rows, wanted, self.max_memory, fit.threads)
         growth, indices = None, None
         if not given and wanted == candidates.size:

@@ -164,10 +164,9 @@ class StructuredOracle(BaseEstimator):
         except TypeError:  # labels of another kind, which cannot be compared
             strange, labels = np.zeros(1, np.int64), np.empty(0, np.int64)
         if strange.size:
-            where = self._where(int(strange[0]), offsets)
-            raise ValueError(
-                f"{self.name}: {where} has the label {values[strange[0]]!r}, which is none of the {classes.size} labels known."
-            )
+            bad = int(strange[0])
+            where, label = self._where(bad, offsets), values[bad : bad + 1].tolist()[0]
+            raise ValueError(f"{self.name}: {where} has the label {label!r}, which is none of the {classes.size} labels known.")
         return Encoded(labels, offsets, classes)
 
     def decode(self, labels: Array, offsets: Array | None, classes: Array) -> Any:
@@ -195,7 +194,7 @@ class StructuredOracle(BaseEstimator):
         if values.dtype.kind in "fc" and not np.isfinite(values).all():
             bad = int(np.flatnonzero(~np.isfinite(values))[0])
             where = f"row {bad}" if lengths is None else f"example {int(np.searchsorted(np.cumsum(lengths), bad, side='right'))}"
-            raise ValueError(f"{self.name}: {where} has the label {values[bad]!r}; labels must be finite.")
+            raise ValueError(f"{self.name}: {where} has the label {values[bad].item()!r}; labels must be finite.")
         return values
 
     def _joined(self, Y: list[Any], lengths: Array) -> Array:

@@ -65,9 +65,11 @@ def replacing(path: str | os.PathLike[str], *, text: bool = False) -> Iterator[I
         if target.exists():
             shutil.copymode(target, temporary)
         os.replace(temporary, target)
-    except BaseException:  # an interrupt as well
+    except BaseException as error:  # an interrupt as well
         with contextlib.suppress(OSError):
             temporary.unlink()
+        if isinstance(error, OSError) and error.errno is not None and error.filename in (None, os.fspath(temporary)):
+            error.filename = os.fspath(path)  # a full disk names no file, and nobody knows the temporary one
         raise
     _flush_folder(target.parent)
 

@@ -174,9 +174,10 @@ def _check_classes(classes: Any) -> None:
             f"A model file of SVM-light holds two classes, this model has {len(classes)}. Use slimsvm.save or save_libsvm, or write one"
             " model for each class against the rest (sklearn.multiclass.OneVsRestClassifier)."
         )
-    if list(classes) != [-1, 1]:
+    first, second = np.asarray(classes).tolist()
+    if [first, second] != [-1, 1]:
         warnings.warn(
-            f"A model file of SVM-light knows the classes -1 and +1 only: {classes[0]!r} is written as -1 and {classes[1]!r} as +1.",
+            f"A model file of SVM-light knows the classes -1 and +1 only: {first!r} is written as -1 and {second!r} as +1.",
             UserWarning,
             stacklevel=3,
         )
