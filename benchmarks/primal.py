@@ -23,7 +23,8 @@ from typing import Any
 import numpy as np
 
 from benchmarks.data import dense, load
-from benchmarks.exact import _facts, write
+from benchmarks.runner import Cell, write
+from benchmarks.runner import facts as _facts
 
 RESULTS = Path(__file__).parent / "results" / "primal.json"
 RULES = ("random", "unsupervised", "margin", "greedy")
@@ -250,6 +251,19 @@ def crosstraining(keep: Any, sets: list[str] | None = None) -> None:
 
 
 PARTS = {"linear": linear, "adult": adult, "selection": selection, "multiclass": multiclass, "syrk": syrk, "crosstraining": crosstraining}
+
+
+def part(name: str) -> dict[str, Any]:
+    """The cells of one part."""
+    found: dict[str, Any] = {}
+    warnings.simplefilter("ignore")
+    PARTS[name](found.__setitem__)
+    return found
+
+
+def cells(quick: bool) -> list[Cell]:
+    """What there is to measure."""
+    return [Cell(name, "part", (name,), seconds=7200, several=True) for name in (("linear", "selection") if quick else PARTS)]
 
 
 def table() -> str:

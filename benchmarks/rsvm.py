@@ -26,7 +26,8 @@ from typing import Any
 import numpy as np
 
 from benchmarks.data import dense, load
-from benchmarks.exact import _facts, write
+from benchmarks.runner import Cell, write
+from benchmarks.runner import facts as _facts
 
 RESULTS = Path(__file__).parent / "results" / "rsvm.json"
 SOLVERS = ("smooth", "least_squares", "lagrangian", "decomposition")
@@ -160,6 +161,15 @@ def race(sets: list[str], methods: list[str], n_seeds: int, limit: float, patien
             print(key, shown or cell, cell.get("status", ""), flush=True)
             RESULTS.parent.mkdir(exist_ok=True)
             RESULTS.write_text(json.dumps(stored, indent=1))
+
+
+def cells(quick: bool) -> list[Cell]:
+    """What there is to measure."""
+    return [
+        Cell(f"{name}/{method}", "one", (name, method, "1" if quick else "5", "10" if quick else "120"))
+        for name in (("dna",) if quick else SLIDES)
+        for method in (("exact", *SOLVERS, "icf_pivoted") if quick else METHODS)
+    ]
 
 
 def table() -> str:

@@ -27,7 +27,8 @@ from sklearn.metrics import average_precision_score, f1_score, roc_auc_score
 from sklearn.model_selection import StratifiedKFold
 
 from benchmarks.data import conll2000, dense, load, ocr_letters
-from benchmarks.exact import _facts, write
+from benchmarks.runner import Cell, write
+from benchmarks.runner import facts as _facts
 
 RESULTS = Path(__file__).parent / "results" / "structural.json"
 SAMPLED = ("constant 400", "constant 1000", "linear 400", "linear 1000")
@@ -235,6 +236,12 @@ def _exponent(cells: dict[str, Any], method: str) -> str:
     points = [(n, cells.get(f"scaling/{n}/{method}", {}).get("cpu_seconds")) for n in SIZES if n >= 10_000]
     known = np.array([point for point in points if point[1]]).reshape(-1, 2)
     return f"{np.polyfit(np.log(known[:, 0]), np.log(known[:, 1]), 1)[0]:.2f}" if len(known) > 1 else ""
+
+
+def cells(quick: bool) -> list[Cell]:
+    """What there is to measure."""
+    groups = {"scaling": [f"{n}/{method}" for n in SIZES[:2] for method in SCALING], "classes": ["satimage/exact"]} if quick else GROUPS
+    return [Cell(f"{group}/{cell}", group, tuple(cell.split("/"))) for group, several in groups.items() for cell in several]
 
 
 def tables() -> str:
