@@ -7,7 +7,7 @@ from functools import partial
 
 from benchmarks import report, runner
 
-NAMES = ("exact", "svmlight", "cpsp", "structural", "primal", "rsvm", "rivals")
+NAMES = ("peers", "svmlight", "cpsp", "structural", "primal", "rsvm", "rivals")
 COMMANDS = {"run": partial(runner.main, NAMES), "report": report.main}
 
 if __name__ == "__main__":

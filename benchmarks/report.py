@@ -26,11 +26,11 @@ RESULTS = Path(__file__).parent / "results"
 OUTPUT = Path("benchmarks.html")
 # Cells of several files are about the same rows and the same test rows: (file, set) -> set. All others have a section of their own.
 SAME: dict[tuple[str, str], str] = {
-    ("exact", "a9a_dense"): "a9a",
-    ("exact", "a9a_sparse"): "a9a",
-    ("exact", "mnist60"): "mnist {0..4} vs {5..9}",
-    ("exact", "mnist20"): "mnist {0..4} vs {5..9}, 20,000 training rows",
-    ("exact", "covtype"): "covtype, 50,000 training rows",
+    ("peers", "a9a_dense"): "a9a",
+    ("peers", "a9a_sparse"): "a9a",
+    ("peers", "mnist60"): "mnist {0..4} vs {5..9}",
+    ("peers", "mnist20"): "mnist {0..4} vs {5..9}, 20,000 training rows",
+    ("peers", "covtype"): "covtype, 50,000 training rows",
     ("cpsp", "mnist_halves"): "mnist {0..4} vs {5..9}",
     ("cpsp", "mnist_zero"): "mnist 0 vs rest",
     ("rivals", "mnist_halves"): "mnist {0..4} vs {5..9}",
@@ -39,7 +39,7 @@ SAME: dict[tuple[str, str], str] = {
     ("rsvm", "mnist"): "mnist, 10 classes, 21,000 training rows",
 }
 VECTORS = ("vectors", "n_support", "n_basis", "size", "k")  # names of the number of vectors in a cell
-FEW_ROWS = "accuracy of the first 2,000 test rows"  # benchmarks.exact: the peers' own prediction takes minutes
+FEW_ROWS = "accuracy of the first 2,000 test rows"  # benchmarks.peers: the peers' own prediction takes minutes
 
 Entry = tuple[str, Model]  # name of the set, model
 
@@ -80,10 +80,10 @@ def models_of(file: str, key: str, cell: dict[str, Any]) -> Iterator[Entry]:
         name, words = ("OCR letters, trained on the first tenth", [method]) if name == "letters" else (part, [f"{method} (structural)"])
     k = int(words.pop()) if words[-1].isdigit() and len(words) > 1 else None
     found = SAME.get((file, name), name)
-    if file == "exact" and name.startswith("a9a_"):
+    if file == "peers" and name.startswith("a9a_"):
         words.append(name.removeprefix("a9a_"))
-    instead = words[0] == "instead"  # benchmarks.exact: not the race of the exact machines
-    if file == "exact" and len(words) > 1:
+    instead = words[0] == "instead"  # benchmarks.peers: not the race of the exact machines
+    if file == "peers" and len(words) > 1:
         words[:2] = (words[1],) if instead else (words[1], words[0])  # who, then the type
     method = f"exact ({file})" if words == ["exact"] else " ".join(words)
     if "failed" in cell:
@@ -93,7 +93,7 @@ def models_of(file: str, key: str, cell: dict[str, Any]) -> Iterator[Entry]:
     note, counts, seconds = "", True, "seconds"
     if instead or "primal" in cell or ("seconds" not in cell and "cpu_seconds" in cell):
         note, seconds = "seconds of the CPU, one thread", "cpu_seconds"
-    if file == "exact" and "slimsvm" not in words and not instead:
+    if file == "peers" and "slimsvm" not in words and not instead:
         note, counts = FEW_ROWS, False
     ends = cell.get("status", [])
     unfinished = [end for end in ([ends] if isinstance(ends, str) else ends) if not end.lower().startswith("converged")]

@@ -25,7 +25,7 @@ import numpy as np
 from benchmarks.cpsp import RESULTS as SPARSE_RESULTS
 from benchmarks.cpsp import SETS
 from benchmarks.data import load
-from benchmarks.exact import SETS as EXACT_SETS
+from benchmarks.peers import SETS as EXACT_SETS
 from benchmarks.runner import Cell, forget_peak, memory_mb, write
 
 RESULTS = Path(__file__).parent / "results" / "rivals.json"

@@ -1,8 +1,8 @@
 """The races against peers: exact machines, and what people use instead of them.
 
-    python -m benchmarks run exact --full                          all rows, both types, into benchmarks/results/exact.json
-    python -m benchmarks run exact --full --only letter/float32 --again
-    python -m benchmarks.exact --write docs/benchmarks.md
+    python -m benchmarks run peers --full                          all rows, both types, into benchmarks/results/peers.json
+    python -m benchmarks run peers --full --only letter/float32 --again
+    python -m benchmarks.peers --write docs/benchmarks.md
 
 Exact machines: slimsvm, scikit-learn-intelex, scikit-learn, libsvm-official, thundersvm-cpu. Every fit has a process of its own: load, a
 warm-up fit on the first rows, then the fit that counts. The contestants alternate. Same C, gamma, tolerance 1e-3 and cache of 2,000 MB for all;
@@ -27,9 +27,9 @@ from typing import Any
 import numpy as np
 
 from benchmarks.data import dense, load
-from benchmarks.runner import Cell, facts, fill, forget_peak, memory_mb, run, write  # noqa: F401 -- others import it from here
+from benchmarks.runner import Cell, fill, forget_peak, memory_mb, run
 
-RESULTS = Path(__file__).parent / "results" / "exact.json"
+RESULTS = Path(__file__).parent / "results" / "peers.json"
 CACHE_MB = 2000
 SLOW_SECONDS = 30
 BOTH_TYPES = ("slimsvm", "intelex")  # the others compute in a type of their own
@@ -39,7 +39,6 @@ OTHERS = ("libsvm", "thundersvm")  # once, and their CPU seconds are compared
 INSTEAD_SETS = ("ijcnn1", "a9a_dense", "letter", "rcv1", "covtype", "mnist60")
 INSTEAD = ("exact", "sparse_svc", "nystroem_linear", "nystroem_sgd", "gradient_boosting")
 N_COMPONENTS = 500
-_facts, _memory, _forget_peak = facts, memory_mb, forget_peak
 
 
 def _a9a(sparse: bool) -> Any:
@@ -398,11 +397,11 @@ def main() -> None:
     parser.add_argument("--write", type=Path, metavar="PAGE", help="write the table of the stored results into a page of the docs")
     given = parser.parse_args()
     if given.write:
-        fill(given.write, {"exact": table, "exact-summary": summary})
+        fill(given.write, {"peers": table, "peers-summary": summary})
     elif given.table:
         print(table())
     else:
-        run("benchmarks.exact", exact_cells(given.sets, given.types, given.who, given.repeats), RESULTS, again=True)
+        run("benchmarks.peers", exact_cells(given.sets, given.types, given.who, given.repeats), RESULTS, again=True)
         print(table())
 
 
