@@ -38,7 +38,7 @@ Array = NDArray[Any]
 FAR = 1e300  # stands for infinity in compiled loops
 WORK = 1e8  # entries of V visited in a step: 0.1 to 0.2 s
 MOST_SWEEPS, FEWEST_SWEEPS = 10, 2  # over all variables in a step, of small and of large problems: the gap costs as much as three
-ASIDE = 0.01  # what a sweep over few active variables costs at least, in sweeps over all
+CALL = 5e4  # what a sweep costs at least, in entries of V
 SET_ASIDE = 0.1  # of the first sweep's violation: when the active variables are so near, all are looked at again; then a tenth of it, ...
 ROUNDING = 64 * float(np.finfo(float).eps)  # errors of a slope, relative to the size of its terms
 ETA = 3  # of the mean: the paper's eta, which gives the last half of the sweeps most of the weight
@@ -230,9 +230,10 @@ class DualDescent:
     def step(self, problem: FactoredDual, state: DescentState, tol: float, max_iter: int) -> None:
         """Some sweeps, and the gap where they end."""
         S, n, steepest = state, problem.n, np.inf
-        room = n * min(MOST_SWEEPS, max(FEWEST_SWEEPS, WORK / max(1, problem.n_values)))  # variables to visit
+        values = problem.n_values
+        room = max(MOST_SWEEPS * CALL, min(MOST_SWEEPS * values, max(FEWEST_SWEEPS * values, WORK)))  # entries of V to visit
         while room > 0 and S.n_iter < max_iter:
-            room -= S.active.size + ASIDE * n
+            room -= max(CALL, values * S.active.size / n)
             # 1. a sweep over the active variables, in random order
             whole, order = S.active.size == n, S.rng.permutation(S.active)
             left, least, largest = self._sweep(problem, S, order)
