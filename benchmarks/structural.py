@@ -236,8 +236,9 @@ def race(groups: list[str], limit: float, again: bool, only: str | None) -> None
 
 def _exponent(cells: dict[str, Any], method: str) -> str:
     """The slope of log seconds over log rows, from 10,000 rows on, by least squares."""
-    points = [(n, cells.get(f"scaling/{n}/{method}", {}).get("cpu_seconds")) for n in SIZES if n >= 10_000]
-    known = np.array([point for point in points if point[1]]).reshape(-1, 2)
+    some = {n: cells.get(f"scaling/{n}/{method}", {}) for n in SIZES if n >= 10_000}
+    points = [(n, cell["cpu_seconds"]) for n, cell in some.items() if cell.get("status") == "converged"]
+    known = np.array(points).reshape(-1, 2)
     return f"{np.polyfit(np.log(known[:, 0]), np.log(known[:, 1]), 1)[0]:.2f}" if len(known) > 1 else ""
 
 
