@@ -38,7 +38,7 @@ def test_seeds():
     assert not np.array_equal(first[0], other[0])
 
 
-@pytest.mark.parametrize("arguments", [{"n": 0}, {"n": 5, "noise": -0.1}, {"n": 5, "noise": float("nan")}])
+@pytest.mark.parametrize("arguments", [{"n": 0}, {"n": 2.5}, {"n": "many"}, {"n": 5, "noise": -0.1}, {"n": 5, "noise": float("nan")}])
 def test_nonsense_is_refused(arguments):
     with pytest.raises(ValueError):
         checkers(**arguments)
@@ -91,6 +91,6 @@ def test_seeds_and_nonsense_of_the_others(generate):
     np.testing.assert_array_equal(first[0], again[0])
     np.testing.assert_array_equal(first[1], again[1])
     assert not np.array_equal(first[0], other[0])
-    for arguments in ({"n": 0}, {"n": 5, "noise": -0.1}, {"n": 5, "noise": float("nan")}):
+    for arguments in ({"n": 0}, {"n": 2.5}, {"n": "many"}, {"n": 5, "noise": -0.1}, {"n": 5, "noise": float("nan")}):
         with pytest.raises(ValueError):
             generate(**arguments)

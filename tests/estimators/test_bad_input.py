@@ -233,6 +233,13 @@ def test_words_as_targets_of_a_regression(machine):
         machine().fit(X, np.array(["a", "b"])[y])
 
 
+@pytest.mark.parametrize("machine", [SVR, NuSVR, SparseSVR])
+def test_targets_beyond_the_squares_of_floats(machine):
+    with pytest.raises(ValueError, match=r"y has values as large as 4e\+300.*Scale the targets"):
+        machine(max_iter=1000).fit(X, 1e300 * X[:, 1])
+    assert np.isfinite(machine().fit(X, 1e100 * X[:, 1]).predict(X)).all()
+
+
 @pytest.mark.parametrize("limit", [-1.0, 0, "long", np.nan])
 def test_a_limit_of_certify(limit):
     model = SparseSVC(2, random_state=0).fit(X, y)

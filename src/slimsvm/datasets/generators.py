@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -150,7 +151,7 @@ def waveform(n: int, noise: float = 1.0, seed: int = 0) -> tuple[NDArray[np.floa
 
 def _check(n: int, noise: float) -> None:
     """Refuse sizes and noises that mean nothing."""
-    if n < 1:
-        raise ValueError(f"A data set needs at least one row, got n={n}.")
+    if not isinstance(n, Integral) or n < 1:
+        raise ValueError(f"A data set needs a whole number of rows, at least one; got n={n!r}.")
     if not 0 <= noise < np.inf:
         raise ValueError(f"noise must be zero or a positive number, got {noise}.")

@@ -28,6 +28,7 @@ from slimsvm.threads import n_threads, single_threaded_blas
 from slimsvm.tiles import Operand, ready
 
 Array = NDArray[Any]
+LARGEST_TARGET = 1e150
 NO_TARGET = object()  # not None: a missing y where one is needed must be named as such
 
 
@@ -65,10 +66,8 @@ class Machine(CallbackSupportMixin, BaseEstimator):
         checked = validate_data(self, X, **given, dtype=[np.float64, np.float32], accept_sparse="csr", accept_large_sparse=True, **options)
         X, y = (checked, None) if y is NO_TARGET else checked
         refuse_broken(X)
-        if options.get("y_numeric") and y.dtype.kind not in "fiub":
-            raise ValueError(
-                f"y must be numbers, but holds {y.dtype.type.__name__} such as {y.tolist()[0]!r}. For classes, use a classifier."
-            )
+        if options.get("y_numeric"):
+            refuse_targets(y)
         if self._precomputed and X.shape[0] != X.shape[1]:
             raise ValueError(
                 f"Precomputed matrix must be a square matrix. Input is a {X.shape[0]}x{X.shape[1]} matrix. "
@@ -236,6 +235,15 @@ def refuse_broken(X: Any) -> None:
             f"The sparse matrix X is broken: it has column indices from {X.indices.min()} to {X.indices.max()}, "
             f"but only {X.shape[1]} columns. Build it anew; X.check_format() says more."
         )
+
+
+def refuse_targets(y: Array) -> None:
+    """Raise ValueError for targets that are no numbers, or whose squares are none: solvers would go on for ever."""
+    if y.dtype.kind not in "fiub":
+        raise ValueError(f"y must be numbers, but holds {y.dtype.type.__name__} such as {y.tolist()[0]!r}. For classes, use a classifier.")
+    largest = float(np.abs(y.astype(np.float64)).max())
+    if largest > LARGEST_TARGET:
+        raise ValueError(f"y has values as large as {largest:.3g}, whose squares are beyond float64. Scale the targets.")
 
 
 def finite(operand: Operand) -> Operand:

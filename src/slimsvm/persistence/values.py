@@ -100,7 +100,7 @@ def encode(value: Any, name: str, keep: Callable[[str, Array], str]) -> Any:
     raise ValueError(
         f"{name} is an object of class {type(value).__name__}, which a model file cannot hold;"
         " it takes None, booleans, numbers, strings, lists, dicts, arrays of numbers or strings, and slimsvm's own kernels,"
-        " oracles and estimators. Use pickle or joblib for others."
+        " oracles and estimators. Give a parameter another value (set_params) before saving, or use pickle or joblib."
     )
 
 
