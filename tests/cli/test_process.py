@@ -139,3 +139,16 @@ def test_module_can_be_run(module, own_folder):
     )
     for command in ("train", "predict", "info", "convert", "demo"):
         assert command in result.stdout
+
+
+@pytest.mark.skipif(os.name != "posix", reason="the shell of POSIX")
+def test_closed_streams(own_folder):
+    """As after <&- and >&-."""
+    Path("c.svm").write_text("1 1:1\n0 1:2\n")
+    assert run("train", "c.svm", "m.slim").returncode == 0
+    for arguments, name in ((["predict", "c.svm", "m.slim"], "output"), (["predict", "-", "m.slim"], "input"), (["info", "-"], "input")):
+        command = [sys.executable, "-m", "slimsvm", *arguments]
+        ended = subprocess.run(
+            ["sh", "-c", 'exec "$@" <&- >&-', "sh", *command], env=ENVIRONMENT, stderr=subprocess.PIPE, text=True, timeout=120, check=False
+        )
+        assert (ended.returncode, ended.stderr) == (1, f"slimsvm: error: standard {name}: it is closed\n")

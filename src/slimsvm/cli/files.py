@@ -13,6 +13,7 @@ from typing import Any
 
 from numpy.typing import NDArray
 
+from slimsvm.cli.source import standard_input
 from slimsvm.persistence import load, load_libsvm, load_svmlight, save, save_libsvm, save_svmlight
 from slimsvm.persistence.atomic import replacing
 
@@ -57,7 +58,7 @@ class ModelFile:
 
     def __post_init__(self) -> None:
         if self.path == "-":
-            self._content = sys.stdin.buffer.read()
+            self._content = standard_input()
 
     @property
     def format(self) -> str:
@@ -113,20 +114,22 @@ def write_model(estimator: Any, path: str, format: str) -> int:
 
 def write_bytes(path: str, parts: Iterable[bytes]) -> None:
     """Write to a file, in one piece or not at all, to a device, or to standard output."""
-    if path == "-":
-        sys.stdout.flush()
-        sys.stdout.buffer.writelines(parts)
-        sys.stdout.buffer.flush()
-    elif is_replaceable(path):
-        with replacing(path) as file:
-            file.writelines(parts)
-    else:
-        try:
+    try:
+        if path == "-":
+            if sys.stdout is None:
+                raise OSError(errno.EBADF, "it is closed")
+            sys.stdout.flush()
+            sys.stdout.buffer.writelines(parts)
+            sys.stdout.buffer.flush()
+        elif is_replaceable(path):
+            with replacing(path) as file:
+                file.writelines(parts)
+        else:
             with open(path, "wb") as file:
                 file.writelines(parts)
-        except OSError as error:
-            error.filename = error.filename or path  # a full device names no file
-            raise
+    except OSError as error:
+        error.filename = error.filename or ("standard output" if path == "-" else path)  # a full device names no file
+        raise
 
 
 def as_lines(values: NDArray[Any]) -> Iterator[bytes]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import bz2
 import csv
+import errno
 import gzip
 import io
 import math
@@ -86,7 +87,7 @@ class Source:
         """The bytes, unpacked; damage to a packed file is a ValueError."""
         if self.path == "-":
             if self._content is None:
-                self._content = sys.stdin.buffer.read()
+                self._content = standard_input()
             yield io.BytesIO(self._content)
             return
         try:
@@ -111,6 +112,13 @@ class Source:
     def bad(self, line: int, what: str) -> NoReturn:
         """Refuse a line."""
         raise ValueError(f"{self.name}, line {line}: {what}")
+
+
+def standard_input() -> bytes:
+    """All of it."""
+    if sys.stdin is None:
+        raise OSError(errno.EBADF, "it is closed", "standard input")
+    return sys.stdin.buffer.read()
 
 
 def label_index(source: Source, header: Sequence[str], request: Request) -> int | None:
