@@ -81,7 +81,9 @@ def run_demo(n_rows: int = 50_000, picture: str = "slimsvm-demo.png", n_jobs: in
     begin = time.perf_counter()
     warm_up(n_jobs)
     compilation = time.perf_counter() - begin
-    show(f"compilation of all machines shown here, once: {compilation:.1f} s (kept on disk; later runs load it; not part of the times below)")
+    show(
+        f"compilation of all machines shown here, once: {compilation:.1f} s (kept on disk; later runs load it; not part of the times below)"
+    )
 
     outcomes: list[Outcome] = []
     machines: list[Any] = []
