@@ -133,7 +133,7 @@ def measure(module: str, cell: Cell) -> dict[str, Any]:
         touch_memory()
     with tempfile.TemporaryDirectory() as folder:
         answer, output = Path(folder, "answer.json"), Path(folder, "output.txt")
-        words = [sys.executable, "-m", "benchmarks.runner", str(answer), str(cell.seed), module, cell.function, *cell.words]
+        words = [sys.executable, "-u", "-m", "benchmarks.runner", str(answer), str(cell.seed), module, cell.function, *cell.words]
         with output.open("wb") as file:
             child = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=file, stderr=subprocess.STDOUT)
         try:

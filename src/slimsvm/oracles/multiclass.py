@@ -168,10 +168,11 @@ def _hinge(scores: Array, labels: Array, weight: Array, responses: Array) -> tup
     for i in range(labels.size):
         sign = 2.0 * labels[i] - 1.0
         missed = 1.0 - sign * np.float64(scores[i, 0])
-        w = weight[i] if missed > 0.0 else 0.0
-        risk += w * max(missed, 0.0)
-        loss += w
-        responses[i, 0] = -w * sign
+        responses[i, 0] = 0.0
+        if missed > 0.0:
+            risk += weight[i] * missed
+            loss += weight[i]
+            responses[i, 0] = -weight[i] * sign
     return risk, loss
 
 
