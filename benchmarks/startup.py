@@ -32,6 +32,9 @@ def main() -> None:
     ours = min(seconds(IMPORT.format(modules="sklearn.svm, numba, slimsvm")) for _ in range(3))
     print(f"import sklearn.svm, numba            {both:.2f} s")
     print(f"import slimsvm on top                {ours - both:+.2f} s")
+    for name in ("SVC", "SparseSVC"):
+        ours = min(seconds(IMPORT.format(modules=f"sklearn.svm, numba; from slimsvm import {name}")) for _ in range(3))
+        print(f"{f'from slimsvm import {name}':<36} {ours - both:+.2f} s")
     with tempfile.TemporaryDirectory() as folder:
         print(f"fit of 500 rows, first ever          {seconds(FIT, NUMBA_CACHE_DIR=folder):.2f} s")
         print(f"fit of 500 rows, later process       {min(seconds(FIT, NUMBA_CACHE_DIR=folder) for _ in range(3)):.3f} s")

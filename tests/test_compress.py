@@ -16,7 +16,7 @@ from sklearn.pipeline import make_pipeline
 
 import slimsvm
 from slimsvm import SVC, SVR, LinearSVC, NuSVC, NuSVR, OneClassSVM, SparseSVC, SparseSVR, compress
-from slimsvm.compress import OfPairs, by_pair
+from slimsvm.compression import OfPairs, by_pair
 from slimsvm.datasets import checkers
 from slimsvm.kernels import RBF, Laplacian, Linear, Polynomial
 from slimsvm.losses import SquaredHinge
@@ -383,7 +383,7 @@ def test_time_limit():
 def test_a_reduction_cut_short_is_not_converged_although_the_tuning_was(monkeypatch):
     X, y = blobs(60, 2)
     model = SVC(gamma=0.5).fit(X, y)
-    reduced = vars(sys.modules["slimsvm.compress"])["_reduced"]
+    reduced = vars(sys.modules["slimsvm.compression"])["_reduced"]
 
     def until_its_share_of_the_time_is_gone(function, n_basis, rng, limits, threads):
         found = reduced(function, n_basis, rng, limits, threads)
@@ -391,7 +391,7 @@ def test_a_reduction_cut_short_is_not_converged_although_the_tuning_was(monkeypa
         return found
 
     assert compress(model, 5, X, y, max_time=100.0, random_state=0).status_.reason == "converged"
-    monkeypatch.setattr(sys.modules["slimsvm.compress"], "_reduced", until_its_share_of_the_time_is_gone)
+    monkeypatch.setattr(sys.modules["slimsvm.compression"], "_reduced", until_its_share_of_the_time_is_gone)
     with pytest.warns(ConvergenceWarning, match="Stopped at max_time"):
         small = compress(model, 5, X, y, max_time=100.0, random_state=0)
     assert small.status_.reason == "max_time" and small.fit_status_ == 1

@@ -27,7 +27,7 @@ HOUSE = (
     "solvers",
     "oracles",
     "estimators",
-    "compress",
+    "compression",
     "recipes",
     "persistence",
     "datasets",

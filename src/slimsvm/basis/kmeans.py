@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.cluster import MiniBatchKMeans
 from sklearn.exceptions import ConvergenceWarning
 from threadpoolctl import threadpool_limits
 
@@ -68,6 +67,8 @@ class KMeans:
             raise ValueError("basis='kmeans' needs rows of features; with a precomputed kernel choose rows, for example basis='random'.")
         if n_new >= candidates.size:
             return rows_at(columns, candidates)
+        from sklearn.cluster import MiniBatchKMeans  # here: it takes longer to import than all other bases together
+
         X, weight = columns.rows.X, self.sample_weight
         seed = int(rng.integers(2**31 - 1))
         counts = np.arange(X.shape[0]) if weight is None else np.flatnonzero(weight > 0)

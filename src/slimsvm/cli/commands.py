@@ -48,7 +48,7 @@ from slimsvm.cli.steps import (
     targets,
     vectors_in_words,
 )
-from slimsvm.compress import compress as compressed
+from slimsvm.compression import compress as compressed
 from slimsvm.kernels import KERNELS
 from slimsvm.report.speed import seconds_per_row
 from slimsvm.report.words import describe, describe_in_words, plain, size_in_words

@@ -102,7 +102,7 @@ def compress(
     Examples
     --------
     >>> from slimsvm import SVC
-    >>> from slimsvm.compress import compress
+    >>> from slimsvm.compression import compress
     >>> from slimsvm.datasets import checkers
     >>> X, y = checkers(1000, seed=0)
     >>> exact = SVC(C=10.0, gamma=5.0).fit(X, y)
@@ -203,7 +203,7 @@ def by_pair(dual_coef: Array, n_support: Array) -> Array:
     Examples
     --------
     >>> import numpy as np
-    >>> from slimsvm.compress import by_pair
+    >>> from slimsvm.compression import by_pair
     >>> by_pair(np.array([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]), np.array([1, 1, 1]))
     array([[1., 4., 0.],
            [2., 0., 5.],
