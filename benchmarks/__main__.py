@@ -1,14 +1,14 @@
-"""``python -m benchmarks run NAME``: measure; ``python -m benchmarks report``: all stored results as one page for the browser."""
+"""``python -m benchmarks run NAME``: measure; ``tables``: write what is stored into the docs; ``report``: one page of it for the browser."""
 
 from __future__ import annotations
 
 import sys
 from functools import partial
 
-from benchmarks import report, runner
+from benchmarks import report, runner, tables
 
-NAMES = ("peers", "svmlight", "cpsp", "structural", "primal", "rsvm", "rivals")
-COMMANDS = {"run": partial(runner.main, NAMES), "report": report.main}
+NAMES = ("peers", "svmlight", "cpsp", "sampled_cuts", "primal", "rsvm", "rivals")
+COMMANDS = {"run": partial(runner.main, NAMES), "tables": partial(tables.main, NAMES), "report": report.main}
 
 if __name__ == "__main__":
     if len(sys.argv) < 2 or sys.argv[1] not in COMMANDS:

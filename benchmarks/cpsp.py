@@ -2,8 +2,7 @@
 
     python -m benchmarks run cpsp --full                                      everything, into benchmarks/results/cpsp.json
     python -m benchmarks run cpsp --full --only ijcnn1/refined checkers       a part of it
-    python -m benchmarks.cpsp --write docs/benchmarks.md                      the tables; with README.md the summary
-    python -m benchmarks.cpsp --plot docs/images/accuracy_against_size.png
+    python -m benchmarks tables cpsp
 
 Joachims & Yu (2009), "Sparse kernel SVMs via cutting-plane training", and what goes beyond it. Every fit has a process of its own: load, a
 warm-up fit on the first rows, then the fit that counts. Same C and gamma for all methods on a set.
@@ -11,7 +10,6 @@ warm-up fit on the first rows, then the fit that counts. Same C and gamma for al
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import time
@@ -22,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.data import dense, load
-from benchmarks.runner import Cell, fill, forget_peak, memory_mb
+from benchmarks.runner import Cell, forget_peak, memory_mb
 
 RESULTS = Path(__file__).parent / "results" / "cpsp.json"
 SIZES = (10, 50, 200)
@@ -293,7 +291,7 @@ def summary() -> str:
     return "\n".join(lines)
 
 
-def plot(path: Path) -> None:
+def pictures(folder: Path) -> None:
     """Accuracy against the number of basis vectors: the path of the largest refined fit of each set, and the exact machine."""
     from matplotlib.figure import Figure
 
@@ -311,23 +309,8 @@ def plot(path: Path) -> None:
         axes.axhline(100 * exact["accuracy"], color=f"C{at}", linestyle="--", linewidth=1)
     axes.set(xscale="log", xlabel="basis vectors", ylabel="test accuracy, %")
     axes.legend()
-    path.parent.mkdir(exist_ok=True)
-    figure.savefig(path, dpi=100)
+    folder.mkdir(exist_ok=True)
+    figure.savefig(folder / "accuracy_against_size.png", dpi=100)
 
 
-def main() -> None:
-    """Command line."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--write", type=Path, metavar="PAGE", help="write the tables of the stored results into a page of the docs")
-    parser.add_argument("--plot", type=Path, metavar="PICTURE", help="draw accuracy against the number of vectors")
-    given = parser.parse_args()
-    if given.plot:
-        plot(given.plot)
-    elif given.write:
-        fill(given.write, {"cpsp": table, "cpsp-summary": summary})
-    else:
-        print(table())
-
-
-if __name__ == "__main__":
-    main()
+TABLES = {"cpsp": table, "cpsp-summary": summary}

@@ -2,7 +2,7 @@
 
     python -m benchmarks run peers --full                          all rows, both types, into benchmarks/results/peers.json
     python -m benchmarks run peers --full --only letter/float32 --again
-    python -m benchmarks.peers --write docs/benchmarks.md
+    python -m benchmarks tables peers
 
 Exact machines: slimsvm, scikit-learn-intelex, scikit-learn, libsvm-official, thundersvm-cpu. Every fit has a process of its own: load, a
 warm-up fit on the first rows, then the fit that counts. The contestants alternate. Same C, gamma, tolerance 1e-3 and cache of 2,000 MB for all;
@@ -16,7 +16,6 @@ and SparseSVC, for accuracy and CPU seconds on one thread.
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import time
@@ -27,7 +26,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.data import dense, load
-from benchmarks.runner import Cell, fill, forget_peak, memory_mb, run
+from benchmarks.runner import Cell, forget_peak, memory_mb
 
 RESULTS = Path(__file__).parent / "results" / "peers.json"
 CACHE_MB = 2000
@@ -386,24 +385,4 @@ def _instead_table(cells: dict[str, Any]) -> list[str]:
     return lines
 
 
-def main() -> None:
-    """Command line."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--sets", nargs="*", default=list(SETS), choices=list(SETS))
-    parser.add_argument("--types", nargs="*", default=["float32", "float64"])
-    parser.add_argument("--who", nargs="*", default=["slimsvm", "intelex", "sklearn"])
-    parser.add_argument("--repeats", type=int, default=3)
-    parser.add_argument("--table", action="store_true")
-    parser.add_argument("--write", type=Path, metavar="PAGE", help="write the table of the stored results into a page of the docs")
-    given = parser.parse_args()
-    if given.write:
-        fill(given.write, {"peers": table, "peers-summary": summary})
-    elif given.table:
-        print(table())
-    else:
-        run("benchmarks.peers", exact_cells(given.sets, given.types, given.who, given.repeats), RESULTS, again=True)
-        print(table())
-
-
-if __name__ == "__main__":
-    main()
+TABLES = {"peers": table, "peers-summary": summary}

@@ -1,8 +1,8 @@
 """Training in the primal, choice of the subset, cross-training: the figures and the table of Bakir & Chapelle's slides ("Tricks of the trade").
 
-    python -m benchmarks.primal                              everything, into benchmarks/results/primal.json
-    python -m benchmarks.primal --parts linear | adult | selection | multiclass | syrk | crosstraining [--sets banana ...]
-    python -m benchmarks.primal --write docs/benchmarks.md
+    python -m benchmarks run primal --full                           everything, into benchmarks/results/primal.json
+    python -m benchmarks run primal --full --only linear/ crosstraining/banana
+    python -m benchmarks tables primal
 
 ``linear``: Newton against the Lagrangian iteration on a9a, against n (the slides' C = 0.05) and against C (6,414 rows). ``selection``: accuracy
 and objective against k for the rules on mnist 0 vs rest, 10,000 rows, polynomial kernel of degree 5. ``syrk``: 500 coefficients trained on
@@ -13,7 +13,6 @@ table, C and gamma by 5-fold cross-validation for the plain machine, the sparses
 
 from __future__ import annotations
 
-import argparse
 import json
 import time
 import warnings
@@ -23,8 +22,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.data import dense, load
-from benchmarks.runner import Cell, write
-from benchmarks.runner import facts as _facts
+from benchmarks.runner import Cell
 
 RESULTS = Path(__file__).parent / "results" / "primal.json"
 RULES = ("random", "unsupervised", "margin", "greedy")
@@ -41,11 +39,12 @@ CROSSTRAINING: dict[str, tuple[str, int, int, int, float, int, float, int]] = {
 }
 GRID_C, GRID_GAMMA = 2.0 ** np.arange(-2, 9, 2), 2.0 ** np.arange(-8, 5, 2)
 SEARCHED = 3185  # rows that the search for C and gamma sees
+LINEAR_N, LINEAR_C = (1605, 3185, 6414, 11220, 16281, 22697, 32561), 10.0 ** np.arange(-3, 5)
 ADULT_SIZES, ADULT_REPEATS = (5, 10, 20, 50, 100, 200, 500), 10
 
 
-def linear(keep: Any) -> None:
-    """Newton against the Lagrangian iteration, to 1e-7 of the objective."""
+def linear(what: str, n: str, C: str) -> dict[str, Any]:
+    """Newton against the Lagrangian iteration, to 1e-7 of the objective; one thread."""
     from slimsvm import LinearSVC
     from slimsvm.losses import SquaredHinge
     from slimsvm.problems.reduced import BLOCK_VALUES, Reduced, SignedFeatures
@@ -64,37 +63,22 @@ def linear(keep: Any) -> None:
 
     X, y, _, _ = load("a9a")
     X, y = dense(X).astype(np.float64), np.where(y > 0, 1.0, -1.0)
-    cases = [("n", n, 0.05) for n in (1605, 3185, 6414, 11220, 16281, 22697, 32561)]
-    cases += [("C", 6414, C) for C in (1e-3, 1e-2, 1e-1, 1.0, 10.0, 100.0, 1e3, 1e4)]
+    X, y, cost = X[: int(n)], y[: int(n)], float(C)
     LinearSVC(tol=1e-7).fit(X[:500], y[:500])
-    for what, n, C in cases:
+    begin = time.process_time()
+    model = LinearSVC(C=cost, tol=1e-7, max_iter=200).fit(X, y)
+    found: dict[str, Any] = {"newton": time.process_time() - begin, "newton_iterations": int(model.n_iter_)}
+    # the same problem with a penalty on the intercept: the Lagrangian method knows no other
+    problem = Reduced(Plain(X, y), np.full(len(y), cost), SquaredHinge())
+    for name, solver in (("lagrangian", Lagrangian()), ("accelerated", AcceleratedLagrangian())):
         begin = time.process_time()
-        model = LinearSVC(C=C, tol=1e-7, max_iter=200).fit(X[:n], y[:n])
-        newton = time.process_time() - begin
-        # the same problem with a penalty on the intercept: the Lagrangian method knows no other
-        problem = Reduced(Plain(X[:n], y[:n]), np.full(n, C), SquaredHinge())
-        begin = time.process_time()
-        result = run(Lagrangian(), problem, tol=1e-7, max_iter=2000)
-        lagrangian = time.process_time() - begin
-        begin = time.process_time()
-        quick = run(AcceleratedLagrangian(), problem, tol=1e-7, max_iter=2000)
-        accelerated = time.process_time() - begin
-        keep(
-            f"linear/{what}/{n}/{C:g}",
-            {
-                "newton": newton,
-                "newton_iterations": int(model.n_iter_),
-                "lagrangian": lagrangian,
-                "lagrangian_iterations": int(result.n_iter),
-                "lagrangian_converged": bool(result.certificate.holds),
-                "accelerated": accelerated,
-                "accelerated_iterations": int(quick.n_iter),
-                "accelerated_converged": bool(quick.certificate.holds),
-            },
-        )
+        result = run(solver, problem, tol=1e-7, max_iter=2000)
+        found[name] = time.process_time() - begin
+        found |= {f"{name}_iterations": int(result.n_iter), f"{name}_converged": bool(result.certificate.holds)}
+    return found
 
 
-def adult(keep: Any) -> None:
+def adult() -> dict[str, Any]:
     """Error and objective against the number of random rows, with the exact machine of the same loss beside it."""
     from slimsvm import SVC, SparseSVC
 
@@ -111,45 +95,42 @@ def adult(keep: Any) -> None:
         for point in model.path_:
             error = 1.0 - model.truncated(point.n_basis).score(X_test, y_test)
             cell["points"].setdefault(str(point.n_basis), []).append([error, point.objective])
-    keep("adult", cell)
+    return cell
 
 
-def multiclass(keep: Any) -> None:
+def multiclass(rule: str) -> dict[str, Any]:
     """Error against k on all of mnist, one basis for ten machines."""
     from slimsvm import SparseSVC
 
     X, y, X_test, y_test = load("mnist")
-    for rule in ("greedy", "random"):
-        model = SparseSVC(200, C=10.0, kernel="poly", degree=5, gamma=0.01, coef0=1.0, basis=rule, refine=False, n_jobs=-1, random_state=0)
-        begin = time.process_time()
-        model.fit(X, y)
-        seconds = time.process_time() - begin
-        points = {str(p.n_basis): [1.0 - model.truncated(p.n_basis).score(X_test, y_test), p.objective] for p in model.path_}
-        keep(f"multiclass/{rule}", {"cpu": seconds, "points": points})
+    model = SparseSVC(200, C=10.0, kernel="poly", degree=5, gamma=0.01, coef0=1.0, basis=rule, refine=False, n_jobs=-1, random_state=0)
+    begin = time.process_time()
+    model.fit(X, y)
+    seconds = time.process_time() - begin
+    points = {str(p.n_basis): [1.0 - model.truncated(p.n_basis).score(X_test, y_test), p.objective] for p in model.path_}
+    return {"cpu": seconds, "points": points}
 
 
-def selection(keep: Any) -> None:
-    """Accuracy and objective against k for the rules."""
+def selection(rule: str, seed: str) -> dict[str, Any]:
+    """Accuracy and objective against k for a rule."""
     from slimsvm import SparseSVC
 
     X, y, X_test, y_test = load("mnist")
-    X, y, X_test, y_test = X[:10_000], (y[:10_000] == 0).astype(int), X_test, (y_test == 0).astype(int)
-    for rule in RULES:
-        for seed in range(3):
-            model = SparseSVC(
-                SIZES[-1], C=1.0, kernel="poly", degree=5, gamma=0.01, coef0=1.0, basis=rule, refine=False, n_jobs=-1, random_state=seed
-            )
-            begin = time.perf_counter()
-            model.fit(X, y)
-            seconds = time.perf_counter() - begin
-            points = {}
-            for point in model.path_:
-                error = 1.0 - float(np.mean(model.truncated(point.n_basis).predict(X_test) == y_test))
-                points[str(point.n_basis)] = [error, point.objective]
-            keep(f"selection/{rule}/{seed}", {"seconds": seconds, "points": points})
+    X, y, y_test = X[:10_000], (y[:10_000] == 0).astype(int), (y_test == 0).astype(int)
+    model = SparseSVC(
+        SIZES[-1], C=1.0, kernel="poly", degree=5, gamma=0.01, coef0=1.0, basis=rule, refine=False, n_jobs=-1, random_state=int(seed)
+    )
+    begin = time.perf_counter()
+    model.fit(X, y)
+    seconds = time.perf_counter() - begin
+    points = {}
+    for point in model.path_:
+        error = 1.0 - float(np.mean(model.truncated(point.n_basis).predict(X_test) == y_test))
+        points[str(point.n_basis)] = [error, point.objective]
+    return {"seconds": seconds, "points": points}
 
 
-def syrk(keep: Any) -> None:
+def syrk() -> dict[str, Any]:
     """Newton's method over 500 coefficients and 60,000 rows, against its symmetric products alone."""
     from scipy.linalg.blas import dsyrk
     from threadpoolctl import threadpool_limits
@@ -178,7 +159,7 @@ def syrk(keep: Any) -> None:
             begin = time.perf_counter()
             dsyrk(1.0, A.T, trans=1)
             limit += time.perf_counter() - begin
-    keep("syrk", {"seconds": seconds, "limit": limit, "steps": state.n_iter, "ratio": seconds / limit})
+    return {"seconds": seconds, "limit": limit, "steps": state.n_iter, "over": seconds / limit}
 
 
 def _rows(name: str, n: int, seed: int) -> Any:
@@ -224,46 +205,41 @@ def _scored(machine: Any, X: Any, y: Any) -> dict[str, float]:
     return {"accuracy": machine.score(X, y), "size": float(len(machine.support_))}
 
 
-def crosstraining(keep: Any, sets: list[str] | None = None) -> None:
-    """The table: the plain machine and the cross-trained one; as in the slides, too, with all machines judging and balanced subsets."""
+def crosstraining(key: str) -> dict[str, Any]:
+    """A row of the table: the plain machine, the cross-trained one, and that of the slides: all machines judge, balanced subsets."""
     from slimsvm import SVC, CrossTraining
 
-    for key in sets or CROSSTRAINING:
-        name, n, n_subsets, size, *_ = CROSSTRAINING[key]
-        rows: dict[str, list[list[float]]] = {}
-        found = _searched(name, n)
-        for seed in range(10 if n < 5000 else 1):
-            X, y, X_test, y_test = _rows(name, n, seed)
-            svm = SVC(**found, cache_size=2000, n_jobs=-1)
-            parts: dict[str, Any] = {"n_subsets": n_subsets, "subset_size": size, "random_state": seed}
-            for kind, machine in (
-                ("plain", svm),
-                ("crossed", CrossTraining(svm, **parts)),
-                ("as in the slides", CrossTraining(svm, balanced_subsets=True, held_out=False, **parts)),
-            ):
-                begin = time.process_time()
-                machine.fit(X, y)
-                seconds = time.process_time() - begin
-                final = machine if machine is svm else machine.estimators_[0]
-                rows.setdefault(kind, []).append([100 * float(np.mean(machine.predict(X_test) == y_test)), len(final.support_), seconds])
-        mean = {kind: np.mean(values, axis=0).tolist() for kind, values in rows.items()}
-        keep(f"crosstraining/{key}", {**mean, **found, "resamples": len(rows["plain"])})
-
-
-PARTS = {"linear": linear, "adult": adult, "selection": selection, "multiclass": multiclass, "syrk": syrk, "crosstraining": crosstraining}
-
-
-def part(name: str) -> dict[str, Any]:
-    """The cells of one part."""
-    found: dict[str, Any] = {}
     warnings.simplefilter("ignore")
-    PARTS[name](found.__setitem__)
-    return found
+    name, n, n_subsets, size, *_ = CROSSTRAINING[key]
+    rows: dict[str, list[list[float]]] = {}
+    found = _searched(name, n)
+    for seed in range(10 if n < 5000 else 1):
+        X, y, X_test, y_test = _rows(name, n, seed)
+        svm = SVC(**found, cache_size=2000, n_jobs=-1)
+        parts: dict[str, Any] = {"n_subsets": n_subsets, "subset_size": size, "random_state": seed}
+        for kind, machine in (
+            ("plain", svm),
+            ("crossed", CrossTraining(svm, **parts)),
+            ("as in the slides", CrossTraining(svm, balanced_subsets=True, held_out=False, **parts)),
+        ):
+            begin = time.process_time()
+            machine.fit(X, y)
+            seconds = time.process_time() - begin
+            final = machine if machine is svm else machine.estimators_[0]
+            rows.setdefault(kind, []).append([100 * float(np.mean(machine.predict(X_test) == y_test)), len(final.support_), seconds])
+    mean = {kind: np.mean(values, axis=0).tolist() for kind, values in rows.items()}
+    return {**mean, **found, "resamples": len(rows["plain"])}
 
 
 def cells(quick: bool) -> list[Cell]:
     """What there is to measure."""
-    return [Cell(name, "part", (name,), seconds=7200, several=True) for name in (("linear", "selection") if quick else PARTS)]
+    ns, Cs = ((1605, 3185), (1e-2, 1.0)) if quick else (LINEAR_N, LINEAR_C)
+    found = [("linear", "n", str(n), "0.05") for n in ns] + [("linear", "C", "6414", f"{C:g}") for C in Cs]
+    found += [("selection", rule, str(seed)) for rule in RULES for seed in range(1 if quick else 3)]
+    if not quick:
+        found += [("adult",), ("multiclass", "greedy"), ("multiclass", "random"), ("syrk",)]
+        found += [("crosstraining", key) for key in CROSSTRAINING]
+    return [Cell("/".join(words), words[0], words[1:], seconds=3600) for words in found]
 
 
 def table() -> str:
@@ -322,7 +298,7 @@ def table() -> str:
     if "syrk" in cells:
         cell = cells["syrk"]
         lines += [
-            f"Newton over 500 coefficients and 60,000 rows (mnist): {cell['seconds']:.2f} s for {cell['steps']} steps, {cell['ratio']:.2f} "
+            f"Newton over 500 coefficients and 60,000 rows (mnist): {cell['seconds']:.2f} s for {cell['steps']} steps, {cell['over']:.2f} "
             f"times the symmetric products on the active rows alone ({cell['limit']:.2f} s).",
             "",
         ]
@@ -345,36 +321,4 @@ def table() -> str:
     return "\n".join(lines)
 
 
-def main() -> None:
-    """Command line."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--parts", nargs="*", default=list(PARTS), choices=list(PARTS))
-    parser.add_argument("--sets", nargs="*", choices=list(CROSSTRAINING), help="of the cross-training table")
-    parser.add_argument("--table", action="store_true")
-    parser.add_argument("--write", type=Path, metavar="PAGE", help="write the tables of the stored results into a page of the docs")
-    given = parser.parse_args()
-    if given.write:
-        write(given.write, "primal", table())
-    elif given.table:
-        print(table())
-    else:
-
-        def keep(key: str, cell: dict[str, Any]) -> None:
-            stored = json.loads(RESULTS.read_text()) if RESULTS.exists() else {"cells": {}}  # anew: other parts may run beside this one
-            stored["machine"] = _facts()
-            stored["cells"][key] = cell
-            print(key, cell, flush=True)
-            RESULTS.parent.mkdir(exist_ok=True)
-            RESULTS.write_text(json.dumps(stored, indent=1))
-
-        warnings.simplefilter("ignore")
-        for part in given.parts:
-            if part == "crosstraining":
-                crosstraining(keep, given.sets)
-            else:
-                PARTS[part](keep)
-        print(table())
-
-
-if __name__ == "__main__":
-    main()
+TABLES = {"primal": table}

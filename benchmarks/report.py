@@ -59,7 +59,7 @@ def models_of(file: str, key: str, cell: dict[str, Any]) -> Iterator[Entry]:
             score, vectors, seconds = cell[kind]
             yield f"cross-training, {words[0]}", Model(method, vectors, score, seconds, f"mean of {cell.get('resamples', 1)}")
         return
-    if file == "structural" and len(words) == 2 and "test_error" in cell:
+    if file == "sampled_cuts" and len(words) == 2 and "test_error" in cell:
         found = f"checkers, {int(words[0]):,} training rows" if name == "scaling" else f"sampled cuts, {words[0]}"
         yield (
             found,
@@ -73,7 +73,7 @@ def models_of(file: str, key: str, cell: dict[str, Any]) -> Iterator[Entry]:
             return
     if not words or ("accuracy" not in cell and "failed" not in cell):
         return
-    if file == "structural" and name in ("letters", "classes") and len(words) == 2:
+    if file == "sampled_cuts" and name in ("letters", "classes") and len(words) == 2:
         part, method = words
         if name == "letters" and part != "0":  # the mean of all ten is in the table of the docs
             return

@@ -1,8 +1,7 @@
 """The rivals of the papers beside the project's own machines, and LASVM on a stream.
 
     python -m benchmarks run rivals --full [--only a9a/]
-    python -m benchmarks.rivals --write docs/benchmarks.md
-    python -m benchmarks.rivals --plot docs/images                 accuracy and objective against vectors and against seconds
+    python -m benchmarks tables rivals
 
 Figures 1 and 2 and table 2 of Joachims & Yu (2009) with every method of the project: same C and gamma for all on a set, one thread, one fit for
 each number of vectors. "primal" is the objective of the plain machine, 1/2 |w|^2 + C sum max(0, 1 - y f), at what the method found; methods
@@ -13,7 +12,6 @@ problem.
 
 from __future__ import annotations
 
-import argparse
 import json
 import time
 import warnings
@@ -26,7 +24,7 @@ from benchmarks.cpsp import RESULTS as SPARSE_RESULTS
 from benchmarks.cpsp import SETS
 from benchmarks.data import load
 from benchmarks.peers import SETS as EXACT_SETS
-from benchmarks.runner import Cell, forget_peak, memory_mb, write
+from benchmarks.runner import Cell, forget_peak, memory_mb
 
 RESULTS = Path(__file__).parent / "results" / "rivals.json"
 SIZES = (10, 50, 200)
@@ -296,7 +294,7 @@ def _near(cells: dict[str, Any]) -> list[str]:
     return lines
 
 
-def plot(folder: Path) -> None:
+def pictures(folder: Path) -> None:
     """Accuracy and objective, each against the number of vectors and against the seconds of training: one picture for each of the four."""
     from matplotlib.figure import Figure
 
@@ -320,19 +318,4 @@ def plot(folder: Path) -> None:
             figure.savefig(folder / f"rivals_{y_name}_{x_name}.png", dpi=90)
 
 
-def main() -> None:
-    """Command line."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--write", type=Path, metavar="PAGE", help="write the tables of the stored results into a page of the docs")
-    parser.add_argument("--plot", type=Path, metavar="FOLDER", help="draw the pictures of the stored results")
-    given = parser.parse_args()
-    if given.plot:
-        plot(given.plot)
-    elif given.write:
-        write(given.write, "rivals", table())
-    else:
-        print(table())
-
-
-if __name__ == "__main__":
-    main()
+TABLES = {"rivals": table}

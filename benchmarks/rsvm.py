@@ -1,41 +1,34 @@
 """Reduced machines and incomplete Cholesky factorisations: the tables of Lin & Lin's slides (2003), at the slides' own C and gamma.
 
-    python -m benchmarks.rsvm                                  everything, into benchmarks/results/rsvm.json
-    python -m benchmarks.rsvm --sets dna satimage --methods smooth least_squares --seeds 1
-    python -m benchmarks.rsvm --write docs/benchmarks.md
+    python -m benchmarks run rsvm --full                             everything, into benchmarks/results/rsvm.json
+    python -m benchmarks run rsvm --full --only dna/ satimage/smooth
+    python -m benchmarks tables rsvm
 
-Every cell (set, method) has a process of its own: load, a warm-up fit on the first rows, then one fit for each seed; mean over the seeds. A
-cell that is there already is not run again, unless --again says so; one that takes more than --limit CPU seconds is stored as failed. Both
+Every cell (set, method) has a process of its own: load, a warm-up fit on the first rows, then one fit for each seed; mean over the seeds. Both
 seconds by the clock and CPU seconds of all threads are stored: the latter change less where other work goes on. The Lagrangian iteration has a
-time limit for each fit, --patience. ``common`` is the smooth, Lagrangian and decomposition solver at one and the same C, gamma and R (those of
-the slides' decomposition column): they solve one convex problem and must agree.
+time limit for each fit. ``common`` is the smooth, Lagrangian and decomposition solver at one and the same C, gamma and R (those of the slides'
+decomposition column): they solve one convex problem and must agree.
 """
 
 from __future__ import annotations
 
-import argparse
 import json
-import os
-import signal
-import subprocess
-import sys
 import time
+import warnings
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from benchmarks.data import dense, load
-from benchmarks.runner import Cell, write
-from benchmarks.runner import facts as _facts
+from benchmarks.runner import Cell
 
 RESULTS = Path(__file__).parent / "results" / "rsvm.json"
 SOLVERS = ("smooth", "least_squares", "lagrangian", "decomposition")
 FACTORS = ("icf_threshold", "icf_pivoted", "icf_intercept", "icf_retrain")
 LIKE = {"icf_intercept": "icf_pivoted"}  # the same with an intercept: C, gamma and the accuracy in the slides are those of the other
-COMMON = tuple(f"common_{solver}" for solver in ("smooth", "lagrangian", "decomposition"))
-SAME = {"decomposition": "common_decomposition", "common_decomposition": "decomposition"}  # the same fits: one measurement is both
-METHODS = ("exact", *SOLVERS, *COMMON, *FACTORS)
+COMMON = ("common_smooth", "common_lagrangian", "decomposition")
+METHODS = ("exact", *SOLVERS, *COMMON[:2], *FACTORS)
 # log2 of C and gamma, and the slides' accuracy, for each set and method (tables 1 and 4)
 SLIDES: dict[str, dict[str, tuple[float, float, float | None]]] = {
     "dna": {
@@ -104,13 +97,8 @@ def _make(name: str, method: str, seed: int, patience: float | None = None) -> A
     return ReducedSVC(n_basis=size, solver=solver, beta=beta, C=C, gamma=gamma, max_time=limit, n_jobs=-1, random_state=seed)
 
 
-def one(name: str, method: str, n_seeds: str, patience: str, limit: str = "600") -> dict[str, Any]:
+def one(name: str, method: str, n_seeds: str, patience: str) -> dict[str, Any]:
     """Fit once for each seed and measure."""
-    import resource
-    import warnings
-
-    resource.setrlimit(resource.RLIMIT_CPU, (int(float(limit)), int(float(limit)) + 5))  # of all threads
-
     warnings.simplefilter("ignore")
     X, y, X_test, y_test = _data(name)
     n_each = max(60, 3000 // len(np.unique(y)))  # so many rows that every compiled function of the fit is loaded
@@ -133,35 +121,7 @@ def one(name: str, method: str, n_seeds: str, patience: str, limit: str = "600")
         "size": sizes,
         "status": sorted(status),
         "violation": gaps,
-        "load": os.getloadavg()[0],
     }
-
-
-def _stored() -> dict[str, Any]:
-    return json.loads(RESULTS.read_text()) if RESULTS.exists() else {"cells": {}}
-
-
-def race(sets: list[str], methods: list[str], n_seeds: int, limit: float, patience: float, again: bool) -> None:
-    """Run what is asked for, storing every cell as soon as it is measured."""
-    for name in sets:
-        for method in methods:
-            key = f"{name}/{method}"
-            if not again and "accuracy" in _stored()["cells"].get(key, {}):
-                continue
-            words = [sys.executable, "-m", "benchmarks.rsvm", "--one", name, method, str(n_seeds), str(patience)]
-            done = subprocess.run([*words, str(limit)], capture_output=True, text=True, check=False)
-            if done.returncode == -signal.SIGXCPU:
-                cell = {"failed": [f"more than {limit:g} CPU s"]}
-            else:
-                cell = json.loads(done.stdout.splitlines()[-1]) if not done.returncode else {"failed": done.stderr.splitlines()[-1:]}
-            stored = _stored()  # anew: other cells may be measured beside this one
-            stored["machine"], stored["cells"][key] = _facts(), cell
-            if method in SAME:
-                stored["cells"][f"{name}/{SAME[method]}"] = cell
-            shown = {what: round(float(np.mean(cell[what])), 4) for what in ("accuracy", "seconds", "cpu", "size") if what in cell}
-            print(key, shown or cell, cell.get("status", ""), flush=True)
-            RESULTS.parent.mkdir(exist_ok=True)
-            RESULTS.write_text(json.dumps(stored, indent=1))
 
 
 def cells(quick: bool) -> list[Cell]:
@@ -212,29 +172,4 @@ def table() -> str:
     return "\n".join(lines)
 
 
-def main() -> None:
-    """Command line."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--sets", nargs="*", default=list(SLIDES), choices=list(SLIDES))
-    parser.add_argument("--methods", nargs="*", default=list(METHODS), choices=list(METHODS))
-    parser.add_argument("--seeds", type=int, default=5)
-    parser.add_argument("--limit", type=float, default=600.0, help="CPU seconds for a cell")
-    parser.add_argument("--patience", type=float, default=120.0, help="seconds for a fit by the Lagrangian iteration")
-    parser.add_argument("--again", action="store_true", help="run cells that are there already, too")
-    parser.add_argument("--table", action="store_true")
-    parser.add_argument("--write", type=Path, metavar="PAGE", help="write the tables of the stored results into a page of the docs")
-    parser.add_argument("--one", nargs="+", help=argparse.SUPPRESS)
-    given = parser.parse_args()
-    if given.one:
-        print(json.dumps(one(*given.one)))
-    elif given.write:
-        write(given.write, "rsvm", table())
-    elif given.table:
-        print(table())
-    else:
-        race(given.sets, given.methods, given.seeds, given.limit, given.patience, given.again)
-        print(table())
-
-
-if __name__ == "__main__":
-    main()
+TABLES = {"rsvm": table}

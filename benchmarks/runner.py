@@ -335,23 +335,6 @@ def _progress(name: str, cells: list[Cell]) -> Iterator[Cell]:
             bar.advance(task)
 
 
-def write(path: Path, name: str, text: str) -> None:
-    """Put the text between the marks of this name in a page."""
-    begin, end = f"<!-- {name}:begin -->", f"<!-- {name}:end -->"
-    before, rest = path.read_text().split(begin)
-    path.write_text(before + begin + "\n" + text + "\n" + end + rest.split(end)[1])
-
-
-def fill(path: Path, texts: dict[str, Callable[[], str]]) -> None:
-    """Write the texts whose marks a page has; docs/benchmarks.md has those of whole tables, the README those of summaries."""
-    page = path.read_text()
-    known = [name for name in texts if f"<!-- {name}:begin -->" in page]
-    if not known:
-        raise SystemExit(f"{path} has no marks for {' or '.join(texts)}, such as <!-- {next(iter(texts))}:begin -->")
-    for name in known:
-        write(path, name, texts[name]())
-
-
 def main(names: tuple[str, ...], words: list[str] | None = None) -> None:
     """Command line of ``python -m benchmarks run``."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks run", description=(__doc__ or "").splitlines()[0])

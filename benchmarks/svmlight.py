@@ -2,7 +2,7 @@
 
     python -m benchmarks run svmlight --full                   everything, into benchmarks/results/svmlight.json
     python -m benchmarks run svmlight --full --only working_set --again
-    python -m benchmarks.svmlight --write docs/benchmarks.md
+    python -m benchmarks tables svmlight
 
 ``scaling``: training time, the "minimum" (the time to compute the kernel rows of the final support vectors once, with our own tiles; that of
 the paper uses symmetry, ours does not) and support vectors against the number of rows, on the paper's subsets of Adult (C = 1, gamma = 0.05)
@@ -16,7 +16,6 @@ decomposition; so that the smallest subsets and the smallest working sets are wh
 
 from __future__ import annotations
 
-import argparse
 import json
 import time
 from pathlib import Path
@@ -25,7 +24,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.data import dense, load
-from benchmarks.runner import Cell, write
+from benchmarks.runner import Cell
 
 RESULTS = Path(__file__).parent / "results" / "svmlight.json"
 ADULT = (1605, 2265, 3185, 4781, 6414, 11221, 16101, 22697, 32561)  # the paper's; its last has 32,562
@@ -180,16 +179,4 @@ def _ablation(cells: dict[str, Any], what: str, text: str, kinds: tuple[str, ...
     return [said, "", head, "|---|---|" + "---|" * len(values), *found, ""] if found else []
 
 
-def main() -> None:
-    """Command line."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--write", type=Path, metavar="PAGE", help="write the tables of the stored results into a page of the docs")
-    given = parser.parse_args()
-    if given.write:
-        write(given.write, "svmlight", table())
-    else:
-        print(table())
-
-
-if __name__ == "__main__":
-    main()
+TABLES = {"svmlight": table}

@@ -10,10 +10,11 @@ import sys
 import textwrap
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from benchmarks import rivals, runner
+from benchmarks import rivals, runner, tables
 from benchmarks.__main__ import NAMES
 from benchmarks.runner import Cell, Store, run
 
@@ -204,13 +205,6 @@ def test_a_file_is_written_whole_or_not_at_all(toys):
     assert cells_of(toys) == {"a": {"value": 1}} and [file.name for file in toys.parent.iterdir()] == ["toys.json"]
 
 
-def test_text_between_marks(tmp_path):
-    page = tmp_path / "page.md"
-    page.write_text("before\n<!-- a:begin -->\nold\n<!-- a:end -->\nafter\n")
-    runner.write(page, "a", "new")
-    assert page.read_text() == "before\n<!-- a:begin -->\nnew\n<!-- a:end -->\nafter\n"
-
-
 # -- the benchmarks that there are ----------------------------------------------------------------------------------------------------------
 
 
@@ -251,10 +245,38 @@ def test_objective_of_the_plain_machine():
     assert rivals._primal(SparseSVC(5, C=2.0, gamma=0.5, random_state=0).fit(X, y), X, y, 2.0) > 1.001 * best
 
 
-def test_texts_whose_marks_a_page_has(tmp_path):
-    page = tmp_path / "page.md"
-    page.write_text("<!-- b:begin -->\n<!-- b:end -->\n")
-    runner.fill(page, {"a": lambda: "not asked for", "b": lambda: "new"})
-    assert page.read_text() == "<!-- b:begin -->\nnew\n<!-- b:end -->\n"
-    with pytest.raises(SystemExit, match="no marks for a, such as <!-- a:begin -->"):
-        runner.fill(page, {"a": lambda: ""})
+# -- tables ---------------------------------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def pages(tmp_path, monkeypatch):
+    """A folder with both pages, and a benchmark with a table for one of them and a summary for the other."""
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "docs" / "benchmarks.md").write_text("before\n<!-- a:begin -->\nold\n<!-- a:end -->\nafter\n")
+    (tmp_path / "README.md").write_text("<!-- b:begin -->\n<!-- b:end -->\n")
+    module = SimpleNamespace(TABLES={"a": lambda: "new", "b": lambda: "newer"}, pictures=lambda folder: (folder.parent / "drawn").touch())
+    monkeypatch.setattr(tables.importlib, "import_module", lambda name: module)
+    return tmp_path, module
+
+
+def test_text_between_marks(pages, capsys):
+    root, module = pages
+    tables.main(("toys",), ["toys", "--show"], root)
+    assert capsys.readouterr().out == "new\n\nnewer\n"
+    assert "old" in (root / "docs" / "benchmarks.md").read_text()
+    tables.main(("toys",), [], root)
+    assert (root / "docs" / "benchmarks.md").read_text() == "before\n<!-- a:begin -->\nnew\n<!-- a:end -->\nafter\n"
+    assert (root / "README.md").read_text() == "<!-- b:begin -->\nnewer\n<!-- b:end -->\n"
+    assert (root / "docs" / "drawn").exists()
+    module.TABLES["c"] = lambda: ""
+    with pytest.raises(SystemExit, match="no page has marks for c, such as <!-- c:begin -->"):
+        tables.main(("toys",), [], root)
+    with pytest.raises(SystemExit):
+        tables.main(("toys",), ["toy"], root)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_pages_say_what_is_stored(name):
+    module = importlib.import_module(f"benchmarks.{name}")
+    for path, text in tables.filled(module, tables.ROOT):
+        assert path.read_text(encoding="utf-8") == text, f"{path.name} is not what the results say: python -m benchmarks tables {name}"

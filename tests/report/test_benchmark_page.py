@@ -43,7 +43,7 @@ PRIMAL = {
 
 @pytest.fixture
 def results(tmp_path):
-    for name, cells in {"cpsp": SPARSE, "peers": EXACT, "rsvm": RSVM, "primal": PRIMAL, "structural": STRUCTURAL}.items():
+    for name, cells in {"cpsp": SPARSE, "peers": EXACT, "rsvm": RSVM, "primal": PRIMAL, "sampled_cuts": STRUCTURAL}.items():
         (tmp_path / f"{name}.json").write_text(json.dumps({"cells": cells, "machine": MACHINE}))
     return tmp_path
 

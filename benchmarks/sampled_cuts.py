@@ -1,24 +1,18 @@
 """Structural machines: sampled cuts (the table and the scaling figure of Yu & Joachims 2008), sequences, measures of a set, many classes.
 
-    python -m benchmarks.structural                            everything, into benchmarks/results/structural.json
-    python -m benchmarks.structural --groups classes scaling
-    python -m benchmarks.structural --write docs/benchmarks.md
+    python -m benchmarks run sampled_cuts --full                     everything, into benchmarks/results/sampled_cuts.json
+    python -m benchmarks run sampled_cuts --full --only classes/ scaling/
+    python -m benchmarks tables sampled_cuts
 
 Every cell has a process of its own: load, a warm-up fit on few rows, then the fit, on one thread; seconds are CPU seconds of this process, so
-that other work on the machine does not enter them. A cell that is there already is not run again, unless --again says so; one that takes longer
-than --limit seconds is stored as failed.
+that other work on the machine does not enter them.
 """
 
 from __future__ import annotations
 
-import argparse
 import json
-import os
 import resource
-import subprocess
-import sys
 import time
-import warnings
 from pathlib import Path
 from typing import Any
 
@@ -27,10 +21,9 @@ from sklearn.metrics import average_precision_score, f1_score, roc_auc_score
 from sklearn.model_selection import StratifiedKFold
 
 from benchmarks.data import conll2000, dense, load, ocr_letters
-from benchmarks.runner import Cell, write
-from benchmarks.runner import facts as _facts
+from benchmarks.runner import Cell
 
-RESULTS = Path(__file__).parent / "results" / "structural.json"
+RESULTS = Path(__file__).parent / "results" / "sampled_cuts.json"
 SAMPLED = ("constant 400", "constant 1000", "linear 400", "linear 1000")
 PLAIN = "linear 400 plain"  # the recipe sampled_cuts_linear: without a line search, as in the paper
 TABLE = {"checkers": (1.0, 20.0), "adult": (100.0, 0.05), "covtype": (1.0, 1 / 1.7)}  # C, gamma
@@ -208,30 +201,7 @@ def classes(name: str, who: str) -> dict[str, Any]:
     return facts | {"C": best, "cross_validated": means, "search_seconds": searched, "accuracy": model.score(X_test, y_test)}
 
 
-# -- the race, and its tables ---------------------------------------------------------------------------------------------------------------
-
-
-def race(groups: list[str], limit: float, again: bool, only: str | None) -> None:
-    """Run what is asked for, storing every cell as soon as it is measured."""
-    stored = json.loads(RESULTS.read_text()) if RESULTS.exists() else {"cells": {}}
-    for group in groups:
-        for cell in GROUPS[group]:
-            key = f"{group}/{cell}"
-            if (only and only not in key) or (not again and "cpu_seconds" in stored["cells"].get(key, {})):
-                continue
-            words = [sys.executable, "-m", "benchmarks.structural", "--one", key]
-            try:
-                done = subprocess.run(words, capture_output=True, text=True, check=False, timeout=limit)
-                facts = json.loads(done.stdout.splitlines()[-1]) if not done.returncode else {"failed": done.stderr.splitlines()[-1:]}
-            except subprocess.TimeoutExpired:
-                facts = {"failed": [f"more than {limit:g} s"]}
-            facts["load_average"] = os.getloadavg()[0]
-            stored = json.loads(RESULTS.read_text()) if RESULTS.exists() else {"cells": {}}
-            stored["machine"] = _facts()
-            stored["cells"][key] = facts
-            print(key, {name: value for name, value in facts.items() if name != "certificate"}, flush=True)
-            RESULTS.parent.mkdir(exist_ok=True)
-            RESULTS.write_text(json.dumps(stored, indent=1))
+# -- tables ---------------------------------------------------------------------------------------------------------------
 
 
 def _exponent(cells: dict[str, Any], method: str) -> str:
@@ -335,29 +305,4 @@ def tables() -> str:
     return "\n".join(lines)
 
 
-def main() -> None:
-    """Command line."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--groups", nargs="*", default=list(GROUPS), choices=list(GROUPS))
-    parser.add_argument("--only", help="cells whose name contains this")
-    parser.add_argument("--limit", type=float, default=600.0, help="seconds for a cell")
-    parser.add_argument("--again", action="store_true", help="run cells that are there already, too")
-    parser.add_argument("--table", action="store_true")
-    parser.add_argument("--write", type=Path, metavar="PAGE", help="write the tables of the stored results into a page of the docs")
-    parser.add_argument("--one", help=argparse.SUPPRESS)
-    given = parser.parse_args()
-    if given.one:
-        warnings.simplefilter("ignore")
-        group, *words = given.one.split("/")
-        print(json.dumps(globals()[group](*words)))
-    elif given.write:
-        write(given.write, "structural", tables())
-    elif given.table:
-        print(tables())
-    else:
-        race(given.groups, given.limit, given.again, given.only)
-        print(tables())
-
-
-if __name__ == "__main__":
-    main()
+TABLES = {"sampled_cuts": tables}
