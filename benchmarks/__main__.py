@@ -7,7 +7,7 @@ from functools import partial
 
 from benchmarks import report, runner, tables
 
-NAMES = ("peers", "svmlight", "cpsp", "sampled_cuts", "primal", "rsvm", "rivals")
+NAMES = ("peers", "svmlight", "cpsp", "sampled_cuts", "primal", "rsvm", "rivals", "kernel_rate", "startup")
 COMMANDS = {"run": partial(runner.main, NAMES), "tables": partial(tables.main, NAMES), "report": report.main}
 
 if __name__ == "__main__":
