@@ -33,7 +33,7 @@ PAPER = {
     "adult": {"constant 400": 10.45, "constant 1000": 10.29, "linear 400": 10.19, "linear 1000": 10.19, "exact": 10.37},
     "covtype": {"constant 400": 18.61, "constant 1000": 18.55, "linear 400": 18.28, "linear 1000": 18.22, "exact": 18.09},
 }
-MAX_TIME = 500.0  # seconds of a fit, on the wall; a model that was stopped there is marked
+MAX_ROUNDS = 2000  # at the C of adult, where the paper's precision takes hours; a model that was stopped there is marked
 SIZES = (1_000, 10_000, 100_000, 1_000_000)
 # fixed: C n = 100,000 for every n, since the number of rounds is bounded by a multiple of C n, the C of the paper
 SCALING = ("constant 400", "constant 400 fixed", "linear 400", "linear 400 fixed", "exact")
@@ -78,8 +78,8 @@ def _binary(method: str, C: float, gamma: float) -> Any:
         return lambda: SVC(C=C, gamma=gamma, cache_size=1000)
     kind, size = method.split()[:2]
     parameters: dict[str, Any] = {"sampling": f"{kind}_time", "sample_size": int(size), "line_search": "plain" not in method}
-    max_time = MAX_TIME if C > 1.0 else None  # at the C of adult the paper's precision takes hours
-    return lambda: StructuralSVM(Binary(), space="sampled", C=C, gamma=gamma, random_state=0, max_time=max_time, **parameters)
+    max_iter = MAX_ROUNDS if C > 1.0 else 10_000
+    return lambda: StructuralSVM(Binary(), space="sampled", C=C, gamma=gamma, random_state=0, max_iter=max_iter, **parameters)
 
 
 def _table_rows(name: str) -> tuple[Any, ...]:
@@ -215,7 +215,7 @@ def _exponent(cells: dict[str, Any], method: str) -> str:
 def cells(quick: bool) -> list[Cell]:
     """What there is to measure."""
     groups = {"scaling": [f"{n}/{method}" for n in SIZES[:2] for method in SCALING], "classes": ["satimage/exact"]} if quick else GROUPS
-    return [Cell(f"{group}/{cell}", group, tuple(cell.split("/"))) for group, several in groups.items() for cell in several]
+    return [Cell(f"{group}/{cell}", group, tuple(cell.split("/")), seconds=1500) for group, several in groups.items() for cell in several]
 
 
 def tables() -> str:
