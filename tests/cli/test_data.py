@@ -141,6 +141,23 @@ def test_label_column(column):
     assert data.names == ["x", "y"]
 
 
+def test_label_column_of_files_without_columns():
+    np.savez("b.npz", X=np.eye(2), y=[0, 1])
+    for path, words in ((write("a.svm", "1 1:2\n"), "first word of a line"), ("b.npz", "in the array y")):
+        with pytest.raises(ValueError, match=f"--label-column is for CSV and Parquet files.*{words}"):
+            read(path, request=Request(label_column="0"))
+
+
+def test_byte_order_mark_of_libsvm_text():
+    """As editors on Windows write it; lines are counted as before."""
+    Path("a.svm").write_bytes(b"\xef\xbb\xbf1 1:2\n0 1:3\n")
+    assert read("a.svm").y.tolist() == [1, 0]
+    with gzip.open("a.svm.gz", "wb") as file:
+        file.write(b"\xef\xbb\xbf1 1:2\n0 1:x\n")
+    with pytest.raises(ValueError, match=r"a.svm.gz, line 2"):
+        read("a.svm.gz")
+
+
 @pytest.mark.parametrize("column", ["nix", "3", "-4"])
 def test_label_column_that_is_not_there(column):
     with pytest.raises(ValueError, match=f"there is no column '{column}'"):

@@ -1,5 +1,6 @@
 """OnlineSVC: near the exact machine after one pass, what a stream keeps and forgets, and that a saved one goes on."""
 
+import copy
 import pickle
 import tracemalloc
 
@@ -338,6 +339,9 @@ def test_what_a_stream_refuses():
     before = model.decision_function(X)
     with pytest.raises(ValueError, match="label 7"):
         model.partial_fit(X, np.full(50, 7))
+    for other in ({"kernel": "laplacian"}, {"gamma": 2 * model.kernel_.gamma}, {"kernel": lambda A, B: A @ B.T}):
+        with pytest.raises(ValueError, match=r"The kernel cannot change in the middle of a stream: it is RBF\(gamma=.*but "):
+            copy.deepcopy(model).set_params(**other).partial_fit(X, y)
     assert np.array_equal(model.decision_function(X), before)
 
 

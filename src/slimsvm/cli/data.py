@@ -51,7 +51,11 @@ def read(path: str, format: str | None = None, request: Request | None = None) -
     ([[1.0, 2.0], [3.5, 4.0]], ['cat', 'dog'], ['height', 'width'])
     """
     source, request = Source(path), request or Request()
-    data = READERS[format or source.format](source, request)
+    format = format or source.format
+    if request.label_column is not None and format in ("libsvm", "npz"):
+        where = "is the first word of a line" if format == "libsvm" else "is in the array y"
+        raise ValueError(f"{source.name}: --label-column is for CSV and Parquet files; in {format} files the label {where}")
+    data = READERS[format](source, request)
     if data.X.shape[0] == 0:
         raise ValueError(f"{source.name}: there are no rows")
     if request.n_features not in (None, data.X.shape[1]) and not request.any_width:

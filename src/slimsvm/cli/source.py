@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import bz2
+import codecs
 import csv
 import errno
 import gzip
@@ -97,6 +98,15 @@ class Source:
             if isinstance(error, OSError) and error.errno is not None:  # of the system; those of gzip and bzip2 have no number
                 raise
             raise ValueError(f"{self.name}: the packed file is damaged, or of another kind ({error})") from error
+
+    @contextmanager
+    def open_lines(self) -> Iterator[BinaryIO]:
+        """The bytes of a text, behind its byte order mark if it has one; a pipe cannot be wound back, so we look before we read."""
+        with self.open() as file:
+            begin = file.peek(3)[:3] if hasattr(file, "peek") else file.getbuffer()[:3]  # type: ignore[attr-defined]
+            if begin == codecs.BOM_UTF8:
+                file.read(3)
+            yield file
 
     @contextmanager
     def open_text(self) -> Iterator[io.TextIOWrapper]:

@@ -25,7 +25,7 @@ def read_libsvm(source: Source, request: Request) -> Data:
 
     n_features = None if request.any_width else request.n_features
     try:
-        with source.open() as file:
+        with source.open_lines() as file:
             if request.precomputed:
                 X, y = load_svmlight_file(file, n_features=None if n_features is None else n_features + 1, zero_based=True)
                 X = X.toarray()[:, 1:]
@@ -43,7 +43,7 @@ def check_libsvm_lines(source: Source, request: Request) -> None:
     """Raise a ValueError for the first line that is not in the format, if there is one."""
     most = sys.maxsize if request.n_features is None or request.any_width else request.n_features
     least = 0 if request.precomputed else 1
-    with source.open() as file:
+    with source.open_lines() as file:
         for number, line in enumerate(file, 1):
             words = line.split(b"#", 1)[0].split()
             if words and not is_finite(words[0]):

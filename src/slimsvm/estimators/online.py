@@ -317,6 +317,8 @@ class OnlineSVC(KernelClassifier):
         self
         """
         first = not hasattr(self, "support_")  # a first call that failed may have left other attributes
+        if not first:
+            self._refuse_another_kernel()
         X, y, weight = self._checked(X, y, sample_weight, reset=first)
         self._set_classes(classes, y, first)
         label = np.searchsorted(self.classes_, y)
@@ -350,6 +352,15 @@ class OnlineSVC(KernelClassifier):
         self._expose(pairs, results)
         self._report(results)
         return self
+
+    def _refuse_another_kernel(self) -> None:
+        """Coefficients of one kernel mean nothing with another; C, weights and limits may change from call to call."""
+        asked, known = make_kernel(self.kernel, gamma=self.gamma, degree=self.degree, coef0=self.coef0), self.kernel_
+        has = known.get_params()
+        if type(asked) is not type(known) or any(value not in ("scale", "auto", has[name]) for name, value in asked.get_params().items()):
+            raise ValueError(
+                f"The kernel cannot change in the middle of a stream: it is {known}, but {asked} is asked for. Use a new machine."
+            )
 
     def _set_classes(self, classes: Any, y: Array, first: bool) -> None:
         if first:
