@@ -323,6 +323,7 @@ def test_weights_of_sequences_repeat_them():
         (lambda X, Y: X.__setitem__(2, np.empty((0, 3))), "example 2 has no parts"),
         (lambda X, Y: Y.__setitem__(4, Y[4][:-1]), "example 4"),
         (lambda X, Y: Y.pop(), "39 examples, but X has 40"),
+        (lambda X, Y: Y.__setitem__(4, [*Y[4][:-1], None]), "Chain: example 4, part .*, has no label, but None"),
         (lambda X, Y: X[1].__setitem__((0, 0), np.nan), "Chain: example 1 contains NaN"),
         (
             lambda X, Y: X.__setitem__(slice(None), [sp.csr_matrix(np.inf * x if i == 9 else x) for i, x in enumerate(X)]),

@@ -280,7 +280,8 @@ def test_bad_sequences(Y, n_rows, lengths, message):
         (Multiclass(), [0, 1], "Multiclass: Y has 2 labels, but X has 3 rows"),
         (Multiclass(), [1, 1, 1], "Multiclass: there must be at least two classes"),
         (Multiclass(), [0.0, 1.0, np.inf], "Multiclass: row 2 has the label"),
-        (Multiclass(), np.array([0, "a", None], object), "Multiclass: the labels cannot be put in order"),
+        (Multiclass(), np.array([0, "a", 1], object), "Multiclass: the labels cannot be put in order"),
+        (Multiclass(), np.array([0, 1, None], object), "Multiclass: example 2 has no label, but None"),
         (Binary(), [0, 1, 2], "Binary: there must be two classes, but Y has 3"),
         (Multivariate("f2"), [0, 1, 1], "Multivariate: measure must be one of f1"),
         (Multivariate("precision_at_k", k=4), [0, 1, 1], "Multivariate: k is 4, but there are 3 rows"),
@@ -345,6 +346,12 @@ class Answers(StructuredOracle):
         ({"cost": -0.5}, "Answers: the loss of example 1 is -0.5"),
         ({"cost": np.nan}, "Answers: the loss of example 1 is nan"),
         ({"labels": (1, 2), "truth": 2.0}, "Answers: the loss of example 1 is 2.0 for the true labels"),
+        ({"labels": None}, "Answers: argmax gave None for example 1"),
+        ({"labels": ([0, 0], 1.5)}, "Answers: argmax gave no array for example 1, but a tuple"),
+        ({"labels": ({0}, {1})}, "Answers: argmax gave the labels .*0.* for example 1; they must be integers"),
+        ({"cost": None}, "Answers: loss gave None for example 1"),
+        ({"cost": "much"}, "Answers: the loss of example 1 is much; it must be one number"),
+        ({"cost": np.ones(2)}, r"Answers: the loss of example 1 is \[1.0, 1.0\]; it must be one number"),
     ],
 )
 def test_invalid_answers_name_the_oracle_and_the_example(settings, message):
@@ -354,6 +361,38 @@ def test_invalid_answers_name_the_oracle_and_the_example(settings, message):
         oracle.cut(np.zeros((3, 3)), true.labels, true.offsets, np.ones(2), NOTHING)
     raised.value.example += 40  # the block began with the 40th
     assert "example 41" in str(raised.value) and isinstance(raised.value, ValueError)
+
+
+class Placed(Answers):
+    """With a linear part."""
+
+    n_linear = 2
+
+    def __init__(self, labels=(0, 0), cost=1.0, truth=0.0, features=(1.0, 0.0)):
+        super().__init__(labels, cost, truth)
+        self.features = features
+
+    def argmax(self, scores, y=None, linear=None):
+        return super().argmax(scores, y)
+
+    def phi(self, labels):
+        return self.features if len(labels) == 2 else [0.0, 0.0]
+
+
+@pytest.mark.parametrize(
+    ("features", "message"),
+    [
+        (np.ones(3), r"Placed: phi gave features of shape \(3,\) for example 1; n_linear = 2"),
+        (None, "Placed: phi gave None for example 1"),
+        ([0.0, np.nan], "Placed: phi gave the features .* for example 1; they must be finite numbers"),
+        (["a", "b"], "Placed: phi gave the features .* for example 1; they must be finite numbers"),
+    ],
+)
+def test_invalid_features_name_the_oracle_and_the_example(features, message):
+    oracle = Placed(features=features)
+    true = oracle.encode([[0], [1, 2]], 3, [1, 2])
+    with pytest.raises(InvalidAnswer, match=message):
+        oracle.cut(np.zeros((3, 3)), true.labels, true.offsets, np.ones(2), np.zeros(2))
 
 
 def test_an_argmax_that_finds_less_than_the_truth_leaves_a_valid_cut():

@@ -331,24 +331,28 @@ class SparseMachine(PathMachine):
 
 
 class Growth:
-    """Gives the cutting-plane driver a vector for each new cut, and remembers which rows they were."""
+    """Gives the cutting-plane driver vectors for each new cut, and remembers which rows they were.
 
-    def __init__(self, choose: Any, rng: np.random.Generator, candidates: Array) -> None:
-        self.choose, self.rng, self.candidates = choose, rng, candidates
+    One at a time, or a share of those there are, if that is more.
+    """
+
+    def __init__(self, choose: Any, rng: np.random.Generator, candidates: Array, share: float = 0.0) -> None:
+        self.choose, self.rng, self.candidates, self.share = choose, rng, candidates, share
         self._found: list[int] = []
-        self._offered: tuple[int, Array | None] | None = None
+        self._offered: Array | None = None
 
     def __call__(self, columns: KernelColumns, row_weights: Array, basis_weights: Array) -> Any:
-        """A vector for the residual."""
+        """Vectors for the residual."""
         self._note(columns)
-        selection = self.choose.select(columns, row_weights, basis_weights, 1, self.rng, self.candidates)
-        self._offered = columns.m, selection.indices
+        n_new = min(max(1, int(self.share * columns.m)), columns.max_basis - columns.m)
+        selection = self.choose.select(columns, row_weights, basis_weights, n_new, self.rng, self.candidates)
+        self._offered = selection.indices if selection.n else None
         return selection.vectors
 
     def _note(self, columns: KernelColumns) -> None:
-        """Whether the vector that was offered last was accepted."""
-        if self._offered is not None and columns.m > self._offered[0] and self._offered[1] is not None:
-            self._found.extend(self._offered[1].tolist())
+        """Which of the vectors that were offered last were accepted."""
+        if self._offered is not None:
+            self._found.extend(self._offered[: columns.accepted.size][columns.accepted].tolist())
         self._offered = None
 
     def indices(self, columns: KernelColumns) -> Array | None:

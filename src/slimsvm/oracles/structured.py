@@ -56,7 +56,7 @@ class InvalidAnswer(ValueError):
         self.oracle, self.example, self.what = oracle, example, what
 
     def __str__(self) -> str:
-        return f"{self.oracle}: {self.what.format(example=f'example {self.example}')}"
+        return f"{self.oracle}: {self.what.replace('{example}', f'example {self.example}')}"
 
 
 class StructuredOracle(BaseEstimator):
@@ -191,6 +191,10 @@ class StructuredOracle(BaseEstimator):
                 raise ValueError(f"{self.name}: there are no examples.")
         else:
             values = self._joined(list(Y), lengths)
+        missing = [i for i, value in enumerate(values) if value is None] if values.dtype.kind == "O" else []
+        if missing:
+            where = self._where(missing[0], np.arange(n_rows + 1) if lengths is None else np.concatenate([[0], np.cumsum(lengths)]))
+            raise ValueError(f"{self.name}: {where} has no label, but None.")
         if values.dtype.kind in "fc" and not np.isfinite(values).all():
             bad = int(np.flatnonzero(~np.isfinite(values))[0])
             where = f"row {bad}" if lengths is None else f"example {int(np.searchsorted(np.cumsum(lengths), bad, side='right'))}"
@@ -228,7 +232,7 @@ class StructuredOracle(BaseEstimator):
             y = labels[a:b]
             yhat = self._asked(i, scores[a:b], y, linear)
             loss = self._cost(i, y, yhat)
-            violated = loss + self._score(scores[a:b], yhat, linear) - self._score(scores[a:b], y, linear)
+            violated = loss + self._score(i, scores[a:b], yhat, linear) - self._score(i, scores[a:b], y, linear)
             if violated > 0.0:  # otherwise the truth itself is the worst
                 found[a:b], delta[i], margin[i] = yhat, loss, violated
         return found, delta, margin
@@ -247,7 +251,7 @@ class StructuredOracle(BaseEstimator):
         total = np.zeros(self.n_linear)
         if self.n_linear:
             for i, (a, b) in enumerate(pairwise(offsets)):
-                total += weight[i] * np.asarray(self.phi(labels[a:b]), np.float64)
+                total += weight[i] * self._phi(i, labels[a:b])
         return total
 
     def max_loss(self, offsets: Array) -> float:
@@ -269,7 +273,8 @@ class StructuredOracle(BaseEstimator):
     # -- asking, and checking the answers -----------------------------------------------------------------------------------------------
 
     def _asked(self, i: int, scores: Array, y: Array | None, linear: Array) -> Array:
-        answer = np.asarray(self.argmax(scores, y, linear=linear) if self.n_linear else self.argmax(scores, y))  # type: ignore[call-arg]
+        given = self.argmax(scores, y, linear=linear) if self.n_linear else self.argmax(scores, y)  # type: ignore[call-arg]
+        answer = self._numbers(i, "argmax", given)
         if answer.shape != (scores.shape[0],):
             what = f"argmax gave labels of shape {answer.shape} for {{example}}, which has {scores.shape[0]} parts."
             raise InvalidAnswer(self.name, i, what)
@@ -279,16 +284,37 @@ class StructuredOracle(BaseEstimator):
         return answer.astype(np.int64)
 
     def _cost(self, i: int, y: Array, yhat: Array) -> float:
-        value = float(self.loss(y, yhat))
+        answer = self._numbers(i, "loss", self.loss(y, yhat))
+        if answer.ndim or answer.dtype.kind not in "biuf":
+            raise InvalidAnswer(self.name, i, f"the loss of {{example}} is {answer.tolist()}; it must be one number.")
+        value = float(answer)
         if not 0.0 <= value < np.inf:
             raise InvalidAnswer(self.name, i, f"the loss of {{example}} is {value}; it must be finite and not negative.")
         if value and np.array_equal(y, yhat):
             raise InvalidAnswer(self.name, i, f"the loss of {{example}} is {value} for the true labels themselves; it must be zero.")
         return value
 
-    def _score(self, scores: Array, labels: Array, linear: Array) -> float:
+    def _score(self, i: int, scores: Array, labels: Array, linear: Array) -> float:
         value = float(scores[np.arange(labels.size), labels].sum())
-        return value + float(linear @ self.phi(labels)) if self.n_linear else value
+        return value + float(linear @ self._phi(i, labels)) if self.n_linear else value
+
+    def _phi(self, i: int, labels: Array) -> Array:
+        features = self._numbers(i, "phi", self.phi(labels))
+        if features.shape != (self.n_linear,):
+            what = f"phi gave features of shape {features.shape} for {{example}}; n_linear = {self.n_linear} of them are needed."
+            raise InvalidAnswer(self.name, i, what)
+        if features.dtype.kind not in "biuf" or not np.isfinite(features).all():
+            raise InvalidAnswer(self.name, i, f"phi gave the features {features.tolist()} for {{example}}; they must be finite numbers.")
+        return features.astype(np.float64)
+
+    def _numbers(self, i: int, method: str, answer: Any) -> Array:
+        """What a method gave for example i, as an array."""
+        if answer is None:
+            raise InvalidAnswer(self.name, i, f"{method} gave None for {{example}}; is there a return?")
+        try:
+            return np.asarray(answer)
+        except ValueError as error:
+            raise InvalidAnswer(self.name, i, f"{method} gave no array for {{example}}, but a {type(answer).__name__}.") from error
 
 
 class BlockOracle(StructuredOracle):

@@ -142,6 +142,7 @@ class KernelColumns:
     def _reset(self) -> None:
         self.m = 0
         self.vectors: Any = None
+        self.accepted = np.empty(0, bool)  # which of those that were appended last
         self._K_BB = np.empty((self.max_basis, self.max_basis))
         self._L = np.zeros((self.max_basis, self.max_basis))
         self._operand: Operand | None = None
@@ -220,6 +221,7 @@ class KernelColumns:
             )
             self._operand = self._inverse = None
             self._compute(chosen, first)
+        self.accepted = accepted
         return accepted
 
     def replace(self, vectors: Any) -> None:

@@ -60,7 +60,9 @@ class StructuredOracle(Protocol):
 class Kept:
     """The responses of one cut, in little memory: most are zero."""
 
-    parts: Any  # CSR, (parts, labels)
+    parts: Array  # of each response, in ascending order
+    labels: Array
+    values: Array
     linear: Array
 
 
@@ -284,19 +286,27 @@ class JointRisk:
     def packed(self, responses: Array) -> Kept:
         """The responses of one cut, without zeros."""
         V, linear = self.split(responses)
-        return Kept(sp.csr_matrix(V), linear.copy())
+        parts, labels = np.nonzero(V)
+        return Kept(parts.astype(np.int32), labels.astype(np.int32), V[parts, labels], linear.copy())
 
     def unpacked(self, kept: Kept, first: int, last: int) -> Array:
         """The responses first to last, of all."""
-        return np.concatenate([kept.parts.toarray().ravel(), kept.linear])[first:last]
+        out = np.zeros(self.n)
+        responses, _ = self.split(out)
+        responses[kept.parts, kept.labels] = kept.values
+        out[self.n - self.n_linear :] = kept.linear
+        return out[first:last]
 
     def products(self, kept: list[Kept], first: int, last: int, values: Array) -> Array:
         """values (q, parts) times the responses of parts first to last, of each label and cut: (q, labels * cuts)."""
-        out = np.empty((values.shape[0], self.width, len(kept)))
-        values = values.astype(np.float64, copy=False)
-        for t, cut in enumerate(kept):
-            out[:, :, t] = (cut.parts[first:last].T @ values.T).T
-        return out.reshape(values.shape[0], -1)
+        # one product for all cuts: each by itself would cost more to call than to make
+        inside = [slice(*np.searchsorted(cut.parts, (first, last))) for cut in kept]
+        several = list(enumerate(zip(kept, inside, strict=True)))
+        of = np.concatenate([cut.labels[some].astype(np.int64) * len(kept) + t for t, (cut, some) in several])
+        parts = np.concatenate([cut.parts[some] for _, (cut, some) in several]) - first
+        responses = np.concatenate([cut.values[some] for _, (cut, some) in several])
+        matrix = sp.csr_matrix((responses, (of, parts)), shape=(self.width * len(kept), last - first))
+        return np.asarray((matrix @ values.T.astype(np.float64)).T)
 
 
 def least_on_line(look: Callable[[float], tuple[float, float, float]], slope: float, curvature: float) -> float:
