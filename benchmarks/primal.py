@@ -48,7 +48,7 @@ def linear(keep: Any) -> None:
     """Newton against the Lagrangian iteration, to 1e-7 of the objective."""
     from slimsvm import LinearSVC
     from slimsvm.losses import SquaredHinge
-    from slimsvm.problems.reduced import BLOCK_VALUES, Reduced, SignedFeatures
+    from slimsvm.problems.reduced import Reduced, SignedFeatures, block_rows
     from slimsvm.run import run
     from slimsvm.solvers.lagrangian import AcceleratedLagrangian, Lagrangian
 
@@ -59,7 +59,7 @@ def linear(keep: Any) -> None:
             self._V = sign[:, None] * np.hstack([X, np.ones((len(X), 1))])
             self.sign, self.n_threads, self.dtype = sign, 1, self._V.dtype
             self.n, self.size = self._V.shape
-            self.step = max(64, BLOCK_VALUES // self.size)
+            self.step = block_rows(self.size)
             self.n_blocks = -(-self.n // self.step)
 
     X, y, _, _ = load("a9a")
