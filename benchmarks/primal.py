@@ -3,6 +3,7 @@
     python -m benchmarks.primal                              everything, into benchmarks/results/primal.json
     python -m benchmarks.primal --parts linear | adult | selection | multiclass | syrk | crosstraining [--sets banana ...]
     python -m benchmarks.primal --write docs/benchmarks.md
+    python -m benchmarks.primal --plot docs/images           seconds of Newton and of the Lagrangian iteration against n and against C
 
 ``linear``: Newton against the Lagrangian iteration on a9a, against n (the slides' C = 0.05) and against C (6,414 rows). ``selection``: accuracy
 and objective against k for the rules on mnist 0 vs rest, 10,000 rows, polynomial kernel of degree 5. ``syrk``: 500 coefficients trained on
@@ -39,7 +40,7 @@ CROSSTRAINING: dict[str, tuple[str, int, int, int, float, int, float, int]] = {
     "covtype_50000": ("covtype", 50000, 5, 10000, 90.3, 12476, 89.2, 7967),
     "covtype_90000": ("covtype", 90000, 5, 18000, 91.6, 18983, 90.7, 13023),
 }
-GRID_C, GRID_GAMMA = 2.0 ** np.arange(-2, 9, 2), 2.0 ** np.arange(-8, 5, 2)
+GRID_C, GRID_GAMMA = 2.0 ** np.arange(-2, 11), 2.0 ** np.arange(-12, 5)
 SEARCHED = 3185  # rows that the search for C and gamma sees
 ADULT_SIZES, ADULT_REPEATS = (5, 10, 20, 50, 100, 200, 500), 10
 
@@ -185,8 +186,6 @@ def _rows(name: str, n: int, seed: int) -> Any:
     X, y, X_test, y_test = load(name)
     X, X_test = (dense(part).astype(np.float32) for part in (X, X_test))
     y, y_test = (np.where(part == np.unique(y)[1], 1, -1) for part in (y, y_test))
-    if name == "splice":  # letters 1 to 4: one indicator for each
-        X, X_test = ((part[:, :, None] == np.arange(1, 5)).reshape(len(part), -1).astype(np.float32) for part in (X, X_test))
     if n < 5000:  # resample: other rows train, the rest of all tests
         every, labels = np.vstack([X, X_test]), np.concatenate([y, y_test])
         order = np.random.RandomState(seed).permutation(len(every))
@@ -210,7 +209,7 @@ def _searched(name: str, n: int) -> dict[str, float]:
     scores, sizes = [], []
     for seed in range(5 if n < 1000 else 1):
         X, y, _, _ = _rows(name, n, seed)
-        search = GridSearchCV(SVC(max_time=20), {"C": GRID_C, "gamma": GRID_GAMMA}, scoring=_scored, cv=5, n_jobs=2, refit=False)
+        search = GridSearchCV(SVC(max_time=20), {"C": GRID_C, "gamma": GRID_GAMMA}, scoring=_scored, cv=5, refit=False)
         found = search.fit(X[:SEARCHED], y[:SEARCHED]).cv_results_
         scores += [found[f"split{fold}_test_accuracy"] for fold in range(5)]
         sizes.append(found["mean_test_size"])
@@ -224,30 +223,36 @@ def _scored(machine: Any, X: Any, y: Any) -> dict[str, float]:
     return {"accuracy": machine.score(X, y), "size": float(len(machine.support_))}
 
 
-def crosstraining(keep: Any, sets: list[str] | None = None) -> None:
-    """The table: the plain machine and the cross-trained one; as in the slides, too, with all machines judging and balanced subsets."""
+def crossed(key: str) -> dict[str, Any]:
+    """A row of the table: the plain machine, the cross-trained one, and the slides': balanced subsets, and all machines judging."""
     from slimsvm import SVC, CrossTraining
 
+    warnings.simplefilter("ignore")
+    name, n, n_subsets, size, *_ = CROSSTRAINING[key]
+    rows: dict[str, list[list[float]]] = {}
+    found = _searched(name, n)
+    for seed in range(10 if n < 5000 else 1):
+        X, y, X_test, y_test = _rows(name, n, seed)
+        svm = SVC(**found, cache_size=2000, n_jobs=-1)
+        parts: dict[str, Any] = {"n_subsets": n_subsets, "subset_size": size, "random_state": seed}
+        for kind, machine in (
+            ("plain", svm),
+            ("crossed", CrossTraining(svm, **parts)),
+            ("as in the slides", CrossTraining(svm, balanced_subsets=True, held_out=False, **parts)),
+        ):
+            begin = time.process_time()
+            machine.fit(X, y)
+            seconds = time.process_time() - begin
+            final = machine if machine is svm else machine.estimators_[0]
+            rows.setdefault(kind, []).append([100 * float(np.mean(machine.predict(X_test) == y_test)), len(final.support_), seconds])
+    mean = {kind: np.mean(values, axis=0).tolist() for kind, values in rows.items()}
+    return {**mean, **found, "resamples": len(rows["plain"])}
+
+
+def crosstraining(keep: Any, sets: list[str] | None = None) -> None:
+    """The table."""
     for key in sets or CROSSTRAINING:
-        name, n, n_subsets, size, *_ = CROSSTRAINING[key]
-        rows: dict[str, list[list[float]]] = {}
-        found = _searched(name, n)
-        for seed in range(10 if n < 5000 else 1):
-            X, y, X_test, y_test = _rows(name, n, seed)
-            svm = SVC(**found, cache_size=2000, n_jobs=-1)
-            parts: dict[str, Any] = {"n_subsets": n_subsets, "subset_size": size, "random_state": seed}
-            for kind, machine in (
-                ("plain", svm),
-                ("crossed", CrossTraining(svm, **parts)),
-                ("as in the slides", CrossTraining(svm, balanced_subsets=True, held_out=False, **parts)),
-            ):
-                begin = time.process_time()
-                machine.fit(X, y)
-                seconds = time.process_time() - begin
-                final = machine if machine is svm else machine.estimators_[0]
-                rows.setdefault(kind, []).append([100 * float(np.mean(machine.predict(X_test) == y_test)), len(final.support_), seconds])
-        mean = {kind: np.mean(values, axis=0).tolist() for kind, values in rows.items()}
-        keep(f"crosstraining/{key}", {**mean, **found, "resamples": len(rows["plain"])})
+        keep(f"crosstraining/{key}", crossed(key))
 
 
 PARTS = {"linear": linear, "adult": adult, "selection": selection, "multiclass": multiclass, "syrk": syrk, "crosstraining": crosstraining}
@@ -263,7 +268,9 @@ def part(name: str) -> dict[str, Any]:
 
 def cells(quick: bool) -> list[Cell]:
     """What there is to measure."""
-    return [Cell(name, "part", (name,), seconds=7200, several=True) for name in (("linear", "selection") if quick else PARTS)]
+    parts = [name for name in PARTS if name != "crosstraining"]
+    found = [Cell(name, "part", (name,), seconds=7200, several=True) for name in (("linear", "selection") if quick else parts)]
+    return found + [Cell(f"crosstraining/{key}", "crossed", (key,), seconds=3600) for key in (() if quick else CROSSTRAINING)]
 
 
 def table() -> str:
@@ -345,6 +352,30 @@ def table() -> str:
     return "\n".join(lines)
 
 
+def plot(folder: Path) -> None:
+    """Newton against the Lagrangian iteration on Adult: seconds against the number of rows, and against C; empty marks did not converge."""
+    from matplotlib.figure import Figure
+
+    cells = [(key.split("/")[1:], cell) for key, cell in json.loads(RESULTS.read_text())["cells"].items() if key.startswith("linear/")]
+    kinds = {"newton": "Newton", "lagrangian": "Lagrangian (LSVM)", "accelerated": "Lagrangian, accelerated"}
+    figure = Figure(figsize=(9, 3.6), layout="constrained")
+    axes = figure.subplots(1, 2, sharey=True)
+    for panel, what, at, title in zip(axes, ("n", "C"), (1, 2), ("C = 0.05", "6,414 rows"), strict=True):
+        some = sorted((float(words[at]), cell) for words, cell in cells if words[0] == what)
+        for m, (kind, text) in enumerate(kinds.items()):
+            points = [(x, cell[kind], cell.get(f"{kind}_converged", True)) for x, cell in some if kind in cell]
+            panel.plot([x for x, *_ in points], [y for _, y, _ in points], label=text, color=f"C{m}")
+            for x, seconds, converged in points:
+                panel.plot(x, seconds, marker="os^"[m], color=f"C{m}", fillstyle="full" if converged else "none", markersize=5)
+        panel.set(title=f"Adult, linear, {title}", xscale="log", yscale="log", xlabel={"n": "rows", "C": "C"}[what])
+    axes[0].set_xticks([2000, 5000, 10_000, 20_000], labels=["2,000", "5,000", "10,000", "20,000"])
+    axes[0].set_xticks([], minor=True)
+    axes[0].set_ylabel("CPU seconds to 1e-7")
+    axes[0].legend()
+    folder.mkdir(exist_ok=True)
+    figure.savefig(folder / "primal_newton_lagrangian.png", dpi=90)
+
+
 def main() -> None:
     """Command line."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
@@ -352,9 +383,12 @@ def main() -> None:
     parser.add_argument("--sets", nargs="*", choices=list(CROSSTRAINING), help="of the cross-training table")
     parser.add_argument("--table", action="store_true")
     parser.add_argument("--write", type=Path, metavar="PAGE", help="write the tables of the stored results into a page of the docs")
+    parser.add_argument("--plot", type=Path, metavar="FOLDER", help="draw the picture of the stored results")
     given = parser.parse_args()
     if given.write:
         write(given.write, "primal", table())
+    elif given.plot:
+        plot(given.plot)
     elif given.table:
         print(table())
     else:
