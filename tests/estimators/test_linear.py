@@ -202,6 +202,77 @@ def test_conjugate_gradients_at_a_large_C():
     assert model.certificate_.holds and model.n_iter_ < 120 and model.score(X, X[:, 0] > 0) == 1.0
 
 
+def least_squared_hinge(X, y, C, steps=300):
+    """The least value, by another way: active rows as a least-squares problem, solved by QR, and bisection along each direction."""
+    u, A = np.zeros(X.shape[1] + 1), np.hstack([X, np.ones((len(X), 1))])
+    penalty = np.eye(X.shape[1], X.shape[1] + 1)
+
+    def value(u):
+        return 0.5 * np.sum((penalty @ u) ** 2) + C * np.sum(np.maximum(0, 1 - y * (A @ u)) ** 2)
+
+    for _ in range(steps):
+        felt = y * (A @ u) < 1
+        d = (
+            np.linalg.lstsq(np.vstack([np.sqrt(2 * C) * A[felt], penalty]), np.append(np.sqrt(2 * C) * y[felt], 0 * u[1:]), rcond=None)[0]
+            - u
+        )
+        low, high = 0.0, 2.0
+        for _ in range(60):
+            t = 0.5 * (low + high)
+            slope = (penalty @ (u + t * d)) @ (penalty @ d) - 2 * C * np.maximum(0, 1 - y * (A @ (u + t * d))) @ (y * (A @ d))
+            low, high = (t, high) if slope < 0 else (low, t)
+        if not value(u + t * d) < value(u) * (1 - 1e-15):
+            break
+        u = u + t * d
+    return value(u)
+
+
+def above_dual(X, y, C, model):
+    """The objective of the model, and how far it is above a value of the dual problem, relative to it: nothing of the solver's is used."""
+    w, b = model.coef_[0], model.intercept_[0]
+    a = 2 * C * np.maximum(0, 1 - y * (np.asarray(X @ w).ravel() + b))
+    a[y > 0] *= min(1.0, a[y < 0].sum() / a[y > 0].sum())
+    a[y < 0] *= a[y > 0].sum() / a[y < 0].sum()
+    quadratic = np.sum(np.asarray(X.T @ (a * y)) ** 2) + a @ a / (2 * C)
+    value = 0.5 * w @ w + C * np.sum(np.maximum(0, 1 - y * (np.asarray(X @ w).ravel() + b)) ** 2)
+    return value, 1.0 - 0.5 * a.sum() ** 2 / quadratic / value
+
+
+@pytest.mark.parametrize("C", [1e-3, 1.0, 1e3, 1e5, 1e6])
+@pytest.mark.parametrize("separable", [False, True])
+@pytest.mark.parametrize("spread", [0, 3])
+def test_seven_digits_at_any_C(C, separable, spread):
+    rng = np.random.default_rng(7)
+    X = rng.standard_normal((1200, 15)) * 10.0 ** rng.uniform(-spread, spread, 15)
+    y = np.where(X / np.abs(X).max(axis=0) @ rng.standard_normal(15) + 0.2 * (not separable) * rng.standard_normal(1200) > 0.05, 1.0, -1.0)
+    model = LinearSVC(C=C, tol=1e-7).fit(X, y)
+    value, gap = above_dual(X, y, C, model)
+    assert model.status_.converged and abs(gap) < 1e-7
+    assert value == pytest.approx(least_squared_hinge(X, y, C), rel=1e-7)
+
+
+@pytest.mark.parametrize("C", [1e3, 1e6])
+@pytest.mark.parametrize(("d", "spread"), [(300, 0), (700, 0), (700, 3)])
+def test_seven_digits_of_sparse_rows_at_a_large_C(C, d, spread):
+    """Conjugate gradients alone are far from the end after a thousand steps; systems in rows lose their digits with such features."""
+    rng = np.random.default_rng(1)
+    X = sp.random(1300, d, 12.0 / d, random_state=1, format="csr")
+    y = np.where(X @ rng.standard_normal(d) + 0.1 * rng.standard_normal(1300) > 0, 1.0, -1.0)
+    X = (X @ sp.diags(10.0 ** rng.uniform(-spread, spread, d))).tocsr()
+    model = LinearSVC(C=C, tol=1e-7).fit(X, y)
+    assert model.status_.converged and abs(above_dual(X, y, C, model)[1]) < 1e-7
+
+
+@pytest.mark.parametrize("kind", [np.asarray, sp.csr_matrix])
+def test_certificates_of_single_precision_hold(kind):
+    """Rows in float32, separable, at a large C: scores in float32 would be wrong by more than is left of the objective."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((1500, 20)).astype(np.float32)
+    y = np.where(X @ rng.standard_normal(20) > 0, 1.0, -1.0)
+    model = LinearSVC(C=1e6, tol=1e-7).fit(kind(X), y)
+    assert model.status_.converged and abs(above_dual(X.astype(np.float64), y, 1e6, model)[1]) < 1e-7
+
+
 @both
 def test_class_weights(loss):
     X, y = make(400)

@@ -249,7 +249,7 @@ class ReducedSVC(ClassifierMixin, BasisMachine):
         with self._fitting() as fit:
             rows = finite(ready(self.kernel_, X, dtype=np.float64 if X.shape[0] <= EXACT else None))
             place, first = self._groups(X)
-            draws = self._draws(label, classes.size, place)
+            draws = self._draws(label, classes.size, place, first)
             results = self._solve_pairs(draws, rows, label, weight, fit)
         self.classes_, self.class_weight_ = classes, factors
         self._collect(X, used, draws, results, place, first)
@@ -276,16 +276,16 @@ class ReducedSVC(ClassifierMixin, BasisMachine):
         _, first, place = np.unique(codes(X), return_index=True, return_inverse=True)
         return place.ravel(), first
 
-    def _draws(self, label: Array, n_classes: int, place: Array) -> list[Draw]:
+    def _draws(self, label: Array, n_classes: int, place: Array, first: Array) -> list[Draw]:
         """Rows and basis of every pair of classes."""
         rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31 - 1))
         pairs = [Pair(i, j) for i in range(n_classes) for j in range(i + 1, n_classes)] if n_classes > 2 else [Pair(1, 0)]
         draws = []
         for pair in pairs:
             rows = pair.rows(label)
-            values, at = np.unique(place[rows], return_index=True)
+            at = first if rows.size == label.size else np.unique(place[rows], return_index=True)[1]  # the first row of each value
             size = int(self.n_basis) if isinstance(self.n_basis, Integral) else max(FEWEST, round(float(self.n_basis) * rows.size))
-            draws.append(Draw(pair, rows, at[np.sort(drawn(np.arange(values.size), size, rng))], int(rng.integers(2**31 - 1))))
+            draws.append(Draw(pair, rows, at[np.sort(drawn(np.arange(at.size), size, rng))], int(rng.integers(2**31 - 1))))
         return draws
 
     def _solve_pairs(self, draws: list[Draw], rows: Operand, label: Array, weight: Array, fit: Fit) -> list[Result]:

@@ -29,13 +29,19 @@ from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
 from slimsvm.losses import Loss
 from slimsvm.threads import parallel, single_threaded_blas
-from slimsvm.tiles import Operand, Strips, for_each_tile
+from slimsvm.tiles import CHUNK_ROWS, Operand, Strips, for_each_tile
 
 Array = NDArray[Any]
 BLOCK_VALUES = 1 << 18  # of V in one block
 DEFAULT_MEMORY = 2000.0  # megabytes
 FEW_ROWS = 256  # columns of V from which on a system in few rows is solved in these
 GROUPS, GROUP_VALUES = 8, 1 << 26  # partial sums of V'DV: enough for threads, and no more than 512 MB of them
+
+
+def block_rows(size: int) -> int:
+    """Rows of V in one block, if it has so many columns: whole chunks of the tiles that it is made of, where there is more than one."""
+    most = max(64, BLOCK_VALUES // size)
+    return most if most < CHUNK_ROWS else most // CHUNK_ROWS * CHUNK_ROWS
 
 
 class SignedFeatures:
@@ -77,7 +83,7 @@ class SignedFeatures:
         self.n, self.size = rows.n, int(basis.size) + 1
         self.dtype = np.dtype(rows.dtype)
         self._basis = rows.take(basis)
-        self.step = max(64, BLOCK_VALUES // self.size)
+        self.step = block_rows(self.size)
         self.n_blocks = -(-self.n // self.step)
         self.budget = DEFAULT_MEMORY if max_memory is None else float(max_memory)
         kept = np.dtype(np.float64) if many and self._megabytes(8) <= self.budget else self.dtype
@@ -196,6 +202,9 @@ class SignedFeatures:
         n_groups = int(min(GROUPS, starts.size, max(1, GROUP_VALUES // self.size**2)))
         groups, parts = np.array_split(starts, n_groups), np.zeros((n_groups, self.size, self.size))
 
+        least, most = (float(D[D > 0].min()), float(D.max())) if D.any() else (1.0, 1.0)
+        even = least == most  # as with least squares and the squared hinge, without weights: V is multiplied as it lies, without a copy
+
         def task(k: int) -> None:
             for start in groups[k]:
                 end = min(self.n, int(start) + step)
@@ -203,14 +212,18 @@ class SignedFeatures:
                 if felt.size:
                     V = self._made(slice(int(start), end)) if self._V is None else self._V[start:end]
                     V, own = (V, D[start:end]) if felt.size == len(V) else (V[felt], D[start:end][felt])
-                    root = np.multiply(V, np.sqrt(own)[:, None].astype(dtype, copy=False), dtype=dtype)
-                    parts[k] += root.T @ root  # NumPy sees that this is symmetric, and lets other threads run meanwhile
+                    scaled: Array = (
+                        V.astype(dtype, copy=False) if even else np.multiply(V, np.sqrt(own)[:, None].astype(dtype), dtype=dtype)
+                    )
+                    parts[k] += scaled.T @ scaled  # NumPy sees that this is symmetric, and lets other threads run meanwhile
 
         with single_threaded_blas():
             parallel(task, n_groups, self.n_threads)
         matrix: Array = parts[0]
         for part in parts[1:]:
             matrix += part
+        if even:
+            matrix *= most
         matrix[np.diag_indices(self.size)] += 1.0
         return matrix
 

@@ -31,7 +31,7 @@ from slimsvm.run import SUBSPACE, Certificate
 
 Array = NDArray[Any]
 CORRECTIONS = 3
-CLOSE = 1e-10  # relative gap with which corrections end: the coefficients are right to about 1e-5 of themselves
+CLOSE = 1e-5  # norm of the gradient, relative to that of u, with which corrections end: the error of u is not larger, as I is in the matrix
 SINGLE, HIDDEN = float(np.finfo(np.float32).eps), 0.5  # float32 is used if its rounding of the trace is less than so much of the identity
 SEEN = 500  # rows from which the trace is known
 HALF_GRADIENT = 0.25  # of the gap: a correction must halve the gradient
@@ -72,7 +72,7 @@ class LeastSquaresSystem:
                 if correction and not 0.5 * float(gradient @ gradient) < HALF_GRADIENT * S.gap:
                     break
                 S.u, S.margins, S.objective, S.gradient = u, margins, value, gradient
-                if S.relative_gap <= min(tol, CLOSE):
+                if S.relative_gap <= tol and np.linalg.norm(gradient) <= CLOSE * np.linalg.norm(u):
                     break
             if S.relative_gap <= tol:
                 break

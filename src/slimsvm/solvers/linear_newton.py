@@ -9,7 +9,13 @@ multipliers -g are a feasible point of the dual, and the duality gap is 1/2 |w +
 eliminated from Newton's system, which is centred by the mean of the rows with an error, weighted by their curvatures D:
 (I + (X - mean)' D (X - mean)) step = -gradient. Few features: the matrix is made and factorised, (rows with an error) d^2 + d^3/3. Many, or
 sparse ones: conjugate gradients scaled by the diagonal, two passes over the rows for each of their steps. Then Newton's steps are made for a
-small C first, which grows as they converge: from zero, at a large C, rows come and go in every step.
+small C first, which grows as they converge: from zero, at a large C, rows come and go in every step. Where conjugate gradients have come to
+their last step once (a large C and nearly separable classes: the condition of the system grows with C), the system is factorised as long as
+it has no more than SOLVED features or rows with an error, k^2 entries a row + k^3/3 for the latter: with S = D^1/2 (X - mean) on these rows,
+
+    w + step = S' (I + S S')^-1 (S w - D^-1/2 g),
+
+which does not lose the digits that two nearly equal terms of Woodbury's formula would.
 
 Symbols: W weights of features (d, columns); G gradients; D second derivatives of the weighted loss.
 """
@@ -40,6 +46,7 @@ FORCING = (
     0.1  # conjugate gradients end at this share of the gradient: 0.3 and 0.5 need up to twice the products at large C, never clearly less
 )
 MOST_CG = 100  # of their steps, for one of Newton's
+SOLVED = 4000  # features, or rows with an error, up to which a system that they do not solve is factorised: a second, and 128 MB
 FIRST_SHARE = 10.0  # of sum_i weight_i |x_i|^2, at the first share of C: the norm still counts
 GROWTH, NEARLY = 10.0, 0.1  # of the share, at this relative gap (20news, C = 100: 2,200 products instead of 6,900; C = 1: 90, as without)
 CG_WORK = 500_000_000  # entries of X they may visit for one of Newton's steps: about a second, so that Ctrl-C and max_time are heard
@@ -74,6 +81,8 @@ class LinearState:
     n_iter: int = 0
     done: bool = False
     n_products: int = 0  # passes over the rows
+    slow: bool = False  # conjugate gradients have come to their last step
+    rough: bool = False  # a system in rows has lost its digits
 
     @property
     def gap(self) -> Array:
@@ -84,6 +93,12 @@ class LinearState:
     def relative_gap(self) -> Array:
         """The same, relative to the objective."""
         return np.asarray(self.gap / np.maximum(self.objective, TINY))
+
+    @property
+    def at_share(self) -> Array:
+        """The objective with the share of C that each column has reached."""
+        half_norm = 0.5 * np.einsum("jc,jc->c", self.W, self.W)
+        return np.asarray(half_norm + self.share * (self.objective - half_norm))
 
     def record(self) -> dict[str, float]:
         """A line of the history; ``violation`` is the largest relative gap of a column."""
@@ -157,14 +172,15 @@ class LinearNewton:
         # 1. directions
         dW, db, share = np.zeros((space.size, which.size)), np.zeros(which.size), S.share[which]
         for j, c in enumerate(which):
-            D = share[j] * problem.weight * problem.loss.curvature(problem.target[:, c], S.scores[:, c])
-            dW[:, j], db[j] = self._direction(problem, S, D, S.W[:, c] + share[j] * S.pull[:, c])
+            weight, of = share[j] * problem.weight, (problem.target[:, c], S.scores[:, c])
+            D, g = weight * problem.loss.curvature(*of), weight * problem.loss.gradient(*of)
+            dW[:, j], db[j] = self._direction(problem, S, D, g, S.W[:, c], share[j] * S.pull[:, c])
         # 2. the least value along each
         d_scores = space.scores(dW) + db
         W = S.W[:, which]
         slope, curve = np.einsum("jc,jc->c", W, dW) / share, np.einsum("jc,jc->c", dW, dW) / share
         t = least_along(problem.loss, problem.target[:, which], problem.weight, S.scores[:, which], d_scores, slope, curve)
-        before, gap = S.objective.copy(), S.gap
+        before, gap, at_share = S.objective.copy(), S.gap, S.at_share
         S.W[:, which] += t * dW
         S.b[which] += t * db
         S.scores[:, which] += t * d_scores
@@ -173,24 +189,28 @@ class LinearNewton:
         self._look(problem, S)
         S.n_iter += 1
         stalled = (S.objective >= before) & (S.gap >= 0.5 * gap) & (S.share == 1.0)
+        if S.slow and not S.rough and bool(np.any((S.at_share >= at_share)[which])):  # perhaps another way gets further
+            S.rough, stalled = True, np.zeros_like(stalled)
         S.done = bool(np.all((S.relative_gap <= tol) | stalled))
         # 4. more of C, where its present share is nearly solved
-        half_norm = 0.5 * np.einsum("jc,jc->c", S.W, S.W)
-        there = 0.5 * np.square(S.W + S.share * S.pull).sum(axis=0) <= NEARLY * (half_norm + S.share * (S.objective - half_norm))
+        there = 0.5 * np.square(S.W + S.share * S.pull).sum(axis=0) <= NEARLY * S.at_share
         S.share = np.where(there, np.minimum(1.0, GROWTH * S.share), S.share)
 
-    def _direction(self, problem: LinearProblem, S: LinearState, D: Array, gradient: Array) -> tuple[Array, float]:
+    def _direction(self, problem: LinearProblem, S: LinearState, D: Array, g: Array, w: Array, pull: Array) -> tuple[Array, float]:
         """Newton's step of one column: weights, intercept."""
         space, total = problem.space, float(D.sum())
         mean = np.zeros(space.size)
         if problem.fit_intercept and total > 0:
             mean = space.project(D[:, None])[:, 0] / total
             S.n_products += 1
-        if self._makes_matrix(problem):
+        felt = np.flatnonzero(D)
+        if self._makes_matrix(problem) or (S.slow and space.size <= (SOLVED if S.rough else min(felt.size, SOLVED))):
             factor = cho_factor(_newton_matrix(space, D, mean), lower=True, overwrite_a=True, check_finite=False)
-            step = -cho_solve(factor, gradient, check_finite=False)
+            step = -cho_solve(factor, w + pull, check_finite=False)
+        elif S.slow and not S.rough and felt.size <= SOLVED:
+            step = _solved_in_rows(space, D, g, mean, w, felt) - w
         else:
-            step = -_conjugate_gradients(space, D, mean, gradient, S)
+            step = -_conjugate_gradients(space, D, mean, w + pull, S)
         return step, -float(mean @ step)
 
     def certificate(self, problem: LinearProblem, state: LinearState, tol: float) -> Certificate:
@@ -242,8 +262,28 @@ def _newton_matrix(space: ExplicitSpace, D: Array, mean: Array) -> Array:
     return matrix
 
 
+def _solved_in_rows(space: ExplicitSpace, D: Array, g: Array, mean: Array, w: Array, felt: Array) -> Array:
+    """The weights after Newton's step, from a system in the rows that are felt."""
+    picked = [block[felt[(felt >= start) & (felt < end)] - start] for block, (start, end) in zip(space.blocks, space.edges, strict=True)]
+    root, gradient = np.sqrt(D[felt]), g[felt]
+    with single_threaded_blas():
+        if sp.issparse(picked[0]):
+            A = sp.vstack(picked, format="csr").astype(np.float64)
+            at_mean = np.asarray(A @ mean)
+            matrix = (A @ A.T).toarray() - at_mean[:, None] - at_mean[None, :] + float(mean @ mean)
+            scores = np.asarray(A @ w) - float(mean @ w)
+        else:
+            A = np.vstack(picked).astype(np.float64) - mean
+            matrix, scores, mean = A @ A.T, A @ w, np.zeros_like(mean)
+        matrix *= root[:, None] * root
+        matrix[np.diag_indices(felt.size)] += 1.0
+        factor = cho_factor(matrix, lower=True, overwrite_a=True, check_finite=False)
+        v = root * cho_solve(factor, root * scores - gradient / root, check_finite=False)
+        return np.asarray(A.T @ v - mean * float(v.sum()))
+
+
 def _conjugate_gradients(space: ExplicitSpace, D: Array, mean: Array, gradient: Array, S: LinearState) -> Array:
-    """Solve (I + (X - mean)' diag(D) (X - mean)) x = gradient, nearly."""
+    """Solve (I + (X - mean)' diag(D) (X - mean)) x = gradient, nearly; says in the state if that took all its steps."""
     diagonal = _diagonal(space, D, mean)
     goal = FORCING * float(np.linalg.norm(gradient))
     x, r = np.zeros_like(gradient), gradient.copy()
@@ -263,6 +303,7 @@ def _conjugate_gradients(space: ExplicitSpace, D: Array, mean: Array, gradient: 
         z = r / diagonal
         rz, last = float(r @ z), rz
         p = z + (rz / last) * p
+    S.slow = S.slow or float(np.linalg.norm(r)) > goal
     return x if x.any() else gradient / diagonal
 
 

@@ -103,12 +103,14 @@ class ExplicitSpace(Space):
         The rows.
     n_threads : int
         Results are the same bits for any number.
+    exact : bool
+        Whether products with rows in float32 are in float64 all the same.
     """
 
-    def __init__(self, X: Any, n_threads: int = 1) -> None:
+    def __init__(self, X: Any, n_threads: int = 1, exact: bool = False) -> None:
         self.n, self.size = int(X.shape[0]), int(X.shape[1])
         self.max_size, self.n_threads = self.size, n_threads
-        self.dtype = np.float32 if X.dtype == np.float32 else np.float64
+        self.dtype = np.float32 if X.dtype == np.float32 and not exact else np.float64
         self.precision, self.kept_in = str(np.dtype(self.dtype)), self.dtype  # features may be millions
         width = self.size
         if sp.issparse(X):  # every block makes d sums: enough rows that these are the smaller part
