@@ -143,6 +143,18 @@ def test_every_basis(basis):
 # -- samples --------------------------------------------------------------------------------------------------------------------------------
 
 
+def test_several_rows_join_with_one_cut():
+    """Quadratics of seven variables have few dimensions: of the rows that are offered together at last, some are refused."""
+    X, y = blobs(400, 3, d=7)
+    parameters = {"kernel": "poly", "degree": 2, "coef0": 1.0, "space": "subspace", "basis": "pursuit_rows", "fit_intercept": False}
+    model = CrammerSingerSVC(n_basis=60, max_iter=50, random_state=0, **parameters)
+    with pytest.warns(ConvergenceWarning, match="max_iter"):
+        model.fit(X, y)
+    steps = np.diff(model.history_["n_basis"])
+    assert steps.max() > 1 and model.n_basis_ < 60 and model.n_basis_ == np.unique(model.basis_indices_).size
+    np.testing.assert_allclose(model.basis_, X[model.basis_indices_], atol=1e-12)
+
+
 @pytest.mark.parametrize("sampling", ["linear_time", "constant_time"])
 def test_sampled_cuts_learn_checkers(sampling):
     X, y = checkers(3000, seed=0)
