@@ -16,16 +16,18 @@ What differs. The 59 are drawn from a *pool* of POOL random rows, whose kernel v
 together; a pool is left when none of its points is outside, and the pools of a sweep are all the rows. If none of the 59 is outside, the
 farthest of the pool is taken. Large core sets take several points, each the farthest of its 59, before they are solved again. So no kernel
 value is computed for one point alone, and the end is certain, not only likely. Core vectors that have lost their weight may leave the core
-set. Up to EXACT rows the core set is everything, and al ends at near machine precision.
+set. Up to EXACT rows the core set is everything, and al ends at near machine precision. With a fixed radius Kt al is kept at all rows: a pull
+adds one kernel row to it, and at the end it is computed anew; pools with no point outside are passed over.
 
 Symbols: o = Kt al at the core set, s = Kt al at the pool; a point is the farther away the smaller its s; q = al'Kt al.
-Cost of a pool: POOL times core set kernel values; of a new core vector: a few pair steps, each over the core set and the pool.
-Memory: the core set squared, within ``budget``, and POOL times the core set.
+Cost of a pool: POOL times core set kernel values; of a new core vector: a few pair steps, each over the core set and the pool. With a fixed
+radius: of a pull n kernel values. Memory: the core set squared, within ``budget``, and POOL times the core set.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -41,6 +43,7 @@ Array = NDArray[Any]
 POOL = 1024  # rows that are looked at together
 DRAWN = 59  # the best of so many is among the best 5 % with a probability of 95 % (Smola & Schoelkopf 2000)
 DRAWS = 512  # of 59 in one call of a compiled loop: at most about a second of work
+FEW_DRAWS = 32  # where a pool needs few
 INNER = 0.3  # the core set is solved until its points are this share of eps from their places on the sphere
 LOOSE = 0.3  # and while points are being added, this share of how far these were outside
 TOGETHER = 64  # one vector joins at a time, and one more for every so many in the core set
@@ -74,7 +77,10 @@ class Ball:
         y, z = self.sign[rows].astype(out.dtype), self.sign[columns].astype(out.dtype)
 
         def keep(first: int, last: int, start: int, end: int, tile: Array) -> None:
-            out[first:last, start:end] = (tile + 1) * y[first:last, None] * z[start:end]
+            part = out[first:last, start:end]
+            np.add(tile, 1, out=part)
+            part *= y[first:last, None]
+            part *= z[start:end]
 
         for_each_tile(operand.take(rows), Strips(operand.take(columns), 256), keep, self.n_threads)
         at = np.full(self.n, -1)
@@ -90,6 +96,18 @@ class Ball:
         accumulate(self.operand.take(support), Strips(self.operand.take(rows), 256), coef, s, self.n_threads)
         return np.asarray(self.sign[rows] * (s + coef.sum()) + self.ridge * al[rows])
 
+    @cached_property
+    def strips(self) -> Strips:
+        """All rows as columns."""
+        return Strips(self.operand)
+
+    def add(self, rows: Array, delta: Array, s: Array) -> None:
+        """s += Kt[:, rows] delta."""
+        coef, sums = self.sign[rows] * delta, np.zeros(self.n)
+        accumulate(self.operand.take(rows), self.strips, coef, sums, self.n_threads)
+        s += self.sign * (sums + coef.sum())
+        s[rows] += self.ridge * delta
+
 
 @dataclass
 class BallState:
@@ -101,6 +119,8 @@ class BallState:
     core: Array = field(default_factory=lambda: np.empty(0, np.intp))
     K: Array = field(default_factory=lambda: np.empty((0, 0)))
     o: Array = field(default_factory=lambda: np.empty(0))
+    s: Array = field(default_factory=lambda: np.empty(0))  # Kt al at all rows, for the fixed radius
+    fresh: bool = False  # s was computed anew from the al that is there, not by adding
     order: Array = field(default_factory=lambda: np.empty(0, np.intp))
     at: int = 0  # of the next pool in the sweep
     eps: float = 0.5  # of the stage, for the fixed radius
@@ -167,7 +187,7 @@ class CoreVector:
         first = np.array([rng.choice(np.flatnonzero(problem.sign == sign)) for sign in (1.0, -1.0)])
         if self.ball == "fixed":
             al[first[0]] = 1.0
-            return BallState(al, problem.kappa, rng)
+            return BallState(al, problem.kappa, rng, s=problem.products(np.arange(problem.n), al), fresh=True)
         al[first] = 0.5
         K = problem.values(first, first)
         o = 0.5 * K.sum(axis=1, dtype=np.float64)
@@ -175,16 +195,22 @@ class CoreVector:
 
     def step(self, problem: Ball, state: BallState, tol: float, max_iter: int) -> None:
         """One pool; at the end of a sweep in which nothing moved, the next stage or the end."""
-        S = state
-        if self.ball == "minimum" and problem.n <= EXACT:
-            self._solve_whole(problem, S)
-            return
+        if self.ball == "fixed":
+            self._pull(problem, state, tol, max_iter)
+        elif problem.n <= EXACT:
+            self._solve_whole(problem, state)
+        else:
+            self._sweep(problem, state, tol, max_iter)
+
+    # -- CVM ----------------------------------------------------------------------------------------------------------------------------
+
+    def _sweep(self, problem: Ball, S: BallState, eps: float, max_iter: int) -> None:
+        """The next pool of a sweep over all rows."""
         if S.at >= S.order.size:
             S.order, S.at, S.still = S.rng.permutation(problem.n), 0, True
             S.farthest, S.loss = -np.inf, 0.0
         pool = S.order[S.at : S.at + POOL]
-        eps = max(S.eps, tol) if self.ball == "fixed" else tol
-        moved, s = (self._pull if self.ball == "fixed" else self._grow)(problem, S, pool, eps, max_iter)
+        moved, s = self._grow(problem, S, pool, eps, max_iter)
         S.at += pool.size
         S.still, S.seen = S.still and not moved, S.seen and not moved
         # what the pool says of the point as it is now; a sum over a whole sweep without a move is about all rows
@@ -194,11 +220,8 @@ class CoreVector:
             S.violation = self._outside(problem, S)
         if S.at >= S.order.size and S.still:
             self._conclude(problem, S)
-            S.done = eps <= tol
-            S.eps /= 2.0
+            S.done = True
         S.done = S.done or S.full
-
-    # -- CVM ----------------------------------------------------------------------------------------------------------------------------
 
     def _grow(self, problem: Ball, S: BallState, pool: Array, eps: float, max_iter: int) -> tuple[bool, Array]:
         """Core vectors from one pool, until none of it is outside."""
@@ -266,20 +289,45 @@ class CoreVector:
 
     # -- BVM ----------------------------------------------------------------------------------------------------------------------------
 
-    def _pull(self, problem: Ball, S: BallState, pool: Array, eps: float, max_iter: int) -> tuple[bool, Array]:
-        """Pulls by the points of one pool, until none of it is outside."""
-        own, s = problem.values(pool, pool), problem.products(pool, S.al)
-        moved = False
-        while True:
-            draws = S.rng.integers(pool.size, size=(int(min(8 * DRAWS, max(0, max_iter - S.n_iter))), DRAWN))
-            al = S.al[pool]
+    def _pull(self, problem: Ball, S: BallState, tol: float, max_iter: int) -> None:
+        """Pulls by the next pool with points outside, until none of it is; if there are none at all, the next stage or the end."""
+        eps, everyone = max(S.eps, tol), np.arange(problem.n)
+        outside = S.s < 0.5 * (S.q + problem.kappa - (1.0 + eps) ** 2 * problem.kappa)
+        S.seen = not outside.any()
+        if not S.seen:
+            pool = np.empty(0, np.intp)
+            while not outside[pool].any():
+                if S.at >= S.order.size:
+                    S.order, S.at = S.rng.permutation(problem.n), 0
+                pool, S.at = S.order[S.at : S.at + POOL], S.at + POOL
+            self._pull_by(problem, S, pool, eps, max_iter)
+        elif eps <= tol and not S.fresh:  # what is said at the end rests on no sum of many small terms
+            S.s, S.fresh = problem.products(everyone, S.al), True
+        else:
+            S.done, S.eps = eps <= tol, S.eps / 2.0
+        S.farthest = float(S.q - 2.0 * S.s.min() + problem.kappa)
+        if S.seen:
+            S.loss = self._loss(problem, S, everyone, S.s)
+            self._conclude(problem, S)
+        else:
+            S.violation = self._outside(problem, S)
+
+    def _pull_by(self, problem: Ball, S: BallState, pool: Array, eps: float, max_iter: int) -> None:
+        own, s, al, shrunk, more = problem.values(pool, pool), S.s[pool], S.al[pool], 1.0, True
+        old, pulling = al.copy(), np.zeros(pool.size, bool)
+        while more and S.n_iter < max_iter:
+            draws = S.rng.integers(pool.size, size=(int(min(FEW_DRAWS, max_iter - S.n_iter)), DRAWN))
+            before = al.copy()
             S.q, scale, n_pulls, more = _pull_centre(own, s, al, S.q, problem.kappa, eps, draws)
             S.n_iter += n_pulls
-            S.al *= scale
-            S.al[pool] = scale * al
-            moved = moved or n_pulls > 0
-            if not more or S.n_iter >= max_iter:
-                return moved, s
+            pulling |= al != before
+            al *= scale
+            shrunk *= scale
+        S.al *= shrunk
+        S.al[pool] = al
+        S.s *= shrunk
+        problem.add(pool[pulling], (al - shrunk * old)[pulling], S.s)
+        S.fresh = False
 
     # -- what is known ------------------------------------------------------------------------------------------------------------------
 
