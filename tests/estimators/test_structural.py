@@ -354,6 +354,16 @@ def test_bad_sequences_are_named(change, message):
         ChainSVM().fit(X, Y)
 
 
+@pytest.mark.parametrize("form", [np.asarray, sp.csr_matrix])
+@pytest.mark.parametrize("kernel", ["linear", "rbf"])
+def test_rows_too_large_for_products(kernel, form):
+    X, Y = sequences()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(ValueError, match=r"not finite .* Scale the features"):
+            ChainSVM(kernel=kernel, gamma=0.1).fit([form(1e200 * x) for x in X], Y)
+
+
 def test_weights_and_outputs_that_do_not_fit():
     X, Y = sequences()
     some = np.arange(len(X)) > 0

@@ -24,7 +24,7 @@ from slimsvm.basis import Given, KMeans
 from slimsvm.estimators.base import Fit, finite
 from slimsvm.estimators.basis_machine import BasisMachine
 from slimsvm.estimators.sparse_base import BASES, NEED_CURVATURE, ONE_SHOT, Growth, in_order
-from slimsvm.kernels import FromCallable, Linear, make_kernel
+from slimsvm.kernels import FromCallable, Linear, make_kernel, squared_norms
 from slimsvm.oracles.structured import Encoded, StructuredOracle
 from slimsvm.problems.subspace import DEFAULT_MEMORY, KernelColumns
 from slimsvm.rows import Rows, distinct
@@ -36,7 +36,7 @@ from slimsvm.solvers.sampled_cuts import CONSTANT, LINEAR, SampledCuts
 from slimsvm.solvers.sampled_space import SampledSpace
 from slimsvm.solvers.spaces import ExplicitSpace, KernelSpace, SubspaceSpace
 from slimsvm.threads import n_threads
-from slimsvm.tiles import kernel_values, ready
+from slimsvm.tiles import Operand, kernel_values, ready
 
 Array = NDArray[Any]
 LARGEST = 1e16  # of C times a weight: beyond, |w|^2 is lost in the rounding errors of the losses
@@ -153,6 +153,8 @@ class StructuralMachine(BasisMachine):
         return result
 
     def _in_explicit(self, X: Any, risk: JointRisk, weight: Array, fit: Fit) -> Found:
+        with np.errstate(over="ignore"):
+            finite(Operand(self.kernel_, X, squared_norms(X)))
         problem = self._joint(ExplicitSpace(X.astype(np.float64) if X.shape[0] <= EXACT else X, fit.threads), risk)
         result = self._solved(CuttingPlane(bool(self.line_search), keep_rows=False), problem, fit)
         W, space = result.model.coef[:, 0], problem.space
