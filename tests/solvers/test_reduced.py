@@ -89,6 +89,27 @@ def test_the_smooth_problem_tends_to_the_squared_hinge():
     assert np.all(np.diff(away) < 0) and 0 < away[-1] < 1e-3 * exact
 
 
+def test_smooth_newton_begins_with_less_of_a_large_C():
+    """Where rows come and go along every direction, even exact steps with all of C are short and many; the minimum is the same."""
+    X = np.random.default_rng(0).standard_normal((1500, 4)) * [1.0, 0.3, 0.1, 0.05] / 3
+    V = SignedFeatures(
+        ready(RBF(16.0), X, dtype=np.float64), np.where(np.abs(X[:, 0]) > 0.43, 1.0, -1.0), np.arange(0, 1500, 10), many=True
+    )
+    problem, solver = Reduced(V, np.full(1500, 4096.0), SmoothHinge(1e4)), SmoothNewton()
+    ends, shares = [], []
+    for whole in (False, True):
+        state = solver.init(problem)
+        state.eased = whole  # as if it had been done
+        while not state.done:
+            solver.step(problem, state, 1e-6, 200)
+            shares += [] if whole else [state.share]
+        assert state.relative_gap <= 1e-6 and state.share == 1.0
+        ends.append(state)
+    lowest = int(np.argmin(shares))
+    assert shares[lowest] < 1.0 and np.all(np.diff(shares[lowest:]) >= 0)
+    assert ends[0].objective == pytest.approx(ends[1].objective, rel=1e-6) and ends[0].n_iter < 0.7 * ends[1].n_iter
+
+
 @pytest.mark.parametrize("kernel", KERNELS, ids=lambda kernel: kernel.name)
 def test_least_squares_is_one_linear_system(kernel):
     weight = np.random.default_rng(0).random(150)
@@ -225,7 +246,7 @@ def test_rows_that_hardly_count_are_left_out_and_change_nothing():
     state = SmoothNewton().init(problem, result.model.u)
     D = problem.curvatures(state.margins)
     state.gradient = state.gradient + 1e6  # as if far from the end
-    felt = SmoothNewton._felt(problem, state)
+    felt = SmoothNewton._felt(problem, state, state.relative_gap)
     V, _ = naive(problem)
     out = felt == 0
     assert 100 < out.sum() < 2900 and np.array_equal(felt[~out], D[~out])

@@ -277,6 +277,8 @@ class ReducedState:
     n_iter: int = 0
     done: bool = False
     stalled: bool = False  # rounding is all that is left
+    share: float = 1.0  # of C that counts in the present steps, where a solver begins with less than all of it
+    eased: bool = False  # whether it has begun so
 
     @property
     def gap(self) -> float:

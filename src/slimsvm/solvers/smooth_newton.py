@@ -35,6 +35,9 @@ from slimsvm.solvers.newton import least_along
 Array = NDArray[Any]
 FAINT = 0.1  # trace of what is left out of Newton's matrix, which is the identity and more; the less the nearer the end
 HALF_GRADIENT = 0.25  # of the gap
+SHORT = 0.1  # of Newton's step: then C is too large to begin with
+FIRST_PULL = 100.0  # mean of weight_i |v_i|^2 at the first share of C
+GROWTH, NEARLY = 10.0, 0.1  # of the share, at this relative gap
 
 
 @dataclass
@@ -68,28 +71,37 @@ class SmoothNewton:
             S.done = S.relative_gap <= tol
             return
         # 1. Newton's direction, and the least value along it
-        V = problem.features
-        d = -V.inverse(self._felt(problem, S))(S.gradient)
-        d_margins, slope, bend = V.margins(d), np.array([S.u @ d]), np.array([d @ d])
-        t = float(least_along(problem.loss, np.ones((V.n, 1)), problem.weight, S.margins[:, None], d_margins[:, None], slope, bend)[0])
-        lower = problem.value(S.u + t * d, S.margins + t * d_margins) < S.objective
+        V, weight, half = problem.features, S.share * problem.weight, 0.5 * float(S.u @ S.u)
+        before, slope = half + S.share * (S.objective - half), S.u + S.share * (S.gradient - S.u)  # with the present share of C
+        d = -V.inverse(self._felt(problem, S, 0.5 * float(slope @ slope) / before))(slope)
+        d_margins, along, bend = V.margins(d), np.array([S.u @ d]), np.array([d @ d])
+        t = float(least_along(problem.loss, np.ones((V.n, 1)), weight, S.margins[:, None], d_margins[:, None], along, bend)[0])
+        u, margins = S.u + t * d, S.margins + t * d_margins
+        half = 0.5 * float(u @ u)
+        lower = half + S.share * (problem.value(u, margins) - half) < before
         # 2. where that is; if all values are the same but for rounding errors, the gradient says whether a whole step is good
-        gap, u = S.gap, S.u + (t if lower else 1.0) * d
+        u = u if lower else S.u + d
         margins, value, gradient = problem.at(u)
         S.n_iter += 1
-        if lower or 0.5 * float(gradient @ gradient) <= HALF_GRADIENT * gap:
+        at_share = u + S.share * (gradient - u)
+        if lower or at_share @ at_share <= HALF_GRADIENT * (slope @ slope):
             S.u, S.margins, S.objective, S.gradient = u, margins, value, gradient
         else:
-            S.stalled = True
+            S.stalled = S.share == 1.0
         S.done = S.stalled or S.relative_gap <= tol
+        # 3. less of C, if the step was too short; more of it, where its present share is nearly solved
+        if lower and t < SHORT and not S.eased:
+            S.eased, S.share = True, min(1.0, FIRST_PULL / float(problem.weight @ V.squares() / V.n))
+        elif not lower or 0.5 * float(at_share @ at_share) <= NEARLY * (0.5 * float(u @ u) * (1.0 - S.share) + S.share * value):
+            S.share = min(1.0, GROWTH * S.share)
 
     @staticmethod
-    def _felt(problem: Reduced, S: ReducedState) -> Array:
+    def _felt(problem: Reduced, S: ReducedState, relative_gap: float) -> Array:
         """D, zero for rows that hardly count: together they would change no direction by more than a small part of what it is."""
-        D = problem.curvatures(S.margins)
+        D = S.share * problem.curvatures(S.margins)
         pull = D * problem.features.squares()
         order = np.argsort(pull)
-        faint = np.cumsum(pull[order]) <= FAINT * min(1.0, S.relative_gap)
+        faint = np.cumsum(pull[order]) <= FAINT * min(1.0, relative_gap)
         D[order[faint]] = 0.0
         return D
 
