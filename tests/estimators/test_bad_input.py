@@ -1,9 +1,12 @@
 """What users get wrong, and what they are told."""
 
+import warnings
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from sklearn.exceptions import NotFittedError
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
 
 from slimsvm import (
     SVC,
@@ -225,6 +228,23 @@ def test_a_stream_that_begins_with_rows_of_weight_zero():
 def test_a_tiny_C_of_a_ball(ball):
     """The square of 1 / C is beyond the largest float."""
     assert np.isfinite(CoreVectorSVC(ball=ball, C=1e-300).fit(X, y).decision_function(X)).all()
+
+
+@pytest.mark.parametrize(
+    "machine",
+    [SVC(), SVR(), SparseSVC(2), SparseSVC(2, loss="hinge"), SparseSVR(2), LinearSVC(), LinearSVC("hinge"), ReducedSVC(2), LowRankSVC()],
+    ids=str,
+)
+def test_a_C_whose_squares_are_beyond_floats(machine):
+    with pytest.raises(ValueError, match=r"C=1e\+300 times the largest weight, 1, is more than 1e\+100.*smaller C"):
+        clone(machine).set_params(C=1e300).fit(X, y)
+    with pytest.raises(ValueError, match=r"C=1e\+99 times the largest weight, 100"):
+        clone(machine).set_params(C=1e99).fit(X, y, sample_weight=np.full(len(X), 100.0))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", RuntimeWarning)
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        model = clone(machine).set_params(C=1e100, max_iter=100).fit(X, y)
+    assert np.isfinite(model.predict(X)).all()
 
 
 @pytest.mark.parametrize("machine", [SVR, NuSVR, SparseSVR])

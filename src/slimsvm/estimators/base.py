@@ -29,6 +29,7 @@ from slimsvm.tiles import Operand, ready
 
 Array = NDArray[Any]
 LARGEST_TARGET = 1e150
+LARGEST_C = 1e100  # times the largest weight: squares of it, times kernel values and numbers of rows, are still numbers
 NO_TARGET = object()  # not None: a missing y where one is needed must be named as such
 
 
@@ -57,6 +58,8 @@ class Machine(CallbackSupportMixin, BaseEstimator):
         "n_jobs": [Integral, None],
     }
 
+    _largest_C: ClassVar[float] = LARGEST_C
+
     def _checked(self, X: Any, y: Any, sample_weight: Any, **options: Any) -> tuple[Any, Any, Array]:
         """Validated X, y (or NO_TARGET for none) and weights."""
         self._validate_params()
@@ -74,6 +77,12 @@ class Machine(CallbackSupportMixin, BaseEstimator):
                 "Pass kernel values between all pairs of training rows."
             )
         weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True, copy=True)
+        C, most = float(getattr(self, "C", 0.0)), float(weight.max())
+        if most > 0.0 and self._largest_C / most < C:
+            raise ValueError(
+                f"C={C:g} times the largest weight, {most:g}, is more than {self._largest_C:g}, where squares leave the range of float64. "
+                "Pass a smaller C: from about 1e10 on, no error is allowed anyway."
+            )
         return X, y, weight
 
     @property

@@ -101,6 +101,8 @@ class StructuralMachine(BasisMachine):
             found = getattr(self, f"_in_{self.space_}")(X, risk, of_parts, fit)
         self._store(X, found, fit)
 
+    _largest_C: ClassVar[float] = np.inf  # larger ones are as good as LARGEST here, see below
+
     def _scaled(self, weight: Array) -> Array:
         """C times the weights, within what float64 can tell apart."""
         if float(self.C) <= LARGEST / float(weight.max()):
