@@ -32,7 +32,7 @@ X = rng.standard_normal((500, 10)); y = (X[:, 0] + X[:, 1] ** 2 > 0.5).astype(in
 t = time.perf_counter(); SVC().fit(X, y); print(time.perf_counter() - t)
 """
 MODULES = {"alone": "", "slimsvm": ", slimsvm", "SVC": "; from slimsvm import SVC", "SparseSVC": "; from slimsvm import SparseSVC"}
-REPEATS, ENOUGH = 3, 30.0  # seconds of a cell after which there are no more repeats
+REPEATS, ENOUGH = 7, 30.0  # seconds of a cell after which there are no more repeats
 FEW_ROWS, MANY_CLASSES, EACH = (100, 300, 1000, 3000, 10_000), (10, 30, 100, 300), 10  # each: rows of a class
 
 
