@@ -286,9 +286,8 @@ class LinearSVC(ClassifierMixin, Machine):
         return rows.own(self.coef_.T, self.intercept_)
 
     def _newton(self, rows: Coordinates, target: Array, weight: Array, fit: Fit, start: Any) -> tuple[Result, Array, Array]:
-        space = ExplicitSpace(
-            rows.X, fit.threads, exact=True
-        )  # scores are carried on from step to step: float32 would hide how far they stray
+        # scores are carried on from step to step: products in float32 would hide how far they stray
+        space = ExplicitSpace(rows.X, fit.threads, exact=True)
         problem = LinearProblem(space, target, weight, SquaredHinge(), bool(self.fit_intercept))
         tol = min(float(self.tol), EXACT_TOL) if space.n <= EXACT else float(self.tol)
         result = run(LinearNewton(), problem, tol=tol, max_iter=int(self.max_iter), limits=fit.limits, start=start, watchers=fit.watchers)
