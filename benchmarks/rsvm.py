@@ -150,7 +150,7 @@ def one(name: str, method: str, n_seeds: str, patience: str) -> dict[str, Any]:
 def cells(quick: bool) -> list[Cell]:
     """What there is to measure."""
     return [
-        Cell(f"{name}/{method}", "one", (name, method, "1" if quick else "5", "10" if quick else "1200"), seconds=1500)
+        Cell(f"{name}/{method}", "one", (name, method, "1" if quick else "5", "10" if quick else "500"), seconds=1500)
         for name in (("dna",) if quick else SLIDES)
         for method in (("exact", *SOLVERS, "icf_pivoted") if quick else METHODS)
     ]
