@@ -292,10 +292,17 @@ def summary() -> str:
 
 
 def pictures(folder: Path) -> None:
-    """Accuracy against the number of basis vectors: the path of the largest refined fit of each set, and the exact machine."""
+    """Accuracy against the number of basis vectors, and seconds against the number of rows."""
+    cells = json.loads(RESULTS.read_text())["cells"]
+    folder.mkdir(exist_ok=True)
+    _accuracy_picture(cells, folder / "accuracy_against_size.png")
+    _scaling_picture(cells, folder / "cpsp_scaling.png")
+
+
+def _accuracy_picture(cells: dict[str, Any], path: Path) -> None:
+    """The path of the largest refined fit of each set, and the exact machine."""
     from matplotlib.figure import Figure
 
-    cells = json.loads(RESULTS.read_text())["cells"]
     figure = Figure(figsize=(8, 5), layout="constrained")
     axes = figure.subplots()
     for at, (name, (text, *_)) in enumerate(SETS.items()):
@@ -309,8 +316,28 @@ def pictures(folder: Path) -> None:
         axes.axhline(100 * exact["accuracy"], color=f"C{at}", linestyle="--", linewidth=1)
     axes.set(xscale="log", xlabel="basis vectors", ylabel="test accuracy, %")
     axes.legend()
-    folder.mkdir(exist_ok=True)
-    figure.savefig(folder / "accuracy_against_size.png", dpi=100)
+    figure.savefig(path, dpi=100)
+
+
+def _scaling_picture(cells: dict[str, Any], path: Path) -> None:
+    """Figure 3 of the paper, right: checkers with 100 basis vectors, and a line of slope one."""
+    from matplotlib.figure import Figure
+
+    rows = sorted(
+        (int(key.split("/")[1]), cell["seconds"]) for key, cell in cells.items() if key.startswith("checkers/") and "seconds" in cell
+    )
+    if len(rows) < 2:
+        return
+    figure = Figure(figsize=(5, 3.6), layout="constrained")
+    axes = figure.subplots()
+    axes.plot(*zip(*rows, strict=True), marker="o", label="refined, 100 vectors")
+    (first, seconds), (last, _) = rows[0], rows[-1]
+    axes.plot(
+        [first, last], [seconds, seconds * last / first], color="grey", linestyle="--", linewidth=1, label="in proportion to the rows"
+    )
+    axes.set(xscale="log", yscale="log", xlabel="rows of checkers", ylabel="seconds of training")
+    axes.legend()
+    figure.savefig(path, dpi=90)
 
 
 TABLES = {"cpsp": table, "cpsp-summary": summary}

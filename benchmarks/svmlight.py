@@ -179,4 +179,46 @@ def _ablation(cells: dict[str, Any], what: str, text: str, kinds: tuple[str, ...
     return [said, "", head, "|---|---|" + "---|" * len(values), *found, ""] if found else []
 
 
+def pictures(folder: Path) -> None:
+    """The two figures of the paper: seconds against the number of rows, and against the sizes of working set and cache."""
+    cells = json.loads(RESULTS.read_text())["cells"]
+    folder.mkdir(exist_ok=True)
+    _scaling_picture(cells, folder / "svmlight_scaling.png")
+    _ablation_picture(cells, folder / "svmlight_working_set_cache.png")
+
+
+def _scaling_picture(cells: dict[str, Any], path: Path) -> None:
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(9, 3.6), layout="constrained")
+    for panel, (name, sizes) in zip(figure.subplots(1, 2), (("adult", ADULT), ("rcv1", SPARSE)), strict=True):
+        rows = [(n, cells[f"scaling/{name}/{n}"]) for n in sizes if "cpu_seconds" in cells.get(f"scaling/{name}/{n}", {})]
+        for field, text, mark in (("cpu_seconds", "slimsvm", "o"), ("minimum", "minimum", "s")):
+            panel.plot([n for n, _ in rows], [cell[field] for _, cell in rows], marker=mark, label=text)
+        panel.set(title=name, xlabel="rows", ylabel="CPU seconds")
+        panel.legend()
+    figure.savefig(path, dpi=90)
+
+
+def _ablation_picture(cells: dict[str, Any], path: Path) -> None:
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(9, 3.6), layout="constrained")
+    panels = (
+        ("working_set", ("steepest", "basic"), WORKING_SETS, "variables in the working set"),
+        ("cache_small_sets", ("shrinking", "no_shrinking"), CACHES_MB, "megabytes of cache (working sets of ten)"),
+    )
+    for panel, (what, kinds, values, label) in zip(figure.subplots(1, 2), panels, strict=True):
+        for m, name in enumerate(ABLATED):
+            for kind, line in zip(kinds, ("-", "--"), strict=True):
+                some = [(value, cells.get(f"{what}/{name}/{kind}/{value}", {}).get("cpu_seconds")) for value in values]
+                shown = [(value, seconds) for value, seconds in some if seconds is not None]
+                if shown:
+                    text = f"{name}, {kind.replace('_', ' ')}"
+                    panel.plot(*zip(*shown, strict=True), marker="os"[m], color=f"C{m}", linestyle=line, label=text)
+        panel.set(xscale="log", yscale="log", xlabel=label, ylabel="CPU seconds")
+        panel.legend()
+    figure.savefig(path, dpi=90)
+
+
 TABLES = {"svmlight": table}
