@@ -146,6 +146,7 @@ def test_limits_are_shared_by_the_parts_of_a_fit():
     limits.interrupted = True
     assert part.reason() == "interrupted"
     assert Limits(max_time=0.0).part(2).reason() == "max_time"
+    assert Limits(max_time=100.0).part(10, 4).max_time == pytest.approx(100.0 / 3, abs=1.0)  # three rounds of at most four
 
 
 def test_the_sentences_are_sentences():

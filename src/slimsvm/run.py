@@ -167,9 +167,9 @@ class Limits:
             return "max_time"
         return None
 
-    def part(self, n_left: int) -> Limits:
-        """The limits of the next of n_left parts: an equal share of the time that is left, the same interrupt."""
-        share = None if self.max_time is None else max(0.0, self.max_time - self.seconds) / max(1, n_left)
+    def part(self, n_left: int, side_by_side: int = 1) -> Limits:
+        """The limits of the next of n_left parts, some of them side by side: an equal share of the time that is left, the same interrupt."""
+        share = None if self.max_time is None else max(0.0, self.max_time - self.seconds) / max(1, -(-n_left // side_by_side))
         return Limits(share, whole=self)
 
     @contextmanager

@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 from sklearn.exceptions import ConvergenceWarning
 
-from slimsvm import SVC, SVR, NuSVC, OneClassSVM
+from slimsvm import SVC, SVR, CoreVectorSVC, LowRankSVC, NuSVC, OneClassSVM, OnlineSVC, ReducedSVC
+from slimsvm.run import Limits
 
 
 @pytest.fixture(scope="module")
@@ -46,6 +47,22 @@ def test_max_time_is_shared_by_the_pairs(rows):
     with pytest.warns(ConvergenceWarning, match="max_time"):
         model = SVC(C=100.0, max_time=0.05).fit(X, y)
     assert model.score(X, y) > 0.6
+
+
+@pytest.mark.parametrize("machine", [SVC(), ReducedSVC(), LowRankSVC(), CoreVectorSVC(), OnlineSVC()], ids=lambda m: type(m).__name__)
+def test_quick_pairs_leave_their_time_to_the_later_ones(rows, machine, monkeypatch):
+    """Ten pairs, one after the other and all quick: the first may take a tenth of an hour, the last nearly all of it."""
+    shares, part = [], Limits.part
+
+    def noted(self, *args):
+        shares.append(part(self, *args).max_time)
+        return part(self, *args)
+
+    monkeypatch.setattr(Limits, "part", noted)
+    X = rows[0][:300]
+    machine.set_params(max_time=3600.0, n_jobs=1).fit(X, np.arange(300) % 5)
+    assert len(shares) >= 10
+    assert 300 < shares[0] <= 360 and shares[-1] > 3000
 
 
 def test_warm_start_resumes(rows):

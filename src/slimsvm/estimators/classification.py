@@ -170,7 +170,8 @@ class KernelClassifier(ClassifierMixin, KernelMachine):
         small, large = grams.split()
         for at, k in enumerate(large):
             solve(k, fit.limits.part(len(large) - at + len(small)))
-        parallel(lambda t: solve(small[t], fit.limits.part(-(-len(small) // fit.threads))), len(small), 1 if fit.watchers else fit.threads)
+        at_once = 1 if fit.watchers else fit.threads
+        parallel(lambda t: solve(small[t], fit.limits.part(len(small) - t, at_once)), len(small), at_once)
         return results
 
     def _collect(self, X: Any, order: Array, label: Array, pairs: list[Pair], results: list[Result]) -> None:

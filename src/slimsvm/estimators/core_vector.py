@@ -187,7 +187,7 @@ class CoreVectorSVC(KernelClassifier):
             sign = np.where(label[rows] == grams.pairs[k].positive, 1.0, -1.0)
             operand = grams.operand if n_pairs == 1 else grams.operand.take(rows)
             problem = Ball(operand, sign, float(self.C), float(self.max_memory) * 2**20 / side_by_side, fit.threads)
-            limits = fit.limits if n_pairs == 1 else fit.limits.part(-(-n_pairs // fit.threads))
+            limits = fit.limits if n_pairs == 1 else fit.limits.part(n_pairs - k, side_by_side)
             results[k] = self._solve_ball(problem, int(seeds[k]), fit, limits)
 
         parallel(solve, n_pairs, side_by_side)

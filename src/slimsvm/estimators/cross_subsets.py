@@ -147,7 +147,7 @@ def _weights(given: Given, weight: Array) -> dict[str, Array]:
 
 def limited(machine: Any, limits: Limits, n_left: int, n_jobs: int | None) -> Any:
     """The machine, the next of n_left, with its share of the time that is left as the limit of its fit, or the one it has, if that is less."""
-    seconds = limits.part(-(-n_left // effective_n_jobs(n_jobs))).max_time
+    seconds = limits.part(n_left, effective_n_jobs(n_jobs)).max_time
     if seconds is None:
         return machine
     own = {name: value for name, value in machine.get_params().items() if name.split("__")[-1] == "max_time"}

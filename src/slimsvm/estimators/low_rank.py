@@ -213,16 +213,17 @@ class LowRankSVC(KernelClassifier):
             )
         n_pairs = len(grams)
         seeds = check_random_state(self.random_state).randint(2**31 - 1, size=n_pairs)
+        side_by_side = 1 if fit.watchers else fit.threads
         results: list[Any] = [None] * n_pairs
 
         def solve(k: int) -> None:
             rows = grams.rows(k)
             sign = np.where(label[rows] == grams.pairs[k].positive, 1.0, -1.0)
             operand = grams.operand if n_pairs == 1 else grams.operand.take(rows)
-            limits = fit.limits if n_pairs == 1 else fit.limits.part(-(-n_pairs // fit.threads))
+            limits = fit.limits if n_pairs == 1 else fit.limits.part(n_pairs - k, side_by_side)
             results[k] = self._solve_pair(operand, sign, float(self.C) * bounds[rows], fit, limits, int(seeds[k]))
 
-        parallel(solve, n_pairs, 1 if fit.watchers else fit.threads)
+        parallel(solve, n_pairs, side_by_side)
         return results
 
     def _solve_pair(self, operand: Operand, sign: Array, upper: Array, fit: Fit, limits: Limits, seed: int) -> Result:

@@ -226,7 +226,7 @@ class OnlineSVC(KernelClassifier):
             operand = grams.operand if n_pairs == 1 else grams.operand.take(rows)
             rng = np.random.default_rng(int(seeds[k]))
             order = np.concatenate([rng.permutation(rows.size) for _ in range(int(self.epochs))])
-            limits = fit.limits if n_pairs == 1 else fit.limits.part(-(-n_pairs // fit.threads))
+            limits = fit.limits if n_pairs == 1 else fit.limits.part(n_pairs - k, side_by_side)
             problem = Passing(
                 operand,
                 sign,
@@ -330,6 +330,7 @@ class OnlineSVC(KernelClassifier):
             stream = self._stream
             X, operand = self._readied(X)
             results: list[Any] = [None] * len(pairs)
+            side_by_side = 1 if fit.watchers else fit.threads
 
             def learn(k: int) -> None:
                 rows = np.flatnonzero(((label == pairs[k].positive) | (label == pairs[k].negative)) & (weight > 0))
@@ -343,10 +344,10 @@ class OnlineSVC(KernelClassifier):
                     operand if whole else operand.take(rows), sign, float(self.C) * weight[rows], stream.n_seen + rows, order,
                     X if whole else X[rows], self._cache_bytes / len(pairs), fit.threads if len(pairs) == 1 else 1,
                 )  # fmt: skip
-                limits = fit.limits if len(pairs) == 1 else fit.limits.part(-(-len(pairs) // fit.threads))
+                limits = fit.limits if len(pairs) == 1 else fit.limits.part(len(pairs) - k, side_by_side)
                 results[k] = self._pass(problem, seed, state, fit, limits)
 
-            parallel(learn, len(pairs), 1 if fit.watchers else fit.threads)
+            parallel(learn, len(pairs), side_by_side)
             stream.n_calls += 1
             stream.n_seen += label.size
         self._expose(pairs, results)

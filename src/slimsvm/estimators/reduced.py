@@ -303,7 +303,8 @@ class ReducedSVC(ClassifierMixin, BasisMachine):
         large = sorted(set(range(len(draws))) - set(small))
         for at, k in enumerate(large):
             solve(k, fit.limits.part(len(large) - at + len(small)))
-        parallel(lambda t: solve(small[t], fit.limits.part(-(-len(small) // fit.threads))), len(small), 1 if fit.watchers else fit.threads)
+        at_once = 1 if fit.watchers else fit.threads
+        parallel(lambda t: solve(small[t], fit.limits.part(len(small) - t, at_once)), len(small), at_once)
         return results
 
     def _solved(self, V: SignedFeatures, weight: Array, seed: int, fit: Fit, limits: Limits) -> Result:
