@@ -332,10 +332,9 @@ def table() -> str:
     crossed = [(key.split("/")[1], cell) for key, cell in cells.items() if key.startswith("crosstraining/")]
     if crossed:
         lines += ["Cross-training, accuracy in percent / support vectors:", ""]
-        lines += [
-            "| set | C, gamma | judges | SVM | cross-trained | the slides' rule | slides: SVM | their cross-trained | drop (slides) | share (slides) |"
-        ]
-        lines += ["|---|---|---|---|---|---|---|---|---|---|"]
+        heads = ["set", "C, gamma", "judges", "SVM", "cross-trained", "the slides' rule", "slides: SVM", "their cross-trained"]
+        heads += ["drop (slides)", "share (slides)"]
+        lines += ["| " + " | ".join(heads) + " |", "|" + "---|" * len(heads)]
         for key, cell in crossed:
             _, _, _, _, acc, svs, x_acc, x_svs = CROSSTRAINING[key]
             c_acc, c_svs, _ = cell["crossed"]
