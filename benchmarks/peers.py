@@ -340,7 +340,7 @@ def _exact_table(stored: dict[str, Any]) -> list[str]:
                 f"{ours['seconds'] / ours['minimum']:.1f} | {ours['n_support']:,} | {100 * ours['accuracy']:.2f} | {worse:+.1e} | "
                 f"{ours['relative_gap']:.1e} | {ours['memory_ratio']:.2f} |"
             )
-    machine = ", ".join(f"{key} {value}" for key, value in stored["machine"].items())
+    machine = ", ".join(f"{key} {value:.3g}" if isinstance(value, float) else f"{key} {value}" for key, value in stored["machine"].items())
     return [*lines, "", f"Machine: {machine}."]
 
 

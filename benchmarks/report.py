@@ -39,6 +39,8 @@ SAME: dict[tuple[str, str], str] = {
     ("rsvm", "mnist"): "mnist, 10 classes, 21,000 training rows",
 }
 VECTORS = ("vectors", "n_support", "n_basis", "size", "k")  # names of the number of vectors in a cell
+SECONDS = ("cpu_seconds", "cpu", "seconds")  # of the CPU where they are known: they depend less on what else went on
+BY_CLOCK = "seconds by the clock"
 FEW_ROWS = "accuracy of the first 2,000 test rows"  # benchmarks.peers: the peers' own prediction takes minutes
 
 Entry = tuple[str, Model]  # name of the set, model
@@ -54,17 +56,15 @@ def mean(value: Any) -> float | None:
 def models_of(file: str, key: str, cell: dict[str, Any]) -> Iterator[Entry]:
     """The models that a cell holds, each with the name of its set; none if it is of another kind."""
     name, *words = key.split("/")
-    if file == "primal" and name == "crosstraining" and "plain" in cell:
-        for method, kind in (("SVC", "plain"), ("CrossTraining", "crossed")):
-            score, vectors, seconds = cell[kind]
-            yield f"cross-training, {words[0]}", Model(method, vectors, score, seconds, f"mean of {cell.get('resamples', 1)}")
+    if file == "primal" and name == "crosstraining" and "crossed" in cell:
+        for method, kind in (("SVC", "plain"), ("CrossTraining", "crossed"), ("CrossTraining, the slides' rule", "as in the slides")):
+            if kind in cell:
+                score, vectors, seconds = cell[kind]
+                yield f"cross-training, {words[0]}", Model(method, vectors, score, seconds, f"mean of {cell.get('resamples', 1)}")
         return
     if file == "sampled_cuts" and len(words) == 2 and "test_error" in cell:
         found = f"checkers, {int(words[0]):,} training rows" if name == "scaling" else f"sampled cuts, {words[0]}"
-        yield (
-            found,
-            Model(words[1], mean(cell.get("vectors")), 100 - cell["test_error"], mean(cell.get("cpu_seconds")), "seconds of the CPU"),
-        )
+        yield found, Model(words[1], mean(cell.get("vectors")), 100 - cell["test_error"], mean(cell.get("cpu_seconds")), _ended(cell))
         return
     if name == "alone" and len(words) == 4:  # benchmarks.cpsp: one size, without the machines at smaller ones
         method, name, size, tol = words
@@ -89,20 +89,22 @@ def models_of(file: str, key: str, cell: dict[str, Any]) -> Iterator[Entry]:
     if "failed" in cell:
         yield found, Model(method, k, None, None, "failed: " + " ".join(map(str, cell["failed"]))[:200], counts=False)
         return
-    vectors = next((mean(cell[field]) for field in VECTORS if field in cell), k)
-    note, counts, seconds = "", True, "seconds"
-    if instead or "primal" in cell or ("seconds" not in cell and "cpu_seconds" in cell):
-        note, seconds = "seconds of the CPU, one thread", "cpu_seconds"
-    if file == "peers" and "slimsvm" not in words and not instead:
-        note, counts = FEW_ROWS, False
+    vectors = next((mean(cell[field]) for field in VECTORS if field in cell), k) or None  # a linear machine without rows has none
+    counts = not (file == "peers" and "slimsvm" not in words and not instead)
+    field = next((field for field in SECONDS if field in cell), "")
+    seconds, clock = mean(cell.get(field)), BY_CLOCK if field == "seconds" else ""
+    note = "; ".join(filter(None, ["" if counts else FEW_ROWS, clock, _ended(cell)]))
+    score = mean(cell["accuracy"])
+    yield found, Model(method, vectors, None if score is None else 100 * score, seconds, note, counts)
+    for size, accuracy in cell.get("path", [])[:-1]:
+        yield found, Model(method, size, 100 * accuracy, seconds, f"from the fit with {k}", part=True)
+
+
+def _ended(cell: dict[str, Any]) -> str:
+    """How fits ended that did not converge."""
     ends = cell.get("status", [])
     unfinished = [end for end in ([ends] if isinstance(ends, str) else ends) if not end.lower().startswith("converged")]
-    if unfinished:
-        note = "; ".join(filter(None, [note, "ended by: " + ", ".join(unfinished)]))
-    score = mean(cell["accuracy"])
-    yield found, Model(method, vectors, None if score is None else 100 * score, mean(cell.get(seconds)), note, counts)
-    for size, accuracy in cell.get("path", [])[:-1]:
-        yield found, Model(method, size, 100 * accuracy, mean(cell.get("seconds")), f"from the fit with {k}", part=True)
+    return "ended by: " + ", ".join(unfinished) if unfinished else ""
 
 
 def selection(cells: dict[str, dict[str, Any]]) -> Iterator[Entry]:
@@ -115,7 +117,7 @@ def selection(cells: dict[str, dict[str, Any]]) -> Iterator[Entry]:
         largest = max(runs[0]["points"], key=int)
         for k in runs[0]["points"]:
             error = float(np.mean([run["points"][k][0] for run in runs]))
-            note = f"mean of {len(runs)} seeds; seconds of the fit at all sizes"
+            note = f"mean of {len(runs)} seeds; {BY_CLOCK}, of the fit at all sizes"
             yield (
                 "mnist 0 vs rest, 10,000 training rows, polynomial",
                 Model(rule, int(k), 100 * (1 - error), mean([run["seconds"] for run in runs]), note, part=k != largest),
@@ -145,7 +147,9 @@ def tables_of(file: str, cells: dict[str, dict[str, Any]]) -> list[Table]:
 
 
 def _shown(value: Any) -> Any:
-    return ", ".join(str(one) for one in value) if isinstance(value, list) else value
+    if isinstance(value, list):
+        return ", ".join(str(_shown(one)) for one in value)
+    return float(f"{value:.5g}") if isinstance(value, float) else value
 
 
 def page_of(folder: Path) -> str:
@@ -195,8 +199,9 @@ def _styles(methods: list[str], sets: list[set[str]]) -> dict[str, int]:
 def _page(sets: dict[str, list[Model]], tables: list[Table], machines: list[tuple[str, str]], passed: list[str]) -> Page:
     page = Page(
         "slimsvm: benchmarks",
-        "Accuracy on test rows, number of vectors and seconds of training, of slimsvm and its peers. C and gamma, and how all "
-        "this was measured, are said in the documentation, on the page about benchmarks. Hollow marks: the accuracy was measured on "
+        "Accuracy on test rows, number of vectors and seconds of training, of slimsvm and its peers. Seconds are those of the CPU, of all "
+        "threads together, unless the note says that they are by the clock. C and gamma, and how all this was measured, are said in the "
+        "documentation, on the page about benchmarks. Hollow marks: the accuracy was measured on "
         "fewer rows, so that the model takes no part in the choice.",
     )
     ordered = sorted(sets, key=lambda name: -len(sets[name]))

@@ -350,7 +350,7 @@ def main(names: tuple[str, ...], words: list[str] | None = None) -> None:
     parser.add_argument("--results", type=Path, metavar="FOLDER", help="default: benchmarks/results, or its folder quick")
     given = parser.parse_args(words)
     folder = given.results or (RESULTS if given.full else RESULTS / "quick")
-    begin = time.perf_counter()
+    begin, found = time.perf_counter(), 0
     for name in names if given.name == "all" else (given.name,):
         module = f"benchmarks.{name}"
         cells = [
@@ -358,12 +358,15 @@ def main(names: tuple[str, ...], words: list[str] | None = None) -> None:
             for cell in importlib.import_module(module).cells(not given.full)
             if any(text in cell.key for text in given.only) and not any(text in cell.key for text in given.skip)
         ]
+        found += len(cells)
         path = folder / f"{name}.json"
         if given.list:
             store = Store(path)
             print("\n".join(f"{name} {cell.key}{' (stored)' if store.has(cell) else ''}" for cell in cells))
-        else:
+        elif cells:
             run(module, cells, path, again=given.again, retry=given.retry)
+    if not found:
+        parser.error("no cell has a key like that; --list shows them (with --full, all)")
     if not given.list:
         print(f"{time.perf_counter() - begin:.0f} s. The page of it: python -m benchmarks report --results {folder}")
 

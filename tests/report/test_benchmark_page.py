@@ -85,7 +85,7 @@ def test_means_failures_and_ends(results):
     smooth, failed = sets["dna"]
     if smooth["score"] is None:
         smooth, failed = failed, smooth
-    assert smooth["score"] == pytest.approx(91) and smooth["seconds"] == 2 and smooth["note"] == "ended by: max_iter"
+    assert smooth["score"] == pytest.approx(91) and smooth["seconds"] == 2 and smooth["note"] == "seconds by the clock; ended by: max_iter"
     assert failed["score"] is None and failed["note"] == "failed: more than 75 s" and not failed["counts"]
     selected = sets["mnist 0 vs rest, 10,000 training rows, polynomial"]
     assert [(model["vectors"], round(model["score"], 6), model["seconds"], model["part"]) for model in selected] == [
@@ -114,7 +114,7 @@ def test_files_of_another_form_are_named(results):
     assert "odd.json" in page.text and "broken.json" in page.text
     (iris,) = (each for each in data["comparisons"] if each["name"] == "iris")
     assert iris["models"][0]["method"] == "new" and iris["models"][0]["vectors"] == 20
-    assert [model["note"] for model in iris["models"]] == ["ended by: Stopped: time.", ""]
+    assert [model["note"] for model in iris["models"]] == ["seconds by the clock; ended by: Stopped: time.", ""]
 
 
 def test_command(results, capsys, tmp_path):

@@ -57,6 +57,9 @@ class Number(click.FloatRange):
         number = super().convert(value, param, ctx)
         return number if math.isfinite(number) else self.fail(f"{value!r} is not a finite number.", param, ctx)
 
+    def _describe_range(self) -> str:
+        return super()._describe_range() if (self.min, self.max) != (None, None) else "any"  # click: "x<=None"
+
 
 def some_threads(ctx: click.Context, param: click.Parameter, value: int) -> int:
     """The number of threads, which is not zero."""
@@ -72,7 +75,10 @@ class Gamma(click.ParamType):
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         """From the text of the option."""
-        return value if value in ("scale", "auto") else Number(min=0).convert(value, param, ctx)
+        try:
+            return value if value in ("scale", "auto") else Number(min=0).convert(value, param, ctx)
+        except click.BadParameter:
+            self.fail(f"{value!r} is none of 'scale', 'auto', or a number of at least 0.", param, ctx)
 
 
 class Size(click.ParamType):

@@ -20,7 +20,8 @@ TEXTS = {
     tol : float, default=1e-3
         Largest violation of the Kuhn-Tucker conditions at the end. Up to 1,000 rows are always solved to near machine precision.
     cache_size : float, default=200
-        Megabytes for kernel values.""",
+        Megabytes for kernel values. Up to 2,000 rows (of a pair of classes) the problem is one block of them, of at most 32 megabytes and
+        as much to make it, whatever is said here.""",
     "limits": """verbose : bool, default=False
         Show a line of progress.
     max_iter : int, default=-1

@@ -35,7 +35,7 @@ from slimsvm.tiles import Operand, ready, safe_dtype
 
 Array = NDArray[Any]
 KEPT = ("seconds", "objective", "gap", "violation", "kernel_values", "active", "n_support")  # of the histories: what both solvers say
-PASSED = "All {n} rows have passed; the expansion has {size} vectors, and its most violating pair violates by {violation:.2g}."
+PASSED = "All {n} rows of this call have passed; the expansion has {size} vectors, and its most violating pair violates by {violation:.2g}."
 
 
 @dataclass
