@@ -259,8 +259,8 @@ def tables() -> str:
     held_out = [f"{method} {shown(f'table/adult/{method}', 'test_error')}" for method in methods]
     lines += [
         "",
-        "The errors on adult are those of all rows, the 22,697 that train included, as the paper's seem to be. On the others alone, in percent: "
-        f"{', '.join(held_out)}.",
+        "The errors on adult are those of all rows, the 22,697 that train included, as the paper's seem to be. On the others alone, in "
+        f"percent: {', '.join(held_out)}.",
     ]
     plain = cells.get(f"table/checkers/{PLAIN}", {})
     if "rounds" in plain:
