@@ -1,0 +1,105 @@
+"""What every solver must do, seen from a machine that it trains; a new file under solvers/ joins by its place in MACHINES or in OTHERS."""
+
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
+
+import slimsvm.solvers
+from slimsvm import SVC, CoreVectorSVC, CrammerSingerSVC, LinearSVC, LowRankSVC, ReducedSVC, SparseSVC
+
+N = 1200  # more rows than are solved to the last digit whatever the tolerance
+CENTRES = np.random.default_rng(1).standard_normal((15, 3))
+COMMON = {"C": 5.0, "gamma": 1.0}
+# file of the solver, and what it trains
+MACHINES = {
+    "decomposition": SVC(**COMMON),
+    "kernel_newton": SparseSVC(N, basis="all", refine=False, **COMMON),
+    "newton": SparseSVC(15, basis=CENTRES, refine=False, **COMMON),
+    "cutting_plane": SparseSVC(15, basis=CENTRES, refine=False, loss="hinge", **COMMON),
+    "cutting_plane, linear": LinearSVC(loss="hinge"),
+    "linear_newton": LinearSVC(),
+    "smooth_newton": ReducedSVC(30, solver="smooth", **COMMON, random_state=0),
+    "least_squares": ReducedSVC(30, solver="least_squares", **COMMON, random_state=0),
+    "lagrangian": ReducedSVC(30, solver="lagrangian", **COMMON, random_state=0),
+    "chunking": ReducedSVC(30, solver="decomposition", **COMMON, random_state=0),
+    "dual_descent": LowRankSVC(rank=30, **COMMON, random_state=0),
+    "core_vector": CoreVectorSVC(**COMMON, random_state=0),
+    "joint": CrammerSingerSVC(basis=CENTRES, n_basis=15, space="subspace", **COMMON, random_state=0),
+}
+OTHERS = {
+    "smo, small_qp": "solve the small problems inside of a round; tests/solvers has their own exact answers",
+    "pursuit, refine, reduced_set": "look for vectors, where there is no bound on what others would give",
+    "online": "one pass; its certificate is that of the vectors it holds",
+    "sampled_cuts": "ends when samples say so",
+    "cuts, spaces, sampled_space, dual_state, online_loops": "parts of the above",
+}
+DIRECT = {"least_squares"}  # one linear system: no tolerance makes it stop early
+DRAWN = {"smooth_newton", "least_squares", "lagrangian", "chunking", "dual_descent"}  # basis or first pivot depend on the order of the rows
+ROUNDING = {"float32": 2e-6, "float64": 1e-9}  # of an objective: some times the precision of the kernel values that a certificate names
+every_solver = pytest.mark.parametrize("name", MACHINES)
+
+
+@pytest.fixture(scope="module")
+def rows():
+    """Two classes that overlap."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((N, 3))
+    return X, (X[:, 0] * X[:, 1] + X[:, 2] + 0.5 * rng.standard_normal(N) > 0).astype(int)
+
+
+def fitted(name, rows, tol=None, **limits):
+    machine = clone(MACHINES[name])
+    if tol is not None:
+        limits["eps" if "eps" in machine.get_params() else "tol"] = tol
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        return machine.set_params(**limits).fit(*rows)
+
+
+def assert_within_gaps(one, other):
+    rounding = max(ROUNDING[one.precision], ROUNDING[other.precision]) * max(abs(one.objective), abs(other.objective))
+    assert abs(one.objective - other.objective) <= one.gap + other.gap + rounding
+
+
+def test_no_solver_is_forgotten():
+    files = {path.stem for path in Path(slimsvm.solvers.__file__).parent.glob("*.py")} - {"__init__"}
+    named = [word for key in (*MACHINES, *OTHERS) for word in key.split(", ")]
+    assert files == set(named) - {"linear"}
+
+
+@every_solver
+def test_it_ends_with_a_certificate_that_holds(name, rows):
+    model = fitted(name, rows)
+    certificate = model.certificate_
+    assert model.status_.reason == "converged" and certificate.holds
+    assert 0 <= certificate.violation <= certificate.tol
+    assert np.isfinite(certificate.objective) and certificate.gap >= 0
+
+
+@every_solver
+def test_the_gap_bounds_what_more_work_would_gain(name, rows):
+    loose, tight = fitted(name, rows, 0.1).certificate_, fitted(name, rows, 1e-7).certificate_
+    assert tight.gap < loose.gap or name in DIRECT
+    assert_within_gaps(loose, tight)
+
+
+@pytest.mark.parametrize("name", [name for name in MACHINES if name not in DRAWN])
+def test_the_order_of_the_rows_changes_nothing_but_digits(name, rows):
+    X, y = rows
+    order = np.random.default_rng(2).permutation(N)
+    assert_within_gaps(fitted(name, rows, 1e-6).certificate_, fitted(name, (X[order], y[order]), 1e-6).certificate_)
+
+
+@every_solver
+def test_stopped_early_it_says_so_and_its_model_works(name, rows):
+    model = fitted(name, rows, 1e-7, max_iter=1)
+    if model.status_.reason == "converged":
+        assert name in DIRECT
+        return
+    assert not model.certificate_.holds
+    assert np.all(np.isfinite(model.decision_function(rows[0])))
+    assert_within_gaps(model.certificate_, fitted(name, rows, 1e-7).certificate_)
