@@ -171,10 +171,17 @@ def page_of(folder: Path) -> str:
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             passed.append(f"{path.name} ({type(error).__name__})")
             continue
-        machines.append((path.stem, ", ".join(f"{name} {value}" for name, value in stored.get("machine", {}).items())))
+        machine = stored.get("machine")
+        machines.append(
+            (path.stem, ", ".join(f"{k} {value}" for k, value in machine.items()) if isinstance(machine, dict) else "not known")
+        )
         left = {}
         for key, cell in cells.items():
-            entries = list(models_of(path.stem, key, cell))
+            try:
+                entries = list(models_of(path.stem, key, cell))
+            except (ValueError, KeyError, TypeError, AttributeError) as error:
+                passed.append(f"{path.name}, {key} ({type(error).__name__})")
+                continue
             for name, model in entries:
                 sets.setdefault(name, []).append(model)
             if not entries and not (path.stem == "primal" and key.startswith("selection/")):

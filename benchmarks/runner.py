@@ -206,8 +206,27 @@ class Store:
 
     def read(self) -> dict[str, Any]:
         """As it is now: another run may have written meanwhile."""
-        stored: dict[str, Any] = json.loads(self.path.read_text()) if self.path.exists() else {"cells": {}}
-        return stored
+        if not self.path.exists():
+            return {"cells": {}}
+        try:
+            stored: dict[str, Any] = json.loads(self.path.read_text(encoding="utf-8"))
+            if all(isinstance(cell, dict) for cell in stored["cells"].values()):
+                return stored
+            error = "a cell is no object"
+        except (ValueError, KeyError, TypeError, AttributeError) as trouble:
+            error = f"{type(trouble).__name__}: {trouble}"
+        raise SystemExit(f"{self.path} does not hold the results of a benchmark ({error}). Repair it, or move it away to begin anew.")
+
+    def check(self) -> None:
+        """Whether there can be a file: to be known before the first cell, which may take hours, and not after it."""
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            with tempfile.TemporaryFile(dir=self.path.parent):
+                pass
+        except OSError as error:
+            raise SystemExit(
+                f"{self.path.parent}: results cannot be written there ({error.strerror}). Name another folder with --results."
+            ) from error
 
     def write(self, stored: dict[str, Any]) -> None:
         """All of it, or nothing."""
@@ -279,6 +298,7 @@ def _keys(cell: Cell, cells: dict[str, Any]) -> list[str]:
 def run(module: str, cells: list[Cell], path: Path, *, again: bool = False, retry: bool = False) -> None:
     """Measure what is not stored yet."""
     store, machine = Store(path), facts()
+    store.check()
     name = store.begin(cells, again, retry)
     waiting = [cell for cell in cells if not store.has(cell)]
     print(f"{path.stem}: {len(cells)} measurements, {len(cells) - len(waiting)} of them stored already in {path}", flush=True)

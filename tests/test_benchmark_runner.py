@@ -205,6 +205,22 @@ def test_a_file_is_written_whole_or_not_at_all(toys):
     assert cells_of(toys) == {"a": {"value": 1}} and [file.name for file in toys.parent.iterdir()] == ["toys.json"]
 
 
+@pytest.mark.parametrize("text", ["", '{"cells": {"a": {"sec', "null", "[1]", '{"machine": {}}', '{"cells": [1]}', '{"cells": {"a": 3}}'])
+def test_a_damaged_file_is_named_and_left_alone(toys, text):
+    toys.parent.mkdir()
+    toys.write_text(text)
+    with pytest.raises(SystemExit, match=r"toys.json does not hold the results of a benchmark.*move it away"):
+        run("toys", [Cell("one", "number", ("1",))], toys)
+    assert toys.read_text() == text and not (toys.parents[1] / "calls.txt").exists()
+
+
+def test_where_nothing_can_be_written_nothing_is_measured(toys):
+    (toys.parents[1] / "file").write_text("")
+    with pytest.raises(SystemExit, match=r"file: results cannot be written there.*--results"):
+        run("toys", [Cell("one", "number", ("1",))], toys.parents[1] / "file" / "toys.json")
+    assert not (toys.parents[1] / "calls.txt").exists()
+
+
 # -- the benchmarks that there are ----------------------------------------------------------------------------------------------------------
 
 

@@ -381,8 +381,9 @@ def squared_norms(X: Any, shift: float = 0.0) -> Array:
             X = X.copy()
             X.sum_duplicates()
         data = X.data.astype(np.float64)
-        filled = _sums_by_row((data - shift) ** 2, X.indptr)
-        return np.asarray(filled + shift**2 * (X.shape[1] - np.diff(X.indptr)))
+        with np.errstate(over="ignore", invalid="ignore"):  # what is not finite is seen by those who ask, as for dense rows
+            filled = _sums_by_row((data - shift) ** 2, X.indptr)
+            return np.asarray(filled + shift * shift * (X.shape[1] - np.diff(X.indptr)))
     for start in range(0, X.shape[0], step):
         block = np.asarray(X[start : start + step], dtype=np.float64) - shift
         np.einsum("ij,ij->i", block, block, out=out[start : start + step])

@@ -195,6 +195,20 @@ class Limits:
             signal.signal(signal.SIGINT, usual)
 
 
+@contextmanager
+def interrupts_at_once() -> Iterator[None]:
+    """Let Ctrl-C raise KeyboardInterrupt in fits inside, too, which would stop with what they have, or end before they look."""
+    usual = signal.getsignal(signal.SIGINT) if threading.current_thread() is threading.main_thread() else None
+    if usual is not signal.default_int_handler:
+        yield
+        return
+    signal.signal(signal.SIGINT, lambda number, frame: signal.default_int_handler(number, frame))  # not the default: nobody replaces it
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, usual)
+
+
 SENTENCES = {
     "converged": "Converged: no Kuhn-Tucker condition is violated by more than {tol:g} (violation {violation:.2g}, gap {gap:.3g}).",
     "max_iter": "Stopped at max_iter={n_iter} before the tolerance {tol:g} was reached (violation {violation:.2g}, gap {gap:.3g}).",

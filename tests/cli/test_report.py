@@ -45,6 +45,7 @@ def test_foreign_models_and_other_data(slimsvm, files, model):
 def test_one_class_needs_no_labels(slimsvm, files):
     X, _ = files
     save(OneClassSVM(nu=0.2).fit(X), "o.slim")
+    write_csv("numbers.csv", X[:4], [0.5, 1.0, 1.5, -1.0])
     np.savez("plain.npz", X=X)
     slimsvm("report", "o.slim", "--data", "plain.npz", "--quiet")
     assert "outliers" in Path("o.slim.html").read_text(encoding="utf-8")
@@ -74,6 +75,8 @@ def test_pictures(slimsvm):
         (["m.slim", "--data", "bad.svm"], 1, "bad.svm, line 2"),
         (["m.slim", "--data", "text.csv"], 1, "labels of the data are text"),
         (["m.slim", "--data", "plain.npz"], 1, "no array y"),
+        (["m.slim", "--data", "m.slim"], 2, "m.slim is a model, and --data is for rows"),
+        (["m.slim", "--data", "numbers.csv"], 1, "labels such as 0.5, which are no classes"),
         (["m.slim", "--output", "no/where.html"], 1, "folder"),
     ],
 )
@@ -81,6 +84,7 @@ def test_what_goes_wrong(slimsvm, files, model, arguments, code, message):
     X, _ = files
     Path("bad.svm").write_text("1 1:0.5\n-1 1:x\n")
     write_csv("text.csv", X[:4], ["a", "b", "a", "b"])
+    write_csv("numbers.csv", X[:4], [0.5, 1.0, 1.5, -1.0])
     np.savez("plain.npz", X=X)
     before = {path: path.read_bytes() for path in Path().iterdir()}
     assert message in slimsvm("report", *arguments, code=code).stderr

@@ -85,6 +85,22 @@ def test_the_noise_of_waves_is_normal_and_white():
     np.testing.assert_allclose(np.cov(difference.T), 4.0 * np.eye(21), atol=0.2)
 
 
+@pytest.mark.parametrize("generate", [checkers, banana, waveform])
+@pytest.mark.parametrize(
+    ("arguments", "match"),
+    [
+        ((True,), "n=True"),
+        ((5, "x"), "noise .* got 'x'"),
+        ((5, 1e308), "noise .* got 1e"),
+        ((5, 0.1, "s"), "seed .* got 's'"),
+        ((5, 0.1, -1), "seed"),
+    ],
+)
+def test_what_is_no_number_is_named(generate, arguments, match):
+    with pytest.raises(ValueError, match=match):
+        generate(*arguments)
+
+
 @pytest.mark.parametrize("generate", [banana, waveform])
 def test_seeds_and_nonsense_of_the_others(generate):
     first, again, other = generate(50, seed=1), generate(50, seed=1), generate(50, seed=2)

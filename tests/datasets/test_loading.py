@@ -304,3 +304,22 @@ def test_entries_are_whole(name):
     assert entry.content is None or (len(entry.content) == 64 and int(entry.content, 16))
     files = [file.name for other in catalogue.CATALOGUE.values() for file in other.files]
     assert len(files) == len(set(files))  # they share one folder
+
+
+def test_a_file_without_rows_and_labels_is_no_data_set(cache):
+    cache.mkdir(parents=True, exist_ok=True)
+    np.savez(cache / "dna.npz", Z=np.ones(3))
+    with pytest.raises(ValueError, match=r"dna\.npz is damaged or no data set.*no rows and labels.*but Z"):
+        datasets.load("dna", cache=cache)
+
+
+def test_a_name_that_is_no_text():
+    with pytest.raises(ValueError, match=r"There is no data set \['a9a'\]"):
+        datasets.load(["a9a"])
+
+
+def test_a_cache_that_cannot_be_written(monkeypatch, tmp_path):
+    monkeypatch.delenv("SLIMSVM_DATA", raising=False)
+    (tmp_path / "file").write_text("")
+    with pytest.raises(DownloadError, match=r"cannot be kept in .*file \(.*SLIMSVM_CACHE"):
+        datasets.load("dna", cache=tmp_path / "file")

@@ -178,6 +178,14 @@ def test_kernel_values_that_are_not_finite(kind):
         kind(gamma=1.0).fit(X * 1e200, y)
 
 
+@pytest.mark.parametrize("kind", [SVC, SparseSVC, ReducedSVC, LowRankSVC], ids=lambda kind: kind.__name__)
+def test_sparse_values_whose_squares_are_not_finite(kind):
+    X, y = sp.random(60, 3, density=0.6, format="csr", random_state=0) * 1e200, np.arange(60) % 2
+    with warnings.catch_warnings(), pytest.raises(ValueError, match=r"not finite.*Scale the features"):
+        warnings.simplefilter("error", RuntimeWarning)
+        kind().fit(X, y)
+
+
 @pytest.mark.parametrize("kind", [SVC, SparseSVC, LinearSVC, LowRankSVC, OnlineSVC, CoreVectorSVC], ids=lambda kind: kind.__name__)
 @pytest.mark.parametrize("index", [-1, 3, 10**9])
 def test_sparse_matrix_with_columns_that_are_not_there(kind, index):

@@ -1,6 +1,8 @@
 """CrossTraining: scikit-learn's checks, the rule against its naive twin, what is reported, weights as repetitions, bad input."""
 
+import os
 import pickle
+import signal
 import warnings
 from dataclasses import replace
 from types import SimpleNamespace
@@ -484,6 +486,23 @@ def test_an_interrupted_subset_ends_the_fit():
     X, y = moons(100)
     with pytest.raises(KeyboardInterrupt):
         CrossTraining(Constant(1.0, "interrupted")).fit(X, y)
+
+
+class Interrupted(SVC):
+    """Ctrl-C comes while it trains, and it converges before it looks."""
+
+    def _solve(self, *words):
+        os.kill(os.getpid(), signal.SIGINT)
+        return super()._solve(*words)
+
+
+@pytest.mark.skipif(os.name == "nt", reason="there a signal ends the process")
+def test_an_interrupt_is_not_lost_in_a_subset_that_converges():
+    X, y = moons(100)
+    assert Interrupted().fit(X, y).status_.converged
+    with pytest.raises(KeyboardInterrupt):
+        CrossTraining(Interrupted(), random_state=0).fit(X, y)
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
 # -- bad input ------------------------------------------------------------------------------------------------------------------------------

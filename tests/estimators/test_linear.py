@@ -366,3 +366,43 @@ def test_nearly_nothing(loss):
         for fit_intercept in (True, False):
             model = LinearSVC(loss, fit_intercept=fit_intercept).fit(X, y)
             assert np.isfinite(model.coef_).all() and np.isfinite(model.intercept_).all() and model.certificate_.holds
+
+
+@pytest.mark.parametrize("n", [100, 1100])
+@pytest.mark.parametrize("C", [1e3, 1e12])
+def test_features_that_are_not_scaled(n, C):
+    """C |x|^2 beyond the digits of float64, classes that are separable: Newton's matrix has no Cholesky factor, but there is a machine."""
+    X, _ = make(n, d=40)
+    y = (X[:, 0] > 0.5).astype(int)
+    with pytest.warns(ConvergenceWarning, match=r"rounding errors.*Scale the features, or use a smaller C"):
+        model = LinearSVC(C=C).fit(1e6 * X, y)
+    hard = svm.SVC(kernel="linear", C=1e8, tol=1e-8).fit(X, y)  # the widest margin
+    assert model.score(1e6 * X, y) == 1.0
+    assert 1e6 * np.linalg.norm(model.coef_) < 1.05 * np.linalg.norm(hard.coef_)
+
+
+@pytest.mark.parametrize("C", [1e7, 1e12])
+@pytest.mark.parametrize("shift", [0.0, 3.0])
+def test_steps_without_an_error(C, shift):
+    """Once all rows are right, the intercept must not take back what brings one class to the margin: a thousand steps as short as 1 / C."""
+    X = np.array([[-1.0, 0.0], [-2.0, 1.0], [1.0, 0.0], [2.0, 1.0]]) + shift
+    start = LinearSVC(C=C, warm_start=True).fit(X, [0, 0, 1, 1])
+    np.testing.assert_allclose(start.coef_, [[1.0, 0.0]], atol=1e-6)
+    start.coef_, start.intercept_ = 5.0 * start.coef_, 5.0 * start.intercept_ + 0.5  # right, and far from the margin
+    model = start.fit(X, [0, 0, 1, 1])
+    assert model.certificate_.holds and model.n_iter_ < 10
+    np.testing.assert_allclose(model.coef_, [[1.0, 0.0]], atol=1e-6)
+
+
+@both
+@pytest.mark.parametrize("form", [np.asarray, sp.csr_matrix])
+def test_values_whose_squares_are_beyond_floats(loss, form):
+    X, y = make(60)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", RuntimeWarning)
+        with pytest.raises(ValueError, match=r"X has values as large as .*e\+200.*Scale the features"):
+            LinearSVC(loss).fit(form(1e200 * X), y)
+        with pytest.raises(ValueError, match=r"with C=1e\+20, products of such squares"):
+            LinearSVC(loss, C=1e20).fit(form(1e70 * X), y)
+        for tiny, C in ((1e-200, 1.0), (1e-200, 1e100), (1e-300, 1e50)):
+            assert np.isfinite(LinearSVC(loss, C=C).fit(form(tiny * X), y).coef_).all()

@@ -228,3 +228,12 @@ def test_odd_but_legal_data():
         assert two.score(np.array([[0.0], [1.0]]), ["a", "b"]) == 1.0
     with pytest.raises(ValueError, match="cannot be factorised"):
         machine("threshold", kernel="precomputed").fit(-np.eye(6), np.arange(6) % 2)
+
+
+def test_few_rows_at_a_large_C():
+    """The exact solver is called until it has nothing to do, not once."""
+    X, y = rows(200)
+    model = machine(rank=5, C=1e5, max_iter=-1).fit(X, y)
+    assert model.status_.converged and model.certificate_.violation < 1e-9
+    with pytest.warns(ConvergenceWarning, match=r"rounding errors.*Scale the features, or use a smaller C"):
+        machine(rank=5, C=1e30, max_iter=-1).fit(X, y)

@@ -516,3 +516,10 @@ def test_little_memory_gives_the_same_machine():
     X, y = rows(4000)
     roomy, tight = (quick(10, refine=False, max_memory=megabytes).fit(X, y) for megabytes in (None, 1e-3))
     assert tight.certificate_.objective == pytest.approx(roomy.certificate_.objective, rel=1e-3)
+
+
+def test_rounding_errors_are_not_said_to_be_max_iter():
+    X = np.random.default_rng(0).standard_normal((60, 3))
+    with pytest.warns(ConvergenceWarning, match="rounding errors hide any further progress.*smaller C"):
+        model = SparseSVC(basis="all", C=1e30, random_state=0).fit(X, X[:, 0] > 0)
+    assert model.status_.reason == "stalled" and model.n_iter_ < model.max_iter

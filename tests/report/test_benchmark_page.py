@@ -109,9 +109,11 @@ def test_files_of_another_form_are_named(results):
         "iris/new/20": {"accuracy": 0.5, "seconds": 1, "status": "Stopped: time."},
         "iris/new/30": {"accuracy": 0.5, "status": "Converged: x"},
     }
-    (results / "rivals.json").write_text(json.dumps({"cells": {**cells, "x": 3}}))
+    odd = {"x": 3, "iris/odd/7": {"accuracy": 0.5, "path": 3}, "iris/none/7": {"failed": None}}
+    (results / "rivals.json").write_text(json.dumps({"cells": {**cells, **odd}, "machine": "mine"}))
     page, data = check(report.page_of(results))
     assert "odd.json" in page.text and "broken.json" in page.text
+    assert "rivals.json, iris/odd/7 (TypeError), rivals.json, iris/none/7 (TypeError)" in page.text
     (iris,) = (each for each in data["comparisons"] if each["name"] == "iris")
     assert iris["models"][0]["method"] == "new" and iris["models"][0]["vectors"] == 20
     assert [model["note"] for model in iris["models"]] == ["seconds by the clock; ended by: Stopped: time.", ""]

@@ -178,3 +178,13 @@ def test_text_and_numbers_cannot_be_compared(rows):
             model_page(model, X, y.astype(str))
     with pytest.raises(ValueError, match="labels of the data are numbers, those of the model text"):
         model_page(SVC().fit(X, y.astype(str)), X, y)
+
+
+def test_numbers_that_are_no_classes(rows):
+    X, y = rows
+    for model in (SVC().fit(X, y), SparseSVC(3, refine=False, random_state=0).fit(X, y)):
+        with pytest.raises(
+            ValueError, match=r"labels such as 0.25, which are no classes: the model tells the classes .* apart.*regression"
+        ):
+            model_page(model, X, np.full(len(y), 0.25))
+    assert "R²" in model_page(SVR().fit(X, y), X, np.full(len(y), 0.25) * y)

@@ -8,7 +8,7 @@ import warnings
 
 import click
 
-from slimsvm.cli.files import ModelFile, check_writable, same_file, write_bytes
+from slimsvm.cli.files import ModelFile, check_writable, looks_like_model, same_file, write_bytes
 from slimsvm.cli.options import foreign_option, format_option, jobs_option, json_option, label_option, quiet_option
 from slimsvm.cli.steps import labelled_rows
 from slimsvm.estimators import OneClassSVM
@@ -57,6 +57,8 @@ def report(
         raise click.UsageError("The page and the JSON cannot both go to standard output.", ctx)
     if same_file(model, output) or (data is not None and same_file(data, output)):
         raise click.UsageError("OUTPUT is one of the input files.", ctx)
+    if data is not None and looks_like_model(data):
+        raise click.UsageError(f"{data} is a model, and --data is for rows with labels.", ctx)
     check_writable(output)
     file = ModelFile(model)
     estimator = file.load(machine)

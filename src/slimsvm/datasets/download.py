@@ -156,7 +156,7 @@ class _Download:
                 raise http.client.HTTPException("the server sent another range than the one asked for")
             start = have if answer.status == 206 else 0
             length = answer.headers.get("Content-Length")
-            total = start + int(length) if length else None
+            total = start + int(length) if length and length.isdecimal() else None
             tag = answer.headers.get("ETag", "")
             # A weak tag stands for files that are as good as equal, which is not enough to put two halves together.
             version = answer.headers.get("Last-Modified", "") if tag.startswith("W/") or not tag else tag

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from numbers import Integral
+from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 __all__ = ["banana", "checkers", "waveform"]
+LARGEST_NOISE = 1e100  # squares of the rows are still numbers
 
 
 def checkers(n: int, noise: float = 0.02, seed: int = 0) -> tuple[NDArray[np.float64], NDArray[Any]]:
@@ -47,7 +48,7 @@ def checkers(n: int, noise: float = 0.02, seed: int = 0) -> tuple[NDArray[np.flo
     >>> bool(((-1.0) ** np.floor(X).sum(axis=1) == y).all())
     True
     """
-    _check(n, noise)
+    _check(n, noise, seed)
     rng = np.random.default_rng(seed)
     cells = rng.integers(-2, 2, size=(n, 2))
     X = cells + (1.0 + noise) * rng.random((n, 2))
@@ -92,7 +93,7 @@ def banana(n: int, noise: float = 0.2, seed: int = 0) -> tuple[NDArray[np.float6
     >>> bool(np.allclose(np.linalg.norm(X[y == 1], axis=1), 1))
     True
     """
-    _check(n, noise)
+    _check(n, noise, seed)
     rng = np.random.default_rng(seed)
     y = 1 - 2 * rng.integers(0, 2, size=n)
     # The angle runs clockwise from the vertical axis; the second arc is the first one turned by half a circle.
@@ -138,7 +139,7 @@ def waveform(n: int, noise: float = 1.0, seed: int = 0) -> tuple[NDArray[np.floa
     >>> X.shape, round(float((y == -1).mean()), 1)
     ((3000, 21), 0.3)
     """
-    _check(n, noise)
+    _check(n, noise, seed)
     rng = np.random.default_rng(seed)
     place = np.arange(1, 22)
     waves = np.maximum(6.0 - np.abs(place - np.array([[7], [11], [15]])), 0.0)
@@ -149,9 +150,11 @@ def waveform(n: int, noise: float = 1.0, seed: int = 0) -> tuple[NDArray[np.floa
     return X, y
 
 
-def _check(n: int, noise: float) -> None:
-    """Refuse sizes and noises that mean nothing."""
-    if not isinstance(n, Integral) or n < 1:
+def _check(n: int, noise: float, seed: int) -> None:
+    """Refuse sizes, noises and seeds that mean nothing."""
+    if not isinstance(n, Integral) or isinstance(n, bool) or n < 1:
         raise ValueError(f"A data set needs a whole number of rows, at least one; got n={n!r}.")
-    if not 0 <= noise < np.inf:
-        raise ValueError(f"noise must be zero or a positive number, got {noise}.")
+    if not isinstance(noise, Real) or not 0 <= noise <= LARGEST_NOISE:
+        raise ValueError(f"noise must be a number from 0 to {LARGEST_NOISE:g}, got {noise!r}.")
+    if not isinstance(seed, Integral) or seed < 0:
+        raise ValueError(f"seed must be a whole number, zero or more, got {seed!r}.")

@@ -158,7 +158,7 @@ def load(
 
 def _entry(name: str) -> Entry:
     """What the catalogue says of a data set."""
-    if name in CATALOGUE:
+    if isinstance(name, str) and name in CATALOGUE:
         return CATALOGUE[name]
     near = difflib.get_close_matches(str(name).lower(), CATALOGUE, n=1)
     guess = f" Did you mean {near[0]!r}?" if near else ""
@@ -213,6 +213,11 @@ def _from_cache(name: str, entry: Entry, cache: Path, download: bool, progress: 
         raise
     except DownloadError as error:
         raise DownloadError(f"The data set {name!r} is not here, and {error} {_what_to_do(name, entry, cache)}") from error
+    except OSError as error:
+        raise DownloadError(
+            f"The data set {name!r} is not here, and its files cannot be kept in {cache} ({error.strerror or error}). Name a folder that can "
+            "be written with cache=..., or with the environment variable SLIMSVM_CACHE."
+        ) from error
 
 
 def _present(folder: Path, file: File) -> Path | None:
@@ -226,7 +231,10 @@ def _read_kept(path: Path) -> Arrays:
     with open(path, "rb") as opened:
         try:
             with np.load(opened, allow_pickle=False) as file:
-                return unpack(file)
+                arrays = unpack(file)
+            if not ({"X", "y"} <= set(arrays) or {"X_train", "y_train"} <= set(arrays)):
+                raise ValueError(f"it has no rows and labels X and y, or X_train and y_train, but {', '.join(arrays) or 'nothing'}")
+            return arrays
         except DAMAGED as error:
             raise ValueError(f"{path} is damaged or no data set ({error}). Delete it, and load the data set again.") from error
 

@@ -59,7 +59,7 @@ from slimsvm.estimators.cross_subsets import (
     opinion_of,
     seeded,
 )
-from slimsvm.run import Limits, Status
+from slimsvm.run import Limits, Status, interrupts_at_once
 
 Array = NDArray[Any]
 BEYOND = 1e-3  # how far a mean margin must lie beyond 1: the default tolerance of SVC, within which support vectors on the margin lie
@@ -247,7 +247,8 @@ class CrossTraining(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
                 share = judging.part(len(pairs) - len(judged))
                 rows = np.sort(np.concatenate([members[i], members[j]]))
                 sign = np.where(label[rows] == j, 1.0, -1.0)
-                judged.append(self._judge(given, rows, sign, (candidates[i], candidates[j]), same, own, parallel, share, before))
+                with interrupts_at_once():
+                    judged.append(self._judge(given, rows, sign, (candidates[i], candidates[j]), same, own, parallel, share, before))
                 if self.verbose:
                     print(_line(classes[[i, j]].tolist(), judged[-1]), flush=True)
             # 6. the final machines

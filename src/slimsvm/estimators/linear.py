@@ -7,6 +7,7 @@ The squared hinge is minimised by Newton's method (:mod:`slimsvm.solvers.linear_
 
 from __future__ import annotations
 
+import math
 import warnings
 from dataclasses import dataclass, field
 from numbers import Real
@@ -26,7 +27,7 @@ from slimsvm.estimators.base import Fit, Machine
 from slimsvm.estimators.classification import class_factors, encoded
 from slimsvm.losses import Hinge, SquaredHinge
 from slimsvm.oracles import LossOracle
-from slimsvm.run import FULL, Certificate, Result, Status, run
+from slimsvm.run import FULL, SENTENCES, Certificate, Limits, Result, Status, run
 from slimsvm.solvers.cutting_plane import CuttingPlane, OneSlack
 from slimsvm.solvers.decomposition import EXACT
 from slimsvm.solvers.linear_newton import LinearNewton, LinearProblem
@@ -37,6 +38,9 @@ Array = NDArray[Any]
 ROUGH, EXACT_CUTS = 1e-9, 1e-13  # relative gaps: above the first, few rows are tried again with cuts down to the second
 EXACT_TOL = 1e-26  # relative gap for few rows: half of a squared gradient, so 1e-13 in the weights
 TINY = float(np.finfo(float).tiny)
+LARGEST_SQUARE = 1e150  # of a value, times C: the same squared is still a number
+POLISHES = 20  # calls of the exact solver, a tenth of a second each: 300 rows whose factor has 5 columns, C = 1e6, need 11
+STALLED = "Stopped where rounding errors allow no progress: the relative gap is {violation:.2g}. Scale the features, or use a smaller C."
 CONVERGED = "Converged: the relative duality gap is {violation:.2g}, no more than tol={tol:g} (gap {gap:.3g})."
 
 
@@ -90,8 +94,8 @@ def _coordinates(X: Any, weight: Array, centred: bool) -> Coordinates:
     return Coordinates(U[:, kept] * size, mean, X, U[:, kept] / size)
 
 
-def polished(X: Array, sign: Array, upper: Array, duals: Array, fit_intercept: bool) -> tuple[Array, Array]:
-    """The hinge's dual point of one column at near machine precision, from one nearby; and the weights."""
+def polished(X: Array, sign: Array, upper: Array, duals: Array, fit_intercept: bool, limits: Limits) -> tuple[Array, Array]:
+    """The hinge's dual point of one column at near machine precision, from one nearby, or at least nearer; and the weights."""
     n = sign.size
     K, a = X @ X.T, np.clip(duals, 0.0, upper)
     z, bounds, o = sign, upper, -sign  # o = s + z p, p = -1
@@ -106,7 +110,10 @@ def polished(X: Array, sign: Array, upper: Array, duals: Array, fit_intercept: b
         room = float(upper.sum()) + 1.0
         z, bounds, a, o = np.append(z, 1.0), np.append(bounds, 2.0 * room), np.append(a, room), np.append(o, 0.0)
     o = o + K @ (z * a)
-    polish(K, np.diag(K).copy(), z, bounds, a, o, z.size)
+    for _ in range(POLISHES):
+        _, more = polish(K, np.diag(K).copy(), z, bounds, a, o, z.size)
+        if not more or limits.reason() is not None:
+            break
     a = a[:n]
     w = X.T @ (sign * a)
     w[np.abs(w) <= n * np.finfo(float).eps * (np.abs(X).T @ a)] = 0.0  # rounding errors of a zero: they would decide between equal classes
@@ -258,6 +265,12 @@ class LinearSVC(ClassifierMixin, Machine):
             X, label, weight = X[used], label[used], weight[used]
         factors = class_factors(self.class_weight, classes=classes, y=classes[label], sample_weight=weight)
         weight = float(self.C) * weight * factors[label]
+        largest = max(float(X.max()), -float(X.min()))
+        if largest > math.sqrt(LARGEST_SQUARE / max(1.0, float(weight.max()))):
+            raise ValueError(
+                f"X has values as large as {largest:.3g}: with C={self.C:g}, products of such squares leave the range of float64. Scale the "
+                "features, for example with StandardScaler."
+            )
         positive = np.arange(classes.size) if classes.size > 2 else np.array([1])
         target = np.where(label[:, None] == positive, 1.0, -1.0)
         with self._fitting() as fit:
@@ -270,7 +283,7 @@ class LinearSVC(ClassifierMixin, Machine):
             coef, intercept = rows.given(W, b)
         self.classes_, self.class_weight_ = classes, factors
         # weights that are zero but for rounding errors would decide ties between classes by them
-        self.coef_ = np.ascontiguousarray(np.where(np.abs(coef).max(axis=0) * abs(X).max() <= 1e-12, 0.0, coef).T)
+        self.coef_ = np.ascontiguousarray(np.where(np.abs(coef).max(axis=0) * largest <= 1e-12, 0.0, coef).T)
         self.intercept_ = np.asarray(intercept if self.fit_intercept else np.zeros(positive.size))
         self.certificate_, self.history_, self.n_iter_ = result.certificate, result.history, result.n_iter
         self.status_: Status = result.status
@@ -302,26 +315,26 @@ class LinearSVC(ClassifierMixin, Machine):
         result = self._run(solver, problem, float(self.tol), int(self.max_iter), fit, state)
         W, b, certificate = result.model.coef, result.model.intercept, result.certificate
         if few and fit.limits.reason() is None:
-            W, b, certificate = self._exact(rows.X, oracle, result)
+            W, b, certificate = self._exact(rows.X, oracle, result, fit.limits)
             left = -1 if self.max_iter < 0 else int(self.max_iter) - result.n_iter
             if certificate.violation > ROUGH and result.status.converged and left != 0:
                 # features of very different size: more cuts find the way where the exact solver crawls
                 more = self._run(solver, problem, EXACT_CUTS, left, fit, state)
                 history = {name: np.concatenate([result.history[name], more.history[name]]) for name in result.history}
                 result = Result(more.model, more.certificate, result.status, history, result.n_iter + more.n_iter)
-                W, b, certificate = self._exact(rows.X, oracle, result)
+                W, b, certificate = self._exact(rows.X, oracle, result, fit.limits)
         return self._told(result, certificate), W, b
 
     @staticmethod
     def _run(solver: Any, problem: Any, tol: float, max_iter: int, fit: Fit, start: Any) -> Result:
         return run(solver, problem, tol=tol, max_iter=max_iter, limits=fit.limits, start=start, watchers=fit.watchers)
 
-    def _exact(self, X: Array, oracle: LossOracle, result: Result) -> tuple[Array, Array, Certificate]:
+    def _exact(self, X: Array, oracle: LossOracle, result: Result, limits: Limits) -> tuple[Array, Array, Certificate]:
         """Few rows: on from the multipliers of the cuts to near machine precision; what it was, where that fails."""
         W, gap = np.empty_like(result.model.coef), np.empty(oracle.n_columns)
         for c in range(oracle.n_columns):
             sign = np.ascontiguousarray(oracle.target[:, c])
-            a, W[:, c] = polished(X, sign, oracle.weight, np.abs(result.model.row_duals[:, c]), bool(self.fit_intercept))
+            a, W[:, c] = polished(X, sign, oracle.weight, np.abs(result.model.row_duals[:, c]), bool(self.fit_intercept), limits)
             gap[c] = float(W[:, c] @ W[:, c]) - float(a.sum())
         scores = X @ W
         b = oracle.intercept(scores, middle=True) if self.fit_intercept else np.zeros(oracle.n_columns)
@@ -340,7 +353,9 @@ class LinearSVC(ClassifierMixin, Machine):
         if certificate.holds:
             status = Status("converged", CONVERGED.format(**certificate.to_dict()))
         elif status.converged:  # the solver could not get any further
-            status = Status("stopped", f"Stopped where rounding errors allow no progress: the relative gap is {certificate.violation:.2g}.")
+            status = Status("stopped", STALLED.format(**certificate.to_dict()))
+        elif status.reason == "max_iter":  # solvers of few rows have a tolerance of their own
+            status = Status("max_iter", SENTENCES["max_iter"].format(n_iter=result.n_iter, **certificate.to_dict()))
         return Result(result.model, certificate, status, result.history, result.n_iter)
 
     # -- prediction ---------------------------------------------------------------------------------------------------------------------

@@ -27,14 +27,14 @@ from slimsvm.basis.cholesky import Factor, pivoted, thresholded
 from slimsvm.estimators.base import Fit
 from slimsvm.estimators.classification import KernelClassifier
 from slimsvm.estimators.docs import described
-from slimsvm.estimators.linear import CONVERGED, polished
+from slimsvm.estimators.linear import CONVERGED, STALLED, polished
 from slimsvm.estimators.pairs import Pair
 from slimsvm.gram import make_gram
 from slimsvm.kernels import Linear
 from slimsvm.problems.dual_qp import classification
 from slimsvm.problems.factored_dual import FactoredDual
 from slimsvm.rows import places
-from slimsvm.run import SUBSPACE, Limits, Result, Status, run
+from slimsvm.run import SENTENCES, SUBSPACE, Limits, Result, Status, run
 from slimsvm.solvers.decomposition import EXACT
 from slimsvm.solvers.dual_descent import DualDescent
 from slimsvm.threads import parallel
@@ -286,7 +286,7 @@ class LowRankSVC(KernelClassifier):
         result = run(DualDescent(seed), problem, tol=tol, max_iter=most, limits=limits, watchers=fit.watchers)
         a, certificate = result.model.a, result.certificate
         if few and limits.reason() is None:
-            exact, _ = polished(F.toarray() if sp.issparse(F) else F.astype(np.float64), sign, upper, a, False)
+            exact, _ = polished(F.toarray() if sp.issparse(F) else F.astype(np.float64), sign, upper, a, False, limits)
             w = problem.combined(exact)
             primal = problem.primal(w)
             gap = max(0.0, primal + problem.dual(exact, w))
@@ -296,6 +296,8 @@ class LowRankSVC(KernelClassifier):
         status = result.status
         if certificate.holds:
             status = Status("converged", CONVERGED.format(**certificate.to_dict()))
-        elif status.converged:
-            status = Status("stopped", f"Stopped where rounding errors allow no progress: the relative gap is {certificate.violation:.2g}.")
+        elif status.converged or (status.reason == "max_iter" and most != int(self.max_iter)):  # the limit that few rows have was the end
+            status = Status("stopped", STALLED.format(**certificate.to_dict()))
+        elif status.reason == "max_iter":
+            status = Status("max_iter", SENTENCES["max_iter"].format(n_iter=result.n_iter, **certificate.to_dict()))
         return replace(result, model=Found(a, 0.0), certificate=certificate, status=status)

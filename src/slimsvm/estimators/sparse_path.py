@@ -143,7 +143,8 @@ class PathMachine(BasisMachine):
         about = (float(self.tol), str(np.dtype(T.rows.dtype)), chosen.projection_error, chosen.bound)
         exact = isinstance(self.basis, str) and self.basis == ALL
         self.certificate_ = Certificate(FULL if exact else SUBSPACE, chosen.objective, relative, chosen.gap, *about)
-        reason = T.fit.limits.reason() or ("converged" if self.certificate_.holds else "max_iter")
+        ended = "max_iter" if self.n_iter_ >= (int(self.max_iter) if self.max_iter > 0 else 1000) else "stalled"
+        reason = T.fit.limits.reason() or ("converged" if self.certificate_.holds else ended)
         where = "of all functions," if exact else "within their span"
         text = f"{chosen.n_basis} basis vectors; {where} the objective is at most {relative:.2g} of itself above the optimum"
         if reason == "converged" and chosen.n_basis < T.sizes[-1] and self.n_basis != "auto":
@@ -151,6 +152,7 @@ class PathMachine(BasisMachine):
         words = {
             "converged": f"Converged: {text}.",
             "max_iter": f"Stopped at max_iter={self.max_iter}: {text}.",
+            "stalled": f"Stopped because rounding errors hide any further progress: {text}. Scale the features, or use a smaller C.",
             "max_time": f"Stopped at max_time after {T.fit.limits.seconds:.1f} s: {text}.",
             "interrupted": f"Interrupted after {T.fit.limits.seconds:.1f} s: {text}.",
             "stopped": f"Stopped by a callback after {T.fit.limits.seconds:.1f} s: {text}.",

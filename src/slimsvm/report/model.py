@@ -81,7 +81,8 @@ def model_page(
     Raises
     ------
     ValueError
-        If the shape does not fit the features, or labels are text where those of the machine are numbers; with data for sequences.
+        If the shape does not fit the features; if labels are text where those of the machine are numbers, or no classes; with data for
+        sequences.
 
     Examples
     --------
@@ -144,7 +145,17 @@ def _comparable(estimator: Any, y: Array) -> Array:
     if numbers != wanted:
         kinds = ("numbers", "text") if numbers else ("text", "numbers")
         raise ValueError(f"The labels of the data are {kinds[0]}, those of the model {kinds[1]}.")
+    if y.dtype.kind == "f" and hasattr(estimator, "classes_") and (between := y[y != np.round(y)]).size:
+        raise ValueError(
+            f"The data has labels such as {between[0]:g}, which are no classes: the model tells the classes {_some(estimator.classes_)} apart. "
+            "Pass rows with labels of classes; numbers of any size are the targets of a regression."
+        )
     return y
+
+
+def _some(classes: Array) -> str:
+    """The first of many."""
+    return ", ".join(str(label) for label in classes[:10].tolist()) + (", ..." if len(classes) > 10 else "")
 
 
 def _path(estimator: Any, path: list[dict[str, Any]], X: Any, y: Any) -> list[Part]:

@@ -15,7 +15,8 @@ it has no more than SOLVED features or rows with an error, k^2 entries a row + k
 
     w + step = S' (I + S S')^-1 (S w - D^-1/2 g),
 
-which does not lose the digits that two nearly equal terms of Woodbury's formula would.
+which does not lose the digits that two nearly equal terms of Woodbury's formula would. Where C |x|^2 is so large that a matrix has no Cholesky
+factor in float64 (features that are not scaled, classes that are separable), the same weights come from least squares over the rows.
 
 Symbols: W weights of features (d, columns); G gradients; D second derivatives of the weighted loss.
 """
@@ -28,7 +29,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
-from scipy.linalg import cho_factor, cho_solve
+from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
 from slimsvm.losses import Loss
 from slimsvm.run import FULL, Certificate
@@ -174,7 +175,10 @@ class LinearNewton:
         for j, c in enumerate(which):
             weight, of = share[j] * problem.weight, (problem.target[:, c], S.scores[:, c])
             D, g = weight * problem.loss.curvature(*of), weight * problem.loss.gradient(*of)
-            dW[:, j], db[j] = self._direction(problem, S, D, g, S.W[:, c], share[j] * S.pull[:, c])
+            if D.any():
+                dW[:, j], db[j] = self._direction(problem, S, D, g, S.W[:, c], share[j] * S.pull[:, c])
+            else:
+                dW[:, j], db[j] = -S.W[:, c], _towards_both(*of, S.b[c]) if problem.fit_intercept else 0.0
         # 2. the least value along each
         d_scores = space.scores(dW) + db
         W = S.W[:, which]
@@ -198,17 +202,23 @@ class LinearNewton:
 
     def _direction(self, problem: LinearProblem, S: LinearState, D: Array, g: Array, w: Array, pull: Array) -> tuple[Array, float]:
         """Newton's step of one column: weights, intercept."""
-        space, total = problem.space, float(D.sum())
+        space = problem.space
         mean = np.zeros(space.size)
-        if problem.fit_intercept and total > 0:
-            mean = space.project(D[:, None])[:, 0] / total
+        if problem.fit_intercept:
+            mean = space.project(D[:, None])[:, 0] / float(D.sum())
             S.n_products += 1
         felt = np.flatnonzero(D)
         if self._makes_matrix(problem) or (S.slow and space.size <= (SOLVED if S.rough else min(felt.size, SOLVED))):
-            factor = cho_factor(_newton_matrix(space, D, mean), lower=True, overwrite_a=True, check_finite=False)
-            step = -cho_solve(factor, w + pull, check_finite=False)
+            try:
+                factor = cho_factor(_newton_matrix(space, D, mean), lower=True, overwrite_a=True, check_finite=False)
+                step = -cho_solve(factor, w + pull, check_finite=False)
+            except LinAlgError:
+                step = _least_squares(space, D, g, mean, w) - w
         elif S.slow and not S.rough and felt.size <= SOLVED:
-            step = _solved_in_rows(space, D, g, mean, w, felt) - w
+            try:
+                step = _solved_in_rows(space, D, g, mean, w, felt) - w
+            except LinAlgError:
+                S.rough, step = True, -_conjugate_gradients(space, D, mean, w + pull, S)
         else:
             step = -_conjugate_gradients(space, D, mean, w + pull, S)
         return step, -float(mean @ step)
@@ -262,6 +272,16 @@ def _newton_matrix(space: ExplicitSpace, D: Array, mean: Array) -> Array:
     return matrix
 
 
+def _towards_both(target: Array, scores: Array, intercept: float) -> float:
+    """Where no row has an error: the change of the intercept that goes with -w as that of the weights, and brings both classes to the margin.
+
+    If one came there first, the intercept on its own would take back the error that it makes, and a step would be as short as 1 / C.
+    """
+    positive, negative = float(scores[target > 0].min()), -float(scores[target < 0].max())
+    beyond = 0.5 * (positive + negative) - 1.0
+    return (0.5 * (negative - positive) / beyond if beyond > 0 else 0.0) - intercept
+
+
 def _solved_in_rows(space: ExplicitSpace, D: Array, g: Array, mean: Array, w: Array, felt: Array) -> Array:
     """The weights after Newton's step, from a system in the rows that are felt."""
     picked = [block[felt[(felt >= start) & (felt < end)] - start] for block, (start, end) in zip(space.blocks, space.edges, strict=True)]
@@ -280,6 +300,25 @@ def _solved_in_rows(space: ExplicitSpace, D: Array, g: Array, mean: Array, w: Ar
         factor = cho_factor(matrix, lower=True, overwrite_a=True, check_finite=False)
         v = root * cho_solve(factor, root * scores - gradient / root, check_finite=False)
         return np.asarray(A.T @ v - mean * float(v.sum()))
+
+
+def _least_squares(space: ExplicitSpace, D: Array, g: Array, mean: Array, w: Array) -> Array:
+    """The weights after Newton's step, with the condition of S = D^1/2 (X - mean) and not that of S'S.
+
+    They are the v with the least |v|^2 + |S v - r|^2, r = S w - D^-1/2 g. Of S and r only the triangle of their QR factors is kept.
+    """
+    triangle: Any = np.zeros((0, space.size + 1))
+    with single_threaded_blas():
+        for block, (start, end) in zip(space.blocks, space.edges, strict=True):
+            felt = np.flatnonzero(D[start:end])
+            X = block[felt]
+            X = (X.toarray() if sp.issparse(X) else X).astype(np.float64) - mean
+            root = np.sqrt(D[start:end][felt])
+            r = root * (X @ w) - g[start:end][felt] / root
+            triangle = np.linalg.qr(np.vstack([triangle, np.column_stack([root[:, None] * X, r])]), mode="r")
+        U, size, V = np.linalg.svd(triangle[:, :-1], full_matrices=False)
+    size[size <= size[0] * space.size * np.finfo(float).eps] = 0.0  # rounding errors: what they say is not known
+    return np.asarray(V.T @ (size / (1.0 + size**2) * (U.T @ triangle[:, -1])))
 
 
 def _conjugate_gradients(space: ExplicitSpace, D: Array, mean: Array, gradient: Array, S: LinearState) -> Array:

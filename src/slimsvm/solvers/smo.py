@@ -241,9 +241,10 @@ def _newton(K: Array, sign: Array, upper: Array, a: Array, o: Array, split: int)
     least = max(float(curvature[-1]), 1e-300) * free.size * np.finfo(float).eps
     along = directions.T @ slope
     along[(curvature <= least) & (np.abs(along) <= 1e-12 * max(1.0, float(np.max(np.abs(o)))))] = 0.0  # no curvature, no slope: stay
-    change = balanced(-directions @ (along / np.maximum(curvature, least)))
-    fall = float(slope @ change)
-    if not fall < 0.0:
+    with np.errstate(over="ignore", invalid="ignore"):  # kernel values near the smallest float: there is no such step
+        change = balanced(-directions @ (along / np.maximum(curvature, least)))
+        fall = float(slope @ change)
+    if not -np.inf < fall < 0.0:
         return True, False
     bend = float(change @ (block @ change))
     step_a = sign[free] * change
