@@ -185,8 +185,7 @@ def _searched(name: str, n: int) -> dict[str, float]:
     """C and gamma of the plain machine by 5-fold scores, of small sets averaged over five resamples.
 
     Of large sets all settings are tried on few rows, the best third of them on three times as many, and the best third of those on three times
-    as many again. The scores of many C and gamma differ by less than they vary: of all within one standard error of the best, the machine with
-    the fewest support vectors is taken.
+    as many again. What comes out is the sparsest of the best of the last round.
     """
     from sklearn.model_selection import GridSearchCV, ParameterGrid
 
@@ -201,31 +200,39 @@ def _searched(name: str, n: int) -> dict[str, float]:
             found = GridSearchCV(SVC(max_time=60), grid, scoring=_scored, cv=5, refit=False).fit(X[:rows], y[:rows]).cv_results_
             scores += [found[f"split{fold}_test_accuracy"] for fold in range(5)]
             sizes.append(found["mean_test_size"])
-        mean, deviation, size = np.mean(scores, axis=0), np.std(scores, axis=0, ddof=1), np.mean(sizes, axis=0)
-        order, tried = np.argsort(-mean, kind="stable"), settings
+        tried, order = settings, np.argsort(-np.mean(scores, axis=0), kind="stable")
         settings = [tried[k] for k in order[: -(-len(tried) // 3)]]
-    near = mean >= mean[order[0]] - deviation[order[0]] / np.sqrt(len(scores))
-    return {key: float(value) for key, value in tried[int(np.argmin(np.where(near, size, np.inf)))].items()}
+    return {key: float(value) for key, value in tried[_sparsest(scores, sizes)].items()}
+
+
+def _sparsest(scores: list[Any], sizes: list[Any]) -> int:
+    """Of all settings within one standard error of the best, that with the fewest support vectors: many differ by less than they vary."""
+    mean, deviation = np.mean(scores, axis=0), np.std(scores, axis=0, ddof=1)
+    best = int(np.argmax(mean))
+    near = mean >= mean[best] - deviation[best] / np.sqrt(len(scores))
+    return int(np.argmin(np.where(near, np.mean(sizes, axis=0), np.inf)))
 
 
 def _held_out(name: str, n: int, svm: Any, parts: dict[str, Any]) -> bool:
-    """Whether rows are to be judged by machines that have not seen them, or by all: what has the better 5-fold score, cross-trained."""
+    """Whether rows are to be judged by machines that have not seen them, or by all: by 5-fold scores, as C and gamma."""
     from sklearn.model_selection import GridSearchCV
 
     from slimsvm import CrossTraining
 
-    scores = []
+    choices, scores, sizes = [True, False], [], []
     for seed in range(5 if n < RESAMPLED else 1):
         X, y, _, _ = _rows(name, n, seed)
         machine = CrossTraining(svm, n_subsets=parts["n_subsets"], subset_size=parts["subset_size"] / n, random_state=seed)
-        search = GridSearchCV(machine, {"held_out": [True, False]}, cv=5, refit=False).fit(X[:JUDGED], y[:JUDGED])
-        scores.append(search.cv_results_["mean_test_score"])
-    held_out, by_all = np.mean(scores, axis=0)
-    return bool(held_out >= by_all)
+        search = GridSearchCV(machine, {"held_out": choices}, scoring=_scored, cv=5, refit=False)
+        found = search.fit(X[:JUDGED], y[:JUDGED]).cv_results_
+        scores += [found[f"split{fold}_test_accuracy"] for fold in range(5)]
+        sizes.append(found["mean_test_size"])
+    return choices[_sparsest(scores, sizes)]
 
 
 def _scored(machine: Any, X: Any, y: Any) -> dict[str, float]:
-    return {"accuracy": machine.score(X, y), "size": float(len(machine.support_))}
+    final = machine.estimators_[0] if hasattr(machine, "estimators_") else machine
+    return {"accuracy": machine.score(X, y), "size": float(len(final.support_))}
 
 
 def crosstraining(key: str) -> dict[str, Any]:
