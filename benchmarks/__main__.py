@@ -7,8 +7,22 @@ from functools import partial
 
 from benchmarks import report, runner, tables
 
-NAMES = ("peers", "svmlight", "cpsp", "sampled_cuts", "primal", "rsvm", "rivals", "kernel_rate", "startup")
-COMMANDS = {"run": partial(runner.main, NAMES), "tables": partial(tables.main, NAMES), "report": report.main}
+NAMES = (
+    "peers",
+    "svmlight",
+    "cpsp",
+    "sampled_cuts",
+    "primal",
+    "rsvm",
+    "rivals",
+    "kernel_rate",
+    "startup",
+)
+COMMANDS = {
+    "run": partial(runner.main, NAMES),
+    "tables": partial(tables.main, NAMES),
+    "report": report.main,
+}
 
 if __name__ == "__main__":
     if len(sys.argv) < 2 or sys.argv[1] not in COMMANDS:

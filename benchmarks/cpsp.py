@@ -24,7 +24,10 @@ from benchmarks.runner import Cell, forget_peak, memory_mb
 
 RESULTS = Path(__file__).parent / "results" / "cpsp.json"
 SIZES = (10, 50, 200)
-N_SEEDS, WITH_SEEDS = 6, ("a9a", "ijcnn1", "mnist_zero")  # the other sets take minutes for each seed
+N_SEEDS, WITH_SEEDS = (
+    6,
+    ("a9a", "ijcnn1", "mnist_zero"),
+)  # the other sets take minutes for each seed
 SCALING = (10_000, 30_000, 100_000, 300_000, 1_000_000)
 
 
@@ -35,7 +38,12 @@ def _plain(name: str) -> Any:
 
 def _mnist(positive: Any) -> Any:
     X, y, X_test, y_test = load("mnist")
-    return X.astype(np.float32), positive(y).astype(int), X_test.astype(np.float32), positive(y_test).astype(int)
+    return (
+        X.astype(np.float32),
+        positive(y).astype(int),
+        X_test.astype(np.float32),
+        positive(y_test).astype(int),
+    )
 
 
 def _rcv1() -> Any:
@@ -92,9 +100,13 @@ def _make(method: str, C: float, gamma: float, k: int) -> Any:
         return SparseSVC(k, C=C, gamma=gamma, n_jobs=-1, random_state=0)
     if method in OURS:
         basis = {"cpsp": "pursuit", "cpsp_rows": "pursuit_rows", "nystrom": "random"}[method]
-        return SparseSVC(k, C=C, gamma=gamma, loss="hinge", refine=False, basis=basis, n_jobs=-1, random_state=0)
+        return SparseSVC(
+            k, C=C, gamma=gamma, loss="hinge", refine=False, basis=basis, n_jobs=-1, random_state=0
+        )
     kind = Nystroem if method == "sklearn_nystroem" else RBFSampler
-    return make_pipeline(kind(gamma=gamma, n_components=k, random_state=0), LinearSVC(C=C, random_state=0))
+    return make_pipeline(
+        kind(gamma=gamma, n_components=k, random_state=0), LinearSVC(C=C, random_state=0)
+    )
 
 
 def one(name: str, method: str, k: str) -> dict[str, Any]:
@@ -107,13 +119,24 @@ def one(name: str, method: str, k: str) -> dict[str, Any]:
     before, begin, cpu = memory_mb("VmRSS"), time.perf_counter(), time.process_time()
     model = _make(method, C, gamma, int(k)).fit(X, y)
     seconds, cpu = time.perf_counter() - begin, time.process_time() - cpu
-    result: dict[str, Any] = {"seconds": seconds, "cpu_seconds": cpu, "peak_mb": memory_mb("VmHWM") - before}
+    result: dict[str, Any] = {
+        "seconds": seconds,
+        "cpu_seconds": cpu,
+        "peak_mb": memory_mb("VmHWM") - before,
+    }
     result["accuracy"] = float(np.mean(model.predict(X_test) == y_test))
     if hasattr(model, "certificate_"):
-        result |= {"objective": float(model.certificate_.objective), "gap": float(model.certificate_.gap)}
+        result |= {
+            "objective": float(model.certificate_.objective),
+            "gap": float(model.certificate_.gap),
+        }
     if hasattr(model, "path_"):
         result["path"] = [
-            [point.n_basis, float(np.mean(model.truncated(point.n_basis).predict(X_test) == y_test))] for point in model.path_
+            [
+                point.n_basis,
+                float(np.mean(model.truncated(point.n_basis).predict(X_test) == y_test)),
+            ]
+            for point in model.path_
         ]
     if method == "exact":
         result["n_support"] = int(model.n_support_.sum())
@@ -124,8 +147,14 @@ def seeds(name: str) -> dict[str, Any]:
     """Accuracy of several seeds at the size that must be near the exact machine."""
     _, C, gamma, get, k = SETS[name]
     X, y, X_test, y_test = get()
-    models = [_make("refined", C, gamma, k).set_params(random_state=seed).fit(X, y) for seed in range(N_SEEDS)]
-    return {"k": k, "accuracies": [float(np.mean(model.predict(X_test) == y_test)) for model in models]}
+    models = [
+        _make("refined", C, gamma, k).set_params(random_state=seed).fit(X, y)
+        for seed in range(N_SEEDS)
+    ]
+    return {
+        "k": k,
+        "accuracies": [float(np.mean(model.predict(X_test) == y_test)) for model in models],
+    }
 
 
 def alone(name: str, method: str, k: str, tol: str) -> dict[str, Any]:
@@ -141,7 +170,11 @@ def alone(name: str, method: str, k: str, tol: str) -> dict[str, Any]:
         begin = time.process_time()
         model = _make(method, C, gamma, int(k)).set_params(n_jobs=1, tol=float(tol)).fit(X, y)
         seconds.append(time.process_time() - begin)
-    return {"accuracy": float(np.mean(model.predict(X_test) == y_test)), "cpu_seconds": min(seconds), "all_cpu_seconds": seconds}
+    return {
+        "accuracy": float(np.mean(model.predict(X_test) == y_test)),
+        "cpu_seconds": min(seconds),
+        "all_cpu_seconds": seconds,
+    }
 
 
 def scale(n: str) -> dict[str, Any]:
@@ -156,7 +189,11 @@ def scale(n: str) -> dict[str, Any]:
     before, begin = memory_mb("VmRSS"), time.perf_counter()
     model = SparseSVC(100, C=1.0, gamma=20.0, n_jobs=-1, random_state=0).fit(X, y)
     seconds = time.perf_counter() - begin
-    return {"seconds": seconds, "peak_mb": memory_mb("VmHWM") - before, "error": float(np.mean(model.predict(X_test) != y_test))}
+    return {
+        "seconds": seconds,
+        "peak_mb": memory_mb("VmHWM") - before,
+        "error": float(np.mean(model.predict(X_test) != y_test)),
+    }
 
 
 def prediction(name: str) -> dict[str, Any]:
@@ -177,7 +214,9 @@ def prediction(name: str) -> dict[str, Any]:
     begin = time.perf_counter()
     theirs.predict(X_test[:1000])
     peer = (time.perf_counter() - begin) / 1000
-    ours = SparseSVC(k, C=C, gamma=gamma, n_jobs=-1, random_state=0, refine=False).fit(X[:20000], y[:20000])
+    ours = SparseSVC(k, C=C, gamma=gamma, n_jobs=-1, random_state=0, refine=False).fit(
+        X[:20000], y[:20000]
+    )
     rows = X_test if X_test.shape[0] <= 50_000 else X_test[:50_000]
     f, best, tiles = ours._expansion(), np.inf, np.inf
     basis, columns = ready(RBF(gamma), np.asarray(ours.basis_)), None
@@ -187,7 +226,9 @@ def prediction(name: str) -> dict[str, Any]:
         best = min(best, (time.perf_counter() - begin) / rows.shape[0])
         columns = ready(RBF(gamma), rows, like=basis) if columns is None else columns
         begin = time.perf_counter()
-        accumulate(basis, Strips(columns), np.ones(basis.n), np.zeros(columns.n), os.cpu_count() or 1)
+        accumulate(
+            basis, Strips(columns), np.ones(basis.n), np.zeros(columns.n), os.cpu_count() or 1
+        )
         tiles = min(tiles, (time.perf_counter() - begin) / rows.shape[0])
     return {
         "k": k,
@@ -201,58 +242,110 @@ def prediction(name: str) -> dict[str, Any]:
 def cells(quick: bool) -> list[Cell]:
     """What there is to measure."""
     if quick:
-        found = [Cell("a9a/exact", "one", ("a9a", "exact", "0")), Cell("checkers/10000", "scale", ("10000",))]
-        return [*found, *(Cell(f"a9a/{method}/10", "one", ("a9a", method, "10")) for method in (*OURS, *PEERS))]
+        found = [
+            Cell("a9a/exact", "one", ("a9a", "exact", "0")),
+            Cell("checkers/10000", "scale", ("10000",)),
+        ]
+        return [
+            *found,
+            *(Cell(f"a9a/{method}/10", "one", ("a9a", method, "10")) for method in (*OURS, *PEERS)),
+        ]
     found = []
     for name, (*_, size) in SETS.items():
         found.append(Cell(f"{name}/exact", "one", (name, "exact", "0"), touch=True))
         for k, method in product(sorted({*SIZES, size}), (*OURS, *PEERS)):
             if k in SIZES or method == "refined":
-                found.append(Cell(f"{name}/{method}/{k}", "one", (name, method, str(k)), seconds=1200))
+                found.append(
+                    Cell(f"{name}/{method}/{k}", "one", (name, method, str(k)), seconds=1200)
+                )
     found += [Cell(f"{name}/seeds", "seeds", (name,)) for name in WITH_SEEDS]
     for method, points in OTHERS.items():
         for (name, k), tol in product(points, TOLERANCES[method]):
-            found.append(Cell(f"alone/{method}/{name}/{k}/{tol:g}", "alone", (name, method, str(k), str(tol))))
+            found.append(
+                Cell(
+                    f"alone/{method}/{name}/{k}/{tol:g}", "alone", (name, method, str(k), str(tol))
+                )
+            )
     found += [Cell(f"checkers/{n}", "scale", (str(n),)) for n in SCALING]
-    return [*found, *(Cell(f"{name}/prediction", "prediction", (name,)) for name in ("a9a", "ijcnn1", "mnist_halves"))]
+    return [
+        *found,
+        *(
+            Cell(f"{name}/prediction", "prediction", (name,))
+            for name in ("a9a", "ijcnn1", "mnist_halves")
+        ),
+    ]
 
 
 def table() -> str:
     """The stored results in Markdown."""
     cells = json.loads(RESULTS.read_text())["cells"]
-    sizes = sorted({int(key.split("/")[2]) for key in cells if key.count("/") == 2})  # "alone" has one more
+    sizes = sorted(
+        {int(key.split("/")[2]) for key in cells if key.count("/") == 2}
+    )  # "alone" has one more
     lines = ["Test accuracy in percent (seconds of training):", ""]
-    lines += ["| set | method | " + " | ".join(f"k = {k}" for k in sizes) + " |", "|---|---|" + "---|" * len(sizes)]
+    lines += [
+        "| set | method | " + " | ".join(f"k = {k}" for k in sizes) + " |",
+        "|---|---|" + "---|" * len(sizes),
+    ]
     for name, (text, C, gamma, _, _) in SETS.items():
         exact = cells.get(f"{name}/exact")
         if exact and "accuracy" in exact:
             first = f"{100 * exact['accuracy']:.2f} ({exact['seconds']:.1f}), {exact['n_support']:,} SVs"
-            lines.append(f"| {text}, C={C:g}, gamma={gamma:.4g} | exact | {first} |" + " |" * (len(sizes) - 1))
+            lines.append(
+                f"| {text}, C={C:g}, gamma={gamma:.4g} | exact | {first} |"
+                + " |" * (len(sizes) - 1)
+            )
         for method in (*OURS, *PEERS):
             row = [cells.get(f"{name}/{method}/{k}", {}) for k in sizes]
             if any("accuracy" in cell for cell in row):
-                shown = [f"{100 * cell['accuracy']:.2f} ({cell['seconds']:.1f})" if "accuracy" in cell else "" for cell in row]
+                shown = [
+                    f"{100 * cell['accuracy']:.2f} ({cell['seconds']:.1f})"
+                    if "accuracy" in cell
+                    else ""
+                    for cell in row
+                ]
                 lines.append(f"| | {method} | " + " | ".join(shown) + " |")
-    spread = [(name, cells[f"{name}/seeds"], cells[f"{name}/exact"]) for name in SETS if "accuracies" in cells.get(f"{name}/seeds", {})]
+    spread = [
+        (name, cells[f"{name}/seeds"], cells[f"{name}/exact"])
+        for name in SETS
+        if "accuracies" in cells.get(f"{name}/seeds", {})
+    ]
     if spread:
-        lines += ["", f"{N_SEEDS} seeds of *refined*: test accuracy in percent, and how far the mean is below the exact machine:", ""]
+        lines += [
+            "",
+            f"{N_SEEDS} seeds of *refined*: test accuracy in percent, and how far the mean is below the exact machine:",
+            "",
+        ]
         lines += ["| set | k | mean | least | largest | below exact |", "|---|---|---|---|---|---|"]
         for name, cell, exact in spread:
             found = 100 * np.array(cell["accuracies"])
             numbers = f"{found.mean():.2f} | {found.min():.2f} | {found.max():.2f} | {100 * exact['accuracy'] - found.mean():.2f}"
             lines.append(f"| {SETS[name][0]} | {cell['k']} | {numbers} |")
     lines += ["", "Objective of the hinge machines, as a multiple of the exact one:", ""]
-    lines += ["| set | method | " + " | ".join(f"k = {k}" for k in sizes) + " |", "|---|---|" + "---|" * len(sizes)]
+    lines += [
+        "| set | method | " + " | ".join(f"k = {k}" for k in sizes) + " |",
+        "|---|---|" + "---|" * len(sizes),
+    ]
     for name, (text, *_) in SETS.items():
         exact = cells.get(f"{name}/exact", {})
         for method in OURS[1:]:
             row = [cells.get(f"{name}/{method}/{k}", {}) for k in sizes]
             if "objective" in exact and any("objective" in cell for cell in row):
-                shown = [f"{cell['objective'] / -exact['objective']:.3f}" if "objective" in cell else "" for cell in row]
+                shown = [
+                    f"{cell['objective'] / -exact['objective']:.3f}" if "objective" in cell else ""
+                    for cell in row
+                ]
                 lines.append(f"| {text} | {method} | " + " | ".join(shown) + " |")
     about = "On one thread and at one size, without the machines at smaller sizes (CPU s, least of three); others: for refined a prototype"
-    lines += ["", f"{about} that refined from random rows, for cpsp the program of the paper's authors:", ""]
-    lines += ["| set | k | method | tol | accuracy | CPU s | others' accuracy | others' CPU s |", "|---|---|---|---|---|---|---|---|"]
+    lines += [
+        "",
+        f"{about} that refined from random rows, for cpsp the program of the paper's authors:",
+        "",
+    ]
+    lines += [
+        "| set | k | method | tol | accuracy | CPU s | others' accuracy | others' CPU s |",
+        "|---|---|---|---|---|---|---|---|",
+    ]
     for method, points in OTHERS.items():
         for (name, k), (accuracy, seconds) in points.items():
             for tol in TOLERANCES[method]:
@@ -260,16 +353,36 @@ def table() -> str:
                 if "accuracy" in cell:
                     numbers = f"{100 * cell['accuracy']:.2f} | {cell['cpu_seconds']:.2f} | {accuracy} | {seconds:g}"
                     lines.append(f"| {SETS[name][0]} | {k} | {method} | {tol:g} | {numbers} |")
-    scaled = [(n, cells[f"checkers/{n}"]) for n in SCALING if "seconds" in cells.get(f"checkers/{n}", {})]
+    scaled = [
+        (n, cells[f"checkers/{n}"]) for n in SCALING if "seconds" in cells.get(f"checkers/{n}", {})
+    ]
     if scaled:
-        lines += ["", "Checkers, C=1, gamma=20, 100 basis vectors:", "", "| rows | seconds | peak MB | test error |", "|---|---|---|---|"]
-        lines += [f"| {n:,} | {cell['seconds']:.1f} | {cell['peak_mb']:.0f} | {100 * cell['error']:.2f} % |" for n, cell in scaled]
-        exponent = np.polyfit(np.log([n for n, _ in scaled]), np.log([cell["seconds"] for _, cell in scaled]), 1)[0]
+        lines += [
+            "",
+            "Checkers, C=1, gamma=20, 100 basis vectors:",
+            "",
+            "| rows | seconds | peak MB | test error |",
+            "|---|---|---|---|",
+        ]
+        lines += [
+            f"| {n:,} | {cell['seconds']:.1f} | {cell['peak_mb']:.0f} | {100 * cell['error']:.2f} % |"
+            for n, cell in scaled
+        ]
+        exponent = np.polyfit(
+            np.log([n for n, _ in scaled]), np.log([cell["seconds"] for _, cell in scaled]), 1
+        )[0]
         lines += ["", f"Exponent of the time in the number of rows: {exponent:.2f}."]
-    predicted = [(name, cells[f"{name}/prediction"]) for name in SETS if "sparse_us" in cells.get(f"{name}/prediction", {})]
+    predicted = [
+        (name, cells[f"{name}/prediction"])
+        for name in SETS
+        if "sparse_us" in cells.get(f"{name}/prediction", {})
+    ]
     if predicted:
         lines += ["", "Prediction, microseconds a row on all cores:", ""]
-        lines += ["| set | k | sparse | kernel values alone | scikit-learn SVC | times faster |", "|---|---|---|---|---|---|"]
+        lines += [
+            "| set | k | sparse | kernel values alone | scikit-learn SVC | times faster |",
+            "|---|---|---|---|---|---|",
+        ]
         for name, cell in predicted:
             ratio = cell["sklearn_us"] / cell["sparse_us"]
             numbers = f"{cell['sparse_us']:.2f} | {cell['tiles_us']:.2f} | {cell['sklearn_us']:.0f} | {ratio:.0f}"
@@ -277,17 +390,30 @@ def table() -> str:
     return "\n".join(lines)
 
 
-SHOWN = {"a9a": (3, 10), "ijcnn1": (50, 200), "mnist_halves": (50, 60), "mnist_zero": (20,), "rcv1": (100,)}  # sizes in the README
+SHOWN = {
+    "a9a": (3, 10),
+    "ijcnn1": (50, 200),
+    "mnist_halves": (50, 60),
+    "mnist_zero": (20,),
+    "rcv1": (100,),
+}  # sizes in the README
 
 
 def summary() -> str:
     """Vectors and accuracy alone, for the README."""
     cells = json.loads(RESULTS.read_text())["cells"]
-    lines = ["| set | exact: support vectors, accuracy | `SparseSVC`: vectors, accuracy |", "|---|---|---|"]
+    lines = [
+        "| set | exact: support vectors, accuracy | `SparseSVC`: vectors, accuracy |",
+        "|---|---|---|",
+    ]
     for name, sizes in SHOWN.items():
         exact = cells[f"{name}/exact"]
-        ours = ", ".join(f"{k}: {100 * cells[f'{name}/refined/{k}']['accuracy']:.2f} %" for k in sizes)
-        lines.append(f"| {SETS[name][0]} | {exact['n_support']:,}: {100 * exact['accuracy']:.2f} % | {ours} |")
+        ours = ", ".join(
+            f"{k}: {100 * cells[f'{name}/refined/{k}']['accuracy']:.2f} %" for k in sizes
+        )
+        lines.append(
+            f"| {SETS[name][0]} | {exact['n_support']:,}: {100 * exact['accuracy']:.2f} % | {ours} |"
+        )
     return "\n".join(lines)
 
 
@@ -306,7 +432,11 @@ def _accuracy_picture(cells: dict[str, Any], path: Path) -> None:
     figure = Figure(figsize=(8, 5), layout="constrained")
     axes = figure.subplots()
     for at, (name, (text, *_)) in enumerate(SETS.items()):
-        fits = {int(key.split("/")[2]): cell for key, cell in cells.items() if key.startswith(f"{name}/refined/") and "path" in cell}
+        fits = {
+            int(key.split("/")[2]): cell
+            for key, cell in cells.items()
+            if key.startswith(f"{name}/refined/") and "path" in cell
+        }
         exact = cells.get(f"{name}/exact", {})
         if not fits or "accuracy" not in exact:
             continue
@@ -324,7 +454,9 @@ def _scaling_picture(cells: dict[str, Any], path: Path) -> None:
     from matplotlib.figure import Figure
 
     rows = sorted(
-        (int(key.split("/")[1]), cell["seconds"]) for key, cell in cells.items() if key.startswith("checkers/") and "seconds" in cell
+        (int(key.split("/")[1]), cell["seconds"])
+        for key, cell in cells.items()
+        if key.startswith("checkers/") and "seconds" in cell
     )
     if len(rows) < 2:
         return
@@ -333,7 +465,12 @@ def _scaling_picture(cells: dict[str, Any], path: Path) -> None:
     axes.plot(*zip(*rows, strict=True), marker="o", label="refined, 100 vectors")
     (first, seconds), (last, _) = rows[0], rows[-1]
     axes.plot(
-        [first, last], [seconds, seconds * last / first], color="grey", linestyle="--", linewidth=1, label="in proportion to the rows"
+        [first, last],
+        [seconds, seconds * last / first],
+        color="grey",
+        linestyle="--",
+        linewidth=1,
+        label="in proportion to the rows",
     )
     axes.set(xscale="log", yscale="log", xlabel="rows of checkers", ylabel="seconds of training")
     axes.legend()

@@ -17,7 +17,9 @@ def folder() -> Path:
     """The folder with the data sets, for readers of files that ``slimsvm.datasets`` does not know; says what to do if there is none."""
     named = os.environ.get("SLIMSVM_DATA")
     if not named or not Path(named).is_dir():
-        raise SystemExit("The data set is not here. Set the environment variable SLIMSVM_DATA to the folder that holds its files.")
+        raise SystemExit(
+            "The data set is not here. Set the environment variable SLIMSVM_DATA to the folder that holds its files."
+        )
     return Path(named)
 
 
@@ -36,7 +38,9 @@ def ocr_letters() -> tuple[list[np.ndarray], list[np.ndarray], np.ndarray]:
     return np.split(pixels, edges), np.split(z["y"].astype(np.int64), edges), z["folds"]
 
 
-def conll2000(min_count: int = 3) -> tuple[list[sp.csr_matrix], list[np.ndarray], list[sp.csr_matrix], list[np.ndarray]]:
+def conll2000(
+    min_count: int = 3,
+) -> tuple[list[sp.csr_matrix], list[np.ndarray], list[sp.csr_matrix], list[np.ndarray]]:
     """Chunking: sentences as (length, n_features) matrices of 0 and 1, their chunk tags; training part, test part.
 
     The features of a token are its word and part of speech, those of two neighbours on either side, pairs and triples of them, the first and
@@ -46,10 +50,21 @@ def conll2000(min_count: int = 3) -> tuple[list[sp.csr_matrix], list[np.ndarray]
     n_train, lengths = len(_sentences("train")), np.array([len(s) for s in sentences])
     edges = np.cumsum(lengths)[:-1]
     words, tags, chunks = (np.array([token[k] for s in sentences for token in s]) for k in range(3))
-    columns = _indexed(_keys(words, tags, np.repeat(np.arange(lengths.size), lengths)), int(lengths[:n_train].sum()), min_count)
+    columns = _indexed(
+        _keys(words, tags, np.repeat(np.arange(lengths.size), lengths)),
+        int(lengths[:n_train].sum()),
+        min_count,
+    )
     width = int(columns.max()) + 1
     X = [
-        sp.csr_matrix((np.ones(kept.sum(), np.float32), rows[kept], np.append(0, np.cumsum(kept.sum(axis=1)))), shape=(len(rows), width))
+        sp.csr_matrix(
+            (
+                np.ones(kept.sum(), np.float32),
+                rows[kept],
+                np.append(0, np.cumsum(kept.sum(axis=1))),
+            ),
+            shape=(len(rows), width),
+        )
         for rows in np.split(columns, edges)
         for kept in [rows >= 0]
     ]
@@ -61,7 +76,10 @@ def _sentences(part: str) -> list[list[list[str]]]:
     """Sentences of tokens: word, part of speech, chunk tag."""
     with lzma.open(folder() / "conll2000" / f"{part}.txt.xz", "rt", encoding="latin1") as file:
         text = file.read()
-    return [[line.split() for line in sentence.split("\n") if line.strip()] for sentence in text.strip().split("\n\n")]
+    return [
+        [line.split() for line in sentence.split("\n") if line.strip()]
+        for sentence in text.strip().split("\n\n")
+    ]
 
 
 def _keys(words: np.ndarray, tags: np.ndarray, sentence: np.ndarray) -> list[np.ndarray]:
@@ -85,10 +103,16 @@ def _keys(words: np.ndarray, tags: np.ndarray, sentence: np.ndarray) -> list[np.
 
     word, tag = codes(words), codes(tags)
     w, t = ({step: at(code, step) for step in range(-2, 3)} for code in (word, tag))
-    parts = [codes([v[:k].lower() for v in words]) for k in (1, 2, 3)] + [codes([v[-k:].lower() for v in words]) for k in (1, 2, 3)]
-    shape = codes([f"{v[0].isupper()}{v.isupper()}{any(c.isdigit() for c in v)}{'-' in v}" for v in words])
+    parts = [codes([v[:k].lower() for v in words]) for k in (1, 2, 3)] + [
+        codes([v[-k:].lower() for v in words]) for k in (1, 2, 3)
+    ]
+    shape = codes(
+        [f"{v[0].isupper()}{v.isupper()}{any(c.isdigit() for c in v)}{'-' in v}" for v in words]
+    )
     pairs = (
-        [joined(t[k], t[k + 1]) for k in range(-2, 2)] + [joined(w[k], w[k + 1]) for k in (-1, 0)] + [joined(w[0], t[k]) for k in (-1, 1)]
+        [joined(t[k], t[k + 1]) for k in range(-2, 2)]
+        + [joined(w[k], w[k + 1]) for k in (-1, 0)]
+        + [joined(w[0], t[k]) for k in (-1, 1)]
     )
     triples = [joined(t[k], t[k + 1], t[k + 2]) for k in range(-2, 1)]
     return [*w.values(), *t.values(), *pairs, *triples, *parts, shape]

@@ -55,7 +55,11 @@ def rate(work: Callable[[], Any], n_values: int, seconds: float) -> float:
 
 def rate_of_tiles(rows: Operand, columns: Operand, threads: int, seconds: float) -> float:
     strips = Strips(columns)
-    return rate(lambda: for_each_tile(rows, strips, lambda *tile: None, threads), rows.n * columns.n, seconds)
+    return rate(
+        lambda: for_each_tile(rows, strips, lambda *tile: None, threads),
+        rows.n * columns.n,
+        seconds,
+    )
 
 
 def rate_of_sums(rows: Operand, columns: Operand, threads: int, seconds: float) -> float:
@@ -81,19 +85,35 @@ def rate_of_exp(threads: int, seconds: float) -> float:
         for _ in range(again):
             exp_rows(tiles[k], -0.5, -0.5, row, column)
 
-    return rate(lambda: parallel(work, threads, threads), threads * again * TILE[0] * TILE[1], seconds)
+    return rate(
+        lambda: parallel(work, threads, threads), threads * again * TILE[0] * TILE[1], seconds
+    )
 
 
 def rates(d: str) -> dict[str, Any]:
     """All rates for this number of features."""
     threads, rng = os.cpu_count() or 1, np.random.default_rng(0)
-    columns = ready(RBF(0.5 / int(d)), rng.standard_normal((COLUMNS, int(d)), dtype=np.float32), dtype=np.dtype(np.float32))
+    columns = ready(
+        RBF(0.5 / int(d)),
+        rng.standard_normal((COLUMNS, int(d)), dtype=np.float32),
+        dtype=np.dtype(np.float32),
+    )
     found: dict[str, Any] = {"threads": threads, "exp": rate_of_exp(threads, SECONDS)}
     for m in ROWS:
         rows = columns.take(slice(0, m))
-        found[f"m={m}"] = [measure(rows, columns, threads, SECONDS) for measure in (rate_of_tiles, rate_of_sums, rate_of_sgemm)]
+        found[f"m={m}"] = [
+            measure(rows, columns, threads, SECONDS)
+            for measure in (rate_of_tiles, rate_of_sums, rate_of_sgemm)
+        ]
     blas = (lib for lib in threadpool_info() if lib["user_api"] == "blas")
-    return found | {"blas": sorted({f"{lib['internal_api']} {lib['version']} ({lib.get('architecture', '?')})" for lib in blas})}
+    return found | {
+        "blas": sorted(
+            {
+                f"{lib['internal_api']} {lib['version']} ({lib.get('architecture', '?')})"
+                for lib in blas
+            }
+        )
+    }
 
 
 def cells(quick: bool) -> list[Cell]:
@@ -104,7 +124,10 @@ def cells(quick: bool) -> list[Cell]:
 def table() -> str:
     """The stored results in Markdown."""
     cells = json.loads(RESULTS.read_text())["cells"]
-    lines = ["| d | m | tiles | sums | sgemm | exp | tiles, GFLOP/s | sgemm, GFLOP/s | tiles in % of sgemm | of both |", "|" + "---|" * 10]
+    lines = [
+        "| d | m | tiles | sums | sgemm | exp | tiles, GFLOP/s | sgemm, GFLOP/s | tiles in % of sgemm | of both |",
+        "|" + "---|" * 10,
+    ]
     for d in FEATURES:
         cell = cells.get(f"d={d}", {})
         for m in ROWS if "exp" in cell else ():
@@ -112,11 +135,20 @@ def table() -> str:
             both = 1.0 / (1.0 / products + 1.0 / cell["exp"])
             numbers = [f"{value / 1e9:.3f}" for value in (tiles, sums, products, cell["exp"])]
             numbers += [f"{2e-9 * d * value:.1f}" for value in (tiles, products)]
-            lines.append(f"| {d} | {m:,} | " + " | ".join([*numbers, f"{100 * tiles / products:.0f}", f"{100 * tiles / both:.0f}"]) + " |")
+            lines.append(
+                f"| {d} | {m:,} | "
+                + " | ".join(
+                    [*numbers, f"{100 * tiles / products:.0f}", f"{100 * tiles / both:.0f}"]
+                )
+                + " |"
+            )
     known = [cell for cell in cells.values() if "blas" in cell]
     loads = [load for cell in known for load in cell["measured"]["load"]]
     if known:
-        lines += ["", f"1e9 kernel values a second, {known[0]['threads']} threads; {', '.join(known[0]['blas'])}; "]
+        lines += [
+            "",
+            f"1e9 kernel values a second, {known[0]['threads']} threads; {', '.join(known[0]['blas'])}; ",
+        ]
         lines[-1] += f"load averages from {min(loads)} to {max(loads)}."
     return "\n".join(lines)
 

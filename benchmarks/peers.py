@@ -134,7 +134,10 @@ class Libsvm:
 
 def _pairs(model: Any) -> list[tuple[np.ndarray, np.ndarray]]:
     """For each pair of classes: places of its support vectors, and their coefficients."""
-    coef = np.asarray(model.dual_coef_.toarray() if hasattr(model.dual_coef_, "toarray") else model.dual_coef_, np.float64)
+    coef = np.asarray(
+        model.dual_coef_.toarray() if hasattr(model.dual_coef_, "toarray") else model.dual_coef_,
+        np.float64,
+    )
     n_classes = len(model.classes_)
     if n_classes == 2:
         return [(np.arange(coef.shape[1]), coef[0])]
@@ -174,13 +177,17 @@ def _minimum(model: Any, X: Any, y: np.ndarray, gamma: float) -> float:
     jobs = []
     for at, _ in _pairs(model):
         classes = np.unique(label[support[at]])
-        columns = rows if len(model.classes_) == 2 else rows.take(np.flatnonzero(np.isin(label, classes)))
+        columns = (
+            rows if len(model.classes_) == 2 else rows.take(np.flatnonzero(np.isin(label, classes)))
+        )
         jobs.append((rows.take(support[at]), columns))
     best = np.inf
     for _ in range(2):
         begin = time.perf_counter()
         for part, columns in jobs:
-            accumulate(part, Strips(columns), np.ones(part.n), np.zeros(columns.n), os.cpu_count() or 1)
+            accumulate(
+                part, Strips(columns), np.ones(part.n), np.zeros(columns.n), os.cpu_count() or 1
+            )
         best = min(best, time.perf_counter() - begin)
     return best
 
@@ -191,7 +198,9 @@ def one(name: str, who: str, kind: str, repeat: str = "0") -> dict[str, Any]:
     X, y, X_test, y_test = get()
     X, X_test = X.astype(kind), X_test.astype(kind)
     model = _make(who, C, gamma)
-    n_each = max(600, 3000 // len(np.unique(y)))  # so many rows that every compiled function of the fit is loaded
+    n_each = max(
+        600, 3000 // len(np.unique(y))
+    )  # so many rows that every compiled function of the fit is loaded
     few = np.concatenate([np.flatnonzero(y == label)[:n_each] for label in np.unique(y)])[:6000]
     model.fit(X[few], y[few])
     forget_peak()
@@ -200,13 +209,25 @@ def one(name: str, who: str, kind: str, repeat: str = "0") -> dict[str, Any]:
     model = _make(who, C, gamma).fit(X, y)
     seconds, cpu = time.perf_counter() - begin, time.process_time() - cpu
     peak = memory_mb("VmHWM") - before
-    result: dict[str, Any] = {"seconds": seconds, "cpu_seconds": cpu, "peak_mb": peak, "n_support": int(np.sum(model.n_support_))}
+    result: dict[str, Any] = {
+        "seconds": seconds,
+        "cpu_seconds": cpu,
+        "peak_mb": peak,
+        "n_support": int(np.sum(model.n_support_)),
+    }
     if repeat != "0":
         return result
-    some = slice(None if who == "slimsvm" else 2000)  # the peers' own prediction takes minutes on large test sets
-    result |= {"accuracy": float(np.mean(model.predict(X_test[some]) == y_test[some])), "objective": _objective(model, X, gamma)}
+    some = slice(
+        None if who == "slimsvm" else 2000
+    )  # the peers' own prediction takes minutes on large test sets
+    result |= {
+        "accuracy": float(np.mean(model.predict(X_test[some]) == y_test[some])),
+        "objective": _objective(model, X, gamma),
+    }
     if who == "slimsvm":
-        copies = X.shape[0] * X.shape[1] * 4 / 2**20 if not hasattr(X, "nnz") else 4 * X.nnz * 8 / 2**20
+        copies = (
+            X.shape[0] * X.shape[1] * 4 / 2**20 if not hasattr(X, "nnz") else 4 * X.nnz * 8 / 2**20
+        )
         result |= {
             "minimum": _minimum(model, X, y, gamma),
             "relative_gap": model.certificate_.gap / abs(model.certificate_.objective),
@@ -234,8 +255,12 @@ def _make_instead(method: str, C: float, gamma: float) -> Any:
         "exact": lambda n: SVC(C=C, gamma=gamma, cache_size=CACHE_MB),
         "sparse_svc": lambda n: SparseSVC(50, C=C, gamma=gamma, random_state=0),
         "nystroem_linear": lambda n: make_pipeline(features, LinearSVC(C=C, random_state=0)),
-        "nystroem_sgd": lambda n: make_pipeline(features, SGDClassifier(alpha=1 / (C * n), random_state=0)),  # the same problem, by SGD
-        "gradient_boosting": lambda n: HistGradientBoostingClassifier(random_state=0),  # its defaults: no C, no gamma
+        "nystroem_sgd": lambda n: make_pipeline(
+            features, SGDClassifier(alpha=1 / (C * n), random_state=0)
+        ),  # the same problem, by SGD
+        "gradient_boosting": lambda n: HistGradientBoostingClassifier(
+            random_state=0
+        ),  # its defaults: no C, no gamma
     }[method]
 
 
@@ -258,15 +283,26 @@ def instead(name: str, method: str) -> dict[str, Any]:
         begin = time.process_time()
         accuracy = float(np.mean(model.predict(X_test) == y_test))
         each = (time.process_time() - begin) / len(y_test)
-    vectors = {"exact": lambda: int(model.n_support_.sum()), "sparse_svc": lambda: int(model.n_basis_)}.get(method, lambda: N_COMPONENTS)
-    result = {"seconds": seconds, "cpu_seconds": cpu, "peak_mb": peak, "accuracy": accuracy, "predict_us": 1e6 * each}
+    vectors = {
+        "exact": lambda: int(model.n_support_.sum()),
+        "sparse_svc": lambda: int(model.n_basis_),
+    }.get(method, lambda: N_COMPONENTS)
+    result = {
+        "seconds": seconds,
+        "cpu_seconds": cpu,
+        "peak_mb": peak,
+        "accuracy": accuracy,
+        "predict_us": 1e6 * each,
+    }
     return result if method == "gradient_boosting" else result | {"n_support": vectors()}
 
 
 # -- the race -------------------------------------------------------------------------------------------------------------------------------
 
 
-def exact_cells(sets: list[str], kinds: list[str], contestants: list[str], repeats: int) -> list[Cell]:
+def exact_cells(
+    sets: list[str], kinds: list[str], contestants: list[str], repeats: int
+) -> list[Cell]:
     """The race of the exact machines, in the order of the run: contestants alternate."""
     found = []
     for name, kind, repeat, who in product(sets, kinds, range(repeats), contestants):
@@ -294,26 +330,62 @@ def cells(quick: bool) -> list[Cell]:
     if quick:
         found = exact_cells(["a9a_dense", "ijcnn1"], ["float32"], list(BOTH_TYPES), 1)
         found += exact_cells(["letter"], ["float64"], [*BOTH_TYPES, *ONE_TYPE], 1)
-        return [*found, *(Cell(f"ijcnn1/instead/{method}", "instead", ("ijcnn1", method)) for method in INSTEAD)]
+        return [
+            *found,
+            *(
+                Cell(f"ijcnn1/instead/{method}", "instead", ("ijcnn1", method))
+                for method in INSTEAD
+            ),
+        ]
     found = exact_cells(list(SETS), ["float32", "float64"], [*BOTH_TYPES, *ONE_TYPE], 3)
-    return [*found, *(Cell(f"{name}/instead/{method}", "instead", (name, method)) for name in INSTEAD_SETS for method in INSTEAD)]
+    return [
+        *found,
+        *(
+            Cell(f"{name}/instead/{method}", "instead", (name, method))
+            for name in INSTEAD_SETS
+            for method in INSTEAD
+        ),
+    ]
 
 
 def table() -> str:
     """The stored results in Markdown."""
     stored = json.loads(RESULTS.read_text())
-    return "\n".join([*_exact_table(stored), "", *_others_table(stored["cells"]), "", *_instead_table(stored["cells"])])
+    return "\n".join(
+        [
+            *_exact_table(stored),
+            "",
+            *_others_table(stored["cells"]),
+            "",
+            *_instead_table(stored["cells"]),
+        ]
+    )
 
 
 def summary() -> str:
     """Seconds alone, for the README."""
     cells = json.loads(RESULTS.read_text())["cells"]
-    lines = ["| set | slimsvm | scikit-learn-intelex, float32 | scikit-learn-intelex, float64 | scikit-learn |", "|---|---|---|---|---|"]
+    lines = [
+        "| set | slimsvm | scikit-learn-intelex, float32 | scikit-learn-intelex, float64 | scikit-learn |",
+        "|---|---|---|---|---|",
+    ]
     for name, (text, *_, ends) in SETS.items():
-        row = [cells.get(f"{name}/{who}", {}) for who in ("float32/slimsvm", "float32/intelex", "float64/intelex", "float64/sklearn")]
+        row = [
+            cells.get(f"{name}/{who}", {})
+            for who in ("float32/slimsvm", "float32/intelex", "float64/intelex", "float64/sklearn")
+        ]
         if "seconds" in row[0]:
-            shown = [f"{cell['seconds']:.{1 if cell['seconds'] < 20 else 0}f}" if "seconds" in cell else "" for cell in row]
-            lines.append(f"| {text} | " + " | ".join([*shown[:3], shown[3] if ends else "(over 10 minutes)"]) + " |")
+            shown = [
+                f"{cell['seconds']:.{1 if cell['seconds'] < 20 else 0}f}"
+                if "seconds" in cell
+                else ""
+                for cell in row
+            ]
+            lines.append(
+                f"| {text} | "
+                + " | ".join([*shown[:3], shown[3] if ends else "(over 10 minutes)"])
+                + " |"
+            )
     return "\n".join(lines)
 
 
@@ -326,21 +398,33 @@ def _exact_table(stored: dict[str, Any]) -> list[str]:
     ]
     for name, (text, C, gamma, _, _) in SETS.items():
         for kind in ("float32", "float64"):
-            ours, intelex = (cells.get(f"{name}/{kind}/{who}", {}) for who in ("slimsvm", "intelex"))
+            ours, intelex = (
+                cells.get(f"{name}/{kind}/{who}", {}) for who in ("slimsvm", "intelex")
+            )
             sklearn = cells.get(f"{name}/float64/sklearn", {})
             if "seconds" not in ours:
                 continue
             peers = [peer["seconds"] for peer in (intelex, sklearn) if "seconds" in peer]
             ratio = f"{min(peers) / ours['seconds']:.1f} x" if peers else ""
             reference = sklearn if "objective" in sklearn else intelex
-            worse = (ours["objective"] - reference["objective"]) / abs(reference["objective"]) if "objective" in reference else float("nan")
-            seconds = [f"{cell['seconds']:.2f}" if "seconds" in cell else "" for cell in (ours, intelex, sklearn)]
+            worse = (
+                (ours["objective"] - reference["objective"]) / abs(reference["objective"])
+                if "objective" in reference
+                else float("nan")
+            )
+            seconds = [
+                f"{cell['seconds']:.2f}" if "seconds" in cell else ""
+                for cell in (ours, intelex, sklearn)
+            ]
             lines.append(
                 f"| {text}, {C:g}, {gamma:.4g} | {kind} | **{seconds[0]}** | {seconds[1]} | {seconds[2]} | {ratio} | "
                 f"{ours['seconds'] / ours['minimum']:.1f} | {ours['n_support']:,} | {100 * ours['accuracy']:.2f} | {worse:+.1e} | "
                 f"{ours['relative_gap']:.1e} | {ours['memory_ratio']:.2f} |"
             )
-    machine = ", ".join(f"{key} {value:.3g}" if isinstance(value, float) else f"{key} {value}" for key, value in stored["machine"].items())
+    machine = ", ".join(
+        f"{key} {value:.3g}" if isinstance(value, float) else f"{key} {value}"
+        for key, value in stored["machine"].items()
+    )
     return [*lines, "", f"Machine: {machine}."]
 
 
@@ -361,9 +445,15 @@ def _others_table(cells: dict[str, Any]) -> list[str]:
         for who in OTHERS:
             cell = cells.get(f"{name}/float64/{who}", {})
             if "failed" in cell:
-                lines.append(f"| {text} | {who} | {_number(cell, '', '')} |" + " |" * (len(heads) - 1))
+                lines.append(
+                    f"| {text} | {who} | {_number(cell, '', '')} |" + " |" * (len(heads) - 1)
+                )
             elif "seconds" in cell:
-                worse = (cell["objective"] - ours["objective"]) / abs(ours["objective"]) if "objective" in ours else np.nan
+                worse = (
+                    (cell["objective"] - ours["objective"]) / abs(ours["objective"])
+                    if "objective" in ours
+                    else np.nan
+                )
                 numbers = f"{cell['n_support']:,} | {worse:+.1e} | {cell['seconds']:.1f} | {cell.get('cpu_seconds', np.nan):.1f}"
                 lines.append(f"| {text} | {who} | {numbers} |")
     return lines
@@ -371,8 +461,14 @@ def _others_table(cells: dict[str, Any]) -> list[str]:
 
 def _instead_table(cells: dict[str, Any]) -> list[str]:
     """What people use instead."""
-    lines = [f"Instead of an exact machine, one thread ({N_COMPONENTS} components; SparseSVC has 50 vectors):", ""]
-    lines += ["| set | method | test accuracy, % | CPU seconds | microseconds to predict a row | vectors |", "|---|---|---|---|---|---|"]
+    lines = [
+        f"Instead of an exact machine, one thread ({N_COMPONENTS} components; SparseSVC has 50 vectors):",
+        "",
+    ]
+    lines += [
+        "| set | method | test accuracy, % | CPU seconds | microseconds to predict a row | vectors |",
+        "|---|---|---|---|---|---|",
+    ]
     for name in INSTEAD_SETS:
         text = SETS[name][0]
         for method in INSTEAD:
@@ -381,7 +477,9 @@ def _instead_table(cells: dict[str, Any]) -> list[str]:
                 lines.append(f"| {text} | {method} | {_number(cell, '', '')} | | | |")
             elif cell:
                 numbers = f"{100 * cell['accuracy']:.2f} | {cell['cpu_seconds']:.1f} | {cell['predict_us']:.2f}"
-                lines.append(f"| {text} | {method} | {numbers} | {_number(cell, 'n_support', '{:,.0f}')} |")
+                lines.append(
+                    f"| {text} | {method} | {numbers} | {_number(cell, 'n_support', '{:,.0f}')} |"
+                )
     return lines
 
 

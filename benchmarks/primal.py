@@ -70,14 +70,20 @@ def linear(what: str, n: str, C: str) -> dict[str, Any]:
     LinearSVC(tol=1e-7).fit(X[:500], y[:500])
     begin = time.process_time()
     model = LinearSVC(C=cost, tol=1e-7, max_iter=200).fit(X, y)
-    found: dict[str, Any] = {"newton": time.process_time() - begin, "newton_iterations": int(model.n_iter_)}
+    found: dict[str, Any] = {
+        "newton": time.process_time() - begin,
+        "newton_iterations": int(model.n_iter_),
+    }
     # the same problem with a penalty on the intercept: the Lagrangian method knows no other
     problem = Reduced(Plain(X, y), np.full(len(y), cost), SquaredHinge())
     for name, solver in (("lagrangian", Lagrangian()), ("accelerated", AcceleratedLagrangian())):
         begin = time.process_time()
         result = run(solver, problem, tol=1e-7, max_iter=2000)
         found[name] = time.process_time() - begin
-        found |= {f"{name}_iterations": int(result.n_iter), f"{name}_converged": bool(result.certificate.holds)}
+        found |= {
+            f"{name}_iterations": int(result.n_iter),
+            f"{name}_converged": bool(result.certificate.holds),
+        }
     return found
 
 
@@ -90,10 +96,22 @@ def adult() -> dict[str, Any]:
     y = y[:22697]
     begin = time.process_time()
     exact = SVC(C=1.0, gamma=0.05, n_jobs=-1).fit(X, y)
-    cell: dict[str, Any] = {"exact": [1.0 - exact.score(X_test, y_test), time.process_time() - begin], "points": {}, "cpu": []}
+    cell: dict[str, Any] = {
+        "exact": [1.0 - exact.score(X_test, y_test), time.process_time() - begin],
+        "points": {},
+        "cpu": [],
+    }
     for seed in range(ADULT_REPEATS):
         begin = time.process_time()
-        model = SparseSVC(ADULT_SIZES[-1], C=1.0, gamma=0.05, basis="random", refine=False, n_jobs=-1, random_state=seed).fit(X, y)
+        model = SparseSVC(
+            ADULT_SIZES[-1],
+            C=1.0,
+            gamma=0.05,
+            basis="random",
+            refine=False,
+            n_jobs=-1,
+            random_state=seed,
+        ).fit(X, y)
         cell["cpu"].append(time.process_time() - begin)
         for point in model.path_:
             error = 1.0 - model.truncated(point.n_basis).score(X_test, y_test)
@@ -106,11 +124,25 @@ def multiclass(rule: str) -> dict[str, Any]:
     from slimsvm import SparseSVC
 
     X, y, X_test, y_test = load("mnist")
-    model = SparseSVC(200, C=10.0, kernel="poly", degree=5, gamma=0.01, coef0=1.0, basis=rule, refine=False, n_jobs=-1, random_state=0)
+    model = SparseSVC(
+        200,
+        C=10.0,
+        kernel="poly",
+        degree=5,
+        gamma=0.01,
+        coef0=1.0,
+        basis=rule,
+        refine=False,
+        n_jobs=-1,
+        random_state=0,
+    )
     begin = time.process_time()
     model.fit(X, y)
     seconds = time.process_time() - begin
-    points = {str(p.n_basis): [1.0 - model.truncated(p.n_basis).score(X_test, y_test), p.objective] for p in model.path_}
+    points = {
+        str(p.n_basis): [1.0 - model.truncated(p.n_basis).score(X_test, y_test), p.objective]
+        for p in model.path_
+    }
     return {"cpu": seconds, "points": points}
 
 
@@ -121,7 +153,16 @@ def selection(rule: str, seed: str) -> dict[str, Any]:
     X, y, X_test, y_test = load("mnist")
     X, y, y_test = X[:10_000], (y[:10_000] == 0).astype(int), (y_test == 0).astype(int)
     model = SparseSVC(
-        SIZES[-1], C=1.0, kernel="poly", degree=5, gamma=0.01, coef0=1.0, basis=rule, refine=False, n_jobs=-1, random_state=int(seed)
+        SIZES[-1],
+        C=1.0,
+        kernel="poly",
+        degree=5,
+        gamma=0.01,
+        coef0=1.0,
+        basis=rule,
+        refine=False,
+        n_jobs=-1,
+        random_state=int(seed),
     )
     begin = time.perf_counter()
     model.fit(X, y)
@@ -170,11 +211,19 @@ def _rows(name: str, n: int, seed: int) -> Any:
     X, X_test = (dense(part).astype(np.float32) for part in (X, X_test))
     y, y_test = (np.where(part == np.unique(y)[1], 1, -1) for part in (y, y_test))
     if name == "splice":  # letters 1 to 4: one indicator for each
-        X, X_test = ((part[:, :, None] == np.arange(1, 5)).reshape(len(part), -1).astype(np.float32) for part in (X, X_test))
+        X, X_test = (
+            (part[:, :, None] == np.arange(1, 5)).reshape(len(part), -1).astype(np.float32)
+            for part in (X, X_test)
+        )
     if n < RESAMPLED:  # resample: other rows train, the rest of all tests
         every, labels = np.vstack([X, X_test]), np.concatenate([y, y_test])
         order = np.random.RandomState(seed).permutation(len(every))
-        X, y, X_test, y_test = every[order[:n]], labels[order[:n]], every[order[n:]], labels[order[n:]]
+        X, y, X_test, y_test = (
+            every[order[:n]],
+            labels[order[:n]],
+            every[order[n:]],
+            labels[order[n:]],
+        )
     elif n < len(X):
         order = np.random.RandomState(0).permutation(len(X))[:n]
         X, y = X[order], y[order]
@@ -197,7 +246,11 @@ def _searched(name: str, n: int) -> dict[str, float]:
         for seed in range(5 if n < RESAMPLED else 1):
             X, y, _, _ = _rows(name, n, seed)
             grid = [{key: [value] for key, value in setting.items()} for setting in settings]
-            found = GridSearchCV(SVC(max_time=60), grid, scoring=_scored, cv=5, refit=False).fit(X[:rows], y[:rows]).cv_results_
+            found = (
+                GridSearchCV(SVC(max_time=60), grid, scoring=_scored, cv=5, refit=False)
+                .fit(X[:rows], y[:rows])
+                .cv_results_
+            )
             scores += [found[f"split{fold}_test_accuracy"] for fold in range(5)]
             sizes.append(found["mean_test_size"])
         tried, order = settings, np.argsort(-np.mean(scores, axis=0), kind="stable")
@@ -222,7 +275,12 @@ def _held_out(name: str, n: int, svm: Any, parts: dict[str, Any]) -> bool:
     choices, scores, sizes = [True, False], [], []
     for seed in range(5 if n < RESAMPLED else 1):
         X, y, _, _ = _rows(name, n, seed)
-        machine = CrossTraining(svm, n_subsets=parts["n_subsets"], subset_size=parts["subset_size"] / n, random_state=seed)
+        machine = CrossTraining(
+            svm,
+            n_subsets=parts["n_subsets"],
+            subset_size=parts["subset_size"] / n,
+            random_state=seed,
+        )
         search = GridSearchCV(machine, {"held_out": choices}, scoring=_scored, cv=5, refit=False)
         found = search.fit(X[:JUDGED], y[:JUDGED]).cv_results_
         scores += [found[f"split{fold}_test_accuracy"] for fold in range(5)]
@@ -251,7 +309,9 @@ def crosstraining(key: str) -> dict[str, Any]:
         machines = {
             "plain": svm,
             "crossed": CrossTraining(svm, held_out=held_out, random_state=seed, **parts),
-            "as in the slides": CrossTraining(svm, balanced_subsets=True, held_out=False, random_state=seed, **parts),
+            "as in the slides": CrossTraining(
+                svm, balanced_subsets=True, held_out=False, random_state=seed, **parts
+            ),
         }
         if n > 100_000:  # as in the slides, no plain machine
             del machines["plain"]
@@ -260,7 +320,13 @@ def crosstraining(key: str) -> dict[str, Any]:
             machine.fit(X, y)
             seconds = time.process_time() - begin
             final = machine if machine is svm else machine.estimators_[0]
-            rows.setdefault(kind, []).append([100 * float(np.mean(machine.predict(X_test) == y_test)), len(final.support_), seconds])
+            rows.setdefault(kind, []).append(
+                [
+                    100 * float(np.mean(machine.predict(X_test) == y_test)),
+                    len(final.support_),
+                    seconds,
+                ]
+            )
     mean = {kind: np.mean(values, axis=0).tolist() for kind, values in rows.items()}
     return {**mean, **found, "held_out": held_out, "resamples": len(rows["crossed"])}
 
@@ -268,7 +334,9 @@ def crosstraining(key: str) -> dict[str, Any]:
 def cells(quick: bool) -> list[Cell]:
     """What there is to measure."""
     ns, Cs = ((1605, 3185), (1e-2, 1.0)) if quick else (LINEAR_N, LINEAR_C)
-    found = [("linear", "n", str(n), "0.05") for n in ns] + [("linear", "C", "6414", f"{C:g}") for C in Cs]
+    found = [("linear", "n", str(n), "0.05") for n in ns] + [
+        ("linear", "C", "6414", f"{C:g}") for C in Cs
+    ]
     found += [("selection", rule, str(seed)) for rule in RULES for seed in range(1 if quick else 3)]
     if not quick:
         found += [("adult",), ("multiclass", "greedy"), ("multiclass", "random"), ("syrk",)]
@@ -282,13 +350,21 @@ def table() -> str:
     lines = []
     rows = [(key.split("/"), cell) for key, cell in cells.items() if key.startswith("linear/")]
     if rows:
-        lines += ["Linear, a9a, CPU seconds of one thread (iterations) to 1e-7 of the objective:", ""]
-        lines += ["| rows | C | Newton | Lagrangian | Lagrangian, accelerated |", "|---|---|---|---|---|"]
+        lines += [
+            "Linear, a9a, CPU seconds of one thread (iterations) to 1e-7 of the objective:",
+            "",
+        ]
+        lines += [
+            "| rows | C | Newton | Lagrangian | Lagrangian, accelerated |",
+            "|---|---|---|---|---|",
+        ]
         for (_, _, n, C), cell in rows:
             row = [f"{cell['newton']:.3f} ({cell['newton_iterations']})"]
             for kind in ("lagrangian", "accelerated"):
                 end = "" if cell.get(f"{kind}_converged") else ", not converged"
-                row.append(f"{cell[kind]:.3f} ({cell[f'{kind}_iterations']}{end})" if kind in cell else "")
+                row.append(
+                    f"{cell[kind]:.3f} ({cell[f'{kind}_iterations']}{end})" if kind in cell else ""
+                )
             lines.append(f"| {int(n):,} | {C} | " + " | ".join(row) + " |")
         lines.append("")
     if "adult" in cells:
@@ -306,27 +382,52 @@ def table() -> str:
                 error, objective = np.mean(cell["points"][str(k)], axis=0)
                 lines.append(f"| {k} | {100 * error:.2f} | {objective:,.0f} |")
         lines.append("")
-    rules = {rule: [cell for key, cell in cells.items() if key.startswith(f"selection/{rule}/")] for rule in RULES}
+    rules = {
+        rule: [cell for key, cell in cells.items() if key.startswith(f"selection/{rule}/")]
+        for rule in RULES
+    }
     if all(rules.values()):
-        lines += ["mnist 0 vs rest, 10,000 rows, polynomial of degree 5: test error in percent (objective), mean of three seeds:", ""]
-        lines += ["| rule | " + " | ".join(f"k = {k}" for k in SIZES) + " | seconds |", "|---|" + "---|" * (len(SIZES) + 1)]
+        lines += [
+            "mnist 0 vs rest, 10,000 rows, polynomial of degree 5: test error in percent (objective), mean of three seeds:",
+            "",
+        ]
+        lines += [
+            "| rule | " + " | ".join(f"k = {k}" for k in SIZES) + " | seconds |",
+            "|---|" + "---|" * (len(SIZES) + 1),
+        ]
         for rule, runs in rules.items():
             row = []
             for k in SIZES:
                 error, objective = np.mean([cell["points"][str(k)] for cell in runs], axis=0)
                 row.append(f"{100 * error:.2f} ({objective:,.1f})")
-            lines.append(f"| {rule} | " + " | ".join(row) + f" | {np.mean([cell['seconds'] for cell in runs]):.1f} |")
+            lines.append(
+                f"| {rule} | "
+                + " | ".join(row)
+                + f" | {np.mean([cell['seconds'] for cell in runs]):.1f} |"
+            )
         lines.append("")
-    several = [(key.split("/")[1], cell) for key, cell in cells.items() if key.startswith("multiclass/")]
+    several = [
+        (key.split("/")[1], cell) for key, cell in cells.items() if key.startswith("multiclass/")
+    ]
     if several:
-        sizes = [k for k in (10, 20, 50, 100, 200, 500) if all(str(k) in cell["points"] for _, cell in several)]
+        sizes = [
+            k
+            for k in (10, 20, 50, 100, 200, 500)
+            if all(str(k) in cell["points"] for _, cell in several)
+        ]
         lines += [
             "mnist, 60,000 rows, ten classes, one basis for all, polynomial of degree 5: test error in percent (sum of objectives):",
             "",
         ]
-        lines += ["| rule | " + " | ".join(f"k = {k}" for k in sizes) + " | CPU seconds |", "|---|" + "---|" * (len(sizes) + 1)]
+        lines += [
+            "| rule | " + " | ".join(f"k = {k}" for k in sizes) + " | CPU seconds |",
+            "|---|" + "---|" * (len(sizes) + 1),
+        ]
         for rule, cell in several:
-            row = [f"{100 * cell['points'][str(k)][0]:.2f} ({cell['points'][str(k)][1]:,.0f})" for k in sizes]
+            row = [
+                f"{100 * cell['points'][str(k)][0]:.2f} ({cell['points'][str(k)][1]:,.0f})"
+                for k in sizes
+            ]
             lines.append(f"| {rule} | " + " | ".join(row) + f" | {cell['cpu']:.0f} |")
         lines.append("")
     if "syrk" in cells:
@@ -336,22 +437,45 @@ def table() -> str:
             f"times the symmetric products on the active rows alone ({cell['limit']:.2f} s).",
             "",
         ]
-    crossed = [(key.split("/")[1], cell) for key, cell in cells.items() if key.startswith("crosstraining/")]
+    crossed = [
+        (key.split("/")[1], cell) for key, cell in cells.items() if key.startswith("crosstraining/")
+    ]
     if crossed:
         lines += ["Cross-training, accuracy in percent / support vectors:", ""]
-        heads = ["set", "C, gamma", "judges", "SVM", "cross-trained", "the slides' rule", "slides: SVM", "their cross-trained"]
+        heads = [
+            "set",
+            "C, gamma",
+            "judges",
+            "SVM",
+            "cross-trained",
+            "the slides' rule",
+            "slides: SVM",
+            "their cross-trained",
+        ]
         heads += ["drop (slides)", "share (slides)"]
         lines += ["| " + " | ".join(heads) + " |", "|" + "---|" * len(heads)]
         for key, cell in crossed:
             _, _, _, _, acc, svs, x_acc, x_svs = CROSSTRAINING[key]
             c_acc, c_svs, _ = cell["crossed"]
-            rule = "{:.1f} / {:.0f}".format(*cell["as in the slides"][:2]) if "as in the slides" in cell else ""
+            rule = (
+                "{:.1f} / {:.0f}".format(*cell["as in the slides"][:2])
+                if "as in the slides" in cell
+                else ""
+            )
             plain = drop = share = theirs = ""
             if "plain" in cell:
                 p_acc, p_svs, _ = cell["plain"]
-                plain, drop, share = f"{p_acc:.1f} / {p_svs:.0f}", f"{p_acc - c_acc:.1f}", f"{c_svs / p_svs:.2f}"
+                plain, drop, share = (
+                    f"{p_acc:.1f} / {p_svs:.0f}",
+                    f"{p_acc - c_acc:.1f}",
+                    f"{c_svs / p_svs:.2f}",
+                )
             if acc is not None and svs is not None:
-                theirs, drop, share = f"{acc} / {svs}", f"{drop} ({acc - x_acc:.1f})", f"{share} ({x_svs / svs:.2f})"
+                theirs, drop, share = (
+                    f"{acc} / {svs}",
+                    f"{drop} ({acc - x_acc:.1f})",
+                    f"{share} ({x_svs / svs:.2f})",
+                )
             judges = "others" if cell.get("held_out", True) else "all"
             ours = f"{cell['C']:g}, {cell['gamma']:g} | {judges} | {plain} | {c_acc:.1f} / {c_svs:.0f} | {rule}"
             lines.append(f"| {key} | {ours} | {theirs} | {x_acc} / {x_svs} | {drop} | {share} |")
@@ -370,18 +494,44 @@ def _newton_picture(stored: dict[str, Any], path: Path) -> None:
     """Newton against the Lagrangian iteration on Adult: seconds against the number of rows, and against C; empty marks did not converge."""
     from matplotlib.figure import Figure
 
-    cells = [(key.split("/")[1:], cell) for key, cell in stored.items() if key.startswith("linear/")]
-    kinds = {"newton": "Newton", "lagrangian": "Lagrangian (LSVM)", "accelerated": "Lagrangian, accelerated"}
+    cells = [
+        (key.split("/")[1:], cell) for key, cell in stored.items() if key.startswith("linear/")
+    ]
+    kinds = {
+        "newton": "Newton",
+        "lagrangian": "Lagrangian (LSVM)",
+        "accelerated": "Lagrangian, accelerated",
+    }
     figure = Figure(figsize=(9, 3.6), layout="constrained")
     axes = figure.subplots(1, 2, sharey=True)
-    for panel, what, at, title in zip(axes, ("n", "C"), (1, 2), ("C = 0.05", "6,414 rows"), strict=True):
+    for panel, what, at, title in zip(
+        axes, ("n", "C"), (1, 2), ("C = 0.05", "6,414 rows"), strict=True
+    ):
         some = sorted((float(words[at]), cell) for words, cell in cells if words[0] == what)
         for m, (kind, text) in enumerate(kinds.items()):
-            points = [(x, cell[kind], cell.get(f"{kind}_converged", True)) for x, cell in some if kind in cell]
-            panel.plot([x for x, *_ in points], [y for _, y, _ in points], label=text, color=f"C{m}")
+            points = [
+                (x, cell[kind], cell.get(f"{kind}_converged", True))
+                for x, cell in some
+                if kind in cell
+            ]
+            panel.plot(
+                [x for x, *_ in points], [y for _, y, _ in points], label=text, color=f"C{m}"
+            )
             for x, seconds, converged in points:
-                panel.plot(x, seconds, marker="os^"[m], color=f"C{m}", fillstyle="full" if converged else "none", markersize=5)
-        panel.set(title=f"Adult, linear, {title}", xscale="log", yscale="log", xlabel={"n": "rows", "C": "C"}[what])
+                panel.plot(
+                    x,
+                    seconds,
+                    marker="os^"[m],
+                    color=f"C{m}",
+                    fillstyle="full" if converged else "none",
+                    markersize=5,
+                )
+        panel.set(
+            title=f"Adult, linear, {title}",
+            xscale="log",
+            yscale="log",
+            xlabel={"n": "rows", "C": "C"}[what],
+        )
     axes[0].set_xticks([2000, 5000, 10_000, 20_000], labels=["2,000", "5,000", "10,000", "20,000"])
     axes[0].set_xticks([], minor=True)
     axes[0].set_ylabel("CPU seconds to 1e-7")
@@ -393,7 +543,11 @@ def _selection_picture(stored: dict[str, Any], path: Path) -> None:
     """Test error and objective against k: the rules on mnist 0 vs rest, random rows on Adult, and all ten classes of mnist."""
     from matplotlib.figure import Figure
 
-    titles = {"selection": "mnist 0 vs rest, 10,000 rows", "adult": "Adult, 22,697 rows", "multiclass": "mnist, ten classes"}
+    titles = {
+        "selection": "mnist 0 vs rest, 10,000 rows",
+        "adult": "Adult, 22,697 rows",
+        "multiclass": "mnist, ten classes",
+    }
     curves: dict[str, dict[str, list[dict[str, Any]]]] = {part: {} for part in titles}
     for key, cell in stored.items():
         part, rule = [*key.split("/"), ""][:2]
@@ -405,9 +559,22 @@ def _selection_picture(stored: dict[str, Any], path: Path) -> None:
         for rule, cells in rules.items():
             at = RULES.index(rule)
             sizes = sorted(map(int, cells[0]["points"]))
-            means = np.array([np.mean([np.reshape(cell["points"][str(k)], (-1, 2)).mean(axis=0) for cell in cells], axis=0) for k in sizes])
+            means = np.array(
+                [
+                    np.mean(
+                        [
+                            np.reshape(cell["points"][str(k)], (-1, 2)).mean(axis=0)
+                            for cell in cells
+                        ],
+                        axis=0,
+                    )
+                    for k in sizes
+                ]
+            )
             for row, values in enumerate((100 * means[:, 0], means[:, 1])):
-                axes[row, column].plot(sizes, values, marker="os^v"[at], color=f"C{at}", label=rule, markersize=5)
+                axes[row, column].plot(
+                    sizes, values, marker="os^v"[at], color=f"C{at}", label=rule, markersize=5
+                )
         axes[0, column].set(title=titles[part], xscale="log", yscale="log", ylabel="test error, %")
         axes[1, column].set(xscale="log", yscale="log", xlabel="basis vectors", ylabel="objective")
         axes[0, column].legend()

@@ -38,8 +38,18 @@ SAME: dict[tuple[str, str], str] = {
     ("rivals", "covtype_50000"): "covtype, 50,000 training rows",
     ("rsvm", "mnist"): "mnist, 10 classes, 21,000 training rows",
 }
-VECTORS = ("vectors", "n_support", "n_basis", "size", "k")  # names of the number of vectors in a cell
-SECONDS = ("cpu_seconds", "cpu", "seconds")  # of the CPU where they are known: they depend less on what else went on
+VECTORS = (
+    "vectors",
+    "n_support",
+    "n_basis",
+    "size",
+    "k",
+)  # names of the number of vectors in a cell
+SECONDS = (
+    "cpu_seconds",
+    "cpu",
+    "seconds",
+)  # of the CPU where they are known: they depend less on what else went on
 BY_CLOCK = "seconds by the clock"
 FEW_ROWS = "accuracy of the first 2,000 test rows"  # benchmarks.peers: the peers' own prediction takes minutes
 
@@ -57,16 +67,38 @@ def models_of(file: str, key: str, cell: dict[str, Any]) -> Iterator[Entry]:
     """The models that a cell holds, each with the name of its set; none if it is of another kind."""
     name, *words = key.split("/")
     if file == "primal" and name == "crosstraining" and "crossed" in cell:
-        for method, kind in (("SVC", "plain"), ("CrossTraining", "crossed"), ("CrossTraining, the slides' rule", "as in the slides")):
+        for method, kind in (
+            ("SVC", "plain"),
+            ("CrossTraining", "crossed"),
+            ("CrossTraining, the slides' rule", "as in the slides"),
+        ):
             if kind in cell:
                 score, vectors, seconds = cell[kind]
-                yield f"cross-training, {words[0]}", Model(method, vectors, score, seconds, f"mean of {cell.get('resamples', 1)}")
+                yield (
+                    f"cross-training, {words[0]}",
+                    Model(method, vectors, score, seconds, f"mean of {cell.get('resamples', 1)}"),
+                )
         return
     if file == "sampled_cuts" and len(words) == 2 and "test_error" in cell:
-        found = f"checkers, {int(words[0]):,} training rows" if name == "scaling" else f"sampled cuts, {words[0]}"
-        yield found, Model(words[1], mean(cell.get("vectors")), 100 - cell["test_error"], mean(cell.get("cpu_seconds")), _ended(cell))
+        found = (
+            f"checkers, {int(words[0]):,} training rows"
+            if name == "scaling"
+            else f"sampled cuts, {words[0]}"
+        )
+        yield (
+            found,
+            Model(
+                words[1],
+                mean(cell.get("vectors")),
+                100 - cell["test_error"],
+                mean(cell.get("cpu_seconds")),
+                _ended(cell),
+            ),
+        )
         return
-    if name == "alone" and len(words) == 4:  # benchmarks.cpsp: one size, without the machines at smaller ones
+    if (
+        name == "alone" and len(words) == 4
+    ):  # benchmarks.cpsp: one size, without the machines at smaller ones
         method, name, size, tol = words
         words = [f"{method}, one size", size]
         if tol != "0.001":  # the default; others are in the table of the docs
@@ -77,7 +109,11 @@ def models_of(file: str, key: str, cell: dict[str, Any]) -> Iterator[Entry]:
         part, method = words
         if name == "letters" and part != "0":  # the mean of all ten is in the table of the docs
             return
-        name, words = ("OCR letters, trained on the first tenth", [method]) if name == "letters" else (part, [f"{method} (structural)"])
+        name, words = (
+            ("OCR letters, trained on the first tenth", [method])
+            if name == "letters"
+            else (part, [f"{method} (structural)"])
+        )
     k = int(words.pop()) if words[-1].isdigit() and len(words) > 1 else None
     found = SAME.get((file, name), name)
     if file == "peers" and name.startswith("a9a_"):
@@ -87,23 +123,45 @@ def models_of(file: str, key: str, cell: dict[str, Any]) -> Iterator[Entry]:
         words[:2] = (words[1],) if instead else (words[1], words[0])  # who, then the type
     method = f"exact ({file})" if words == ["exact"] else " ".join(words)
     if "failed" in cell:
-        yield found, Model(method, k, None, None, "failed: " + " ".join(map(str, cell["failed"]))[:200], counts=False)
+        yield (
+            found,
+            Model(
+                method,
+                k,
+                None,
+                None,
+                "failed: " + " ".join(map(str, cell["failed"]))[:200],
+                counts=False,
+            ),
+        )
         return
-    vectors = next((mean(cell[field]) for field in VECTORS if field in cell), k) or None  # a linear machine without rows has none
+    vectors = (
+        next((mean(cell[field]) for field in VECTORS if field in cell), k) or None
+    )  # a linear machine without rows has none
     counts = not (file == "peers" and "slimsvm" not in words and not instead)
     field = next((field for field in SECONDS if field in cell), "")
     seconds, clock = mean(cell.get(field)), BY_CLOCK if field == "seconds" else ""
     note = "; ".join(filter(None, ["" if counts else FEW_ROWS, clock, _ended(cell)]))
     score = mean(cell["accuracy"])
-    yield found, Model(method, vectors, None if score is None else 100 * score, seconds, note, counts)
+    yield (
+        found,
+        Model(method, vectors, None if score is None else 100 * score, seconds, note, counts),
+    )
     for size, accuracy in cell.get("path", [])[:-1]:
-        yield found, Model(method, size, 100 * accuracy, seconds, f"from the fit with {k}", part=True)
+        yield (
+            found,
+            Model(method, size, 100 * accuracy, seconds, f"from the fit with {k}", part=True),
+        )
 
 
 def _ended(cell: dict[str, Any]) -> str:
     """How fits ended that did not converge."""
     ends = cell.get("status", [])
-    unfinished = [end for end in ([ends] if isinstance(ends, str) else ends) if not end.lower().startswith("converged")]
+    unfinished = [
+        end
+        for end in ([ends] if isinstance(ends, str) else ends)
+        if not end.lower().startswith("converged")
+    ]
     return "ended by: " + ", ".join(unfinished) if unfinished else ""
 
 
@@ -120,7 +178,14 @@ def selection(cells: dict[str, dict[str, Any]]) -> Iterator[Entry]:
             note = f"mean of {len(runs)} seeds; {BY_CLOCK}, of the fit at all sizes"
             yield (
                 "mnist 0 vs rest, 10,000 training rows, polynomial",
-                Model(rule, int(k), 100 * (1 - error), mean([run["seconds"] for run in runs]), note, part=k != largest),
+                Model(
+                    rule,
+                    int(k),
+                    100 * (1 - error),
+                    mean([run["seconds"] for run in runs]),
+                    note,
+                    part=k != largest,
+                ),
             )
 
 
@@ -142,7 +207,13 @@ def tables_of(file: str, cells: dict[str, dict[str, Any]]) -> list[Table]:
     tables = []
     for (name, fields), group in groups.items():
         rows = [[key, *(_shown(cell[field]) for field in fields)] for key, cell in group]
-        tables.append(Table(["cell", *(field.replace("_", " ") for field in fields)], rows, f"{file}: {name}" if name else file))
+        tables.append(
+            Table(
+                ["cell", *(field.replace("_", " ") for field in fields)],
+                rows,
+                f"{file}: {name}" if name else file,
+            )
+        )
     return tables
 
 
@@ -173,7 +244,12 @@ def page_of(folder: Path) -> str:
             continue
         machine = stored.get("machine")
         machines.append(
-            (path.stem, ", ".join(f"{k} {value}" for k, value in machine.items()) if isinstance(machine, dict) else "not known")
+            (
+                path.stem,
+                ", ".join(f"{k} {value}" for k, value in machine.items())
+                if isinstance(machine, dict)
+                else "not known",
+            )
         )
         left = {}
         for key, cell in cells.items():
@@ -190,7 +266,9 @@ def page_of(folder: Path) -> str:
             sets.setdefault(name, []).append(model)
         tables += tables_of(path.stem, left)
     if not machines:
-        raise ValueError(f"{folder}: there are no results here; run a benchmark first, or name their folder with --results")
+        raise ValueError(
+            f"{folder}: there are no results here; run a benchmark first, or name their folder with --results"
+        )
     return _page(sets, tables, machines, passed).html()
 
 
@@ -198,12 +276,23 @@ def _styles(methods: list[str], sets: list[set[str]]) -> dict[str, int]:
     """The first style that no other method has in any set with this one: there are eight colours, and seven markers of each."""
     styles: dict[str, int] = {}
     for method in methods:
-        near = {styles[other] for together in sets if method in together for other in together if other in styles}
+        near = {
+            styles[other]
+            for together in sets
+            if method in together
+            for other in together
+            if other in styles
+        }
         styles[method] = next(style for style in count() if style not in near)
     return styles
 
 
-def _page(sets: dict[str, list[Model]], tables: list[Table], machines: list[tuple[str, str]], passed: list[str]) -> Page:
+def _page(
+    sets: dict[str, list[Model]],
+    tables: list[Table],
+    machines: list[tuple[str, str]],
+    passed: list[str],
+) -> Page:
     page = Page(
         "slimsvm: benchmarks",
         "Accuracy on test rows, number of vectors and seconds of training, of slimsvm and its peers. Seconds are those of the CPU, of all "
@@ -213,7 +302,10 @@ def _page(sets: dict[str, list[Model]], tables: list[Table], machines: list[tupl
     )
     ordered = sorted(sets, key=lambda name: -len(sets[name]))
     counts = Counter(model.method for name in ordered for model in sets[name])
-    styles = _styles([method for method, _ in counts.most_common()], [{model.method for model in sets[name]} for name in ordered])
+    styles = _styles(
+        [method for method, _ in counts.most_common()],
+        [{model.method for model in sets[name]} for name in ordered],
+    )
     alone: list[list[Any]] = []  # failures in sets where nothing else was measured
     for name in ordered:
         models = without_doubles(sets[name])
@@ -222,17 +314,32 @@ def _page(sets: dict[str, list[Model]], tables: list[Table], machines: list[tupl
         else:
             alone += [[name, model.method, model.score, model.note] for model in models]
     if alone:
-        tables.append(Table(["set", "method", "accuracy, %", "note"], alone, "Sets without a model to take"))
+        tables.append(
+            Table(["set", "method", "accuracy, %", "note"], alone, "Sets without a model to take")
+        )
     page.section("Other measurements", *tables)
-    page.section("Where these were measured", Facts(machines), *([Text("Passed over: " + ", ".join(passed) + ".")] if passed else []))
+    page.section(
+        "Where these were measured",
+        Facts(machines),
+        *([Text("Passed over: " + ", ".join(passed) + ".")] if passed else []),
+    )
     return page
 
 
 def main(words: list[str] | None = None) -> None:
     """Command line."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks report", description=__doc__.splitlines()[0])
-    parser.add_argument("--output", type=Path, default=OUTPUT, help="file for the page (default: %(default)s)")
-    parser.add_argument("--results", type=Path, default=RESULTS, help="folder of the results (default: benchmarks/results)")
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks report", description=__doc__.splitlines()[0]
+    )
+    parser.add_argument(
+        "--output", type=Path, default=OUTPUT, help="file for the page (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--results",
+        type=Path,
+        default=RESULTS,
+        help="folder of the results (default: benchmarks/results)",
+    )
     given = parser.parse_args(words)
     try:
         html = page_of(given.results)

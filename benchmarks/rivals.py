@@ -50,11 +50,15 @@ def _make(method: str, C: float, gamma: float, k: int) -> Any:
     if method == "linear":
         return LinearSVC(C=C, loss="hinge", n_jobs=1)
     if method.startswith("lasvm"):
-        return OnlineSVC(**common, max_support=k if method == "lasvm_budget" else None, cache_size=2000)
+        return OnlineSVC(
+            **common, max_support=k if method == "lasvm_budget" else None, cache_size=2000
+        )
     if method.startswith(("cvm", "bvm")):
         ball, eps = ("minimum", 1e-6) if method.startswith("cvm") else ("fixed", 1e-5)
         return CoreVectorSVC(ball=ball, eps=eps, **common, max_iter=k if method in LIMITED else -1)
-    if method == "cholesky":  # the pivots as the basis: the IncChol of the paper, where icf has all rows and the original kernel
+    if (
+        method == "cholesky"
+    ):  # the pivots as the basis: the IncChol of the paper, where icf has all rows and the original kernel
         return SparseSVC(k, basis="cholesky", loss="hinge", refine=False, **common)
     if method == "icf":
         return LowRankSVC(rank=k, fit_intercept=True, **common)
@@ -101,7 +105,11 @@ def one(name: str, method: str, k: str) -> dict[str, Any]:
     }
     if method == "linear":  # one vector, w; its objective is that of another kernel
         return {**found, "n_support": 1}
-    return {**found, "primal": _primal(model, X, y, C), "n_support": int(model._expansion().basis.shape[0])}
+    return {
+        **found,
+        "primal": _primal(model, X, y, C),
+        "n_support": int(model._expansion().basis.shape[0]),
+    }
 
 
 def online(who: str) -> dict[str, Any]:
@@ -112,14 +120,24 @@ def online(who: str) -> dict[str, Any]:
     X, y, X_test, y_test = get()
     X, X_test = X.astype(np.float32), X_test.astype(np.float32)
     common = {"C": C, "gamma": gamma, "cache_size": 2000, "n_jobs": -1}
-    make = (lambda: SVC(**common)) if who == "exact" else (lambda: OnlineSVC(random_state=0, **common))
+    make = (
+        (lambda: SVC(**common)) if who == "exact" else (lambda: OnlineSVC(random_state=0, **common))
+    )
     make().fit(X[:3000], y[:3000])
     forget_peak()
     before, begin, cpu = memory_mb("VmRSS"), time.perf_counter(), time.process_time()
     model = make().fit(X, y)
     seconds, cpu = time.perf_counter() - begin, time.process_time() - cpu
-    result = {"seconds": seconds, "cpu_seconds": cpu, "peak_mb": memory_mb("VmHWM") - before, "n_support": int(model.support_.size)}
-    return result | {"objective": float(model.certificate_.objective), "accuracy": float(np.mean(model.predict(X_test) == y_test))}
+    result = {
+        "seconds": seconds,
+        "cpu_seconds": cpu,
+        "peak_mb": memory_mb("VmHWM") - before,
+        "n_support": int(model.support_.size),
+    }
+    return result | {
+        "objective": float(model.certificate_.objective),
+        "accuracy": float(np.mean(model.predict(X_test) == y_test)),
+    }
 
 
 def stream(n: str) -> dict[str, Any]:
@@ -143,16 +161,28 @@ def stream(n: str) -> dict[str, Any]:
         seconds, cpu = seconds + time.perf_counter() - begin, cpu + time.process_time() - used
         memory.append(memory_mb("VmRSS"))
     last = max(1, 100_000 // BATCH)
-    result = {"seconds": seconds, "cpu_seconds": cpu, "rows_per_second": len(y) / seconds, "rows_per_cpu_second": len(y) / cpu}
-    result |= {"prequential": float(np.mean(hits[-last:])), "accuracy": float(np.mean(model.predict(X_test) == y_test))}
+    result = {
+        "seconds": seconds,
+        "cpu_seconds": cpu,
+        "rows_per_second": len(y) / seconds,
+        "rows_per_cpu_second": len(y) / cpu,
+    }
+    result |= {
+        "prequential": float(np.mean(hits[-last:])),
+        "accuracy": float(np.mean(model.predict(X_test) == y_test)),
+    }
     result["grown_mb"] = memory[-1] - memory[len(memory) // 10]
     # exact machines on random samples, of sizes that keep about 1,000 support vectors
     samples = []
     for seed in range(5):
         some = np.random.RandomState(seed).permutation(len(y))[:1200]
         exact = SVC(C=1, gamma=8).fit(X[some], y[some])
-        samples.append((int(exact.support_.size), float(np.mean(exact.predict(X[-100_000:]) == y[-100_000:]))))
-    result["sample_support"], result["sample_accuracy"] = (float(np.mean(values)) for values in zip(*samples, strict=True))
+        samples.append(
+            (int(exact.support_.size), float(np.mean(exact.predict(X[-100_000:]) == y[-100_000:])))
+        )
+    result["sample_support"], result["sample_accuracy"] = (
+        float(np.mean(values)) for values in zip(*samples, strict=True)
+    )
     return result
 
 
@@ -177,19 +207,39 @@ def cells(quick: bool) -> list[Cell]:
     if quick:
         methods = ("greedy", "rsvm_least_squares", "icf", "lasvm_budget")
         return [Cell("ijcnn1/exact", "one", ("ijcnn1", "exact", "0"))] + [
-            Cell(f"ijcnn1/{method}/{k}", "one", ("ijcnn1", method, str(k)), peer="ijcnn1/exact") for k in (10, 50) for method in methods
+            Cell(f"ijcnn1/{method}/{k}", "one", ("ijcnn1", method, str(k)), peer="ijcnn1/exact")
+            for k in (10, 50)
+            for method in methods
         ]
-    found = [Cell(f"covtype_50000/{who}", "online", (who,), peer="covtype_50000/exact", touch=True) for who in ("exact", "lasvm")]
-    found += [Cell("covtype/stream", "stream", (str(STREAM),)), Cell("covtype/calls", "calls", ("1000",))]
+    found = [
+        Cell(f"covtype_50000/{who}", "online", (who,), peer="covtype_50000/exact", touch=True)
+        for who in ("exact", "lasvm")
+    ]
+    found += [
+        Cell("covtype/stream", "stream", (str(STREAM),)),
+        Cell("covtype/calls", "calls", ("1000",)),
+    ]
 
     def whole(method: str) -> list[Cell]:
-        return [Cell(f"{name}/{method}", "one", (name, method, "0"), MOST_SECONDS, peer=f"{name}/exact") for name in SETS]
+        return [
+            Cell(f"{name}/{method}", "one", (name, method, "0"), MOST_SECONDS, peer=f"{name}/exact")
+            for name in SETS
+        ]
 
     found += whole("exact")
     for k in SIZES:
         methods = tuple(method for method in LIMITED if k < SIZES[-1] or method not in SLOW)
         for name in SETS:
-            found += [Cell(f"{name}/{method}/{k}", "one", (name, method, str(k)), MOST_SECONDS, peer=f"{name}/exact") for method in methods]
+            found += [
+                Cell(
+                    f"{name}/{method}/{k}",
+                    "one",
+                    (name, method, str(k)),
+                    MOST_SECONDS,
+                    peer=f"{name}/exact",
+                )
+                for method in methods
+            ]
     return [*found, *(cell for method in WHOLE[1:] for cell in whole(method))]
 
 
@@ -202,21 +252,38 @@ def _cells() -> dict[str, Any]:
     others: dict[str, Any] = json.loads(SPARSE_RESULTS.read_text())["cells"]
     for key, cell in others.items():
         name, method, k = [*key.split("/"), "", ""][:3]
-        if name in SETS and method in LIMITED and "accuracy" in cell and "accuracy" not in stored.get(key, {}):
+        if (
+            name in SETS
+            and method in LIMITED
+            and "accuracy" in cell
+            and "accuracy" not in stored.get(key, {})
+        ):
             hinge = {} if method == "refined" else {"primal": cell["objective"]}
             stored[key] = {**cell, "n_support": int(k), "elsewhere": True, **hinge}
     return stored
 
 
-def _points(name: str, cells: dict[str, Any]) -> dict[str, list[tuple[float, float, float, float | None]]]:
+def _points(
+    name: str, cells: dict[str, Any]
+) -> dict[str, list[tuple[float, float, float, float | None]]]:
     """For each method: (vectors, CPU seconds, test accuracy in percent, objective as a multiple of the optimum), by vectors."""
     best = cells.get(f"{name}/exact", {}).get("primal")
     found: dict[str, list[tuple[float, float, float, float | None]]] = {}
     for method in (*WHOLE, *LIMITED):
-        keys = [key for key in cells if key == f"{name}/{method}" or key.startswith(f"{name}/{method}/")]
-        rows = sorted((cells[key] for key in keys if "accuracy" in cells.get(key, {})), key=lambda cell: cell["n_support"])
+        keys = [
+            key for key in cells if key == f"{name}/{method}" or key.startswith(f"{name}/{method}/")
+        ]
+        rows = sorted(
+            (cells[key] for key in keys if "accuracy" in cells.get(key, {})),
+            key=lambda cell: cell["n_support"],
+        )
         found[method] = [
-            (cell["n_support"], cell["cpu_seconds"], 100 * cell["accuracy"], cell["primal"] / best if best and "primal" in cell else None)
+            (
+                cell["n_support"],
+                cell["cpu_seconds"],
+                100 * cell["accuracy"],
+                cell["primal"] / best if best and "primal" in cell else None,
+            )
             for cell in rows
         ]
     return {method: points for method, points in found.items() if points}
@@ -231,9 +298,14 @@ def table() -> str:
 def _streams(cells: dict[str, Any]) -> list[str]:
     """LASVM: once through covtype, and on a stream."""
     lines = []
-    if "seconds" in cells.get("covtype_50000/lasvm", {}) and "seconds" in cells.get("covtype_50000/exact", {}):
+    if "seconds" in cells.get("covtype_50000/lasvm", {}) and "seconds" in cells.get(
+        "covtype_50000/exact", {}
+    ):
         lines += ["Covtype, 50,000 random rows, C=1, gamma=8:", ""]
-        lines += ["| machine | seconds | CPU seconds | SVs | test accuracy | dual value |", "|---|---|---|---|---|---|"]
+        lines += [
+            "| machine | seconds | CPU seconds | SVs | test accuracy | dual value |",
+            "|---|---|---|---|---|---|",
+        ]
         for who, text in (("exact", "`SVC`"), ("lasvm", "`OnlineSVC`, one pass and finishing")):
             cell = cells[f"covtype_50000/{who}"]
             numbers = f"{cell['seconds']:.1f} | {cell['cpu_seconds']:.1f} | {cell['n_support']:,} | {100 * cell['accuracy']:.2f} %"
@@ -251,7 +323,10 @@ def _streams(cells: dict[str, Any]) -> list[str]:
         ]
     if "grown_mb" in cells.get("covtype/calls", {}):
         grown = cells["covtype/calls"]["grown_mb"]
-        lines += [f"From the 100th to the 1,000th call of `partial_fit` (100 rows each), resident memory grew by {grown:.1f} MB.", ""]
+        lines += [
+            f"From the 100th to the 1,000th call of `partial_fit` (100 rows each), resident memory grew by {grown:.1f} MB.",
+            "",
+        ]
     return lines
 
 
@@ -265,11 +340,21 @@ def _race(cells: dict[str, Any]) -> list[str]:
     ]
     lines += ["| set | method | " + " | ".join(heads) + " |", "|---|---|" + "---|" * len(heads)]
     for name, (text, C, gamma, _, _) in SETS.items():
-        best, first = cells.get(f"{name}/exact", {}).get("primal"), f"{text}, C={C:g}, gamma={gamma:.4g}"
+        best, first = (
+            cells.get(f"{name}/exact", {}).get("primal"),
+            f"{text}, C={C:g}, gamma={gamma:.4g}",
+        )
         for method in (*WHOLE, *LIMITED):
-            row = [cells.get(key, {}) for key in (f"{name}/{method}", *(f"{name}/{method}/{k}" for k in SIZES))]
+            row = [
+                cells.get(key, {})
+                for key in (f"{name}/{method}", *(f"{name}/{method}/{k}" for k in SIZES))
+            ]
             if any("accuracy" in cell or "failed" in cell for cell in row):
-                lines.append(f"| {first} | {method} | " + " | ".join(_shown(cell, best) for cell in row) + " |")
+                lines.append(
+                    f"| {first} | {method} | "
+                    + " | ".join(_shown(cell, best) for cell in row)
+                    + " |"
+                )
                 first = ""
     return [*lines, ""]
 
@@ -291,13 +376,24 @@ def _near(cells: dict[str, Any]) -> list[str]:
         f"Vectors and CPU seconds of the smallest machine at most {100 * NEAR:g} points below the exact one (of the sizes that were run):",
         "",
     ]
-    lines += ["| method | " + " | ".join(SETS[name][0] for name in sets) + " |", "|---|" + "---|" * len(sets)]
+    lines += [
+        "| method | " + " | ".join(SETS[name][0] for name in sets) + " |",
+        "|---|" + "---|" * len(sets),
+    ]
     for method in (*WHOLE, *LIMITED):
         texts = []
         for name in sets:
             points = _points(name, cells).get(method, [])
-            enough = [p for p in points if p[2] >= 100 * (cells[f"{name}/exact"]["accuracy"] - NEAR)]
-            texts.append(f"{enough[0][0]:,}, {enough[0][1]:.1f} s" if enough else f"> {points[-1][0]:,}" if points else "")
+            enough = [
+                p for p in points if p[2] >= 100 * (cells[f"{name}/exact"]["accuracy"] - NEAR)
+            ]
+            texts.append(
+                f"{enough[0][0]:,}, {enough[0][1]:.1f} s"
+                if enough
+                else f"> {points[-1][0]:,}"
+                if points
+                else ""
+            )
         lines.append(f"| {method} | " + " | ".join(texts) + " |")
     return lines
 
@@ -307,12 +403,23 @@ def pictures(folder: Path) -> None:
     folder.mkdir(exist_ok=True)
     cells = _cells()
     vectors, seconds = ("vectors", "vectors", 0), ("seconds", "CPU seconds of training", 1)
-    accuracy, objective = ("accuracy", "test accuracy, %", 2), ("objective", "objective / optimum", 3)
-    for y, x in ((accuracy, vectors), (accuracy, seconds), (objective, vectors), (objective, seconds), (seconds, vectors)):
+    accuracy, objective = (
+        ("accuracy", "test accuracy, %", 2),
+        ("objective", "objective / optimum", 3),
+    )
+    for y, x in (
+        (accuracy, vectors),
+        (accuracy, seconds),
+        (objective, vectors),
+        (objective, seconds),
+        (seconds, vectors),
+    ):
         _picture(cells, x, y, folder / f"rivals_{y[0]}_{x[0]}.png")
 
 
-def _picture(cells: dict[str, Any], x: tuple[str, str, int], y: tuple[str, str, int], path: Path) -> None:
+def _picture(
+    cells: dict[str, Any], x: tuple[str, str, int], y: tuple[str, str, int], path: Path
+) -> None:
     """A panel for each set, a line for each method; x and y: name, label, and place in a point."""
     from matplotlib.figure import Figure
 
@@ -322,12 +429,27 @@ def _picture(cells: dict[str, Any], x: tuple[str, str, int], y: tuple[str, str, 
     for at, (name, (text, *_)) in enumerate(SETS.items()):
         for method, points in _points(name, cells).items():
             m = methods.index(method)
-            line = {"marker": "os^vDP*X"[m % 8], "color": f"C{m % 10}", "linestyle": "--" if m > 9 else "-", "markersize": 5}
+            line = {
+                "marker": "os^vDP*X"[m % 8],
+                "color": f"C{m % 10}",
+                "linestyle": "--" if m > 9 else "-",
+                "markersize": 5,
+            }
             some = [(p[x[2]], p[y[2]]) for p in points if p[y[2]] is not None]
             if some:
                 axes[at].plot(*zip(*some, strict=True), label=method, **line)
-        axes[at].set(title=text, xscale="log", xlabel=x[1], ylabel=y[1], yscale="linear" if y[0] == "accuracy" else "log")
-    handles = {label: handle for panel in axes for handle, label in zip(*panel.get_legend_handles_labels(), strict=True)}
+        axes[at].set(
+            title=text,
+            xscale="log",
+            xlabel=x[1],
+            ylabel=y[1],
+            yscale="linear" if y[0] == "accuracy" else "log",
+        )
+    handles = {
+        label: handle
+        for panel in axes
+        for handle, label in zip(*panel.get_legend_handles_labels(), strict=True)
+    }
     axes[-1].axis("off")
     axes[-1].legend(handles.values(), handles.keys(), loc="center")
     figure.savefig(path, dpi=90)

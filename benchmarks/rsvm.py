@@ -27,7 +27,9 @@ RESULTS = Path(__file__).parent / "results" / "rsvm.json"
 ENOUGH = 200.0  # CPU seconds of fits after which no further seed is begun
 SOLVERS = ("smooth", "least_squares", "lagrangian", "decomposition")
 FACTORS = ("icf_threshold", "icf_pivoted", "icf_intercept", "icf_retrain")
-LIKE = {"icf_intercept": "icf_pivoted"}  # the same with an intercept: C, gamma and the accuracy in the slides are those of the other
+LIKE = {
+    "icf_intercept": "icf_pivoted"
+}  # the same with an intercept: C, gamma and the accuracy in the slides are those of the other
 COMMON = ("common_smooth", "common_lagrangian", "decomposition")
 METHODS = ("exact", *SOLVERS, *COMMON[:2], *FACTORS)
 # m where it is not 10 % of the rows of a pair. Shuttle's is not known; pairs of at most 400 have as many distinct rows as the slides say
@@ -102,7 +104,9 @@ def _data(name: str) -> Any:
 def _make(name: str, method: str, seed: int, patience: float | None = None) -> Any:
     from slimsvm import SVC, LowRankSVC, ReducedSVC
 
-    log_C, log_gamma, _ = SLIDES[name]["decomposition" if method in COMMON else LIKE.get(method, method)]
+    log_C, log_gamma, _ = SLIDES[name][
+        "decomposition" if method in COMMON else LIKE.get(method, method)
+    ]
     C, gamma = 2.0**log_C, 2.0**log_gamma
     if method == "exact":
         return SVC(C=C, gamma=gamma, cache_size=2000, n_jobs=-1)
@@ -111,18 +115,40 @@ def _make(name: str, method: str, seed: int, patience: float | None = None) -> A
         kind = "threshold" if method == "icf_threshold" else "pivoted"
         extra = {"retrain": method == "icf_retrain", "fit_intercept": method == "icf_intercept"}
         # the multipliers serve another kernel than they were found with: their errors count for more than the value says
-        return LowRankSVC(factorization=kind, rank=size, **extra, C=C, gamma=gamma, tol=1e-4, n_jobs=-1, random_state=seed)
+        return LowRankSVC(
+            factorization=kind,
+            rank=size,
+            **extra,
+            C=C,
+            gamma=gamma,
+            tol=1e-4,
+            n_jobs=-1,
+            random_state=seed,
+        )
     solver = method.removeprefix("common_")
-    beta = 1e4 if method == "common_smooth" else None  # so large that smoothing is not seen: the same problem for all three
+    beta = (
+        1e4 if method == "common_smooth" else None
+    )  # so large that smoothing is not seen: the same problem for all three
     limit = patience if solver == "lagrangian" else None
-    return ReducedSVC(n_basis=size, solver=solver, beta=beta, C=C, gamma=gamma, max_time=limit, n_jobs=-1, random_state=seed)
+    return ReducedSVC(
+        n_basis=size,
+        solver=solver,
+        beta=beta,
+        C=C,
+        gamma=gamma,
+        max_time=limit,
+        n_jobs=-1,
+        random_state=seed,
+    )
 
 
 def one(name: str, method: str, n_seeds: str, patience: str) -> dict[str, Any]:
     """Fit once for each seed, if the time allows, and measure."""
     warnings.simplefilter("ignore")
     X, y, X_test, y_test = _data(name)
-    n_each = max(60, 3000 // len(np.unique(y)))  # so many rows that every compiled function of the fit is loaded
+    n_each = max(
+        60, 3000 // len(np.unique(y))
+    )  # so many rows that every compiled function of the fit is loaded
     few = np.concatenate([np.flatnonzero(y == label)[:n_each] for label in np.unique(y)])
     _make(name, method, 0, 10.0).fit(X[few], y[few])
     seconds, cpu, accuracy, sizes, status, gaps = [], [], [], [], set(), []
@@ -150,7 +176,12 @@ def one(name: str, method: str, n_seeds: str, patience: str) -> dict[str, Any]:
 def cells(quick: bool) -> list[Cell]:
     """What there is to measure."""
     return [
-        Cell(f"{name}/{method}", "one", (name, method, "1" if quick else "5", "10" if quick else "500"), seconds=1500)
+        Cell(
+            f"{name}/{method}",
+            "one",
+            (name, method, "1" if quick else "5", "10" if quick else "500"),
+            seconds=1500,
+        )
         for name in (("dna",) if quick else SLIDES)
         for method in (("exact", *SOLVERS, "icf_pivoted") if quick else METHODS)
     ]
@@ -175,21 +206,43 @@ def table() -> str:
             text += f", {n_seeds} seed{'s' if n_seeds > 1 else ''}"
         return text + ("" if cell["status"] == ["converged"] else f" [{', '.join(cell['status'])}]")
 
-    lines = ["Test accuracy in percent, mean over five seeds where no other number is said (difference to the slides):", ""]
+    lines = [
+        "Test accuracy in percent, mean over five seeds where no other number is said (difference to the slides):",
+        "",
+    ]
     for group in (("exact", *SOLVERS), COMMON, FACTORS):
         lines += ["| set | " + " | ".join(group) + " |", "|---|" + "---|" * len(group)]
-        lines += [f"| {name} | " + " | ".join(shown(name, method) for method in group) + " |" for name in SLIDES]
+        lines += [
+            f"| {name} | " + " | ".join(shown(name, method) for method in group) + " |"
+            for name in SLIDES
+        ]
         lines.append("")
-    lines += ["Support vectors, ours (the slides'); of the reduced machines the distinct rows of all pairs:", ""]
+    lines += [
+        "Support vectors, ours (the slides'); of the reduced machines the distinct rows of all pairs:",
+        "",
+    ]
     kinds = ("exact", "least_squares", "icf_threshold", "icf_pivoted", "icf_retrain")
-    lines += ["| set | exact | reduced | " + " | ".join(kinds[2:]) + " |", "|---|" + "---|" * len(kinds)]
+    lines += [
+        "| set | exact | reduced | " + " | ".join(kinds[2:]) + " |",
+        "|---|" + "---|" * len(kinds),
+    ]
     for name in SLIDES:
         row = []
         for method, theirs in zip(kinds, VECTORS[name], strict=True):
             size = cells.get(f"{name}/{method}", {}).get("size")
-            row.append(f"{np.mean(size):,.0f} ({theirs:,})" if size and theirs else f"{np.mean(size):,.0f}" if size else "")
+            row.append(
+                f"{np.mean(size):,.0f} ({theirs:,})"
+                if size and theirs
+                else f"{np.mean(size):,.0f}"
+                if size
+                else ""
+            )
         lines.append(f"| {name} | " + " | ".join(row) + " |")
-    lines += ["", "CPU seconds of training, and in brackets the time divided by that of the exact machine, ours and the slides':", ""]
+    lines += [
+        "",
+        "CPU seconds of training, and in brackets the time divided by that of the exact machine, ours and the slides':",
+        "",
+    ]
     kinds = ("exact", *SOLVERS, "icf_threshold", "icf_pivoted", "icf_retrain")
     lines += ["| set | " + " | ".join(kinds) + " |", "|---|" + "---|" * len(kinds)]
     for name in SLIDES:
@@ -197,7 +250,11 @@ def table() -> str:
         for method, theirs in zip(kinds, (*SECONDS[name], *FACTOR_SECONDS[name]), strict=True):
             some = cells.get(f"{name}/{method}", {}).get("cpu")
             beside = f"; {theirs / SECONDS[name][0]:.2f}" if theirs else ""
-            ratio = f" ({np.mean(some) / np.mean(exact):.2f}{beside})" if some and exact and method != "exact" else ""
+            ratio = (
+                f" ({np.mean(some) / np.mean(exact):.2f}{beside})"
+                if some and exact and method != "exact"
+                else ""
+            )
             row.append(f"{np.mean(some):.2f}{ratio}" if some else "")
         lines.append(f"| {name} | " + " | ".join(row) + " |")
     return "\n".join(lines)

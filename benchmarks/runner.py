@@ -41,9 +41,20 @@ from typing import Any
 import numpy as np
 
 RESULTS = Path(__file__).parent / "results"
-PACKAGES = ("slimsvm", "numpy", "scipy", "numba", "scikit-learn", "scikit-learn-intelex", "libsvm-official", "thundersvm-cpu")
+PACKAGES = (
+    "slimsvm",
+    "numpy",
+    "scipy",
+    "numba",
+    "scikit-learn",
+    "scikit-learn-intelex",
+    "libsvm-official",
+    "thundersvm-cpu",
+)
 LOOK = 0.05  # seconds between two looks at a process
-PATIENCE = 4  # how many times its seconds a process has on a busy machine, if it could not use its CPU
+PATIENCE = (
+    4  # how many times its seconds a process has on a busy machine, if it could not use its CPU
+)
 TOUCHED_GB = 3
 
 
@@ -82,8 +93,21 @@ def facts() -> dict[str, Any]:
             versions[package] = importlib.metadata.version(package)
     if "slimsvm" not in versions:  # from the source tree, not installed
         versions["slimsvm"] = importlib.import_module("slimsvm").__version__
-    model = next((line.split(":")[1].strip() for line in _lines("/proc/cpuinfo") if line.startswith("model name")), platform.processor())
-    return {"cpu": model, "cores": os.cpu_count(), "system": platform.system(), "python": platform.python_version(), **versions}
+    model = next(
+        (
+            line.split(":")[1].strip()
+            for line in _lines("/proc/cpuinfo")
+            if line.startswith("model name")
+        ),
+        platform.processor(),
+    )
+    return {
+        "cpu": model,
+        "cores": os.cpu_count(),
+        "system": platform.system(),
+        "python": platform.python_version(),
+        **versions,
+    }
 
 
 def memory_mb(field: str, process: str = "self") -> float:
@@ -133,9 +157,21 @@ def measure(module: str, cell: Cell) -> dict[str, Any]:
         touch_memory()
     with tempfile.TemporaryDirectory() as folder:
         answer, output = Path(folder, "answer.json"), Path(folder, "output.txt")
-        words = [sys.executable, "-u", "-m", "benchmarks.runner", str(answer), str(cell.seed), module, cell.function, *cell.words]
+        words = [
+            sys.executable,
+            "-u",
+            "-m",
+            "benchmarks.runner",
+            str(answer),
+            str(cell.seed),
+            module,
+            cell.function,
+            *cell.words,
+        ]
         with output.open("wb") as file:
-            child = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=file, stderr=subprocess.STDOUT)
+            child = subprocess.Popen(
+                words, stdin=subprocess.PIPE, stdout=file, stderr=subprocess.STDOUT
+            )
         try:
             message, peak = _watch(child, cell)
         finally:
@@ -149,8 +185,15 @@ def measure(module: str, cell: Cell) -> dict[str, Any]:
             return result
         if not message and child.returncode < 0:
             message = f"ended by {signal.Signals(-child.returncode).name}"
-        last = [line for line in output.read_text(errors="replace").splitlines() if line.strip()][-1:]
-        return {"failed": [message] if message else [line.strip()[:300] for line in last] or ["no answer"], "peak_mb": peak}
+        last = [line for line in output.read_text(errors="replace").splitlines() if line.strip()][
+            -1:
+        ]
+        return {
+            "failed": [message]
+            if message
+            else [line.strip()[:300] for line in last] or ["no answer"],
+            "peak_mb": peak,
+        }
 
 
 def _watch(child: subprocess.Popen[bytes], cell: Cell) -> tuple[str, float | None]:
@@ -165,7 +208,9 @@ def _watch(child: subprocess.Popen[bytes], cell: Cell) -> tuple[str, float | Non
         peak = max(peak, 0.0 if math.isnan(seen) else seen)
         # the peak may have been forgotten in between: both are looked at
         resident = memory_mb("VmRSS", str(child.pid))
-        late = used > cell.seconds and (_cpu_seconds(child.pid) > cell.seconds or used > PATIENCE * cell.seconds)
+        late = used > cell.seconds and (
+            _cpu_seconds(child.pid) > cell.seconds or used > PATIENCE * cell.seconds
+        )
         if late or resident > 1024 * cell.gigabytes or peak > 1024 * cell.gigabytes:
             child.kill()
             child.wait()
@@ -181,7 +226,11 @@ def _child(answer: str, seed: str, module: str, function: str, *words: str) -> N
     np.random.seed(int(seed))  # noqa: NPY002 -- for libraries that draw from it
     called: Callable[..., dict[str, Any]] = getattr(importlib.import_module(module), function)
     result = called(*words)
-    own = {"peak_mb": round(memory_mb("VmHWM"), 1), "cpu_seconds": round(time.process_time(), 3), "seed": int(seed)}
+    own = {
+        "peak_mb": round(memory_mb("VmHWM"), 1),
+        "cpu_seconds": round(time.process_time(), 3),
+        "seed": int(seed),
+    }
     text = json.dumps({"result": result, "own": own})
     Path(answer).with_suffix(".part").write_text(text)
     Path(answer).with_suffix(".part").rename(answer)
@@ -215,7 +264,9 @@ class Store:
             error = "a cell is no object"
         except (ValueError, KeyError, TypeError, AttributeError) as trouble:
             error = f"{type(trouble).__name__}: {trouble}"
-        raise SystemExit(f"{self.path} does not hold the results of a benchmark ({error}). Repair it, or move it away to begin anew.")
+        raise SystemExit(
+            f"{self.path} does not hold the results of a benchmark ({error}). Repair it, or move it away to begin anew."
+        )
 
     def check(self) -> None:
         """Whether there can be a file: to be known before the first cell, which may take hours, and not after it."""
@@ -230,7 +281,9 @@ class Store:
 
     def write(self, stored: dict[str, Any]) -> None:
         """All of it, or nothing."""
-        from slimsvm.persistence.atomic import replacing  # here: the processes of cells begin more quickly without it
+        from slimsvm.persistence.atomic import (
+            replacing,
+        )  # here: the processes of cells begin more quickly without it
 
         self.path.parent.mkdir(parents=True, exist_ok=True)
         with replacing(self.path, text=True) as file:
@@ -243,7 +296,11 @@ class Store:
             for key in _keys(cell, stored["cells"]):
                 if again or (retry and "failed" in stored["cells"][key]):
                     del stored["cells"][key]
-        old = [stored["cells"][key].get("measured", {}).get("run") for cell in cells for key in _keys(cell, stored["cells"])]
+        old = [
+            stored["cells"][key].get("measured", {}).get("run")
+            for cell in cells
+            for key in _keys(cell, stored["cells"])
+        ]
         if again or retry:
             self.write(stored)
         return max((run for run in old if run), default=time.strftime("%Y-%m-%dT%H:%M:%S"))
@@ -255,9 +312,15 @@ class Store:
         if not found or not cell.repeat:
             return bool(found)
         times = found[0].get("all_seconds", [])
-        return "failed" in found[0] or len(times) > cell.repeat or min(times, default=0.0) > cell.enough
+        return (
+            "failed" in found[0]
+            or len(times) > cell.repeat
+            or min(times, default=0.0) > cell.enough
+        )
 
-    def keep(self, cell: Cell, result: dict[str, Any], measured: dict[str, Any], machine: dict[str, Any]) -> dict[str, Any]:
+    def keep(
+        self, cell: Cell, result: dict[str, Any], measured: dict[str, Any], machine: dict[str, Any]
+    ) -> dict[str, Any]:
         """Store what was measured; returns it."""
         stored = self.read()
         name = f"{zlib.crc32(json.dumps(machine, sort_keys=True).encode()):08x}"
@@ -270,11 +333,15 @@ class Store:
             if "seconds" in value and isinstance(value["seconds"], int | float):
                 every = [*before.get("all_seconds", []), value["seconds"]]
                 value = {**value, **before, "seconds": min(every), "all_seconds": every}
-            if "failed" not in value or not before:  # a repeat that fails does not take back what was measured
+            if (
+                "failed" not in value or not before
+            ):  # a repeat that fails does not take back what was measured
                 cells[key] = {**value, "measured": {"machine": name, **measured}}
             if cell.peer and cell.peer != key and "failed" not in cells[key]:
                 cells[key]["peer"] = cell.peer
-        for key in (key for key in cells if cell.key in (key, cells[key].get("peer"))):  # the peer may come after those that name it
+        for key in (
+            key for key in cells if cell.key in (key, cells[key].get("peer"))
+        ):  # the peer may come after those that name it
             _compare(cells[key], cells.get(cells[key].get("peer"), {}))
         self.write(stored)
         return {key: cells[key] for key in own}
@@ -289,19 +356,26 @@ def _compare(cell: dict[str, Any], peer: dict[str, Any]) -> None:
 
 
 def _keys(cell: Cell, cells: dict[str, Any]) -> list[str]:
-    return [key for key in cells if key == cell.key or (cell.several and key.startswith(cell.key + "/"))]
+    return [
+        key for key in cells if key == cell.key or (cell.several and key.startswith(cell.key + "/"))
+    ]
 
 
 # -- the run --------------------------------------------------------------------------------------------------------------------------------
 
 
-def run(module: str, cells: list[Cell], path: Path, *, again: bool = False, retry: bool = False) -> None:
+def run(
+    module: str, cells: list[Cell], path: Path, *, again: bool = False, retry: bool = False
+) -> None:
     """Measure what is not stored yet."""
     store, machine = Store(path), facts()
     store.check()
     name = store.begin(cells, again, retry)
     waiting = [cell for cell in cells if not store.has(cell)]
-    print(f"{path.stem}: {len(cells)} measurements, {len(cells) - len(waiting)} of them stored already in {path}", flush=True)
+    print(
+        f"{path.stem}: {len(cells)} measurements, {len(cells) - len(waiting)} of them stored already in {path}",
+        flush=True,
+    )
     for cell in _progress(path.stem, waiting):
         if store.has(cell):  # a repeat that is not worth it, or another run was here
             continue
@@ -339,14 +413,27 @@ def _progress(name: str, cells: list[Cell]) -> Iterator[Cell]:
         return
     try:
         from rich.console import Console
-        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+        from rich.progress import (
+            BarColumn,
+            MofNCompleteColumn,
+            Progress,
+            TextColumn,
+            TimeElapsedColumn,
+            TimeRemainingColumn,
+        )
     except ImportError:
         yield from cells
         return
     if not (console := Console()).is_terminal:
         yield from cells
         return
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TimeRemainingColumn())
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        TimeRemainingColumn(),
+    )
     with Progress(*columns, console=console) as bar:
         task = bar.add_task(name, total=len(cells))
         for cell in cells:
@@ -357,17 +444,36 @@ def _progress(name: str, cells: list[Cell]) -> Iterator[Cell]:
 
 def main(names: tuple[str, ...], words: list[str] | None = None) -> None:
     """Command line of ``python -m benchmarks run``."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks run", description=(__doc__ or "").splitlines()[0])
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks run", description=(__doc__ or "").splitlines()[0]
+    )
     parser.add_argument("name", choices=[*names, "all"])
     size = parser.add_mutually_exclusive_group()
-    size.add_argument("--quick", action="store_true", help="few cells, into a folder of their own (the default)")
+    size.add_argument(
+        "--quick", action="store_true", help="few cells, into a folder of their own (the default)"
+    )
     size.add_argument("--full", action="store_true", help="all cells")
-    parser.add_argument("--only", nargs="+", default=[""], metavar="TEXT", help="cells whose key contains one of these")
+    parser.add_argument(
+        "--only",
+        nargs="+",
+        default=[""],
+        metavar="TEXT",
+        help="cells whose key contains one of these",
+    )
     parser.add_argument("--skip", nargs="+", default=[], metavar="TEXT", help="but none of these")
-    parser.add_argument("--again", action="store_true", help="forget these cells and measure them anew")
+    parser.add_argument(
+        "--again", action="store_true", help="forget these cells and measure them anew"
+    )
     parser.add_argument("--retry", action="store_true", help="measure those anew that failed")
-    parser.add_argument("--list", action="store_true", help="say what there is to measure, and stop")
-    parser.add_argument("--results", type=Path, metavar="FOLDER", help="default: benchmarks/results, or its folder quick")
+    parser.add_argument(
+        "--list", action="store_true", help="say what there is to measure, and stop"
+    )
+    parser.add_argument(
+        "--results",
+        type=Path,
+        metavar="FOLDER",
+        help="default: benchmarks/results, or its folder quick",
+    )
     given = parser.parse_args(words)
     folder = given.results or (RESULTS if given.full else RESULTS / "quick")
     begin, found = time.perf_counter(), 0
@@ -376,19 +482,26 @@ def main(names: tuple[str, ...], words: list[str] | None = None) -> None:
         cells = [
             cell
             for cell in importlib.import_module(module).cells(not given.full)
-            if any(text in cell.key for text in given.only) and not any(text in cell.key for text in given.skip)
+            if any(text in cell.key for text in given.only)
+            and not any(text in cell.key for text in given.skip)
         ]
         found += len(cells)
         path = folder / f"{name}.json"
         if given.list:
             store = Store(path)
-            print("\n".join(f"{name} {cell.key}{' (stored)' if store.has(cell) else ''}" for cell in cells))
+            print(
+                "\n".join(
+                    f"{name} {cell.key}{' (stored)' if store.has(cell) else ''}" for cell in cells
+                )
+            )
         elif cells:
             run(module, cells, path, again=given.again, retry=given.retry)
     if not found:
         parser.error("no cell has a key like that; --list shows them (with --full, all)")
     if not given.list:
-        print(f"{time.perf_counter() - begin:.0f} s. The page of it: python -m benchmarks report --results {folder}")
+        print(
+            f"{time.perf_counter() - begin:.0f} s. The page of it: python -m benchmarks report --results {folder}"
+        )
 
 
 if __name__ == "__main__":

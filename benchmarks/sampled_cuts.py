@@ -25,14 +25,37 @@ from benchmarks.runner import Cell
 
 RESULTS = Path(__file__).parent / "results" / "sampled_cuts.json"
 SAMPLED = ("constant 400", "constant 1000", "linear 400", "linear 1000")
-CHOLESKY = "cholesky 250"  # their rival: the pivots of an incomplete Cholesky factorisation as the basis
+CHOLESKY = (
+    "cholesky 250"  # their rival: the pivots of an incomplete Cholesky factorisation as the basis
+)
 PLAIN = "linear 400 plain"  # the recipe sampled_cuts_linear: without a line search, as in the paper
 TABLE = {"checkers": (1.0, 20.0), "adult": (100.0, 0.05), "covtype": (1.0, 1 / 1.7)}  # C, gamma
 # test errors of the paper: 1,000,000, 22,697 and 522,910 rows
 PAPER = {
-    "checkers": {"constant 400": 3.23, "constant 1000": 3.14, "linear 400": 2.99, "linear 1000": 2.95, CHOLESKY: 3.32, "exact": 2.94},
-    "adult": {"constant 400": 10.45, "constant 1000": 10.29, "linear 400": 10.19, "linear 1000": 10.19, CHOLESKY: 15.09, "exact": 10.37},
-    "covtype": {"constant 400": 18.61, "constant 1000": 18.55, "linear 400": 18.28, "linear 1000": 18.22, CHOLESKY: 21.85, "exact": 18.09},
+    "checkers": {
+        "constant 400": 3.23,
+        "constant 1000": 3.14,
+        "linear 400": 2.99,
+        "linear 1000": 2.95,
+        CHOLESKY: 3.32,
+        "exact": 2.94,
+    },
+    "adult": {
+        "constant 400": 10.45,
+        "constant 1000": 10.29,
+        "linear 400": 10.19,
+        "linear 1000": 10.19,
+        CHOLESKY: 15.09,
+        "exact": 10.37,
+    },
+    "covtype": {
+        "constant 400": 18.61,
+        "constant 1000": 18.55,
+        "linear 400": 18.28,
+        "linear 1000": 18.22,
+        CHOLESKY: 21.85,
+        "exact": 18.09,
+    },
 }
 MAX_ROUNDS = 2000  # at the C of adult, where the paper's precision takes hours; a model that was stopped there is marked
 SIZES = (1_000, 10_000, 100_000, 1_000_000)
@@ -47,12 +70,26 @@ CLASSES: dict[str, tuple[int, int, tuple[float, ...], tuple[float, ...]]] = {
     "letter": (2000, 1, (4.0,), (1.0, 4.0, 16.0)),
 }
 GROUPS: dict[str, list[str]] = {
-    "table": [f"{name}/{method}" for name in TABLE for method in ("exact", CHOLESKY, *SAMPLED)] + [f"checkers/{PLAIN}"],
-    "scaling": [f"{n}/{method}" for n in SIZES for method in SCALING if n < SIZES[-1] or method not in FIXED],
-    "letters": [f"{fold}/{method}" for fold in range(10) for method in ("rbf chain", "rbf alone", "linear chain")],
+    "table": [f"{name}/{method}" for name in TABLE for method in ("exact", CHOLESKY, *SAMPLED)]
+    + [f"checkers/{PLAIN}"],
+    "scaling": [
+        f"{n}/{method}" for n in SIZES for method in SCALING if n < SIZES[-1] or method not in FIXED
+    ],
+    "letters": [
+        f"{fold}/{method}"
+        for fold in range(10)
+        for method in ("rbf chain", "rbf alone", "linear chain")
+    ],
     "chunking": ["linear chain"],
-    "measures": [f"{name}/{measure}/{who}" for name in ("reuters", "a9a") for measure in MEASURES for who in ("plain", "multivariate")],
-    "classes": [f"{name}/{who}" for name in ("satimage", "letter") for who in ("exact", "subspace")],
+    "measures": [
+        f"{name}/{measure}/{who}"
+        for name in ("reuters", "a9a")
+        for measure in MEASURES
+        for who in ("plain", "multivariate")
+    ],
+    "classes": [
+        f"{name}/{who}" for name in ("satimage", "letter") for who in ("exact", "subspace")
+    ],
 }
 
 
@@ -61,16 +98,28 @@ GROUPS: dict[str, list[str]] = {
 
 def _timed(make: Any, X: Any, Y: Any, few: int = 1200) -> tuple[Any, dict[str, Any]]:
     """The fitted machine, and what the fit took."""
-    some = np.arange(20) if isinstance(X, list) else np.random.RandomState(0).permutation(X.shape[0])[:few]
-    warm = ([X[i] for i in some], [Y[i] for i in some]) if isinstance(X, list) else (X[some], Y[some])
+    some = (
+        np.arange(20)
+        if isinstance(X, list)
+        else np.random.RandomState(0).permutation(X.shape[0])[:few]
+    )
+    warm = (
+        ([X[i] for i in some], [Y[i] for i in some]) if isinstance(X, list) else (X[some], Y[some])
+    )
     make().set_params(max_iter=10).fit(*warm)
     begin = time.process_time()
     model = make().fit(X, Y)
     facts = {"cpu_seconds": time.process_time() - begin, "status": model.status_.reason}
     facts["peak_gigabytes"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
     if hasattr(model, "space_"):
-        facts |= {"rounds": int(model.n_iter_), "vectors": model.n_basis_, "objective": model.certificate_.objective}
-        facts["certificate"] = {key: value for key, value in model.certificate_.to_dict().items() if value is not None}
+        facts |= {
+            "rounds": int(model.n_iter_),
+            "vectors": model.n_basis_,
+            "objective": model.certificate_.objective,
+        }
+        facts["certificate"] = {
+            key: value for key, value in model.certificate_.to_dict().items() if value is not None
+        }
     elif hasattr(model, "support_"):
         facts |= {"vectors": len(model.support_), "objective": model.certificate_.objective}
     else:
@@ -86,10 +135,25 @@ def _binary(method: str, C: float, gamma: float) -> Any:
         return lambda: SVC(C=C, gamma=gamma, cache_size=1000)
     kind, size = method.split()[:2]
     if method == CHOLESKY:
-        return lambda: SparseSVC(int(size), basis=kind, loss="hinge", refine=False, C=C, gamma=gamma, n_jobs=1, random_state=0)
-    parameters: dict[str, Any] = {"sampling": f"{kind}_time", "sample_size": int(size), "line_search": "plain" not in method}
+        return lambda: SparseSVC(
+            int(size),
+            basis=kind,
+            loss="hinge",
+            refine=False,
+            C=C,
+            gamma=gamma,
+            n_jobs=1,
+            random_state=0,
+        )
+    parameters: dict[str, Any] = {
+        "sampling": f"{kind}_time",
+        "sample_size": int(size),
+        "line_search": "plain" not in method,
+    }
     max_iter = MAX_ROUNDS if C > 1.0 else 10_000
-    return lambda: StructuralSVM(Binary(), space="sampled", C=C, gamma=gamma, random_state=0, max_iter=max_iter, **parameters)
+    return lambda: StructuralSVM(
+        Binary(), space="sampled", C=C, gamma=gamma, random_state=0, max_iter=max_iter, **parameters
+    )
 
 
 def _table_rows(name: str) -> tuple[Any, ...]:
@@ -113,7 +177,11 @@ def table(name: str, method: str) -> dict[str, Any]:
     model, facts = _timed(_binary(method, *TABLE[name]), X, y)
     train, test = 100 * (1 - model.score(X, y)), 100 * (1 - model.score(X_test, y_test))
     n, n_test = len(y), len(y_test)
-    return facts | {"train_error": train, "test_error": test, "all_error": (n * train + n_test * test) / (n + n_test)}
+    return facts | {
+        "train_error": train,
+        "test_error": test,
+        "all_error": (n * train + n_test * test) / (n + n_test),
+    }
 
 
 def scaling(n: str, method: str) -> dict[str, Any]:
@@ -122,7 +190,9 @@ def scaling(n: str, method: str) -> dict[str, Any]:
 
     X, y = checkers(int(n), seed=0)
     C, gamma = TABLE["checkers"]
-    model, facts = _timed(_binary(method, SIZES[-1] / int(n) if method.endswith("fixed") else C, gamma), X, y)
+    model, facts = _timed(
+        _binary(method, SIZES[-1] / int(n) if method.endswith("fixed") else C, gamma), X, y
+    )
     return facts | {"test_error": 100 * (1 - model.score(*checkers(100_000, seed=1)))}
 
 
@@ -132,17 +202,25 @@ def letters(fold: str, method: str) -> dict[str, Any]:
 
     X, Y, folds = ocr_letters()
     train, test = (np.flatnonzero((folds == int(fold)) == inside) for inside in (True, False))
-    X_train, Y_train, X_test, Y_test = ([values[i] for i in which] for which in (train, test) for values in (X, Y))
+    X_train, Y_train, X_test, Y_test = (
+        [values[i] for i in which] for which in (train, test) for values in (X, Y)
+    )
     if method == "rbf alone":
         model, facts = _timed(
-            lambda: CrammerSingerSVC(C=5.0, gamma=0.02, fit_intercept=False, space="sampled", tol=1e-2, random_state=0),
+            lambda: CrammerSingerSVC(
+                C=5.0, gamma=0.02, fit_intercept=False, space="sampled", tol=1e-2, random_state=0
+            ),
             np.concatenate(X_train),
             np.concatenate(Y_train),
         )
         return facts | {"accuracy": model.score(np.concatenate(X_test), np.concatenate(Y_test))}
     if method == "rbf chain":
         model, facts = _timed(
-            lambda: ChainSVM(C=5.0, gamma=0.02, fit_intercept=False, space="sampled", tol=1e-2, random_state=0), X_train, Y_train
+            lambda: ChainSVM(
+                C=5.0, gamma=0.02, fit_intercept=False, space="sampled", tol=1e-2, random_state=0
+            ),
+            X_train,
+            Y_train,
         )
     else:
         model, facts = _timed(lambda: ChainSVM(kernel="linear", C=0.1), X_train, Y_train)
@@ -154,9 +232,17 @@ def chunking(method: str) -> dict[str, Any]:
     from slimsvm import ChainSVM
 
     X, Y, X_test, Y_test = conll2000()
-    model, facts = _timed(lambda: ChainSVM(kernel="linear", C=0.01, fit_intercept=False, tol=0.1), X, Y)
-    right = np.concatenate(model.predict(X_test)) == np.concatenate(Y_test)  # a few tags of the test part are not in the training part
-    return facts | {"accuracy": float(right.mean()), "sentences": len(X), "features": int(X[0].shape[1])}
+    model, facts = _timed(
+        lambda: ChainSVM(kernel="linear", C=0.01, fit_intercept=False, tol=0.1), X, Y
+    )
+    right = np.concatenate(model.predict(X_test)) == np.concatenate(
+        Y_test
+    )  # a few tags of the test part are not in the training part
+    return facts | {
+        "accuracy": float(right.mean()),
+        "sentences": len(X),
+        "features": int(X[0].shape[1]),
+    }
 
 
 def measures(name: str, measure: str, who: str) -> dict[str, Any]:
@@ -164,7 +250,12 @@ def measures(name: str, measure: str, who: str) -> dict[str, Any]:
     from slimsvm import LinearSVC, MultivariateSVC
 
     X, y, X_test, y_test = load(name)
-    X, X_test, y, y_test = X.astype(np.float64), X_test.astype(np.float64), (y > 0).astype(int), (y_test > 0).astype(int)
+    X, X_test, y, y_test = (
+        X.astype(np.float64),
+        X_test.astype(np.float64),
+        (y > 0).astype(int),
+        (y_test > 0).astype(int),
+    )
 
     def fitted(C: float, X: Any, y: Any) -> Any:
         return make(C, y).fit(X, y)
@@ -173,10 +264,16 @@ def measures(name: str, measure: str, who: str) -> dict[str, Any]:
         if who == "plain":
             return LinearSVC("hinge", C=C, tol=1e-3)
         # on the scale of a sum of n losses: of rankings the risk is a mean over pairs; for F1 a wrong row costs about 1/(2 P), P positives
-        return MultivariateSVC(measure, kernel="linear", C=C * (0.5 / y.sum() if measure == "f1" else y.size), tol=1e-3)
+        return MultivariateSVC(
+            measure, kernel="linear", C=C * (0.5 / y.sum() if measure == "f1" else y.size), tol=1e-3
+        )
 
     def value(model: Any, X: Any, y: Any) -> float:
-        return float(MEASURES[measure](y, model.predict(X) if measure == "f1" else model.decision_function(X)))
+        return float(
+            MEASURES[measure](
+                y, model.predict(X) if measure == "f1" else model.decision_function(X)
+            )
+        )
 
     begin, means = time.process_time(), {}
     for C in PLAIN_C:
@@ -185,7 +282,12 @@ def measures(name: str, measure: str, who: str) -> dict[str, Any]:
     best = max(means, key=lambda C: means[C])
     searched = time.process_time() - begin
     model, facts = _timed(lambda: make(best, y), X, y)
-    return facts | {"C": best, "cross_validated": means, "search_seconds": searched, "value": value(model, X_test, y_test)}
+    return facts | {
+        "C": best,
+        "cross_validated": means,
+        "search_seconds": searched,
+        "value": value(model, X_test, y_test),
+    }
 
 
 def classes(name: str, who: str) -> dict[str, Any]:
@@ -204,12 +306,20 @@ def classes(name: str, who: str) -> dict[str, Any]:
     for gamma in gammas:
         for C in grid:
             folds = list(StratifiedKFold(3, shuffle=True, random_state=0).split(X, y))[:n_folds]
-            means[C, gamma] = float(np.mean([make(C, gamma).fit(X[a], y[a]).score(X[b], y[b]) for a, b in folds]))
+            means[C, gamma] = float(
+                np.mean([make(C, gamma).fit(X[a], y[a]).score(X[b], y[b]) for a, b in folds])
+            )
     C, gamma = max(means, key=lambda pair: means[pair])
     searched = time.process_time() - begin
     model, facts = _timed(lambda: make(C, gamma), X, y)
     found = {f"C {C:g}, gamma {gamma:g}": value for (C, gamma), value in means.items()}
-    return facts | {"C": C, "gamma": gamma, "cross_validated": found, "search_seconds": searched, "accuracy": model.score(X_test, y_test)}
+    return facts | {
+        "C": C,
+        "gamma": gamma,
+        "cross_validated": found,
+        "search_seconds": searched,
+        "accuracy": model.score(X_test, y_test),
+    }
 
 
 # -- tables ---------------------------------------------------------------------------------------------------------------
@@ -223,15 +333,32 @@ def _scaling_key(n: int, method: str) -> str:
 def _exponent(cells: dict[str, Any], method: str) -> str:
     """The slope of log seconds over log rows, from 10,000 rows on, by least squares."""
     some = {n: cells.get(_scaling_key(n, method), {}) for n in SIZES if n >= 10_000}
-    points = [(n, cell["cpu_seconds"]) for n, cell in some.items() if cell.get("status") == "converged"]
+    points = [
+        (n, cell["cpu_seconds"]) for n, cell in some.items() if cell.get("status") == "converged"
+    ]
     known = np.array(points).reshape(-1, 2)
-    return f"{np.polyfit(np.log(known[:, 0]), np.log(known[:, 1]), 1)[0]:.2f}" if len(known) > 1 else ""
+    return (
+        f"{np.polyfit(np.log(known[:, 0]), np.log(known[:, 1]), 1)[0]:.2f}"
+        if len(known) > 1
+        else ""
+    )
 
 
 def cells(quick: bool) -> list[Cell]:
     """What there is to measure."""
-    groups = {"scaling": [f"{n}/{method}" for n in SIZES[:2] for method in SCALING], "classes": ["satimage/exact"]} if quick else GROUPS
-    return [Cell(f"{group}/{cell}", group, tuple(cell.split("/")), seconds=1500) for group, several in groups.items() for cell in several]
+    groups = (
+        {
+            "scaling": [f"{n}/{method}" for n in SIZES[:2] for method in SCALING],
+            "classes": ["satimage/exact"],
+        }
+        if quick
+        else GROUPS
+    )
+    return [
+        Cell(f"{group}/{cell}", group, tuple(cell.split("/")), seconds=1500)
+        for group, several in groups.items()
+        for cell in several
+    ]
 
 
 def tables() -> str:
@@ -242,10 +369,15 @@ def tables() -> str:
         cell = cells.get(key, {})
         if what not in cell:
             return "failed: " + " ".join(cell["failed"])[:40] if "failed" in cell else ""
-        return form.format(cell[what]) + ("" if cell["status"] == "converged" else f" [{cell['status']}]")
+        return form.format(cell[what]) + (
+            "" if cell["status"] == "converged" else f" [{cell['status']}]"
+        )
 
     methods = (*SAMPLED, CHOLESKY, "exact")
-    lines = ["Sampled cuts: test error in percent (that of the paper, on its own rows; adult: see below), and CPU seconds of training.", ""]
+    lines = [
+        "Sampled cuts: test error in percent (that of the paper, on its own rows; adult: see below), and CPU seconds of training.",
+        "",
+    ]
     lines += ["| set | " + " | ".join(methods) + " |", "|---|" + "---|" * len(methods)]
     for name in TABLE:
         texts = []
@@ -253,7 +385,9 @@ def tables() -> str:
             key, what = f"table/{name}/{method}", "all_error" if name == "adult" else "test_error"
             text = shown(key, what)
             texts.append(
-                f"{text} ({PAPER[name][method]}), {shown(key, 'cpu_seconds', '{:.1f}')} s" if text and "failed" not in text else text
+                f"{text} ({PAPER[name][method]}), {shown(key, 'cpu_seconds', '{:.1f}')} s"
+                if text and "failed" not in text
+                else text
             )
         lines.append(f"| {name} | " + " | ".join(texts) + " |")
     held_out = [f"{method} {shown(f'table/adult/{method}', 'test_error')}" for method in methods]
@@ -269,25 +403,55 @@ def tables() -> str:
             "",
             f"Linear time has a line search. Without one, as in the paper, checkers with r = 400 take {plain['rounds']} rounds and ",
         ]
-        lines[-1] += f"{plain['cpu_seconds']:.1f} s to the objective {plain['objective']:.0f} and {plain['test_error']:.2f} %; with it, "
+        lines[-1] += (
+            f"{plain['cpu_seconds']:.1f} s to the objective {plain['objective']:.0f} and {plain['test_error']:.2f} %; with it, "
+        )
         lines[-1] += f"{ours['rounds']} rounds to {ours['objective']:.0f}."
-    lines += ["", "Scaling on checkers, r = 400, C = 1, or C = 1,000,000 / n: CPU seconds (rounds; test error in percent).", ""]
-    lines += ["| rows | " + " | ".join(SCALING).replace("400 fixed", "400, C n fixed") + " |", "|---|" + "---|" * len(SCALING)]
+    lines += [
+        "",
+        "Scaling on checkers, r = 400, C = 1, or C = 1,000,000 / n: CPU seconds (rounds; test error in percent).",
+        "",
+    ]
+    lines += [
+        "| rows | " + " | ".join(SCALING).replace("400 fixed", "400, C n fixed") + " |",
+        "|---|" + "---|" * len(SCALING),
+    ]
     for n in SIZES:
         texts = []
         for method in SCALING:
             key = _scaling_key(n, method)
             rounds = f"{cells[key]['rounds']}; " if "rounds" in cells.get(key, {}) else ""
-            texts.append(f"{shown(key, 'cpu_seconds')} ({rounds}{shown(key, 'test_error')})" if key in cells else "")
+            texts.append(
+                f"{shown(key, 'cpu_seconds')} ({rounds}{shown(key, 'test_error')})"
+                if key in cells
+                else ""
+            )
         lines.append(f"| {n:,} | " + " | ".join(texts) + " |")
-    lines.append("| exponent, from 10,000 rows on | " + " | ".join(_exponent(cells, method) for method in SCALING) + " |")
-    lines += ["", "OCR letters, percent of letters right, trained on one fold and tested on the other nine; CPU seconds of training.", ""]
+    lines.append(
+        "| exponent, from 10,000 rows on | "
+        + " | ".join(_exponent(cells, method) for method in SCALING)
+        + " |"
+    )
+    lines += [
+        "",
+        "OCR letters, percent of letters right, trained on one fold and tested on the other nine; CPU seconds of training.",
+        "",
+    ]
     lines += ["| machine | folds | mean | least | seconds |", "|---|---|---|---|---|"]
     for method in ("rbf chain", "rbf alone", "linear chain"):
-        some = [cells[f"letters/{fold}/{method}"] for fold in range(10) if "accuracy" in cells.get(f"letters/{fold}/{method}", {})]
+        some = [
+            cells[f"letters/{fold}/{method}"]
+            for fold in range(10)
+            if "accuracy" in cells.get(f"letters/{fold}/{method}", {})
+        ]
         if some:
-            right, seconds = [100 * cell["accuracy"] for cell in some], np.mean([cell["cpu_seconds"] for cell in some])
-            lines.append(f"| {method} | {len(some)} | {np.mean(right):.2f} | {min(right):.2f} | {seconds:.0f} |")
+            right, seconds = (
+                [100 * cell["accuracy"] for cell in some],
+                np.mean([cell["cpu_seconds"] for cell in some]),
+            )
+            lines.append(
+                f"| {method} | {len(some)} | {np.mean(right):.2f} | {min(right):.2f} | {seconds:.0f} |"
+            )
     chunks = "chunking/linear chain"
     if "accuracy" in cells.get(chunks, {}):
         facts = cells[chunks]
@@ -295,8 +459,14 @@ def tables() -> str:
             "",
             f"CoNLL-2000 chunking, linear chain, {facts['sentences']:,} sentences, {facts['features']:,} features, to a relative gap of 0.1: ",
         ]
-        lines[-1] += f"token accuracy {100 * facts['accuracy']:.2f} %, {facts['cpu_seconds']:.0f} CPU seconds [{facts['status']}]."
-    lines += ["", "Measures of the test set, linear machines, C by three folds on the measure (CPU seconds of the last fit):", ""]
+        lines[-1] += (
+            f"token accuracy {100 * facts['accuracy']:.2f} %, {facts['cpu_seconds']:.0f} CPU seconds [{facts['status']}]."
+        )
+    lines += [
+        "",
+        "Measures of the test set, linear machines, C by three folds on the measure (CPU seconds of the last fit):",
+        "",
+    ]
     lines += ["| set | measure | plain machine | trained for it |", "|---|---|---|---|"]
     for name in ("reuters", "a9a"):
         for measure in MEASURES:
@@ -304,7 +474,11 @@ def tables() -> str:
                 f"{shown(f'measures/{name}/{measure}/{who}', 'value', '{:.4f}')} ({shown(f'measures/{name}/{measure}/{who}', 'cpu_seconds')})"
                 for who in ("plain", "multivariate")
             ]
-            lines.append(f"| {name} | {measure} | " + " | ".join(text if text != " ()" else "" for text in texts) + " |")
+            lines.append(
+                f"| {name} | {measure} | "
+                + " | ".join(text if text != " ()" else "" for text in texts)
+                + " |"
+            )
     lines += [
         "",
         "Classes: test accuracy in percent (C and gamma by held-out thirds of the training rows; vectors; CPU seconds). Satimage: all three, "
@@ -335,10 +509,23 @@ def pictures(folder: Path) -> None:
     figure = Figure(figsize=(7, 4.5), layout="constrained")
     axes = figure.subplots()
     for at, method in enumerate(SCALING):
-        known = [(n, cells[_scaling_key(n, method)]) for n in SIZES if "cpu_seconds" in cells.get(_scaling_key(n, method), {})]
-        label = method.replace(" fixed", ", C n = 1,000,000") if method.endswith("fixed") else f"{method}, C = 1"
+        known = [
+            (n, cells[_scaling_key(n, method)])
+            for n in SIZES
+            if "cpu_seconds" in cells.get(_scaling_key(n, method), {})
+        ]
+        label = (
+            method.replace(" fixed", ", C n = 1,000,000")
+            if method.endswith("fixed")
+            else f"{method}, C = 1"
+        )
         if known:
-            axes.plot(*zip(*((n, cell["cpu_seconds"]) for n, cell in known), strict=True), marker="os^vD"[at], color=f"C{at}", label=label)
+            axes.plot(
+                *zip(*((n, cell["cpu_seconds"]) for n, cell in known), strict=True),
+                marker="os^vD"[at],
+                color=f"C{at}",
+                label=label,
+            )
     axes.set(xscale="log", yscale="log", xlabel="rows (checkers)", ylabel="CPU seconds of training")
     axes.legend()
     folder.mkdir(exist_ok=True)

@@ -31,14 +31,29 @@ rng = np.random.default_rng(0)
 X = rng.standard_normal((500, 10)); y = (X[:, 0] + X[:, 1] ** 2 > 0.5).astype(int)
 t = time.perf_counter(); SVC().fit(X, y); print(time.perf_counter() - t)
 """
-MODULES = {"alone": "", "slimsvm": ", slimsvm", "SVC": "; from slimsvm import SVC", "SparseSVC": "; from slimsvm import SparseSVC"}
+MODULES = {
+    "alone": "",
+    "slimsvm": ", slimsvm",
+    "SVC": "; from slimsvm import SVC",
+    "SparseSVC": "; from slimsvm import SparseSVC",
+}
 REPEATS, ENOUGH = 7, 30.0  # seconds of a cell after which there are no more repeats
-FEW_ROWS, MANY_CLASSES, EACH = (100, 300, 1000, 3000, 10_000), (10, 30, 100, 300), 10  # each: rows of a class
+FEW_ROWS, MANY_CLASSES, EACH = (
+    (100, 300, 1000, 3000, 10_000),
+    (10, 30, 100, 300),
+    10,
+)  # each: rows of a class
 
 
 def _seconds(code: str, **environment: str) -> float:
     """What the code prints last, in a process of its own."""
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env={**os.environ, **environment})
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        check=True,
+        env={**os.environ, **environment},
+    )
     return float(done.stdout.split()[-1])
 
 
@@ -55,7 +70,10 @@ def fits() -> dict[str, Any]:
     """Seconds of a fit of 500 rows with an empty cache of compiled code, and in later processes."""
     with tempfile.TemporaryDirectory() as folder:
         first = _seconds(FIT, NUMBA_CACHE_DIR=folder)
-        return {"first": first, "later": min(_seconds(FIT, NUMBA_CACHE_DIR=folder) for _ in range(REPEATS))}
+        return {
+            "first": first,
+            "later": min(_seconds(FIT, NUMBA_CACHE_DIR=folder) for _ in range(REPEATS)),
+        }
 
 
 def small(what: str, n: str) -> dict[str, Any]:
@@ -69,7 +87,9 @@ def small(what: str, n: str) -> dict[str, Any]:
         X, y = make_classification(int(n), 20, n_informative=5, flip_y=0.1, random_state=0)
     else:
         y = np.repeat(np.arange(int(n)), EACH)
-        X = np.random.default_rng(0).standard_normal((int(n), 20))[y] + 0.5 * np.random.default_rng(1).standard_normal((y.size, 20))
+        X = np.random.default_rng(0).standard_normal((int(n), 20))[y] + 0.5 * np.random.default_rng(
+            1
+        ).standard_normal((y.size, 20))
     found: dict[str, list[float]] = {"slimsvm": [], "sklearn": []}
     start = time.perf_counter()
     for repeat in range(8):
@@ -99,13 +119,22 @@ def table() -> str:
         cell = cells["imports"]
         lines.append(f"| `import sklearn.svm, numba` | {cell['alone']:.2f} |")
         lines.append(f"| `import slimsvm` after them | {cell['slimsvm'] - cell['alone']:+.2f} |")
-        lines += [f"| `from slimsvm import {name}` after them | {cell[name] - cell['alone']:+.2f} |" for name in ("SVC", "SparseSVC")]
+        lines += [
+            f"| `from slimsvm import {name}` after them | {cell[name] - cell['alone']:+.2f} |"
+            for name in ("SVC", "SparseSVC")
+        ]
     if "first" in cells.get("fits", {}):
         lines.append(f"| `SVC().fit` of 500 rows, the first ever | {cells['fits']['first']:.2f} |")
         lines.append(f"| the same, first of a later process | {cells['fits']['later']:.3f} |")
-    lines += ["", f"Small problems, milliseconds of a fit with the defaults (20 features; many classes: {EACH} rows of each):", ""]
+    lines += [
+        "",
+        f"Small problems, milliseconds of a fit with the defaults (20 features; many classes: {EACH} rows of each):",
+        "",
+    ]
     lines += ["| problem | slimsvm | scikit-learn |", "|---|---|---|"]
-    problems = {f"rows/{n}": f"{n:,} rows, two classes" for n in FEW_ROWS} | {f"classes/{n}": f"{n} classes" for n in MANY_CLASSES}
+    problems = {f"rows/{n}": f"{n:,} rows, two classes" for n in FEW_ROWS} | {
+        f"classes/{n}": f"{n} classes" for n in MANY_CLASSES
+    }
     for key, text in problems.items():
         if "slimsvm" in cells.get(key, {}):
             lines.append(f"| {text} | {cells[key]['slimsvm']:.1f} | {cells[key]['sklearn']:.1f} |")

@@ -27,7 +27,17 @@ from benchmarks.data import dense, load
 from benchmarks.runner import Cell
 
 RESULTS = Path(__file__).parent / "results" / "svmlight.json"
-ADULT = (1605, 2265, 3185, 4781, 6414, 11221, 16101, 22697, 32561)  # the paper's; its last has 32,562
+ADULT = (
+    1605,
+    2265,
+    3185,
+    4781,
+    6414,
+    11221,
+    16101,
+    22697,
+    32561,
+)  # the paper's; its last has 32,562
 SPARSE = (1000, 2000, 4000, 8000, 14401)
 SETS = {"adult": (1.0, 0.05), "rcv1": (1.0, 1.0)}  # C, gamma
 ABLATED = {"adult": 11221, "rcv1": 8000}  # rows
@@ -42,7 +52,9 @@ def _rows(name: str, n: int) -> tuple[Any, np.ndarray]:
     return X, np.where(y[:n] > 0, 1.0, -1.0)
 
 
-def _solve(X: Any, sign: np.ndarray, C: float, gamma: float, cache_mb: float, **options: Any) -> tuple[Any, Any, float]:
+def _solve(
+    X: Any, sign: np.ndarray, C: float, gamma: float, cache_mb: float, **options: Any
+) -> tuple[Any, Any, float]:
     from slimsvm.gram import Gram
     from slimsvm.kernels import RBF
     from slimsvm.problems.dual_qp import classification
@@ -64,7 +76,9 @@ def fit(name: str, n: str, cache_mb: str = "1000", **options: Any) -> dict[str, 
 
     decomposition.WHOLE = decomposition.EXACT = 0  # see above
     (C, gamma), (X, sign) = SETS[name], _rows(name, int(n))
-    _solve(X[:3000], sign[:3000], C, gamma, 1.0, **{**options, "working_set": 256})  # every compiled function is loaded
+    _solve(
+        X[:3000], sign[:3000], C, gamma, 1.0, **{**options, "working_set": 256}
+    )  # every compiled function is loaded
     problem, result, seconds = _solve(X, sign, C, gamma, float(cache_mb), **options)
     a = result.model.a
     support = np.flatnonzero(a)
@@ -112,7 +126,12 @@ def cells(quick: bool) -> list[Cell]:
     for name, n in {"adult": 3185}.items() if quick else ABLATED.items():
         for strategy in ("steepest", "basic"):
             found += [
-                Cell(f"working_set/{name}/{strategy}/{q}", "working_set", (name, str(n), str(q), strategy), limit)
+                Cell(
+                    f"working_set/{name}/{strategy}/{q}",
+                    "working_set",
+                    (name, str(n), str(q), strategy),
+                    limit,
+                )
                 for q in (WORKING_SETS[1::2] if quick else WORKING_SETS)
                 if strategy == "steepest" or q >= BASIC_FROM
             ]
@@ -123,7 +142,15 @@ def cells(quick: bool) -> list[Cell]:
                 for mb in (CACHES_MB[:1] if quick else CACHES_MB)
             ]
         for rule in () if quick else ("any", "cached"):
-            found += [Cell(f"prefer_cached/{name}/{rule}/{mb}", "prefer_cached", (name, str(n), str(mb), rule), limit) for mb in (10, 40)]
+            found += [
+                Cell(
+                    f"prefer_cached/{name}/{rule}/{mb}",
+                    "prefer_cached",
+                    (name, str(n), str(mb), rule),
+                    limit,
+                )
+                for mb in (10, 40)
+            ]
     return found
 
 
@@ -138,7 +165,9 @@ def _shown(cell: dict[str, Any]) -> str:
         return "failed: " + " ".join(cell["failed"])
     if not cell:
         return ""
-    return f"{cell['cpu_seconds']:.2f} ({cell['of_the_minimum']:.1f})" + ("" if cell["converged"] else " [not converged]")
+    return f"{cell['cpu_seconds']:.2f} ({cell['of_the_minimum']:.1f})" + (
+        "" if cell["converged"] else " [not converged]"
+    )
 
 
 def table() -> str:
@@ -147,33 +176,63 @@ def table() -> str:
     lines: list[str] = []
     for name, sizes in (("adult", ADULT), ("rcv1", SPARSE)):
         C, gamma = SETS[name]
-        rows = [(n, cells[f"scaling/{name}/{n}"]) for n in sizes if "cpu_seconds" in cells.get(f"scaling/{name}/{n}", {})]
+        rows = [
+            (n, cells[f"scaling/{name}/{n}"])
+            for n in sizes
+            if "cpu_seconds" in cells.get(f"scaling/{name}/{n}", {})
+        ]
         if len(rows) < 2:
             continue
-        lines += [f"{name.capitalize() if name == 'adult' else name}, C={C:g}, gamma={gamma:g}:", ""]
+        lines += [
+            f"{name.capitalize() if name == 'adult' else name}, C={C:g}, gamma={gamma:g}:",
+            "",
+        ]
         lines += [
             "| rows | CPU seconds | minimum | ratio | kernel values / those of the minimum | SVs | bounded SVs |",
             "|---|---|---|---|---|---|---|",
         ]
         for n, cell in rows:
             numbers = f"{cell['cpu_seconds']:.3f} | {cell['minimum']:.3f} | {cell['cpu_seconds'] / cell['minimum']:.1f}"
-            lines.append(f"| {n:,} | {numbers} | {cell['of_the_minimum']:.2f} | {cell['n_support']:,} | {cell['n_bounded']:,} |")
-        time_, least = (_exponent([(n, cell[field]) for n, cell in rows]) for field in ("cpu_seconds", "minimum"))
+            lines.append(
+                f"| {n:,} | {numbers} | {cell['of_the_minimum']:.2f} | {cell['n_support']:,} | {cell['n_bounded']:,} |"
+            )
+        time_, least = (
+            _exponent([(n, cell[field]) for n, cell in rows])
+            for field in ("cpu_seconds", "minimum")
+        )
         lines += ["", f"Exponents in the number of rows: time {time_}, minimum {least}.", ""]
-    lines += _ablation(cells, "working_set", "Size of the working set q", ("steepest", "basic"), WORKING_SETS)
-    lines += _ablation(cells, "cache", "Megabytes of cache, q = 1,024", ("shrinking", "no_shrinking"), CACHES_MB)
-    lines += _ablation(cells, "cache_small_sets", "Megabytes of cache, q = 10", ("shrinking", "no_shrinking"), CACHES_MB)
-    lines += _ablation(cells, "prefer_cached", "Megabytes of cache, new variables", ("any", "cached"), (10, 40))
+    lines += _ablation(
+        cells, "working_set", "Size of the working set q", ("steepest", "basic"), WORKING_SETS
+    )
+    lines += _ablation(
+        cells, "cache", "Megabytes of cache, q = 1,024", ("shrinking", "no_shrinking"), CACHES_MB
+    )
+    lines += _ablation(
+        cells,
+        "cache_small_sets",
+        "Megabytes of cache, q = 10",
+        ("shrinking", "no_shrinking"),
+        CACHES_MB,
+    )
+    lines += _ablation(
+        cells, "prefer_cached", "Megabytes of cache, new variables", ("any", "cached"), (10, 40)
+    )
     return "\n".join(lines).rstrip()
 
 
-def _ablation(cells: dict[str, Any], what: str, text: str, kinds: tuple[str, ...], values: tuple[int, ...]) -> list[str]:
+def _ablation(
+    cells: dict[str, Any], what: str, text: str, kinds: tuple[str, ...], values: tuple[int, ...]
+) -> list[str]:
     found: list[str] = []
     for name, n in ABLATED.items():
         for kind in kinds:
             row = [cells.get(f"{what}/{name}/{kind}/{value}", {}) for value in values]
             if any(row):
-                found.append(f"| {name}, {n:,} | {kind.replace('_', ' ')} | " + " | ".join(_shown(cell) for cell in row) + " |")
+                found.append(
+                    f"| {name}, {n:,} | {kind.replace('_', ' ')} | "
+                    + " | ".join(_shown(cell) for cell in row)
+                    + " |"
+                )
     head = "| set, rows | | " + " | ".join(f"{value:,}" for value in values) + " |"
     said = f"{text}: CPU seconds (kernel values computed, as a multiple of those of the minimum):"
     return [said, "", head, "|---|---|" + "---|" * len(values), *found, ""] if found else []
@@ -191,10 +250,18 @@ def _scaling_picture(cells: dict[str, Any], path: Path) -> None:
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(9, 3.6), layout="constrained")
-    for panel, (name, sizes) in zip(figure.subplots(1, 2), (("adult", ADULT), ("rcv1", SPARSE)), strict=True):
-        rows = [(n, cells[f"scaling/{name}/{n}"]) for n in sizes if "cpu_seconds" in cells.get(f"scaling/{name}/{n}", {})]
+    for panel, (name, sizes) in zip(
+        figure.subplots(1, 2), (("adult", ADULT), ("rcv1", SPARSE)), strict=True
+    ):
+        rows = [
+            (n, cells[f"scaling/{name}/{n}"])
+            for n in sizes
+            if "cpu_seconds" in cells.get(f"scaling/{name}/{n}", {})
+        ]
         for field, text, mark in (("cpu_seconds", "slimsvm", "o"), ("minimum", "minimum", "s")):
-            panel.plot([n for n, _ in rows], [cell[field] for _, cell in rows], marker=mark, label=text)
+            panel.plot(
+                [n for n, _ in rows], [cell[field] for _, cell in rows], marker=mark, label=text
+            )
         panel.set(title=name, xlabel="rows", ylabel="CPU seconds")
         panel.legend()
     figure.savefig(path, dpi=90)
@@ -206,16 +273,30 @@ def _ablation_picture(cells: dict[str, Any], path: Path) -> None:
     figure = Figure(figsize=(9, 3.6), layout="constrained")
     panels = (
         ("working_set", ("steepest", "basic"), WORKING_SETS, "variables in the working set"),
-        ("cache_small_sets", ("shrinking", "no_shrinking"), CACHES_MB, "megabytes of cache (working sets of ten)"),
+        (
+            "cache_small_sets",
+            ("shrinking", "no_shrinking"),
+            CACHES_MB,
+            "megabytes of cache (working sets of ten)",
+        ),
     )
     for panel, (what, kinds, values, label) in zip(figure.subplots(1, 2), panels, strict=True):
         for m, name in enumerate(ABLATED):
             for kind, line in zip(kinds, ("-", "--"), strict=True):
-                some = [(value, cells.get(f"{what}/{name}/{kind}/{value}", {}).get("cpu_seconds")) for value in values]
+                some = [
+                    (value, cells.get(f"{what}/{name}/{kind}/{value}", {}).get("cpu_seconds"))
+                    for value in values
+                ]
                 shown = [(value, seconds) for value, seconds in some if seconds is not None]
                 if shown:
                     text = f"{name}, {kind.replace('_', ' ')}"
-                    panel.plot(*zip(*shown, strict=True), marker="os"[m], color=f"C{m}", linestyle=line, label=text)
+                    panel.plot(
+                        *zip(*shown, strict=True),
+                        marker="os"[m],
+                        color=f"C{m}",
+                        linestyle=line,
+                        label=text,
+                    )
         panel.set(xscale="log", yscale="log", xlabel=label, ylabel="CPU seconds")
         panel.legend()
     figure.savefig(path, dpi=90)

@@ -41,13 +41,19 @@ def filled(module: Any, root: Path) -> Iterator[tuple[Path, str]]:
             text = replaced(text, name, missing.pop(name)())
         yield path, text
     if missing:
-        raise SystemExit(f"no page has marks for {' or '.join(missing)}, such as {marks(next(iter(missing)))[0]}")
+        raise SystemExit(
+            f"no page has marks for {' or '.join(missing)}, such as {marks(next(iter(missing)))[0]}"
+        )
 
 
 def main(names: tuple[str, ...], words: list[str] | None = None, root: Path = ROOT) -> None:
     """Command line."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks tables", description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join(names)}; default: all")
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks tables", description=(__doc__ or "").splitlines()[0]
+    )
+    parser.add_argument(
+        "names", nargs="*", metavar="NAME", help=f"of {', '.join(names)}; default: all"
+    )
     parser.add_argument("--show", action="store_true", help="print the tables, write nothing")
     given = parser.parse_args(words)
     unknown = [name for name in given.names if name not in names]

@@ -10,7 +10,13 @@ author = "the slimsvm developers"
 copyright = "2026, the slimsvm developers"
 version = release = __version__
 
-extensions = ["sphinx.ext.autodoc", "sphinx.ext.autosummary", "sphinx.ext.mathjax", "numpydoc", "myst_parser"]
+extensions = [
+    "sphinx.ext.autodoc",
+    "sphinx.ext.autosummary",
+    "sphinx.ext.mathjax",
+    "numpydoc",
+    "myst_parser",
+]
 source_suffix = {".md": "markdown"}
 exclude_patterns = ["_build"]
 
@@ -28,20 +34,27 @@ html_show_sourcelink = False
 html_theme_options = {"show_prev_next": False, "secondary_sidebar_items": ["page-toc"]}
 
 
-def skip_inherited(app: Any, what: str, name: str, member: Any, skip: bool, options: Any) -> bool | None:
+def skip_inherited(
+    app: Any, what: str, name: str, member: Any, skip: bool, options: Any
+) -> bool | None:
     """Leave out what an estimator has from scikit-learn only: its text points to pages of scikit-learn's own documentation."""
     from_scikit_learn = (getattr(member, "__module__", None) or "").startswith("sklearn")
     routing = name.startswith("set_") and name.endswith("_request")
     return True if routing or from_scikit_learn else None  # None: autodoc decides
 
 
-def escape_bars(app: Any, what: str, name: str, member: Any, options: Any, lines: list[str]) -> None:
+def escape_bars(
+    app: Any, what: str, name: str, member: Any, options: Any, lines: list[str]
+) -> None:
     """Keep the bars of |x|^2, which reStructuredText takes for the start of a substitution; literals and examples stay as they are."""
     in_example = False
     for i, line in enumerate(lines):
         in_example = bool(line.strip()) and (in_example or line.lstrip().startswith(">>>"))
         if not in_example:
-            lines[i] = "".join(part if part.startswith("`") else part.replace("|", r"\|") for part in re.split(r"(``.*?``|`[^`]*`)", line))
+            lines[i] = "".join(
+                part if part.startswith("`") else part.replace("|", r"\|")
+                for part in re.split(r"(``.*?``|`[^`]*`)", line)
+            )
 
 
 def setup(app: Any) -> None:

@@ -7,11 +7,31 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from slimsvm.basis import Cholesky, Given, Greedy, Here, KMeans, Margin, Pursuit, PursuitRows, Random, Unsupervised
+from slimsvm.basis import (
+    Cholesky,
+    Given,
+    Greedy,
+    Here,
+    KMeans,
+    Margin,
+    Pursuit,
+    PursuitRows,
+    Random,
+    Unsupervised,
+)
 from slimsvm.basis.cholesky import pivoted, thresholded
 from slimsvm.basis.criterion import RIDGE, Criterion, sampled
 from slimsvm.basis.preimage import climbed, thinned
-from slimsvm.kernels import RBF, FromCallable, Kernel, Laplacian, Linear, Polynomial, Precomputed, Sigmoid
+from slimsvm.kernels import (
+    RBF,
+    FromCallable,
+    Kernel,
+    Laplacian,
+    Linear,
+    Polynomial,
+    Precomputed,
+    Sigmoid,
+)
 from slimsvm.losses import LeastSquares, SmoothHinge, SquaredHinge
 from slimsvm.problems.subspace import KernelColumns, Subspace
 from slimsvm.solvers.newton import Newton
@@ -49,7 +69,9 @@ STEERED = Pursuit | PursuitRows | Greedy | Margin  # by the machine on the prese
 every_kernel = pytest.mark.parametrize("kernel", KERNELS.values(), ids=KERNELS.keys())
 moving_kernel = pytest.mark.parametrize("kernel", [KERNELS[name] for name in MOVING], ids=MOVING)
 every_basis = pytest.mark.parametrize("basis", BASES.values(), ids=BASES.keys())
-every_pursuit = pytest.mark.parametrize("basis", [Pursuit(), PursuitRows()], ids=["pursuit", "pursuit_rows"])
+every_pursuit = pytest.mark.parametrize(
+    "basis", [Pursuit(), PursuitRows()], ids=["pursuit", "pursuit_rows"]
+)
 every_form = pytest.mark.parametrize("form", ["dense", "csr"])
 
 
@@ -57,7 +79,9 @@ def data(form, n=120):
     rng = np.random.default_rng(0)
     if form == "dense":
         return rng.standard_normal((n, 5)) + 3.0
-    return sp.random(n, 400, density=0.02, format="csr", random_state=rng, data_rvs=rng.standard_normal)
+    return sp.random(
+        n, 400, density=0.02, format="csr", random_state=rng, data_rvs=rng.standard_normal
+    )
 
 
 def subspace(kernel, X, n_basis=0, dtype=None, n_threads=1, max_basis=60):
@@ -80,7 +104,10 @@ def machine(columns, seed=1, n_columns=2):
     """Where a machine on the present basis might be."""
     rng = np.random.default_rng(seed)
     y = np.where(rng.standard_normal((columns.n, n_columns)) > 0, 1.0, -1.0)
-    return Here(Subspace(columns, y, np.full(columns.n, 0.1), SquaredHinge()), rng.standard_normal((columns.n, n_columns)))
+    return Here(
+        Subspace(columns, y, np.full(columns.n, 0.1), SquaredHinge()),
+        rng.standard_normal((columns.n, n_columns)),
+    )
 
 
 def norm_sq(columns, A, W):
@@ -110,18 +137,24 @@ def test_contract(basis, kernel, form, n_basis, n_new):
     columns = subspace(kernel, X, n_basis)
     A, W = residual(columns)
     candidates = np.arange(10, 110)
-    chosen = basis.select(columns, A, W, n_new, np.random.default_rng(5), candidates, machine(columns))
+    chosen = basis.select(
+        columns, A, W, n_new, np.random.default_rng(5), candidates, machine(columns)
+    )
 
     assert chosen.n == chosen.vectors.shape[0] <= n_new
     assert chosen.vectors.shape[1] == columns.rows.X.shape[1]
     assert np.isfinite(as_dense(chosen.vectors)).all()
-    if kernel.positive and not (isinstance(kernel, Linear) and form == "dense"):  # five features: a basis of seven depends on itself
+    if kernel.positive and not (
+        isinstance(kernel, Linear) and form == "dense"
+    ):  # five features: a basis of seven depends on itself
         assert chosen.n == n_new
         assert columns.append(chosen.vectors).all()
     if chosen.indices is not None:
         assert np.unique(chosen.indices).size == chosen.n
         assert np.isin(chosen.indices, candidates).all()
-        np.testing.assert_array_equal(as_dense(chosen.vectors), as_dense(columns.rows.X[chosen.indices]))
+        np.testing.assert_array_equal(
+            as_dense(chosen.vectors), as_dense(columns.rows.X[chosen.indices])
+        )
     if n_basis:
         assert sp.issparse(chosen.vectors) == sp.issparse(columns.vectors)
     if form == "dense":
@@ -137,12 +170,20 @@ def test_same_bits_from_the_same_seed_for_any_number_of_threads(basis, kernel, f
     for n_threads in (1, 1, 2, 3):
         columns = subspace(kernel, X, 3, n_threads=n_threads)
         A, W = residual(columns)
-        found.append(basis.select(columns, A, W, 3, np.random.default_rng(5), np.arange(1500), machine(columns)))
+        found.append(
+            basis.select(
+                columns, A, W, 3, np.random.default_rng(5), np.arange(1500), machine(columns)
+            )
+        )
     for other in found[1:]:
         np.testing.assert_array_equal(as_dense(other.vectors), as_dense(found[0].vectors))
     columns = subspace(kernel, X, 3)
-    another = basis.select(columns, A, W, 3, np.random.default_rng(6), np.arange(1500), machine(columns))
-    if not (isinstance(kernel, Linear) and isinstance(basis, Pursuit)) and not isinstance(basis, Cholesky):  # one global optimum
+    another = basis.select(
+        columns, A, W, 3, np.random.default_rng(6), np.arange(1500), machine(columns)
+    )
+    if not (isinstance(kernel, Linear) and isinstance(basis, Pursuit)) and not isinstance(
+        basis, Cholesky
+    ):  # one global optimum
         assert not np.array_equal(as_dense(another.vectors), as_dense(found[0].vectors))
 
 
@@ -152,17 +193,23 @@ def test_is_data(basis):
 
 
 @pytest.mark.parametrize(
-    "basis", [basis for name, basis in BASES.items() if name != "kmeans"], ids=[name for name in BASES if name != "kmeans"]
+    "basis",
+    [basis for name, basis in BASES.items() if name != "kmeans"],
+    ids=[name for name in BASES if name != "kmeans"],
 )
 def test_a_precomputed_kernel_gets_row_indices(basis):
     X = data("dense")
     plain = subspace(RBF(0.2), X, dtype=np.float64)
     columns = KernelColumns(ready(Precomputed(), RBF(0.2)(X)), 5)
     A, _ = residual(columns)
-    chosen = basis.select(columns, A, None, 3, np.random.default_rng(0), np.arange(columns.n), machine(columns))
+    chosen = basis.select(
+        columns, A, None, 3, np.random.default_rng(0), np.arange(columns.n), machine(columns)
+    )
     assert chosen.vectors is chosen.indices and chosen.indices.size == 3
     if not isinstance(basis, Pursuit):
-        expected = basis.select(plain, A, None, 3, np.random.default_rng(0), np.arange(columns.n), machine(plain))
+        expected = basis.select(
+            plain, A, None, 3, np.random.default_rng(0), np.arange(columns.n), machine(plain)
+        )
         np.testing.assert_array_equal(chosen.indices, expected.indices)
 
 
@@ -183,7 +230,15 @@ def test_zero_residual(basis, kernel, form):
     columns = subspace(kernel, data(form), 2)
     zero, at = np.zeros((columns.n, 1)), machine(columns, n_columns=1)
     satisfied = replace(at, scores=2.0 * at.problem.target)  # the loss feels no row
-    chosen = basis.select(columns, zero, np.zeros((columns.m, 1)), 3, np.random.default_rng(0), np.arange(columns.n), satisfied)
+    chosen = basis.select(
+        columns,
+        zero,
+        np.zeros((columns.m, 1)),
+        3,
+        np.random.default_rng(0),
+        np.arange(columns.n),
+        satisfied,
+    )
     assert chosen.n <= 3
     assert np.isfinite(as_dense(chosen.vectors)).all()
 
@@ -193,12 +248,30 @@ def test_zero_residual(basis, kernel, form):
 def test_all_rows_identical(basis, kernel):
     X = np.tile([[1.0, 2.0, 0.5]], (30, 1))
     columns = subspace(kernel, X)
-    chosen = basis.select(columns, np.ones((30, 1)), None, 3, np.random.default_rng(0), np.array([0]), machine(columns, n_columns=1))
+    chosen = basis.select(
+        columns,
+        np.ones((30, 1)),
+        None,
+        3,
+        np.random.default_rng(0),
+        np.array([0]),
+        machine(columns, n_columns=1),
+    )
     assert chosen.n == 1
-    np.testing.assert_allclose(columns.kernel(chosen.vectors), columns.kernel(columns.rows.X[:1]), rtol=1e-4)
+    np.testing.assert_allclose(
+        columns.kernel(chosen.vectors), columns.kernel(columns.rows.X[:1]), rtol=1e-4
+    )
     columns.append(chosen.vectors)
     W = np.full((1, 1), -30.0)
-    again = basis.select(columns, np.ones((30, 1)), W, 3, np.random.default_rng(0), np.array([0]), machine(columns, n_columns=1))
+    again = basis.select(
+        columns,
+        np.ones((30, 1)),
+        W,
+        3,
+        np.random.default_rng(0),
+        np.array([0]),
+        machine(columns, n_columns=1),
+    )
     assert np.isfinite(again.vectors).all()
     if isinstance(basis, STEERED):
         assert again.n == 0  # what is there would not be accepted again
@@ -208,7 +281,15 @@ def test_all_rows_identical(basis, kernel):
 @every_basis
 def test_one_row(basis, kernel):
     columns = subspace(kernel, np.array([[1.0, 2.0]]))
-    chosen = basis.select(columns, np.ones((1, 1)), None, 2, np.random.default_rng(0), np.array([0]), machine(columns, n_columns=1))
+    chosen = basis.select(
+        columns,
+        np.ones((1, 1)),
+        None,
+        2,
+        np.random.default_rng(0),
+        np.array([0]),
+        machine(columns, n_columns=1),
+    )
     assert chosen.n == 1
     assert np.isfinite(chosen.vectors).all()
 
@@ -221,7 +302,9 @@ def test_more_vectors_than_distinct_rows(basis, kernel, form):
     X = sp.vstack([X, X], format="csr") if form == "csr" else np.vstack([X, X])
     columns = subspace(kernel, X)
     A, _ = residual(columns)
-    chosen = basis.select(columns, A, None, 20, np.random.default_rng(0), np.arange(6), machine(columns))
+    chosen = basis.select(
+        columns, A, None, 20, np.random.default_rng(0), np.arange(6), machine(columns)
+    )
     assert np.isfinite(as_dense(chosen.vectors)).all()
     assert chosen.n <= 20
     if not isinstance(basis, STEERED):
@@ -231,7 +314,9 @@ def test_more_vectors_than_distinct_rows(basis, kernel, form):
 @every_pursuit
 def test_a_pursuit_needs_weights(basis):
     with pytest.raises(ValueError, match="weights of the residual"):
-        basis.select(subspace(RBF(0.2), data("dense")), None, None, 1, np.random.default_rng(0), np.arange(9))
+        basis.select(
+            subspace(RBF(0.2), data("dense")), None, None, 1, np.random.default_rng(0), np.arange(9)
+        )
 
 
 # -- one-shot choices -----------------------------------------------------------------------------------------------------------------------
@@ -241,8 +326,15 @@ def test_random_takes_all_candidates_in_order():
     columns = subspace(RBF(0.2), data("dense"))
     candidates = np.array([3, 8, 50])
     for n_new in (3, 10):
-        np.testing.assert_array_equal(Random().select(columns, None, None, n_new, np.random.default_rng(0), candidates).indices, candidates)
-    assert set(Random().select(columns, None, None, 2, np.random.default_rng(0), candidates).indices) < set(candidates)
+        np.testing.assert_array_equal(
+            Random()
+            .select(columns, None, None, n_new, np.random.default_rng(0), candidates)
+            .indices,
+            candidates,
+        )
+    assert set(
+        Random().select(columns, None, None, 2, np.random.default_rng(0), candidates).indices
+    ) < set(candidates)
 
 
 @every_form
@@ -275,7 +367,9 @@ def test_kmeans_heeds_the_weights(form):
 )
 def test_a_bad_basis_is_refused(vectors, message):
     with pytest.raises(ValueError, match=message):
-        Given(vectors).select(subspace(RBF(0.2), data("dense")), None, None, 9, np.random.default_rng(0), np.arange(9))
+        Given(vectors).select(
+            subspace(RBF(0.2), data("dense")), None, None, 9, np.random.default_rng(0), np.arange(9)
+        )
 
 
 @every_kernel
@@ -287,15 +381,23 @@ def test_given_vectors_come_back(kernel, form, given_form):
     given = sp.csr_matrix(vectors) if given_form == "csr" else vectors
     chosen = Given(given).select(columns, None, None, 9, np.random.default_rng(0), np.arange(9))
     assert sp.issparse(chosen.vectors) == sp.issparse(columns.rows.X)
-    np.testing.assert_allclose(as_dense(columns.in_given_coordinates(chosen.vectors)), vectors, atol=1e-12)
-    assert Given(given).select(columns, None, None, 2, np.random.default_rng(0), np.arange(9)).n == 2
+    np.testing.assert_allclose(
+        as_dense(columns.in_given_coordinates(chosen.vectors)), vectors, atol=1e-12
+    )
+    assert (
+        Given(given).select(columns, None, None, 2, np.random.default_rng(0), np.arange(9)).n == 2
+    )
 
 
 # -- the criterion --------------------------------------------------------------------------------------------------------------------------
 
 
 @every_form
-@pytest.mark.parametrize("kernel", [kernel for kernel in KERNELS.values() if kernel.positive], ids=lambda kernel: kernel.name)
+@pytest.mark.parametrize(
+    "kernel",
+    [kernel for kernel in KERNELS.values() if kernel.positive],
+    ids=lambda kernel: kernel.name,
+)
 @pytest.mark.parametrize("n_basis", [0, 3])
 def test_the_drop_is_what_a_vector_takes_from_the_residual(kernel, form, n_basis):
     columns = subspace(kernel, data(form), n_basis, dtype=np.float64)
@@ -330,7 +432,9 @@ def test_the_step_is_the_gradient(kernel, orthogonal, n_basis, n_columns):
         moved = np.zeros(B.shape[1])
         moved[k] = 1e-5
         up, down = (criterion.at(criterion.points(B + sign * moved)).drop for sign in (1, -1))
-        np.testing.assert_allclose(gradient[:, k], (up - down) / 2e-5, rtol=1e-5, atol=1e-6 * np.abs(gradient).max())
+        np.testing.assert_allclose(
+            gradient[:, k], (up - down) / 2e-5, rtol=1e-5, atol=1e-6 * np.abs(gradient).max()
+        )
 
 
 @every_form
@@ -355,7 +459,11 @@ def test_the_linear_optimum_is_the_leading_direction():
     X = data("dense") - 3.0
     columns = subspace(Linear(), X, dtype=np.float64)
     A, _ = residual(columns, 3)
-    found = Pursuit(max_iter=200, tol=1e-12).select(columns, A, None, 1, np.random.default_rng(0), np.arange(len(X))).vectors[0]
+    found = (
+        Pursuit(max_iter=200, tol=1e-12)
+        .select(columns, A, None, 1, np.random.default_rng(0), np.arange(len(X)))
+        .vectors[0]
+    )
     leading = np.linalg.svd(A.T @ X)[2][0]
     assert abs(found @ leading) / np.linalg.norm(found) == pytest.approx(1.0, abs=1e-6)
 
@@ -368,9 +476,13 @@ def test_pursuit_finds_two_bumps_between_the_rows(dtype, sign):
     centres = np.array([[-1.0, 0.5], [1.5, -0.7]])
     kernel = RBF(0.8)
     K = kernel(X)
-    A = np.linalg.solve(K + 1e-4 * np.eye(len(X)), kernel(X, centres))  # each bump, as a function of the rows
+    A = np.linalg.solve(
+        K + 1e-4 * np.eye(len(X)), kernel(X, centres)
+    )  # each bump, as a function of the rows
     columns = subspace(kernel, X, dtype=dtype)
-    chosen = Pursuit(max_iter=50, tol=1e-6).select(columns, A[:, 0] + sign * A[:, 1], None, 2, rng, np.arange(len(X)))
+    chosen = Pursuit(max_iter=50, tol=1e-6).select(
+        columns, A[:, 0] + sign * A[:, 1], None, 2, rng, np.arange(len(X))
+    )
     found = columns.in_given_coordinates(chosen.vectors)
     np.testing.assert_allclose(found[np.argsort(found[:, 0])], centres, atol=1e-2)
 
@@ -435,7 +547,9 @@ def test_few_terms_are_taken_as_they_are():
 def test_a_sampled_criterion_is_unbiased(keeps):
     rng = np.random.default_rng(0)
     X = rng.standard_normal((3000, 4))
-    columns = KernelColumns(ready(RBF(0.1), X, dtype=np.float64), 20, max_memory=None if keeps else 0.0)
+    columns = KernelColumns(
+        ready(RBF(0.1), X, dtype=np.float64), 20, max_memory=None if keeps else 0.0
+    )
     columns.append(columns.rows.X[:10])
     A, _ = residual(columns)
     rows = np.arange(100, 130)
@@ -458,7 +572,9 @@ def test_more_rows_are_taken_where_the_sample_is_mostly_error():
     taken = {}
     for name, A in {"smooth": smooth, "noise": noise}.items():
         before = columns.n_values
-        Pursuit(n_rows=500, max_rows=16_000).select(columns, A, None, 1, np.random.default_rng(0), np.arange(len(X)))
+        Pursuit(n_rows=500, max_rows=16_000).select(
+            columns, A, None, 1, np.random.default_rng(0), np.arange(len(X))
+        )
         taken[name] = columns.n_values - before
     assert taken["noise"] > 2 * taken["smooth"]
 
@@ -478,7 +594,9 @@ def test_pre_images_of_wide_sparse_rows_stay_sparse(kernel):
     assert sp.issparse(chosen.vectors) and chosen.vectors.nnz < 2 * 50_000 / 3
     assert columns.append(chosen.vectors).all()
     A, W = residual(columns)
-    columns.append(Pursuit(n_rows=200, max_rows=400).select(columns, A, W, 1, rng, np.arange(3000)).vectors)
+    columns.append(
+        Pursuit(n_rows=200, max_rows=400).select(columns, A, W, 1, rng, np.arange(3000)).vectors
+    )
     assert columns.m == 3
 
 
@@ -488,7 +606,9 @@ def test_a_dense_basis_of_sparse_rows_stays_dense(basis):
     columns = subspace(RBF(0.2), X)
     columns.append(X[:3].toarray())
     A, W = residual(columns)
-    chosen = basis.select(columns, A, W, 2, np.random.default_rng(0), np.arange(columns.n), machine(columns))
+    chosen = basis.select(
+        columns, A, W, 2, np.random.default_rng(0), np.arange(columns.n), machine(columns)
+    )
     assert not sp.issparse(chosen.vectors)
     assert columns.append(chosen.vectors).all()
 
@@ -507,7 +627,9 @@ def test_options_change_what_is_computed_only():
     columns = subspace(RBF(0.2), data("dense"), 3)
     A, W = residual(columns)
     before = columns.n_values
-    replace(Pursuit(), n_starts=2, max_iter=0).select(columns, A, W, 1, np.random.default_rng(0), np.arange(columns.n))
+    replace(Pursuit(), n_starts=2, max_iter=0).select(
+        columns, A, W, 1, np.random.default_rng(0), np.arange(columns.n)
+    )
     few = columns.n_values - before
     Pursuit().select(columns, A, W, 1, np.random.default_rng(0), np.arange(columns.n))
     assert columns.m == 3
@@ -531,7 +653,11 @@ def naive_pivots(K, rank, candidates=None):
 
 
 @every_form
-@pytest.mark.parametrize("kernel", [KERNELS["poly"], KERNELS["laplacian"], RBF(0.02), KERNELS["callable"]], ids=lambda kernel: kernel.name)
+@pytest.mark.parametrize(
+    "kernel",
+    [KERNELS["poly"], KERNELS["laplacian"], RBF(0.02), KERNELS["callable"]],
+    ids=lambda kernel: kernel.name,
+)
 def test_pivoted_cholesky_is_the_naive_one(kernel, form):
     X = data(form, n=40)
     rows = ready(kernel, X, dtype=np.float64)
@@ -544,7 +670,9 @@ def test_pivoted_cholesky_is_the_naive_one(kernel, form):
         np.testing.assert_allclose(found.V, V, atol=1e-8 * np.sqrt(K.max()))
         assert found.left == pytest.approx(np.trace(left) / np.trace(K), rel=1e-6)
     some = np.arange(5, 30, 2)
-    np.testing.assert_array_equal(pivoted(rows, 4, candidates=some).pivots, naive_pivots(K, 4, some)[0])
+    np.testing.assert_array_equal(
+        pivoted(rows, 4, candidates=some).pivots, naive_pivots(K, 4, some)[0]
+    )
     # it goes on from a span that is there already
     on = pivoted(rows, rank - 3, known=V[:, :3].T)
     np.testing.assert_array_equal(on.pivots, pivots[3:])
@@ -571,7 +699,9 @@ def test_pivots_in_float32_and_over_several_strips():
     rng = np.random.default_rng(0)
     X = rng.standard_normal((9000, 3))
     kernel = RBF(0.3)
-    single, double = (pivoted(ready(kernel, X, dtype=dtype), 40) for dtype in (np.float32, np.float64))
+    single, double = (
+        pivoted(ready(kernel, X, dtype=dtype), 40) for dtype in (np.float32, np.float64)
+    )
     assert single.V.dtype == np.float32
     some = rng.integers(9000, size=50)
     for found, error in ((single, 1e-3), (double, 1e-9)):
@@ -619,7 +749,9 @@ def test_thresholded_cholesky_is_the_naive_one(form, n_entries):
         found = thresholded(ready(kernel, X, dtype=np.float64), n_entries, n_threads=threads)
         V = naive_thresholded(K + found.beta * np.eye(300), n_entries)
         np.testing.assert_allclose(found.V.toarray(), V, atol=1e-9)
-        np.testing.assert_allclose(found.left, np.linalg.norm(K + found.beta * np.eye(300) - V @ V.T) / 300, atol=1e-12)
+        np.testing.assert_allclose(
+            found.left, np.linalg.norm(K + found.beta * np.eye(300) - V @ V.T) / 300, atol=1e-12
+        )
     assert found.V.nnz <= 300 * (n_entries + 1)
     if n_entries >= 299:
         assert found.beta == 0
@@ -634,7 +766,10 @@ def test_a_bad_pivot_starts_again_with_a_heavier_diagonal():
     found = thresholded(ready(kernel, X, dtype=np.float64), 10)
     assert found.beta > 0
     assert naive_thresholded(K + found.beta * np.eye(80), 10) is not None
-    assert found.beta == pytest.approx(1e-3) or naive_thresholded(K + found.beta / 2 * np.eye(80), 10) is None
+    assert (
+        found.beta == pytest.approx(1e-3)
+        or naive_thresholded(K + found.beta / 2 * np.eye(80), 10) is None
+    )
     with pytest.raises(ValueError, match="cannot be factorised"):
         thresholded(ready(Precomputed(), np.full((3, 3), np.nan)), 2)
     with pytest.raises(ValueError, match="cannot be factorised"):
@@ -662,15 +797,25 @@ def test_threshold_factor_that_is_cut_short():
 def test_unsupervised_takes_the_farthest_from_the_span(n_basis):
     X = data("dense", n=50)  # the pool is all of them
     columns = subspace(RBF(0.05), X, n_basis, dtype=np.float64)
-    found = Unsupervised().select(columns, None, None, 6, np.random.default_rng(0), np.arange(50)).indices
+    found = (
+        Unsupervised()
+        .select(columns, None, None, 6, np.random.default_rng(0), np.arange(50))
+        .indices
+    )
     K, span = RBF(0.05)(X), list(range(n_basis))
     for index in found:
         if span:
-            left = np.diag(K) - np.einsum("ij,ji->i", K[:, span], np.linalg.solve(K[np.ix_(span, span)], K[span]))
+            left = np.diag(K) - np.einsum(
+                "ij,ji->i", K[:, span], np.linalg.solve(K[np.ix_(span, span)], K[span])
+            )
             assert index == np.argmax(left)
         span.append(index)
     if n_basis == 0:
-        pivots = Cholesky().select(columns, None, None, 6, np.random.default_rng(0), np.arange(50)).indices
+        pivots = (
+            Cholesky()
+            .select(columns, None, None, 6, np.random.default_rng(0), np.arange(50))
+            .indices
+        )
         np.testing.assert_array_equal(found, pivots)
 
 
@@ -686,7 +831,11 @@ def test_margin_takes_the_smallest_outside_of_the_span(n_columns):
     columns = subspace(RBF(0.2), data("dense"), 3)
     at = machine(columns, n_columns=n_columns)
     at.scores[1] = 0.0  # in the basis already
-    found = Margin(n_candidates=120).select(columns, None, None, 5, np.random.default_rng(0), np.arange(120), at).indices
+    found = (
+        Margin(n_candidates=120)
+        .select(columns, None, None, 5, np.random.default_rng(0), np.arange(120), at)
+        .indices
+    )
     doubt = np.abs(at.scores).min(axis=1)
     doubt[:3] = np.inf
     np.testing.assert_array_equal(found, np.argsort(doubt)[:5])
@@ -695,14 +844,18 @@ def test_margin_takes_the_smallest_outside_of_the_span(n_columns):
 @pytest.mark.parametrize("basis", [Greedy(), Margin()], ids=["greedy", "margin"])
 def test_a_machine_is_needed(basis):
     with pytest.raises(ValueError, match="needs"):
-        basis.select(subspace(RBF(0.2), data("dense")), None, None, 1, np.random.default_rng(0), np.arange(9))
+        basis.select(
+            subspace(RBF(0.2), data("dense")), None, None, 1, np.random.default_rng(0), np.arange(9)
+        )
 
 
 def trained(columns, loss, n_columns, fit_intercept, seed=0):
     """A machine on the present basis, and its coefficients."""
     rng = np.random.default_rng(seed)
     X = as_dense(columns.rows.X)
-    y = np.where(X[:, :n_columns] + 0.7 * rng.standard_normal((columns.n, n_columns)) > 0, 1.0, -1.0)
+    y = np.where(
+        X[:, :n_columns] + 0.7 * rng.standard_normal((columns.n, n_columns)) > 0, 1.0, -1.0
+    )
     problem = Subspace(columns, y, rng.uniform(0.5, 2.0, columns.n), loss, fit_intercept)
     state = solve(problem, None, 1e-14, 100)
     Newton().finish(problem, state)
@@ -720,7 +873,9 @@ def naive_hessian(problem, scores, c, K_BB, K_BX):
     return H, F, D
 
 
-@pytest.mark.parametrize("loss", [SquaredHinge(), SmoothHinge(), LeastSquares()], ids=lambda loss: loss.name)
+@pytest.mark.parametrize(
+    "loss", [SquaredHinge(), SmoothHinge(), LeastSquares()], ids=lambda loss: loss.name
+)
 @pytest.mark.parametrize("fit_intercept", [True, False])
 @pytest.mark.parametrize("n_basis", [0, 4])
 @pytest.mark.parametrize("n_columns", [1, 3])
@@ -732,7 +887,15 @@ def test_the_greediest_has_the_largest_virtual_step(loss, fit_intercept, n_basis
     problem, state = trained(columns, loss, n_columns, fit_intercept)
     found = (
         Greedy(alone=alone)
-        .select(columns, None, -state.coef, 1, np.random.default_rng(0), np.arange(50), Here(problem, state.scores))
+        .select(
+            columns,
+            None,
+            -state.coef,
+            1,
+            np.random.default_rng(0),
+            np.arange(50),
+            Here(problem, state.scores),
+        )
         .indices
     )
     K, b = kernel(X), int(fit_intercept)
@@ -761,10 +924,22 @@ def test_between_trainings_the_model_moves_as_the_quadratic_one(fit_intercept, n
     columns = subspace(RBF(0.2), X, n_basis, dtype=np.float64)
     problem, state = trained(columns, LeastSquares(), 2, fit_intercept)
     here = Here(problem, state.scores)
-    at_once = Greedy().select(columns, None, -state.coef, 6, np.random.default_rng(0), np.arange(50), here).indices
+    at_once = (
+        Greedy()
+        .select(columns, None, -state.coef, 6, np.random.default_rng(0), np.arange(50), here)
+        .indices
+    )
     one_by_one = []
     for _ in range(6):
-        selection = Greedy().select(columns, None, -state.coef, 1, np.random.default_rng(0), np.arange(50), Here(problem, state.scores))
+        selection = Greedy().select(
+            columns,
+            None,
+            -state.coef,
+            1,
+            np.random.default_rng(0),
+            np.arange(50),
+            Here(problem, state.scores),
+        )
         one_by_one.extend(selection.indices)
         assert columns.append(selection.vectors).all()
         problem, state = trained(columns, LeastSquares(), 2, fit_intercept)
@@ -783,6 +958,14 @@ def test_greedy_retrains_at_powers_of_two():
 def test_rows_of_the_basis_do_not_join_again(basis):
     columns = subspace(RBF(0.2), data("dense", n=40) - 3.0, 10)
     problem, state = trained(columns, SquaredHinge(), 1, True)
-    found = basis.select(columns, None, -state.coef, 25, np.random.default_rng(0), np.arange(40), Here(problem, state.scores)).indices
+    found = basis.select(
+        columns,
+        None,
+        -state.coef,
+        25,
+        np.random.default_rng(0),
+        np.arange(40),
+        Here(problem, state.scores),
+    ).indices
     assert found.size == np.unique(found).size and found.min() >= 10
     assert found.size >= 20

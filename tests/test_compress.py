@@ -37,7 +37,9 @@ def rng():
 def blobs(n, n_classes, seed=0, d=5):
     rng = np.random.default_rng(seed)
     y = np.arange(n) % n_classes
-    return rng.normal(size=(n, d)) + 1.5 * np.random.default_rng(99).normal(size=(n_classes, d))[y], y
+    return rng.normal(size=(n, d)) + 1.5 * np.random.default_rng(99).normal(size=(n_classes, d))[
+        y
+    ], y
 
 
 def reduction(kernel, S, A, n_basis, dtype=np.float64):
@@ -132,7 +134,9 @@ def test_pairs_of_classes():
     model = SVC().fit(X, y)
     A = by_pair(model.dual_coef_, model.n_support_)
     values = RBF(model.kernel_.gamma)(X, model.support_vectors_) @ A + model.intercept_
-    np.testing.assert_allclose(values, model.set_params(decision_function_shape="ovo").decision_function(X), atol=1e-10)
+    np.testing.assert_allclose(
+        values, model.set_params(decision_function_shape="ovo").decision_function(X), atol=1e-10
+    )
 
 
 def test_rows_of_other_classes_cost_nothing():
@@ -180,8 +184,14 @@ def test_classifiers(model, n_classes, sparse):
     model = clone(model).fit(given, y)
     exact = compress(model, 10_000)
     np.testing.assert_array_equal(exact.predict(new), model.predict(new))
-    np.testing.assert_allclose(exact.decision_function(new), model.decision_function(new), atol=1e-6)
-    assert exact.n_basis_ == len(model.support_) and exact.certificate_.violation == 0.0 and "the same function" in str(exact.status_)
+    np.testing.assert_allclose(
+        exact.decision_function(new), model.decision_function(new), atol=1e-6
+    )
+    assert (
+        exact.n_basis_ == len(model.support_)
+        and exact.certificate_.violation == 0.0
+        and "the same function" in str(exact.status_)
+    )
     np.testing.assert_array_equal(exact.basis_indices_, model.support_)
     n_basis = min(30, len(model.support_) // 2)
     near = compress(model, n_basis, random_state=0)
@@ -192,10 +202,15 @@ def test_classifiers(model, n_classes, sparse):
         assert small.basis_coef_.shape[1] == n_classes * (n_classes - 1) // 2
         assert getattr(small, "pairwise_", False) == (n_classes > 2)
         assert small.decision_function(new).shape == model.decision_function(new).shape
-        assert small.certificate_.scope == ("distance" if small is near else "subspace") and small.status_.converged
+        assert (
+            small.certificate_.scope == ("distance" if small is near else "subspace")
+            and small.status_.converged
+        )
     assert np.mean(near.predict(new) == model.predict(new)) > 0.93
     assert tuned.score(X, y) > model.score(X, y) - 0.02
-    assert tuned.path_[0].training_score == tuned.score(X, y) and np.isnan(near.path_[0].training_score)
+    assert tuned.path_[0].training_score == tuned.score(X, y) and np.isnan(
+        near.path_[0].training_score
+    )
 
 
 @pytest.mark.parametrize("sparse", [False, True])
@@ -224,7 +239,11 @@ def test_the_distance_that_is_reported_is_true():
     error = distance_sq(kernel, model.support_vectors_, A, small.basis_, small.basis_coef_)
     np.testing.assert_allclose(small.certificate_.violation, np.sqrt(error / square), rtol=1e-5)
     assert f"differs by {small.certificate_.violation:.2g} of its norm" in str(small.status_)
-    left, weight = model.decision_function(model.support_vectors_) - small.decision_function(model.support_vectors_), np.abs(A[:, 0])
+    left, weight = (
+        model.decision_function(model.support_vectors_)
+        - small.decision_function(model.support_vectors_),
+        np.abs(A[:, 0]),
+    )
     np.testing.assert_allclose(weight @ left, 0.0, atol=1e-8 * weight.sum())
 
 
@@ -251,7 +270,10 @@ def test_digits_with_thirty_vectors():
     model = sklearn_svm.SVC(C=10.0, gamma=0.05).fit(X[~test], y[~test])
     exact = model.score(X[test], y[test])
     assert compress(model, 30, random_state=0).score(X[test], y[test]) > exact - 0.03
-    assert compress(model, 30, X[~test], y[~test], random_state=0).score(X[test], y[test]) > exact - 0.01
+    assert (
+        compress(model, 30, X[~test], y[~test], random_state=0).score(X[test], y[test])
+        > exact - 0.01
+    )
 
 
 @pytest.mark.parametrize("package", [slimsvm, sklearn_svm])
@@ -261,10 +283,18 @@ def test_one_vector_is_enough_for_a_linear_machine(package, sparse):
     given = sp.csr_matrix(X) if sparse else X
     model = package.SVC(kernel="linear").fit(given, y)
     for small in (compress(model, 1), compress(model, 50, given, y)):
-        assert small.n_basis_ == 1 and small.basis_indices_ is None and "the same function" in str(small.status_)
-        np.testing.assert_allclose(small.decision_function(given), model.decision_function(given), atol=1e-10)
+        assert (
+            small.n_basis_ == 1
+            and small.basis_indices_ is None
+            and "the same function" in str(small.status_)
+        )
+        np.testing.assert_allclose(
+            small.decision_function(given), model.decision_function(given), atol=1e-10
+        )
     target = package.SVR(kernel="linear").fit(given, X[:, 0])
-    np.testing.assert_allclose(compress(target, 3).predict(given), target.predict(given), atol=1e-10)
+    np.testing.assert_allclose(
+        compress(target, 3).predict(given), target.predict(given), atol=1e-10
+    )
 
 
 def test_linear_machines_of_several_classes():
@@ -284,9 +314,16 @@ def test_linear_machines_of_several_classes():
 def test_other_kernels(kernel, sparse):
     X, y = blobs(300, 2)
     given = sp.csr_matrix(X) if sparse else X
-    model = SVC(kernel=kernel, coef0=1.0, C=2.0).fit(given, y) if kernel == "poly" else SVC(kernel=kernel, C=2.0).fit(given, y)
+    model = (
+        SVC(kernel=kernel, coef0=1.0, C=2.0).fit(given, y)
+        if kernel == "poly"
+        else SVC(kernel=kernel, C=2.0).fit(given, y)
+    )
     n_basis = len(model.support_) // 2
-    small, tuned = compress(model, n_basis, random_state=0), compress(model, n_basis, given, y, random_state=0)
+    small, tuned = (
+        compress(model, n_basis, random_state=0),
+        compress(model, n_basis, given, y, random_state=0),
+    )
     assert small.kernel_ == model.kernel_ and small.kernel == kernel
     assert np.mean(small.predict(X) == model.predict(X)) > 0.95
     assert tuned.score(X, y) > model.score(X, y) - 0.03
@@ -295,8 +332,14 @@ def test_other_kernels(kernel, sparse):
 @pytest.mark.parametrize("n_classes", [2, 3])
 def test_sparse_machines_and_compressed_ones_are_compressed_again(n_classes):
     X, y = blobs(300, n_classes)
-    for model in (SparseSVC(30, C=2.0, random_state=0).fit(X, y), compress(SVC(C=2.0).fit(X, y), 30, random_state=0)):
-        for small in (compress(model, 10, random_state=0), compress(model, 10, X, y, random_state=0)):
+    for model in (
+        SparseSVC(30, C=2.0, random_state=0).fit(X, y),
+        compress(SVC(C=2.0).fit(X, y), 30, random_state=0),
+    ):
+        for small in (
+            compress(model, 10, random_state=0),
+            compress(model, 10, X, y, random_state=0),
+        ):
             assert small.n_basis_ == 10 and small.n_basis == 10 and small.C == 2.0
             assert small.basis_coef_.shape[1] == model.basis_coef_.shape[1]
             assert getattr(small, "pairwise_", False) == getattr(model, "pairwise_", False)
@@ -320,10 +363,20 @@ def test_what_comes_out_is_an_estimator_like_any_other():
     model = SVC(C=3.0, gamma=0.2, class_weight={0: 2.0, 1: 1.0, 2: 1.0}).fit(frame, y)
     small = compress(model, 10, frame, y, random_state=7)
     assert small.feature_names_in_.tolist() == list("abcde")
-    expected = {"C": 3.0, "gamma": 0.2, "kernel": "rbf", "n_basis": 10, "random_state": 7, "class_weight": model.class_weight}
+    expected = {
+        "C": 3.0,
+        "gamma": 0.2,
+        "kernel": "rbf",
+        "n_basis": 10,
+        "random_state": 7,
+        "class_weight": model.class_weight,
+    }
     assert {name: small.get_params()[name] for name in expected} == expected
     assert small.truncated(10).predict(frame).tolist() == small.predict(frame).tolist()
-    assert small.model_nbytes_ == small.basis_.nbytes + small.basis_coef_.nbytes + small.intercept_.nbytes
+    assert (
+        small.model_nbytes_
+        == small.basis_.nbytes + small.basis_coef_.nbytes + small.intercept_.nbytes
+    )
     trained = clone(small).fit(frame, y)
     assert trained.score(frame, y) > 0.8 and not hasattr(trained, "pairwise_")
     small.fit(frame, y)  # over the compressed one: pairs are forgotten
@@ -352,7 +405,9 @@ def test_the_same_seed_gives_the_same_machine():
     X, y = blobs(300, 3)
     model = SVC().fit(X, y)
     for data in ((), (X, y)):
-        first, second = (compress(model, 12, *data, random_state=np.random.RandomState(3)) for _ in range(2))
+        first, second = (
+            compress(model, 12, *data, random_state=np.random.RandomState(3)) for _ in range(2)
+        )
         np.testing.assert_array_equal(first.basis_, second.basis_)
         np.testing.assert_array_equal(first.basis_coef_, second.basis_coef_)
 
@@ -375,7 +430,11 @@ def test_time_limit():
     model = SVC(gamma=20.0).fit(X, y)
     with pytest.warns(ConvergenceWarning, match="Stopped at max_time"):
         small = compress(model, 200, max_time=1e-6)
-    assert small.status_.reason == "max_time" and small.n_basis_ >= 1 and small.predict(X).shape == y.shape
+    assert (
+        small.status_.reason == "max_time"
+        and small.n_basis_ >= 1
+        and small.predict(X).shape == y.shape
+    )
     with pytest.warns(ConvergenceWarning, match="Stopped at max_time"):
         assert compress(model, 200, X, y, max_time=1e-6).n_basis_ >= 1
 
@@ -391,7 +450,9 @@ def test_a_reduction_cut_short_is_not_converged_although_the_tuning_was(monkeypa
         return found
 
     assert compress(model, 5, X, y, max_time=100.0, random_state=0).status_.reason == "converged"
-    monkeypatch.setattr(sys.modules["slimsvm.compression"], "_reduced", until_its_share_of_the_time_is_gone)
+    monkeypatch.setattr(
+        sys.modules["slimsvm.compression"], "_reduced", until_its_share_of_the_time_is_gone
+    )
     with pytest.warns(ConvergenceWarning, match="Stopped at max_time"):
         small = compress(model, 5, X, y, max_time=100.0, random_state=0)
     assert small.status_.reason == "max_time" and small.fit_status_ == 1
@@ -403,12 +464,22 @@ def test_a_reduction_cut_short_is_not_converged_although_the_tuning_was(monkeypa
 @pytest.mark.parametrize("n_basis", [0, -1, 2.5, "auto", None, True])
 def test_sizes_that_are_none(n_basis):
     X, y = blobs(50, 2)
-    with pytest.raises(ValueError, match=r"n_basis=.* is not a size; expected a whole number of at least 1"):
+    with pytest.raises(
+        ValueError, match=r"n_basis=.* is not a size; expected a whole number of at least 1"
+    ):
         compress(SVC().fit(X, y), n_basis)
 
 
 @pytest.mark.parametrize(
-    "option", [{"max_time": -1.0}, {"max_time": "long"}, {"max_time": np.nan}, {"n_jobs": "all"}, {"random_state": -1}], ids=str
+    "option",
+    [
+        {"max_time": -1.0},
+        {"max_time": "long"},
+        {"max_time": np.nan},
+        {"n_jobs": "all"},
+        {"random_state": -1},
+    ],
+    ids=str,
 )
 def test_options_that_are_refused(option):
     X, y = blobs(40, 2)
@@ -418,8 +489,16 @@ def test_options_that_are_refused(option):
 
 def test_machines_that_are_refused():
     X, y = blobs(50, 2)
-    for model in (OneClassSVM().fit(X), LinearSVC().fit(X, y), make_pipeline(SVC()).fit(X, y), sklearn_svm.OneClassSVM().fit(X), None):
-        with pytest.raises(ValueError, match=r"compress takes a fitted SVC.*got an object of class"):
+    for model in (
+        OneClassSVM().fit(X),
+        LinearSVC().fit(X, y),
+        make_pipeline(SVC()).fit(X, y),
+        sklearn_svm.OneClassSVM().fit(X),
+        None,
+    ):
+        with pytest.raises(
+            ValueError, match=r"compress takes a fitted SVC.*got an object of class"
+        ):
             compress(model, 5)
     for model in (SVC(), sklearn_svm.SVC(), SparseSVC(), SVR()):
         with pytest.raises(NotFittedError):
@@ -435,11 +514,16 @@ def test_kernels_that_are_refused(package):
         compress(package.SVC(kernel=lambda A, B: A @ B.T).fit(X, y), 5)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        for parameters in ({"kernel": "sigmoid", "gamma": 0.01}, {"kernel": "poly", "degree": 2, "coef0": -0.1}):
+        for parameters in (
+            {"kernel": "sigmoid", "gamma": 0.01},
+            {"kernel": "poly", "degree": 2, "coef0": -0.1},
+        ):
             model = package.SVC(**parameters).fit(X, y)
             with pytest.raises(ValueError, match="not an inner product"):
                 compress(model, 2)
-            np.testing.assert_allclose(compress(model, 1000).decision_function(X), model.decision_function(X), atol=1e-8)
+            np.testing.assert_allclose(
+                compress(model, 1000).decision_function(X), model.decision_function(X), atol=1e-8
+            )
 
 
 def test_data_that_is_refused():

@@ -3,7 +3,13 @@
 import numpy as np
 import pytest
 
-from slimsvm.problems.dual_qp import classification, nu_classification, nu_regression, one_class, regression
+from slimsvm.problems.dual_qp import (
+    classification,
+    nu_classification,
+    nu_regression,
+    one_class,
+    regression,
+)
 from tests.reference.machines import EPSILON, MACHINES, NU, make_problem, random_rows
 from tests.reference.naive import dual_gap, dual_minimum, dual_objective, dual_violation
 
@@ -65,7 +71,10 @@ def test_classification_is_the_textbook_problem():
 
 def test_regression_has_two_variables_a_row():
     gram = make_problem("classification", X, Y, T).gram
-    for problem, width in ((regression(gram, T, 3.0 * WEIGHT, EPSILON), EPSILON), (nu_regression(gram, T, 3.0 * WEIGHT, NU), 0.0)):
+    for problem, width in (
+        (regression(gram, T, 3.0 * WEIGHT, EPSILON), EPSILON),
+        (nu_regression(gram, T, 3.0 * WEIGHT, NU), 0.0),
+    ):
         assert problem.n_variables == 2 * N
         np.testing.assert_array_equal(problem.row, [*range(N), *range(N)])
         np.testing.assert_array_equal(problem.sign, [1.0] * N + [-1.0] * N)
@@ -77,7 +86,10 @@ def test_regression_has_two_variables_a_row():
 def test_the_machines_without_targets():
     gram = make_problem("classification", X, Y, T).gram
     # the scale of nu-SVC is free: it is that of weights whose mean is one
-    for problem, upper in ((one_class(gram, WEIGHT, NU), WEIGHT), (nu_classification(gram, Y, WEIGHT, NU), WEIGHT / WEIGHT.mean())):
+    for problem, upper in (
+        (one_class(gram, WEIGHT, NU), WEIGHT),
+        (nu_classification(gram, Y, WEIGHT, NU), WEIGHT / WEIGHT.mean()),
+    ):
         np.testing.assert_array_equal(problem.linear, np.zeros(N))
         np.testing.assert_allclose(problem.upper, upper, rtol=1e-14)
     assert problem.two_equalities and np.all(one_class(gram, WEIGHT, NU).sign == 1)
@@ -101,12 +113,21 @@ def test_coefficients_objective_order_and_violation(machine):
     for _ in range(10):
         a = random_feasible(problem, rng)
         s = inner_products(problem, a)
-        coef = [sum(problem.sign[v] * a[v] for v in range(a.size) if problem.row[v] == i) for i in range(N)]
+        coef = [
+            sum(problem.sign[v] * a[v] for v in range(a.size) if problem.row[v] == i)
+            for i in range(N)
+        ]
         np.testing.assert_allclose(problem.coef(a), coef, atol=1e-13)
-        assert problem.objective(a, s) == pytest.approx(dual_objective(K, problem, a), rel=1e-12, abs=1e-12)
-        gradient = np.array([problem.sign[v] * s[problem.row[v]] + problem.linear[v] for v in range(a.size)])
+        assert problem.objective(a, s) == pytest.approx(
+            dual_objective(K, problem, a), rel=1e-12, abs=1e-12
+        )
+        gradient = np.array(
+            [problem.sign[v] * s[problem.row[v]] + problem.linear[v] for v in range(a.size)]
+        )
         np.testing.assert_allclose(problem.order(s), problem.sign * gradient, atol=1e-12)
-        assert problem.violation(a, s) == pytest.approx(dual_violation(K, problem, a), rel=1e-10, abs=1e-12)
+        assert problem.violation(a, s) == pytest.approx(
+            dual_violation(K, problem, a), rel=1e-10, abs=1e-12
+        )
 
 
 @every_machine
@@ -144,19 +165,25 @@ def test_the_gap_of_classification_is_primal_minus_dual():
         s = inner_products(problem, a)
         intercept, _ = problem.multiplier(a, s, np.arange(N))
         f = s + intercept
-        primal = 0.5 * problem.coef(a) @ K @ problem.coef(a) + 2.0 * WEIGHT @ np.maximum(0.0, 1.0 - Y * f)
+        primal = 0.5 * problem.coef(a) @ K @ problem.coef(a) + 2.0 * WEIGHT @ np.maximum(
+            0.0, 1.0 - Y * f
+        )
         assert problem.gap(a, s) == pytest.approx(primal + problem.objective(a, s), rel=1e-10)
 
 
 def test_the_gap_of_regression_is_primal_minus_dual():
     problem = make_problem("regression", X, Y, T, C=2.0, weight=WEIGHT)
     a = random_feasible(problem, np.random.default_rng(6))
-    both = np.minimum(a[:N], a[N:])  # a row pays for one side only, which is where the two expressions agree
+    both = np.minimum(
+        a[:N], a[N:]
+    )  # a row pays for one side only, which is where the two expressions agree
     a[:N] -= both
     a[N:] -= both
     s = inner_products(problem, a)
     intercept, _ = problem.multiplier(a, s, np.arange(2 * N))
-    primal = 0.5 * problem.coef(a) @ K @ problem.coef(a) + 2.0 * WEIGHT @ np.maximum(0.0, np.abs(T - s - intercept) - EPSILON)
+    primal = 0.5 * problem.coef(a) @ K @ problem.coef(a) + 2.0 * WEIGHT @ np.maximum(
+        0.0, np.abs(T - s - intercept) - EPSILON
+    )
     assert problem.gap(a, s) == pytest.approx(primal + problem.objective(a, s), rel=1e-10)
 
 

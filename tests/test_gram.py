@@ -14,7 +14,9 @@ N = 130
 def _data():
     rng = np.random.default_rng(0)
     X = rng.standard_normal((N, 5))
-    wide = sp.random(N, 3000, density=0.005, format="csr", random_state=rng, data_rvs=rng.standard_normal)
+    wide = sp.random(
+        N, 3000, density=0.005, format="csr", random_state=rng, data_rvs=rng.standard_normal
+    )
     return X, wide
 
 
@@ -42,7 +44,11 @@ def operand_of(case):
 
 def full_matrix(case):
     kernel, data, _ = CASES[case]
-    return data if isinstance(kernel, Precomputed) else kernel(data.toarray() if sp.issparse(data) else data)
+    return (
+        data
+        if isinstance(kernel, Precomputed)
+        else kernel(data.toarray() if sp.issparse(data) else data)
+    )
 
 
 def digits(case, K):
@@ -72,7 +78,9 @@ def test_blocks(case):
             rows = rng.permutation(np.concatenate([last[: size // 2], fresh]))[:size].astype(int)
             block = gram.block(rows)
             np.testing.assert_allclose(block, K[np.ix_(rows, rows)], rtol=0, atol=digits(case, K))
-            gram.add(rows, np.ones(rows.size), np.zeros(N))  # so that some of the next block is cached
+            gram.add(
+                rows, np.ones(rows.size), np.zeros(N)
+            )  # so that some of the next block is cached
             last = rows
 
 
@@ -102,7 +110,9 @@ def test_products_with_rows_outside(case):
         delta = rng.standard_normal(25)
         s = gram.products(rows, delta, columns)
         assert s.shape == columns.shape
-        np.testing.assert_allclose(s, delta @ K[np.ix_(rows, columns)], rtol=0, atol=25 * digits(case, K))
+        np.testing.assert_allclose(
+            s, delta @ K[np.ix_(rows, columns)], rtol=0, atol=25 * digits(case, K)
+        )
     assert gram.products(np.empty(0, int), np.empty(0), np.arange(3)).tolist() == [0.0, 0.0, 0.0]
 
 
@@ -118,8 +128,12 @@ def test_restricting_and_growing(case):
                 rows = rng.permutation(columns)[: rng.integers(1, 20)]
                 delta, s = rng.standard_normal(rows.size), np.zeros(columns.size)
                 gram.add(rows, delta, s)
-                np.testing.assert_allclose(s, delta @ K[np.ix_(rows, columns)], rtol=0, atol=20 * digits(case, K))
-                np.testing.assert_allclose(gram.block(rows), K[np.ix_(rows, rows)], rtol=0, atol=digits(case, K))
+                np.testing.assert_allclose(
+                    s, delta @ K[np.ix_(rows, columns)], rtol=0, atol=20 * digits(case, K)
+                )
+                np.testing.assert_allclose(
+                    gram.block(rows), K[np.ix_(rows, rows)], rtol=0, atol=digits(case, K)
+                )
             assert store_bytes(gram) <= gram.budget
             if round_ % 3 == 2 and columns.size < N:
                 back = rng.permutation(np.setdiff1d(np.arange(N), columns))[: rng.integers(1, N)]
@@ -139,10 +153,16 @@ def test_rows_outside_of_the_active_columns_can_be_added(case):
     for gram in grams(case):
         columns = np.arange(0, N, 3)
         gram.restrict(columns)
-        rows, delta, s = np.array([1, 2, 4, 6]), np.array([1.0, -2.0, 0.5, 3.0]), np.zeros(columns.size)
+        rows, delta, s = (
+            np.array([1, 2, 4, 6]),
+            np.array([1.0, -2.0, 0.5, 3.0]),
+            np.zeros(columns.size),
+        )
         for _ in range(3):
             gram.add(rows, delta, s)
-        np.testing.assert_allclose(s, 3 * delta @ K[np.ix_(rows, columns)], rtol=0, atol=20 * digits(case, K))
+        np.testing.assert_allclose(
+            s, 3 * delta @ K[np.ix_(rows, columns)], rtol=0, atol=20 * digits(case, K)
+        )
 
 
 @every_case
@@ -219,7 +239,12 @@ def cached(gram):
 
 def add(gram, *rows, keep=None):
     rows = np.array(rows)
-    gram.add(rows, np.ones(rows.size), np.zeros(gram.width), None if keep is None else np.full(rows.size, keep))
+    gram.add(
+        rows,
+        np.ones(rows.size),
+        np.zeros(gram.width),
+        None if keep is None else np.full(rows.size, keep),
+    )
 
 
 def test_cached_rows_are_not_computed_again():
@@ -300,7 +325,9 @@ def test_a_sweep_through_more_rows_than_fit_still_hits():
         for start in range(0, 100, 10):
             add(gram, *range(start, start + 10))
     first_sweep = 100 * N
-    assert gram.n_values < 3 * first_sweep - 60 * N  # at least half of the cache was of use in one of the two later sweeps
+    assert (
+        gram.n_values < 3 * first_sweep - 60 * N
+    )  # at least half of the cache was of use in one of the two later sweeps
 
 
 def test_rows_survive_a_restriction_and_growth():
@@ -327,7 +354,12 @@ def test_upgrading_to_float64(case):
     gram.restrict(np.arange(50))
     before = gram.n_values
     gram.upgrade()
-    assert gram.dtype == np.float64 and gram.rounding == 0 and gram.width == N and gram.n_values == before
+    assert (
+        gram.dtype == np.float64
+        and gram.rounding == 0
+        and gram.width == N
+        and gram.n_values == before
+    )
     assert store_bytes(gram) <= 20 * ROW
     s = np.zeros(N)
     gram.add(np.arange(20), np.ones(20), s)

@@ -54,7 +54,9 @@ def imported_modules(name: str, path: Path, modules: dict[str, Path]) -> Iterato
             yield from (alias.name for alias in node.names if alias.name.split(".")[0] == PACKAGE)
         elif isinstance(node, ast.ImportFrom):
             origin = node.module or ""
-            if node.level:  # relative: one dot is the package itself, each further dot one folder up
+            if (
+                node.level
+            ):  # relative: one dot is the package itself, each further dot one folder up
                 parents = package.split(".")[: len(package.split(".")) - (node.level - 1)]
                 origin = ".".join(parents + ([origin] if origin else []))
             if origin.split(".")[0] != PACKAGE:
@@ -63,7 +65,10 @@ def imported_modules(name: str, path: Path, modules: dict[str, Path]) -> Iterato
                 submodule = f"{origin}.{alias.name}"
                 if submodule in modules:
                     yield submodule
-                elif (origin, alias.name) != (PACKAGE, "__version__"):  # the version is a constant, not a module: every room may know it
+                elif (origin, alias.name) != (
+                    PACKAGE,
+                    "__version__",
+                ):  # the version is a constant, not a module: every room may know it
                     yield origin
 
 
@@ -80,7 +85,9 @@ def violations(source: Path) -> list[str]:
     for name, path in modules.items():
         own = room(name)
         if own is not None and own not in HOUSE:
-            found.append(f"{name} is in no room of the house; give {own!r} its place in HOUSE and in docs/architecture.md.")
+            found.append(
+                f"{name} is in no room of the house; give {own!r} its place in HOUSE and in docs/architecture.md."
+            )
             continue
         graph[name] = set(imported_modules(name, path, modules)) - {name}
         for target in sorted(graph[name]):
@@ -88,7 +95,9 @@ def violations(source: Path) -> list[str]:
             if own is None or other is None or other == own or other not in HOUSE:
                 continue
             if HOUSE.index(other) > HOUSE.index(own):
-                found.append(f"{name} imports {target}, but {own!r} stands before {other!r} in the house.")
+                found.append(
+                    f"{name} imports {target}, but {own!r} stands before {other!r} in the house."
+                )
     try:
         TopologicalSorter(graph).prepare()
     except CycleError as error:
@@ -142,11 +151,26 @@ def test_downward_imports_are_accepted(house, files):
         ({"kernels.py": "from slimsvm.tiles import tile"}, "slimsvm.kernels imports slimsvm.tiles"),
         ({"kernels.py": "from slimsvm import tiles"}, "slimsvm.kernels imports slimsvm.tiles"),
         ({"kernels.py": "from . import tiles"}, "slimsvm.kernels imports slimsvm.tiles"),
-        ({"kernels.py": "import slimsvm.solvers.smo as s"}, "slimsvm.kernels imports slimsvm.solvers.smo"),
-        ({"kernels.py": "def later():\n    from .solvers.smo import smo"}, "slimsvm.kernels imports slimsvm.solvers.smo"),
-        ({"solvers/smo.py": "from ..cli import main", "cli/__init__.py": ""}, "slimsvm.solvers.smo imports slimsvm.cli"),
-        ({"solvers/smo.py": "from .online import a", "solvers/online.py": "from .smo import b"}, "in a circle"),
-        ({"__init__.py": "from .kernels import RBF", "kernels.py": "from slimsvm import RBF"}, "in a circle"),
+        (
+            {"kernels.py": "import slimsvm.solvers.smo as s"},
+            "slimsvm.kernels imports slimsvm.solvers.smo",
+        ),
+        (
+            {"kernels.py": "def later():\n    from .solvers.smo import smo"},
+            "slimsvm.kernels imports slimsvm.solvers.smo",
+        ),
+        (
+            {"solvers/smo.py": "from ..cli import main", "cli/__init__.py": ""},
+            "slimsvm.solvers.smo imports slimsvm.cli",
+        ),
+        (
+            {"solvers/smo.py": "from .online import a", "solvers/online.py": "from .smo import b"},
+            "in a circle",
+        ),
+        (
+            {"__init__.py": "from .kernels import RBF", "kernels.py": "from slimsvm import RBF"},
+            "in a circle",
+        ),
         ({"helpers.py": ""}, "slimsvm.helpers is in no room"),
     ],
 )

@@ -5,7 +5,14 @@ import math
 import numpy as np
 import pytest
 
-from slimsvm.losses import EpsilonInsensitive, Hinge, LeastSquares, SmoothHinge, SquaredEpsilonInsensitive, SquaredHinge
+from slimsvm.losses import (
+    EpsilonInsensitive,
+    Hinge,
+    LeastSquares,
+    SmoothHinge,
+    SquaredEpsilonInsensitive,
+    SquaredHinge,
+)
 
 inf = math.inf
 
@@ -78,9 +85,13 @@ def test_gradient_and_conjugate_of_the_smooth_hinge_have_the_limit_too():
     rng = np.random.default_rng(0)
     y, f = rng.choice([-1.0, 1.0], 300), rng.standard_normal(300) * 2
     beta = 1e7
-    np.testing.assert_allclose(SmoothHinge(beta).gradient(y, f), SquaredHinge().gradient(y, f), atol=4 / beta)
+    np.testing.assert_allclose(
+        SmoothHinge(beta).gradient(y, f), SquaredHinge().gradient(y, f), atol=4 / beta
+    )
     u = -y * np.abs(f)
-    np.testing.assert_allclose(SmoothHinge(beta).conjugate(y, u), SquaredHinge().conjugate(y, u), atol=4 / beta)
+    np.testing.assert_allclose(
+        SmoothHinge(beta).conjugate(y, u), SquaredHinge().conjugate(y, u), atol=4 / beta
+    )
 
 
 @pytest.mark.parametrize("beta", [1e-3, 5.0, 1e6])
@@ -88,11 +99,15 @@ def test_the_smooth_hinge_neither_overflows_nor_underflows_to_nonsense(beta):
     f = np.concatenate([-np.logspace(-8, 100, 50), np.logspace(-8, 100, 50)])
     with np.errstate(over="raise", invalid="raise", divide="raise"):
         loss = SmoothHinge(beta)
-        value, gradient, curvature = (method(np.ones_like(f), f) for method in (loss.value, loss.gradient, loss.curvature))
+        value, gradient, curvature = (
+            method(np.ones_like(f), f) for method in (loss.value, loss.gradient, loss.curvature)
+        )
         conjugate = loss.conjugate(np.ones_like(f), -np.abs(f))
     for array in (value, gradient, curvature, conjugate):
         assert np.all(np.isfinite(array))
-    assert np.all(gradient <= 0) and np.all(curvature >= 0) and np.all(curvature <= 3)  # its largest value is below 2.2, whatever beta
+    assert (
+        np.all(gradient <= 0) and np.all(curvature >= 0) and np.all(curvature <= 3)
+    )  # its largest value is below 2.2, whatever beta
 
 
 def test_the_smooth_hinge_keeps_its_relative_digits_far_beyond_the_margin():
@@ -113,7 +128,10 @@ def test_without_a_tube_the_squared_loss_is_least_squares():
     y, f = rng.standard_normal(50), rng.standard_normal(50)
     for method in ("value", "gradient", "conjugate"):
         np.testing.assert_allclose(
-            getattr(SquaredEpsilonInsensitive(0.0), method)(y, f), getattr(LeastSquares(), method)(y, f), rtol=1e-13, atol=1e-15
+            getattr(SquaredEpsilonInsensitive(0.0), method)(y, f),
+            getattr(LeastSquares(), method)(y, f),
+            rtol=1e-13,
+            atol=1e-15,
         )
 
 

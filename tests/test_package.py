@@ -33,13 +33,31 @@ def test_a_name_that_is_not_there_is_refused_as_usual():
 def test_one_machine_does_not_import_the_others():
     loaded = "[name.rpartition('.')[2] for name in sys.modules if name.startswith('slimsvm.estimators.')]"
     assert last_line(f"import sys, slimsvm; print(len({loaded}))") == "0"
-    assert last_line(f"import sys; from slimsvm import SVC; print('classification' in {loaded}, 'structural' in {loaded})") == "True False"
-    assert last_line("import sys; from slimsvm import SparseSVC; print('sklearn.cluster' in sys.modules)") == "False"
+    assert (
+        last_line(
+            f"import sys; from slimsvm import SVC; print('classification' in {loaded}, 'structural' in {loaded})"
+        )
+        == "True False"
+    )
+    assert (
+        last_line(
+            "import sys; from slimsvm import SparseSVC; print('sklearn.cluster' in sys.modules)"
+        )
+        == "False"
+    )
 
 
 def test_rooms_are_there_without_an_import_of_their_own():
-    assert last_line("import slimsvm; print(slimsvm.kernels.RBF(2.0).gamma, slimsvm.recipes.__name__)") == "2.0 slimsvm.recipes"
+    assert (
+        last_line("import slimsvm; print(slimsvm.kernels.RBF(2.0).gamma, slimsvm.recipes.__name__)")
+        == "2.0 slimsvm.recipes"
+    )
 
 
 def test_compress_is_a_function_whatever_was_imported_before():
-    assert last_line("import slimsvm.compression, slimsvm.cli.commands; print(callable(slimsvm.compress))") == "True"
+    assert (
+        last_line(
+            "import slimsvm.compression, slimsvm.cli.commands; print(callable(slimsvm.compress))"
+        )
+        == "True"
+    )

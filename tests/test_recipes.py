@@ -6,7 +6,18 @@ from pathlib import Path
 import pytest
 from sklearn.base import clone
 
-from slimsvm import SVC, CoreVectorSVC, CrossTraining, LinearSVC, LowRankSVC, OnlineSVC, ReducedSVC, SparseSVC, StructuralSVM, recipes
+from slimsvm import (
+    SVC,
+    CoreVectorSVC,
+    CrossTraining,
+    LinearSVC,
+    LowRankSVC,
+    OnlineSVC,
+    ReducedSVC,
+    SparseSVC,
+    StructuralSVM,
+    recipes,
+)
 from slimsvm.datasets import checkers
 from slimsvm.oracles import Binary
 from slimsvm.recipes import RECIPES
@@ -18,7 +29,12 @@ FIXED = {
     "nystrom": {"loss": "hinge", "basis": "random", "refine": False},
     "refined": {"loss": "squared_hinge", "refine": True},
     "linear_cutting_plane": {"loss": "hinge"},
-    "cross_training": {"balanced_subsets": True, "held_out": False, "refit_intercept": False, "warm_start_dual": False},
+    "cross_training": {
+        "balanced_subsets": True,
+        "held_out": False,
+        "refit_intercept": False,
+        "warm_start_dual": False,
+    },
     "rsvm_smooth": {"solver": "smooth", "beta": 5.0},
     "rsvm_least_squares": {"solver": "least_squares"},
     "rsvm_lagrangian": {"solver": "lagrangian"},
@@ -67,11 +83,19 @@ SIZES = {
 
 
 def made(name, **parameters):
-    return RECIPES[name][0](**parameters) if SIZES.get(name, "n_basis") is None else RECIPES[name][0](15, **parameters)
+    return (
+        RECIPES[name][0](**parameters)
+        if SIZES.get(name, "n_basis") is None
+        else RECIPES[name][0](15, **parameters)
+    )
 
 
 def test_every_recipe_is_in_the_table():
-    public = {name for name, value in vars(recipes).items() if callable(value) and getattr(value, "__module__", "") == recipes.__name__}
+    public = {
+        name
+        for name, value in vars(recipes).items()
+        if callable(value) and getattr(value, "__module__", "") == recipes.__name__
+    }
     assert {name for name in public if not name.startswith("_")} == set(RECIPES) == set(FIXED)
 
 
@@ -83,8 +107,18 @@ def test_what_makes_the_method(name):
     inside = "estimator__" if name == "cross_training" else ""  # a recipe around SVC
     expected = {**FIXED[name], f"{inside}C": 3.0, **({} if size is None else {size: 15})}
     assert {key: model.get_params()[key] for key in expected} == expected
-    default = CrossTraining(SVC()) if inside else StructuralSVM(Binary()) if type(model) is StructuralSVM else type(model)()
-    others = {key: value for key, value in default.get_params().items() if key not in {*expected, "estimator", "oracle"}}
+    default = (
+        CrossTraining(SVC())
+        if inside
+        else StructuralSVM(Binary())
+        if type(model) is StructuralSVM
+        else type(model)()
+    )
+    others = {
+        key: value
+        for key, value in default.get_params().items()
+        if key not in {*expected, "estimator", "oracle"}
+    }
     assert {key: model.get_params()[key] for key in others} == others, "all else is the default"
     for key, value in FIXED[name].items():
         with pytest.raises(ValueError, match=rf"{name} has {key}="):
@@ -104,6 +138,10 @@ def test_the_paper_is_cited(name):
 @pytest.mark.parametrize("name", FIXED)
 def test_recipes_train(name):
     X, y = checkers(600, seed=0)
-    model = made(name, C=10.0, **({} if name == "linear_cutting_plane" else {"gamma": 5.0, "random_state": 0})).fit(X, y)
+    model = made(
+        name,
+        C=10.0,
+        **({} if name == "linear_cutting_plane" else {"gamma": 5.0, "random_state": 0}),
+    ).fit(X, y)
     assert model.score(X, y) > (0.4 if name == "linear_cutting_plane" else 0.6)
     assert repr(clone(model)) == repr(model)

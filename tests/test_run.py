@@ -36,7 +36,9 @@ class Countdown:
         state.done = state.left <= tol
 
     def certificate(self, problem, state, tol):
-        return Certificate(FULL, float(state.left), float(state.left), float(state.left), tol, "float64")
+        return Certificate(
+            FULL, float(state.left), float(state.left), float(state.left), tol, "float64"
+        )
 
     def model(self, problem, state):
         return state.left
@@ -67,7 +69,11 @@ def test_a_starting_point_is_passed_on():
 @pytest.mark.parametrize("max_iter", [0, 1, 4])
 def test_max_iter(max_iter):
     result = run(Countdown(), 10, tol=3, max_iter=max_iter)
-    assert result.status.reason == "max_iter" and not result.status.converged and not result.certificate.holds
+    assert (
+        result.status.reason == "max_iter"
+        and not result.status.converged
+        and not result.certificate.holds
+    )
     assert result.model == 10 - max_iter
     assert result.n_iter == max(1, max_iter)  # scikit-learn's n_iter_ is at least one
     assert f"max_iter={max_iter}" in str(result.status)
@@ -121,7 +127,9 @@ def test_every_watcher_sees_every_step_and_none_stops():
 
     result = run(Countdown(), 10, tol=3, watchers=(counter(0), counter(1)))
     assert counts == [2, 2] and result.status.reason == "stopped"
-    assert run(Countdown(), 10, tol=3, watchers=(lambda record: None, lambda record: False)).status.converged
+    assert run(
+        Countdown(), 10, tol=3, watchers=(lambda record: None, lambda record: False)
+    ).status.converged
 
 
 def test_an_error_of_a_watcher_is_raised():
@@ -146,7 +154,9 @@ def test_limits_are_shared_by_the_parts_of_a_fit():
     limits.interrupted = True
     assert part.reason() == "interrupted"
     assert Limits(max_time=0.0).part(2).reason() == "max_time"
-    assert Limits(max_time=100.0).part(10, 4).max_time == pytest.approx(100.0 / 3, abs=1.0)  # three rounds of at most four
+    assert Limits(max_time=100.0).part(10, 4).max_time == pytest.approx(
+        100.0 / 3, abs=1.0
+    )  # three rounds of at most four
 
 
 def test_the_sentences_are_sentences():
@@ -176,24 +186,46 @@ def test_the_history_of_a_decomposition(small_sets):
     problem = make_problem("classification", X, y, t)
     result = run(Decomposition(working_set=32), problem, tol=1e-3)
     history = result.history
-    assert {"seconds", "objective", "gap", "violation", "kernel_values", "active", "n_support"} <= set(history)
+    assert {
+        "seconds",
+        "objective",
+        "gap",
+        "violation",
+        "kernel_values",
+        "active",
+        "n_support",
+    } <= set(history)
     assert len({values.size for values in history.values()}) == 1
     assert all(np.all(np.isfinite(values)) for values in history.values())
-    assert np.all(np.diff(history["objective"]) <= 1e-12 * abs(history["objective"][-1]))  # every round descends
-    assert np.all(np.diff(history["kernel_values"]) >= 0) and history["kernel_values"][-1] == problem.gram.n_values
+    assert np.all(
+        np.diff(history["objective"]) <= 1e-12 * abs(history["objective"][-1])
+    )  # every round descends
+    assert (
+        np.all(np.diff(history["kernel_values"]) >= 0)
+        and history["kernel_values"][-1] == problem.gram.n_values
+    )
     assert np.all(np.diff(history["seconds"]) >= 0)
     assert history["objective"][-1] == pytest.approx(result.certificate.objective)
-    assert history["violation"][-1] <= 1e-3 and history["gap"][-1] == pytest.approx(result.certificate.gap)
+    assert history["violation"][-1] <= 1e-3 and history["gap"][-1] == pytest.approx(
+        result.certificate.gap
+    )
     assert history["n_support"][-1] == np.count_nonzero(result.model.a)
     assert history["active"][0] == 300
 
 
 def test_the_certificate_of_a_decomposition():
     X, y, t = random_rows(100)
-    certificate = run(Decomposition(), make_problem("classification", X, y, t), tol=1e-3).certificate
-    assert certificate.scope == FULL and certificate.tol == 1e-3 and certificate.precision == "float64"
+    certificate = run(
+        Decomposition(), make_problem("classification", X, y, t), tol=1e-3
+    ).certificate
+    assert (
+        certificate.scope == FULL and certificate.tol == 1e-3 and certificate.precision == "float64"
+    )
     values = certificate.to_dict()
-    assert [values.pop(name) for name in ("projection_error", "bound", "max_cuts", "risk_bound", "confidence")] == [None] * 5
+    assert [
+        values.pop(name)
+        for name in ("projection_error", "bound", "max_cuts", "risk_bound", "confidence")
+    ] == [None] * 5
     assert set(values) == {"scope", "objective", "violation", "gap", "tol", "precision"}
 
 
@@ -203,7 +235,9 @@ def test_max_iter_of_a_decomposition_counts_its_inner_steps(max_iter, small_sets
     problem = make_problem("classification", X, y, t)
     result = run(Decomposition(working_set=32), problem, tol=1e-5, max_iter=max_iter)
     assert result.status.reason == "max_iter" and result.n_iter == max_iter
-    assert result.certificate.violation == pytest.approx(dual_violation(RBF(0.5)(X), problem, result.model.a), abs=1e-9)
+    assert result.certificate.violation == pytest.approx(
+        dual_violation(RBF(0.5)(X), problem, result.model.a), abs=1e-9
+    )
 
 
 @pytest.mark.parametrize("whole", [True, False])
@@ -216,8 +250,15 @@ def test_a_status_agrees_with_its_certificate(whole, monkeypatch):
     options = {} if whole else {"working_set": 16}
     needed = run(Decomposition(**options), make_problem("classification", X, y, t), tol=1e-2).n_iter
     for max_iter in range(max(1, needed - 3), needed + 2):
-        result = run(Decomposition(**options), make_problem("classification", X, y, t), tol=1e-2, max_iter=max_iter)
-        assert result.status.converged == result.certificate.holds, f"max_iter={max_iter}: {result.status}"
+        result = run(
+            Decomposition(**options),
+            make_problem("classification", X, y, t),
+            tol=1e-2,
+            max_iter=max_iter,
+        )
+        assert result.status.converged == result.certificate.holds, (
+            f"max_iter={max_iter}: {result.status}"
+        )
 
 
 @pytest.mark.parametrize("machine", ["classification", "nu_regression"])
@@ -266,7 +307,11 @@ def begin(script):
     """A process that runs the script, once it has said that it is ready; it sees the tests as this one does."""
     root = Path(__file__).resolve().parent.parent
     process = subprocess.Popen(
-        [sys.executable, "-c", textwrap.dedent(script)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=root
+        [sys.executable, "-c", textwrap.dedent(script)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        cwd=root,
     )
     assert process.stdout.readline().strip() == "ready", process.stderr.read()
     return process
@@ -352,7 +397,12 @@ def test_other_threads_do_without_signals():
 def test_progress_shows_at_most_one_line_in_its_interval(capsys):
     with Progress("SVC", every=1.0) as show:
         for seconds in (0.0, 0.2, 0.9, 1.1, 1.5, 2.2):
-            assert show(Record(0, seconds, {"violation": 0.5, "gap": 1.0, "n_support": 3, "active": 9})) is None
+            assert (
+                show(
+                    Record(0, seconds, {"violation": 0.5, "gap": 1.0, "n_support": 3, "active": 9})
+                )
+                is None
+            )
     lines = capsys.readouterr().out.splitlines()
     assert [line.split()[1] for line in lines] == ["0.0", "1.1", "2.2"]
     assert all(line.startswith("SVC") and "support vectors 3" in line for line in lines)

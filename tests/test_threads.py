@@ -45,7 +45,9 @@ def dense():
 
 
 def blas_threads():
-    return sorted(library["num_threads"] for library in threadpool_info() if library["user_api"] == "blas")
+    return sorted(
+        library["num_threads"] for library in threadpool_info() if library["user_api"] == "blas"
+    )
 
 
 def test_every_task_is_done_once_whatever_the_number_of_threads():
@@ -110,7 +112,12 @@ def test_blas_has_one_thread_inside_and_its_own_number_after(two_blas_threads, d
     X, B = dense
     inside = []
     columns = ready(RBF(0.1), B)
-    for_each_tile(ready(RBF(0.1), X, like=columns), Strips(columns), lambda *tile: inside.append(blas_threads()), 2)
+    for_each_tile(
+        ready(RBF(0.1), X, like=columns),
+        Strips(columns),
+        lambda *tile: inside.append(blas_threads()),
+        2,
+    )
     assert all(set(numbers) == {1} for numbers in inside) and inside
     assert set(blas_threads()) == {2}
 
@@ -139,7 +146,12 @@ def test_the_last_user_of_single_threaded_blas_restores_it(two_blas_threads):
 @pytest.mark.parametrize("first_out", [0, 1])
 def test_users_in_several_threads_restore_when_the_last_one_leaves(first_out, two_blas_threads):
     """As joblib's threading backend has it: workers stay alive, and the last one out need not be the first one in."""
-    inside, leave, left, finish = threading.Semaphore(0), [threading.Event() for _ in range(2)], threading.Semaphore(0), threading.Event()
+    inside, leave, left, finish = (
+        threading.Semaphore(0),
+        [threading.Event() for _ in range(2)],
+        threading.Semaphore(0),
+        threading.Event(),
+    )
     seen: dict[int, set[int]] = {}
 
     def user(k):
@@ -274,7 +286,10 @@ def test_after_an_error_nobody_is_still_at_work():
             at_work.add(task)
             try:
                 # one of the pool fails, the other takes a little longer; which is which alternates
-                fails = threading.current_thread() is not threading.main_thread() and next(arrivals) == trial % 2
+                fails = (
+                    threading.current_thread() is not threading.main_thread()
+                    and next(arrivals) == trial % 2
+                )
                 all_here.wait(PATIENCE)
                 if fails:
                     raise KeyError("one of the pool")
@@ -290,7 +305,9 @@ def test_after_an_error_nobody_is_still_at_work():
 
 def in_a_fresh_process(script):
     """Standard output of a script; a hanging one is ended."""
-    done = subprocess.run([sys.executable, "-c", textwrap.dedent(script)], capture_output=True, text=True, timeout=120)
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(script)], capture_output=True, text=True, timeout=120
+    )
     assert done.returncode == 0, done.stderr
     return done.stdout
 

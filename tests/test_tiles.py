@@ -8,7 +8,16 @@ import scipy.sparse as sp
 
 from slimsvm.forms import exp_rows
 from slimsvm.kernels import RBF, FromCallable, Kernel, Laplacian, Linear, Polynomial, Sigmoid
-from slimsvm.tiles import FLOAT32_ERROR, Strips, accumulate, block, for_each_tile, kernel_values, ready, safe_dtype
+from slimsvm.tiles import (
+    FLOAT32_ERROR,
+    Strips,
+    accumulate,
+    block,
+    for_each_tile,
+    kernel_values,
+    ready,
+    safe_dtype,
+)
 from tests.reference.naive import kernel_matrix
 
 
@@ -31,13 +40,20 @@ every_kernel = pytest.mark.parametrize("kernel", KERNELS.values(), ids=KERNELS.k
 @pytest.fixture(scope="module")
 def dense():
     rng = np.random.default_rng(0)
-    return rng.standard_normal((301, 9)), rng.standard_normal((2500, 9))  # columns: three strips of the usual width
+    return rng.standard_normal((301, 9)), rng.standard_normal(
+        (2500, 9)
+    )  # columns: three strips of the usual width
 
 
 @pytest.fixture(scope="module")
 def sparse():
     rng = np.random.default_rng(1)
-    X, B = (sp.random(n, 4000, density=0.003, format="csr", random_state=rng, data_rvs=rng.standard_normal) for n in (57, 900))
+    X, B = (
+        sp.random(
+            n, 4000, density=0.003, format="csr", random_state=rng, data_rvs=rng.standard_normal
+        )
+        for n in (57, 900)
+    )
     return X, B
 
 
@@ -50,7 +66,9 @@ def test_same_bits_for_any_number_of_threads(kernel, dtype, dense):
     X, B = dense
     alone = kernel_values(kernel, X, B, dtype=dtype, n_threads=1)
     for threads in (2, 3):
-        np.testing.assert_array_equal(kernel_values(kernel, X, B, dtype=dtype, n_threads=threads), alone)
+        np.testing.assert_array_equal(
+            kernel_values(kernel, X, B, dtype=dtype, n_threads=threads), alone
+        )
 
 
 @every_kernel
@@ -59,7 +77,9 @@ def test_same_bits_for_any_number_of_threads_with_sparse_rows(kernel, sparse):
     for A, C in ((X, B), (X.toarray(), B), (X, B.toarray()[:100])):
         alone = kernel_values(kernel, A, C, n_threads=1, width=128)
         for threads in (2, 3):
-            np.testing.assert_array_equal(kernel_values(kernel, A, C, n_threads=threads, width=128), alone)
+            np.testing.assert_array_equal(
+                kernel_values(kernel, A, C, n_threads=threads, width=128), alone
+            )
 
 
 @every_kernel
@@ -137,9 +157,17 @@ def arguments(least, dtype):
     """The whole range, evenly and towards zero, and the places where the integer part of x / ln 2 changes."""
     rng = np.random.default_rng(3)
     steps = (np.arange(0, int(-least / np.log(2)) + 1) + 0.5) * -np.log(2)
-    near_steps = np.concatenate([np.nextafter(steps.astype(dtype), dtype(end)) for end in (-np.inf, 0)] + [steps.astype(dtype)])
+    near_steps = np.concatenate(
+        [np.nextafter(steps.astype(dtype), dtype(end)) for end in (-np.inf, 0)]
+        + [steps.astype(dtype)]
+    )
     x = np.concatenate(
-        [np.linspace(least, 0, 200_001), -np.logspace(-30, np.log10(-least), 50_000), least * rng.random(100_000), [0.0, -0.0]]
+        [
+            np.linspace(least, 0, 200_001),
+            -np.logspace(-30, np.log10(-least), 50_000),
+            least * rng.random(100_000),
+            [0.0, -0.0],
+        ]
     )
     x = np.concatenate([x.astype(dtype), near_steps])
     return x[x >= least]
@@ -147,7 +175,9 @@ def arguments(least, dtype):
 
 def test_exp_float32():
     x = arguments(-87.0, np.float32)
-    np.testing.assert_allclose(own_exp(x).astype(np.float64), np.exp(x.astype(np.float64)), rtol=1e-6)
+    np.testing.assert_allclose(
+        own_exp(x).astype(np.float64), np.exp(x.astype(np.float64)), rtol=1e-6
+    )
     np.testing.assert_allclose(own_exp(x), np.exp(x), rtol=1e-6)
 
 
@@ -162,7 +192,9 @@ def test_exp_outside_its_range(dtype, least):
     x = np.array([least * 1.001, least * 2, least * 1e10, -0.9 * np.finfo(dtype).max], dtype)
     small = own_exp(x)
     assert np.all(small >= np.finfo(dtype).tiny) and np.all(small <= 2 * np.exp(least))
-    np.testing.assert_array_equal(own_exp(np.array([0.0, 1e-30, 1e-3, 5.0, 1e10], dtype)), np.ones(5))
+    np.testing.assert_array_equal(
+        own_exp(np.array([0.0, 1e-30, 1e-3, 5.0, 1e10], dtype)), np.ones(5)
+    )
 
 
 def test_exp_takes_norms_along():
@@ -215,7 +247,9 @@ def test_one_unscaled_feature_falls_back_to_float64(form):
     # four digits are lost to 1e8 = gamma |x|^2, and twelve are left; the bound that the kernel itself gives is kept
     worst = np.max(np.abs(values - exact.astype(np.float64)))
     assert worst < 1e-7
-    assert worst <= kernel.error(float((B**2).sum(axis=1).max()), 5, float(np.finfo(np.float64).eps) / 2)
+    assert worst <= kernel.error(
+        float((B**2).sum(axis=1).max()), 5, float(np.finfo(np.float64).eps) / 2
+    )
 
 
 def test_sparse_rows_with_large_norms_keep_their_digits(sparse):
@@ -223,9 +257,13 @@ def test_sparse_rows_with_large_norms_keep_their_digits(sparse):
     X, B = (1e4 * A[:40] for A in sparse)
     gamma = 1e-7
     values = kernel_values(RBF(gamma), X, B)
-    exact = kernel_matrix("rbf", X[:, :1000], B[:, :1000], gamma=gamma)  # the twin is slow, so the first features only
+    exact = kernel_matrix(
+        "rbf", X[:, :1000], B[:, :1000], gamma=gamma
+    )  # the twin is slow, so the first features only
     np.testing.assert_allclose(
-        kernel_values(RBF(gamma), sp.csr_matrix(X[:, :1000]), B[:, :1000]), exact.astype(np.float64), atol=FLOAT32_ERROR
+        kernel_values(RBF(gamma), sp.csr_matrix(X[:, :1000]), B[:, :1000]),
+        exact.astype(np.float64),
+        atol=FLOAT32_ERROR,
     )
     np.testing.assert_allclose(values, RBF(gamma)(X.toarray(), B.toarray()), atol=FLOAT32_ERROR)
 
@@ -266,9 +304,14 @@ def test_the_unit_of_the_features_does_not_matter(name, unit):
     elif name == "laplacian":
         kernel, factor = Laplacian(gamma / unit), 1.0
     else:
-        kernel, factor = {"rbf": RBF, "poly": Polynomial, "sigmoid": Sigmoid}[name](gamma / unit**2), 1.0
+        kernel, factor = (
+            {"rbf": RBF, "poly": Polynomial, "sigmoid": Sigmoid}[name](gamma / unit**2),
+            1.0,
+        )
     values = kernel_values(kernel, unit * X, unit * B).astype(np.float64) / factor
-    np.testing.assert_allclose(values, expected, rtol=0, atol=FLOAT32_ERROR * np.abs(expected).max())
+    np.testing.assert_allclose(
+        values, expected, rtol=0, atol=FLOAT32_ERROR * np.abs(expected).max()
+    )
 
 
 @pytest.mark.parametrize("gamma", [1e-6, 1e-4])
@@ -277,7 +320,9 @@ def test_small_powers_do_not_underflow(gamma):
     X = np.random.default_rng(12).standard_normal((8, 4))
     kernel = Polynomial(gamma, 9, 0.0)
     exact = kernel_matrix("poly", X, X, gamma=gamma, degree=9).astype(np.float64)
-    np.testing.assert_allclose(kernel_values(kernel, X, X), exact, rtol=0, atol=FLOAT32_ERROR * np.abs(exact).max())
+    np.testing.assert_allclose(
+        kernel_values(kernel, X, X), exact, rtol=0, atol=FLOAT32_ERROR * np.abs(exact).max()
+    )
 
 
 def test_values_beyond_float32_do_not_overflow():
@@ -307,7 +352,9 @@ def test_new_rows_far_from_the_basis_have_value_zero(kind, far, dense):
 def test_new_rows_of_a_linear_kernel_may_be_large(far, dense):
     B = dense[1][:50]
     X = far * B[:5]
-    np.testing.assert_allclose(kernel_values(Linear(), X, B), X @ B.T, atol=1e-5 * far * np.abs(B[:5] @ B.T).max())
+    np.testing.assert_allclose(
+        kernel_values(Linear(), X, B), X @ B.T, atol=1e-5 * far * np.abs(B[:5] @ B.T).max()
+    )
 
 
 def test_preparing_keeps_the_rows_and_centres_a_copy(dense):
@@ -352,7 +399,9 @@ def test_sums_over_rows_equal_the_product(kernel, form, dtype, dense, sparse):
     accumulate(rows, Strips(columns), delta, s)
     size = np.abs(delta) @ np.abs(K) + 1.0
     # rounding of the values and of delta to the type, and of sums of four in it
-    assert np.max(np.abs(s - s0 - delta @ K) / size) < (2e-6 if dtype == np.float32 and kernel.name != "callable" else 1e-14)
+    assert np.max(np.abs(s - s0 - delta @ K) / size) < (
+        2e-6 if dtype == np.float32 and kernel.name != "callable" else 1e-14
+    )
 
 
 @every_kernel
@@ -400,7 +449,9 @@ def test_few_rows_or_none(kernel, form, n, m, dense):
     values = kernel_values(kernel, form(X), form(B), n_threads=2)
     assert values.shape == (n, m)
     if n and m:
-        np.testing.assert_allclose(values, kernel(X, B), rtol=0, atol=1e-5 * np.abs(kernel(X, B)).max())
+        np.testing.assert_allclose(
+            values, kernel(X, B), rtol=0, atol=1e-5 * np.abs(kernel(X, B)).max()
+        )
     columns = ready(kernel, form(B))
     rows = ready(kernel, form(X), like=columns if columns.sq is not None else None)
     s, delta = np.zeros(m), np.arange(1.0, n + 1)

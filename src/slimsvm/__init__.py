@@ -53,7 +53,16 @@ __all__ = [
     "load",
     "save",
 ]
-_ROOMS = ("basis", "datasets", "estimators", "kernels", "losses", "oracles", "persistence", "recipes")
+_ROOMS = (
+    "basis",
+    "datasets",
+    "estimators",
+    "kernels",
+    "losses",
+    "oracles",
+    "persistence",
+    "recipes",
+)
 _OTHERS = {"compress": "compression", "load": "persistence", "save": "persistence"}
 
 
@@ -62,7 +71,9 @@ def __getattr__(name: str) -> Any:
         return import_module(f"slimsvm.{name}")
     if name not in __all__:
         raise AttributeError(f"module 'slimsvm' has no attribute {name!r}")
-    value = globals()[name] = getattr(import_module(f"slimsvm.{_OTHERS.get(name, 'estimators')}"), name)
+    value = globals()[name] = getattr(
+        import_module(f"slimsvm.{_OTHERS.get(name, 'estimators')}"), name
+    )
     return value
 
 

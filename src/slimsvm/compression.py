@@ -113,13 +113,21 @@ def compress(
     True
     """
     if isinstance(n_basis, bool) or not isinstance(n_basis, Integral) or n_basis < 1:
-        raise ValueError(f"n_basis={n_basis!r} is not a size; expected a whole number of at least 1.")
+        raise ValueError(
+            f"n_basis={n_basis!r} is not a size; expected a whole number of at least 1."
+        )
     if (X is None) != (y is None):
-        raise ValueError(f"{'X' if X is None else 'y'} is missing: give the rows and their labels or targets, or neither of them.")
+        raise ValueError(
+            f"{'X' if X is None else 'y'} is missing: give the rows and their labels or targets, or neither of them."
+        )
     if X is None and sample_weight is not None:
         raise ValueError("sample_weight was given without rows; give X and y too, or leave it out.")
     options = {"random_state": random_state, "n_jobs": n_jobs, "max_time": max_time}
-    validate_parameter_constraints({name: SparseSVC._parameter_constraints[name] for name in options}, options, caller_name="compress")
+    validate_parameter_constraints(
+        {name: SparseSVC._parameter_constraints[name] for name in options},
+        options,
+        caller_name="compress",
+    )
     function, pairwise = _function_of(model)
     machine = _machine_for(model, function.kernel, int(n_basis), random_state, n_jobs)
     machine.n_features_in_ = int(model.n_features_in_)
@@ -153,7 +161,9 @@ def _function_of(model: Any) -> tuple[Expansion, bool]:
     from sklearn import svm  # here, since it takes longer to import than all of slimsvm
 
     theirs = isinstance(model, svm.SVC | svm.NuSVC | svm.SVR | svm.NuSVR)
-    if not theirs and not isinstance(model, SVC | NuSVC | SVR | NuSVR | SparseSVC | SparseSVR | ReducedSVC):
+    if not theirs and not isinstance(
+        model, SVC | NuSVC | SVR | NuSVR | SparseSVC | SparseSVR | ReducedSVC
+    ):
         raise ValueError(
             "compress takes a fitted SVC, NuSVC, SVR or NuSVR, of slimsvm or scikit-learn, or a SparseSVC, SparseSVR or ReducedSVC; got an "
             f"object of class {type(model).__module__}.{type(model).__name__}. Of a pipeline or a search, give that step or best_estimator_."
@@ -161,25 +171,46 @@ def _function_of(model: Any) -> tuple[Expansion, bool]:
     check_is_fitted(model)
     if isinstance(model, SparseSVC | SparseSVR | ReducedSVC):
         kernel, coef = model.kernel_, np.asarray(model.basis_coef_, np.float64)
-        pairwise = len(model.classes_) > 2 if isinstance(model, ReducedSVC) else bool(getattr(model, "pairwise_", False))
+        pairwise = (
+            len(model.classes_) > 2
+            if isinstance(model, ReducedSVC)
+            else bool(getattr(model, "pairwise_", False))
+        )
         _check_kernel(kernel)
-        return Expansion(kernel, model.basis_, coef, np.asarray(model.intercept_, np.float64)), pairwise
+        return Expansion(
+            kernel, model.basis_, coef, np.asarray(model.intercept_, np.float64)
+        ), pairwise
     if theirs:
-        gamma = float(model._gamma) if model.kernel != "linear" else "scale"  # theirs is a number after the fit
+        gamma = (
+            float(model._gamma) if model.kernel != "linear" else "scale"
+        )  # theirs is a number after the fit
         kernel = make_kernel(model.kernel, gamma=gamma, degree=model.degree, coef0=model.coef0)
     else:
         kernel = model.kernel_
     _check_kernel(kernel)
-    rows = model.dual_coef_.toarray() if sp.issparse(model.dual_coef_) else np.asarray(model.dual_coef_, np.float64)
+    rows = (
+        model.dual_coef_.toarray()
+        if sp.issparse(model.dual_coef_)
+        else np.asarray(model.dual_coef_, np.float64)
+    )
     pairwise = rows.shape[0] > 1
     coef = by_pair(rows, np.asarray(model.n_support_)) if pairwise else np.ascontiguousarray(rows.T)
     vectors = model.support_vectors_
-    return Expansion(kernel, vectors.tocsr() if sp.issparse(vectors) else vectors, coef, np.asarray(model.intercept_, np.float64)), pairwise
+    return Expansion(
+        kernel,
+        vectors.tocsr() if sp.issparse(vectors) else vectors,
+        coef,
+        np.asarray(model.intercept_, np.float64),
+    ), pairwise
 
 
 def _check_kernel(kernel: Kernel) -> None:
     if isinstance(kernel, Precomputed | FromCallable):
-        what = "a precomputed kernel" if isinstance(kernel, Precomputed) else "a kernel that is a Python function"
+        what = (
+            "a precomputed kernel"
+            if isinstance(kernel, Precomputed)
+            else "a kernel that is a Python function"
+        )
         raise ValueError(
             f"The machine has {what}: vectors other than its own cannot be made for it. Train with 'rbf', 'laplacian', 'poly' or 'linear'."
         )
@@ -217,10 +248,14 @@ def by_pair(dual_coef: Array, n_support: Array) -> Array:
     return out
 
 
-def _machine_for(model: Any, kernel: Kernel, n_basis: int, random_state: Any, n_jobs: int | None) -> SparseSVC | SparseSVR:
+def _machine_for(
+    model: Any, kernel: Kernel, n_basis: int, random_state: Any, n_jobs: int | None
+) -> SparseSVC | SparseSVR:
     """The estimator that will hold the result: trained on data by itself, it would solve the same problem."""
     common: dict[str, Any] = {"n_basis": n_basis, "n_jobs": n_jobs}
-    common["random_state"] = random_state if isinstance(random_state, Integral) else None  # the state of a generator has moved on
+    common["random_state"] = (
+        random_state if isinstance(random_state, Integral) else None
+    )  # the state of a generator has moved on
     if isinstance(model, SparseSVC | SparseSVR):
         common = {**model.get_params(deep=False), **common}
         if not model._loss().differentiable:
@@ -239,7 +274,10 @@ def _machine_for(model: Any, kernel: Kernel, n_basis: int, random_state: Any, n_
 
 def _C_of(model: Any) -> float:
     """The weight of errors; where it is no parameter or not known, the largest coefficient, which is the same if any is at its bound."""
-    known = "C" in model.get_params(deep=False) and getattr(getattr(model, "status_", None), "reason", "") != "loaded"
+    known = (
+        "C" in model.get_params(deep=False)
+        and getattr(getattr(model, "status_", None), "reason", "") != "loaded"
+    )
     if known:
         return float(model.C)
     return float(np.abs(model.dual_coef_).max()) if model.dual_coef_.size else 1.0
@@ -265,7 +303,9 @@ class Reduced:
     exact: bool = False  # the same function, by construction
     n_evaluations: int = 0
     precision: str = "float64"
-    objective: float | None = None  # of the training problem, and its gap within the span: with data only
+    objective: float | None = (
+        None  # of the training problem, and its gap within the span: with data only
+    )
     gap: float = 0.0
     ended: str | None = None  # why the reduction had to end before it was done
 
@@ -275,16 +315,30 @@ class Reduced:
         return float(np.sqrt(self.error / self.square)) if self.square > 0 else 0.0
 
 
-def _reduced(function: Expansion, n_basis: int, rng: np.random.Generator, limits: Limits, threads: int) -> Reduced:
+def _reduced(
+    function: Expansion, n_basis: int, rng: np.random.Generator, limits: Limits, threads: int
+) -> Reduced:
     kernel, S, A = function.kernel, function.basis, function.coef
     if isinstance(kernel, Linear):
         W = np.asarray((S.T @ A).T, np.float64)
         vectors, coef, error, square = singular_vectors(W, n_basis)
-        intercept = function.intercept if error == 0.0 else _centred(function.intercept, A, np.asarray(S @ (W - coef.T @ vectors).T))
+        intercept = (
+            function.intercept
+            if error == 0.0
+            else _centred(function.intercept, A, np.asarray(S @ (W - coef.T @ vectors).T))
+        )
         return Reduced(vectors, coef, intercept, error, square, exact=error == 0.0)
     n = A.shape[0]
     if n_basis >= n:
-        return Reduced(S, A, function.intercept, 0.0, 1.0, exact=True, precision="float32" if S.dtype == np.float32 else "float64")
+        return Reduced(
+            S,
+            A,
+            function.intercept,
+            0.0,
+            1.0,
+            exact=True,
+            precision="float32" if S.dtype == np.float32 else "float64",
+        )
     if not kernel.positive:
         raise ValueError(
             f"{kernel!r} is not an inner product of feature vectors for sure, so that the distance between two machines is not defined. "
@@ -292,7 +346,9 @@ def _reduced(function: Expansion, n_basis: int, rng: np.random.Generator, limits
         )
     few = n <= EXACT
     values = Expansion(kernel, S, A, np.zeros(A.shape[1]), exact=few).decision_function(S, threads)
-    columns = KernelColumns(ready(kernel, S, dtype=np.float64 if few else None), n_basis, None, threads)
+    columns = KernelColumns(
+        ready(kernel, S, dtype=np.float64 if few else None), n_basis, None, threads
+    )
     reduction = Reduction(columns, A, float(np.einsum("ic,ic->", A, values)))
     reduction.grow(n_basis, rng, distinct(S), limits)
     if kernel.differentiable:
@@ -300,9 +356,18 @@ def _reduced(function: Expansion, n_basis: int, rng: np.random.Generator, limits
     coef, error = reduction.solution()
     if not columns.m:  # the function is zero
         return Reduced(S[:0], coef, function.intercept, error, reduction.square, exact=error == 0.0)
-    intercept, precision = _centred(function.intercept, A, values - columns.scores(coef)), str(columns.dtype)
+    intercept, precision = (
+        _centred(function.intercept, A, values - columns.scores(coef)),
+        str(columns.dtype),
+    )
     return Reduced(
-        _as_stored(columns), coef, intercept, error, reduction.square, n_evaluations=reduction.n_evaluations, precision=precision
+        _as_stored(columns),
+        coef,
+        intercept,
+        error,
+        reduction.square,
+        n_evaluations=reduction.n_evaluations,
+        precision=precision,
     )
 
 
@@ -313,7 +378,10 @@ def _centred(intercept: Array, A: Array, left: Array) -> Array:
     with 10 vectors this is worth 16 points of accuracy; where more vectors leave little of f, nothing.
     """
     weight = np.abs(A)
-    return np.asarray(intercept + (weight * left).sum(axis=0) / np.maximum(weight.sum(axis=0), np.finfo(float).tiny))
+    return np.asarray(
+        intercept
+        + (weight * left).sum(axis=0) / np.maximum(weight.sum(axis=0), np.finfo(float).tiny)
+    )
 
 
 def _as_stored(columns: KernelColumns) -> Any:
@@ -348,7 +416,15 @@ class Data:
     loss: Loss
 
 
-def _data(machine: Any, model: Any, function: Expansion, pairwise: bool, X: Any, y: Any, sample_weight: Any) -> Data:
+def _data(
+    machine: Any,
+    model: Any,
+    function: Expansion,
+    pairwise: bool,
+    X: Any,
+    y: Any,
+    sample_weight: Any,
+) -> Data:
     """The data, checked against the machine."""
     loss = machine._loss()
     if isinstance(machine, SparseSVC):
@@ -363,16 +439,30 @@ def _data(machine: Any, model: Any, function: Expansion, pairwise: bool, X: Any,
         X, y, weight = machine._checked(X, y, sample_weight, y_numeric=True, reset=False)
         used = weight > 0
         X, target, weight = X[used], np.asarray(y, np.float64)[used, None], weight[used]
-        if not _has_epsilon(model) and machine.loss == "squared_epsilon_insensitive":  # NuSVR: the width was found by the fit
+        if (
+            not _has_epsilon(model) and machine.loss == "squared_epsilon_insensitive"
+        ):  # NuSVR: the width was found by the fit
             away = np.abs(target - function.decision_function(X, n_threads(machine.n_jobs)))[:, 0]
-            machine.epsilon = float(np.quantile(away, 1.0 - float(model.nu), weights=weight, method="inverted_cdf"))
+            machine.epsilon = float(
+                np.quantile(away, 1.0 - float(model.nu), weights=weight, method="inverted_cdf")
+            )
             loss = SquaredEpsilonInsensitive(epsilon=machine.epsilon)
     if not X.shape[0]:
-        raise ValueError("All rows have weight zero; give at least one with a positive weight, or no data.")
+        raise ValueError(
+            "All rows have weight zero; give at least one with a positive weight, or no data."
+        )
     return Data(X, target, float(machine.C) * weight, loss)
 
 
-def _refine_on(data: Data, machine: Any, reduced: Reduced, kernel: Kernel, rng: np.random.Generator, limits: Limits, threads: int) -> None:
+def _refine_on(
+    data: Data,
+    machine: Any,
+    reduced: Reduced,
+    kernel: Kernel,
+    rng: np.random.Generator,
+    limits: Limits,
+    threads: int,
+) -> None:
     """Tune the reduced machine to the data, in place."""
     n, m, tol = data.X.shape[0], reduced.coef.shape[0], float(machine.tol)
     rows = ready(kernel, data.X, dtype=np.float64 if n <= EXACT else None)
@@ -381,29 +471,52 @@ def _refine_on(data: Data, machine: Any, reduced: Reduced, kernel: Kernel, rng: 
     start = (reduced.coef, reduced.intercept)
     vectors = columns.in_rows_coordinates(reduced.vectors)
     if kernel.differentiable:
-        moved = refine(problem, vectors, start, tol=LAST_SIZE * tol, max_iter=int(machine.max_iter), limits=limits, rng=rng)
+        moved = refine(
+            problem,
+            vectors,
+            start,
+            tol=LAST_SIZE * tol,
+            max_iter=int(machine.max_iter),
+            limits=limits,
+            rng=rng,
+        )
         state, reduced.n_evaluations = moved.state, reduced.n_evaluations + moved.n_evaluations
     else:
         columns.replace(vectors)
         state = solve(problem, start, tol, 50)
     reduced.vectors = _as_stored(columns)
-    reduced.coef, reduced.intercept, reduced.precision = state.coef, state.intercept, str(columns.dtype)
+    reduced.coef, reduced.intercept, reduced.precision = (
+        state.coef,
+        state.intercept,
+        str(columns.dtype),
+    )
     reduced.objective, reduced.gap = float(state.objective.sum()), float(state.gap.sum())
 
 
 # -- 4. what comes out ----------------------------------------------------------------------------------------------------------------------
 
 
-def _finish(machine: Any, model: Any, function: Expansion, reduced: Reduced, limits: Limits) -> None:
+def _finish(
+    machine: Any, model: Any, function: Expansion, reduced: Reduced, limits: Limits
+) -> None:
     """Set the fitted attributes."""
     n, m = function.coef.shape[0], reduced.coef.shape[0]
     machine.kernel_ = function.kernel
     nan, tuned = float("nan"), reduced.objective is not None
     if reduced.objective is not None:
         relative = reduced.gap / reduced.objective if reduced.objective else 0.0
-        machine.certificate_ = Certificate(SUBSPACE, reduced.objective, relative, reduced.gap, float(machine.tol), reduced.precision)
+        machine.certificate_ = Certificate(
+            SUBSPACE,
+            reduced.objective,
+            relative,
+            reduced.gap,
+            float(machine.tol),
+            reduced.precision,
+        )
     else:  # nothing is nearer than zero, which bounds the gap
-        machine.certificate_ = Certificate(DISTANCE, reduced.error, reduced.distance, reduced.error, 0.0, reduced.precision)
+        machine.certificate_ = Certificate(
+            DISTANCE, reduced.error, reduced.distance, reduced.error, 0.0, reduced.precision
+        )
     reason = limits.reason() or reduced.ended or "converged"
     words = f"Compressed from {n:,} to {m:,} vectors: "
     if reduced.exact:
@@ -417,16 +530,30 @@ def _finish(machine: Any, model: Any, function: Expansion, reduced: Reduced, lim
             else f"; no more of the {machine.n_basis} asked for are independent of these."
         )
     if reason != "converged":
-        how = {"max_time": "Stopped at max_time", "interrupted": "Interrupted"}.get(reason, "Stopped")
+        how = {"max_time": "Stopped at max_time", "interrupted": "Interrupted"}.get(
+            reason, "Stopped"
+        )
         words = f"{how} after {limits.seconds:.1f} s. {words}"
     machine.status_ = Status(reason, words)
     machine.fit_status_ = int(reason != "converged")
     machine.history_, machine.n_iter_ = {}, max(1, reduced.n_evaluations)
-    support = getattr(model, "basis_indices_" if isinstance(model, SparseSVC | SparseSVR | ReducedSVC) else "support_", None)
+    support = getattr(
+        model,
+        "basis_indices_" if isinstance(model, SparseSVC | SparseSVR | ReducedSVC) else "support_",
+        None,
+    )
     kept = reduced.exact and m == n and not isinstance(function.kernel, Linear)
-    indices = np.asarray(support) if kept and support is not None and np.all(np.asarray(support) >= 0) else None
+    indices = (
+        np.asarray(support)
+        if kept and support is not None and np.all(np.asarray(support) >= 0)
+        else None
+    )
     objective, gap = machine.certificate_.objective, machine.certificate_.gap
-    machine.path_ = [PathPoint(m, reduced.vectors, reduced.coef, reduced.intercept, indices, objective, gap, nan, None)]
+    machine.path_ = [
+        PathPoint(
+            m, reduced.vectors, reduced.coef, reduced.intercept, indices, objective, gap, nan, None
+        )
+    ]
     machine._take_point(machine.path_[0])
     if reason != "converged":
         warnings.warn(words, ConvergenceWarning, stacklevel=3)

@@ -53,13 +53,21 @@ class Expansion:
     intercept: Array
     n_support: Array | None = None
     exact: bool = True
-    _ready: dict[bool, Operand] = field(default_factory=dict, repr=False)  # by whether the rows are sparse
+    _ready: dict[bool, Operand] = field(
+        default_factory=dict, repr=False
+    )  # by whether the rows are sparse
     _by_pair: Array | None = field(default=None, repr=False)
-    _weights: dict[int, Array] = field(default_factory=dict, repr=False)  # linear kernel: feature weights, by the identity of coefficients
+    _weights: dict[int, Array] = field(
+        default_factory=dict, repr=False
+    )  # linear kernel: feature weights, by the identity of coefficients
 
     def decision_function(self, X: Any, n_threads: int = 1) -> Array:
         """The outputs for every row of X, shape (n, outputs)."""
-        values = self._products(X, self.coef, n_threads) if self.n_support is None else self._pairs(X, n_threads)
+        values = (
+            self._products(X, self.coef, n_threads)
+            if self.n_support is None
+            else self._pairs(X, n_threads)
+        )
         values += self.intercept
         return values
 
@@ -108,7 +116,9 @@ class Expansion:
             if for_sparse_rows and not sp.issparse(self.basis) and self.kernel.uses_dots:
                 sq = squared_norms(self.basis)
                 dtype = dtype or safe_dtype(self.kernel, sq, self.basis.shape[1])
-                self._ready[True] = Operand(self.kernel, np.ascontiguousarray(self.basis, dtype), sq.astype(dtype))
+                self._ready[True] = Operand(
+                    self.kernel, np.ascontiguousarray(self.basis, dtype), sq.astype(dtype)
+                )
             else:
                 self._ready[for_sparse_rows] = ready(self.kernel, self.basis, dtype=dtype)
         return self._ready[for_sparse_rows]

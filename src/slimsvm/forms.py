@@ -21,13 +21,29 @@ Array = NDArray[Any]
 # exp(t) = 2^n exp(f), n the integer nearest to t/ln 2, |f| <= ln(2)/2. n is found by adding 1.5 * 2^23 (2^52), which rounds to an integer and
 # leaves it in the low bits; 2^n is assembled from those bits. Only adds, multiplications and shifts: LLVM turns the loop into vector code
 # without a vector math library. ln 2 is split in a short high part (n * high is exact) and a rest (Cody & Waite 1980).
-_F4_LOG2E, _F4_LN2_HIGH, _F4_LN2_LOW = np.float32(1.44269504), np.float32(0.693359375), np.float32(-2.12194440e-4)
+_F4_LOG2E, _F4_LN2_HIGH, _F4_LN2_LOW = (
+    np.float32(1.44269504),
+    np.float32(0.693359375),
+    np.float32(-2.12194440e-4),
+)
 _F4_MAGIC, _F4_LEAST = np.float32(12582912.0), np.float32(-87.0)
 # minimax coefficients of exp on [-ln2/2, ln2/2] from Cephes' expf (Moshier 1992), relative error 1.2e-7
-_P5, _P4, _P3 = np.float32(1.9875691500e-4), np.float32(1.3981999507e-3), np.float32(8.3334519073e-3)
-_P2, _P1, _P0 = np.float32(4.1665795894e-2), np.float32(1.6666665459e-1), np.float32(5.0000001201e-1)
+_P5, _P4, _P3 = (
+    np.float32(1.9875691500e-4),
+    np.float32(1.3981999507e-3),
+    np.float32(8.3334519073e-3),
+)
+_P2, _P1, _P0 = (
+    np.float32(4.1665795894e-2),
+    np.float32(1.6666665459e-1),
+    np.float32(5.0000001201e-1),
+)
 _ONE, _ZERO = np.float32(1.0), np.float32(0.0)
-_F8_LOG2E, _F8_LN2_HIGH, _F8_LN2_LOW = 1.4426950408889634, 6.93147180369123816490e-01, 1.90821492927058770002e-10
+_F8_LOG2E, _F8_LN2_HIGH, _F8_LN2_LOW = (
+    1.4426950408889634,
+    6.93147180369123816490e-01,
+    1.90821492927058770002e-10,
+)
 _F8_MAGIC, _F8_LEAST = 6755399441055744.0, -708.0
 
 
@@ -92,7 +108,9 @@ def exp_rows(values: Array, scale: float, shift: float, row: Array, column: Arra
 
 
 @overload(exp_rows)  # for compiled callers: only the loop of their type is compiled with them
-def _exp_rows(values, scale, shift, row, column):  # no annotations: Numba compares them with those of the function returned
+def _exp_rows(
+    values, scale, shift, row, column
+):  # no annotations: Numba compares them with those of the function returned
     loop = _exp_rows_f4 if values.dtype == types.float32 else _exp_rows_f8
 
     return lambda values, scale, shift, row, column: loop(values, scale, shift, row, column)
@@ -114,7 +132,9 @@ LINEAR, EXPONENTIAL, POWER, TANH = range(4)  # what becomes of an inner product
 
 
 @compiled
-def finish(form: int, p: float, q: float, degree: int, dots: Array, x_sq: Array, z_sq: Array) -> None:
+def finish(
+    form: int, p: float, q: float, degree: int, dots: Array, x_sq: Array, z_sq: Array
+) -> None:
     """Turn inner products into kernel values, in place: one function for all forms, so that compiled loops can call it.
 
     EXPONENTIAL: exp(2 p dots - p (x_sq + z_sq)); POWER: (p dots + q)^degree, by repeated squaring; TANH: tanh(p dots + q).

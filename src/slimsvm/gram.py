@@ -25,16 +25,31 @@ from slimsvm.threads import parallel, single_threaded_blas
 from slimsvm.tiles import Buffer, Operand, Strips, accumulate, add_rows, for_each_tile
 
 Array = NDArray[Any]
-ROUNDING = 1 / 8  # how much of the bound on a value's error is seen in s, per unit of |coef|: measured 1/5 to 1/60 on six data sets
-CHEAP_FEATURES = 64  # so many multiply-adds take about as long as the exponential and a pass through memory
+ROUNDING = (
+    1 / 8
+)  # how much of the bound on a value's error is seen in s, per unit of |coef|: measured 1/5 to 1/60 on six data sets
+CHEAP_FEATURES = (
+    64  # so many multiply-adds take about as long as the exponential and a pass through memory
+)
 ROOM = 1.125  # of a slot when columns leave, in active columns: some come back
 ROWS_A_TASK = 64
-ADD_COLUMNS = 2048  # a strip of s that stays in the first-level cache while cached rows are added to it
+ADD_COLUMNS = (
+    2048  # a strip of s that stays in the first-level cache while cached rows are added to it
+)
 
 
 @compiled
 def _assemble(
-    out: Array, last: Array, where: Array, store: Array, slots: Array, columns: Array, fresh: Array, values: Array, start: int, end: int
+    out: Array,
+    last: Array,
+    where: Array,
+    store: Array,
+    slots: Array,
+    columns: Array,
+    fresh: Array,
+    values: Array,
+    start: int,
+    end: int,
 ) -> None:
     """Fill rows start..end of a block from the last one, from cached rows or from computed ones, in this order of preference.
 
@@ -130,9 +145,13 @@ class Gram:
         self._strips = Strips(operand)
         self._last_rows, self._last_block = np.empty(0, int), np.empty((0, 0), self.dtype)
         self._place_in_last = np.full(self.n, -1)
-        self._buffers = [Buffer() for _ in range(5)]  # of block: values, two sides, this block and the last
+        self._buffers = [
+            Buffer() for _ in range(5)
+        ]  # of block: values, two sides, this block and the last
         self._computed = np.zeros(self.n, bool)
-        self._position = np.arange(self.n)  # of a row of the operand among the active columns; -1: not there
+        self._position = np.arange(
+            self.n
+        )  # of a row of the operand among the active columns; -1: not there
         self.width = self.n
         n_slots = self._slots_within(self.n)
         self._flat = np.empty(n_slots * self.n, self.dtype)
@@ -167,7 +186,11 @@ class Gram:
     def cheap(self) -> bool:
         """Whether a kernel value costs little more to compute than to read from memory: then shrinking pays early."""
         X = self.operand.X
-        return bool(self.operand.kernel.uses_dots and isinstance(X, np.ndarray) and X.shape[1] <= CHEAP_FEATURES)
+        return bool(
+            self.operand.kernel.uses_dots
+            and isinstance(X, np.ndarray)
+            and X.shape[1] <= CHEAP_FEATURES
+        )
 
     @property
     def full(self) -> bool:
@@ -189,21 +212,42 @@ class Gram:
             def keep(first: int, last: int, start: int, end: int, tile: Array) -> None:
                 values[first:last, start:end] = tile
 
-            for_each_tile(self.operand.take(rows[missing], self._buffers[2]), Strips(side, 256), keep, self.n_threads)
+            for_each_tile(
+                self.operand.take(rows[missing], self._buffers[2]),
+                Strips(side, 256),
+                keep,
+                self.n_threads,
+            )
             self.n_values += values.size
-        self._buffers[3], self._buffers[4] = self._buffers[4], self._buffers[3]  # the last block stays until this one is assembled
+        self._buffers[3], self._buffers[4] = (
+            self._buffers[4],
+            self._buffers[3],
+        )  # the last block stays until this one is assembled
         out = self._buffers[3].array((rows.size, rows.size), self.dtype)
         columns, step = self._position[rows], 64
         n_tasks = -(-rows.size // step)
         parallel(
             lambda t: _assemble(
-                out, self._last_block, where, self._store, slots, columns, fresh, values, t * step, min(rows.size, (t + 1) * step)
+                out,
+                self._last_block,
+                where,
+                self._store,
+                slots,
+                columns,
+                fresh,
+                values,
+                t * step,
+                min(rows.size, (t + 1) * step),
             ),
             n_tasks,
             self.n_threads,
         )
         if (where >= 0).any():
-            parallel(lambda t: _mirror(out, where, t * step, min(rows.size, (t + 1) * step)), n_tasks, self.n_threads)
+            parallel(
+                lambda t: _mirror(out, where, t * step, min(rows.size, (t + 1) * step)),
+                n_tasks,
+                self.n_threads,
+            )
         self._place_in_last[self._last_rows] = -1
         self._place_in_last[rows] = np.arange(rows.size)
         self._last_rows, self._last_block = rows, out
@@ -222,13 +266,23 @@ class Gram:
             old, old_delta = slots[known], delta[known]
             self._used[old] = self._clock
             parallel(
-                lambda t: add_rows(self._store, old, old_delta, s, t * ADD_COLUMNS, min(self.width, (t + 1) * ADD_COLUMNS), 0),
+                lambda t: add_rows(
+                    self._store,
+                    old,
+                    old_delta,
+                    s,
+                    t * ADD_COLUMNS,
+                    min(self.width, (t + 1) * ADD_COLUMNS),
+                    0,
+                ),
                 -(-self.width // ADD_COLUMNS),
                 self.n_threads,
             )
         if not known.all():
             fresh = rows[~known]
-            wanted = np.ones(fresh.size, bool) if keep is None else keep[~known] | self._computed[fresh]
+            wanted = (
+                np.ones(fresh.size, bool) if keep is None else keep[~known] | self._computed[fresh]
+            )
             slots = np.full(fresh.size, -1)
             slots[wanted] = self._claim(fresh[wanted], rows.size)
             self._computed[fresh] = True
@@ -241,7 +295,10 @@ class Gram:
         # a row counts as old only after two rounds through a full cache: a cyclic sweep through more rows than fit would otherwise evict
         # each of them just before it is needed again
         old = self._clock - 2 * n_slots // max(1, n_asked)
-        take = min(rows.size, n_slots - self._n_filled + int(np.count_nonzero(self._used[: self._n_filled] < old)))
+        take = min(
+            rows.size,
+            n_slots - self._n_filled + int(np.count_nonzero(self._used[: self._n_filled] < old)),
+        )
         if take:
             # slots that were never used come in ascending order: memory is touched only as far as it is needed
             chosen = np.arange(self._n_filled, min(n_slots, self._n_filled + take))
@@ -249,7 +306,14 @@ class Gram:
             if chosen.size < take:
                 rest = take - chosen.size
                 self._used[chosen] = self._clock
-                chosen = np.concatenate([chosen, np.argpartition(self._used, rest - 1)[:rest] if rest < n_slots else np.arange(n_slots)])
+                chosen = np.concatenate(
+                    [
+                        chosen,
+                        np.argpartition(self._used, rest - 1)[:rest]
+                        if rest < n_slots
+                        else np.arange(n_slots),
+                    ]
+                )
             evicted = self._row[chosen]
             self._slot[evicted[evicted >= 0]] = -1
             self._row[chosen], self._slot[rows[:take]] = rows[:take], chosen
@@ -262,10 +326,20 @@ class Gram:
             inherited = (rows >= start) & (rows < end)
             inherited[inherited] = own.slot[rows[inherited] - start] >= 0
             if inherited.any():
-                self._complete(rows[inherited], delta[inherited], s, slots[inherited], own, start, end)
+                self._complete(
+                    rows[inherited], delta[inherited], s, slots[inherited], own, start, end
+                )
                 rows, delta, slots = rows[~inherited], delta[~inherited], slots[~inherited]
         if rows.size:
-            accumulate(self.operand.take(rows, self._buffers[2]), self._strips, delta, s, self.n_threads, slots, self._store)
+            accumulate(
+                self.operand.take(rows, self._buffers[2]),
+                self._strips,
+                delta,
+                s,
+                self.n_threads,
+                slots,
+                self._store,
+            )
             self.n_values += rows.size * self.width
 
     def share(self, own: OwnRows, start: int, end: int) -> None:
@@ -280,7 +354,9 @@ class Gram:
                 mine = filled[(self._row[filled] >= start) & (self._row[filled] < end)]
                 own.put(self._row[mine] - start, self._store, mine, start, end)
 
-    def _complete(self, rows: Array, delta: Array, s: Array, slots: Array, own: OwnRows, start: int, end: int) -> None:
+    def _complete(
+        self, rows: Array, delta: Array, s: Array, slots: Array, own: OwnRows, start: int, end: int
+    ) -> None:
         """Rows whose part start..end is in ``own``: add it from there, and compute the rest."""
         inside = own.slot[rows - start]
         add_rows(own.store, inside, delta, s, start, end, start)
@@ -294,7 +370,9 @@ class Gram:
             mine = np.flatnonzero(kept[first:last])
             self._store[slots[first:last][mine, None], columns] = values[mine]
 
-        for_each_tile(self.operand.take(rows), Strips(self.operand.take(others)), consume, self.n_threads)
+        for_each_tile(
+            self.operand.take(rows), Strips(self.operand.take(others)), consume, self.n_threads
+        )
         self.n_values += rows.size * others.size
 
     def restrict(self, columns: Array) -> None:
@@ -306,7 +384,9 @@ class Gram:
         filled = np.flatnonzero(self._row >= 0)
         keep = self._position[columns].astype(np.int32)
         parallel(
-            lambda t: _compact(self._store, filled, keep, t * ROWS_A_TASK, min(filled.size, (t + 1) * ROWS_A_TASK)),
+            lambda t: _compact(
+                self._store, filled, keep, t * ROWS_A_TASK, min(filled.size, (t + 1) * ROWS_A_TASK)
+            ),
             -(-filled.size // ROWS_A_TASK),
             self.n_threads,
         )
@@ -316,18 +396,32 @@ class Gram:
 
     def grow(self, columns: Array) -> None:
         """Add these rows of the operand to the active columns, behind the others; cached rows are completed."""
-        old_width, before = self.width, self.columns if self.columns is not None else np.arange(self.n)
+        old_width, before = (
+            self.width,
+            self.columns if self.columns is not None else np.arange(self.n),
+        )
         self._set_columns(np.concatenate([before, columns]))
         if self.width > self._stride:
             filled = np.flatnonzero(self._row >= 0)
             fits = min(self._slots_within(self.width), self._flat.size // self.width)
-            self._move(np.sort(filled[np.argsort(self._used[filled], kind="stable")[max(0, filled.size - fits) :]]), old_width)
+            self._move(
+                np.sort(
+                    filled[
+                        np.argsort(self._used[filled], kind="stable")[max(0, filled.size - fits) :]
+                    ]
+                ),
+                old_width,
+            )
         slots = np.flatnonzero(self._row >= 0)
         side = Strips(self.operand.take(columns))
-        for start in range(0, slots.size, 1024):  # by parts, so that the new columns of all rows never stand in memory twice
+        for start in range(
+            0, slots.size, 1024
+        ):  # by parts, so that the new columns of all rows never stand in memory twice
             part = slots[start : start + 1024]
 
-            def keep(first: int, last: int, begin: int, end: int, tile: Array, part: Array = part) -> None:
+            def keep(
+                first: int, last: int, begin: int, end: int, tile: Array, part: Array = part
+            ) -> None:
                 self._store[part[first:last], old_width + begin : old_width + end] = tile
 
             for_each_tile(self.operand.take(self._row[part]), side, keep, self.n_threads)
@@ -342,7 +436,11 @@ class Gram:
     def _move(self, slots: Array, n_columns: int) -> None:
         """Lay the cache out for the active columns; of the rows in these slots (ascending) the first columns move, the rest is forgotten."""
         rows, used = self._row[slots], self._used[slots]
-        stride = self.width if self.full else max(self.width, min(self._flat.size // max(1, rows.size), int(ROOM * self.width)))
+        stride = (
+            self.width
+            if self.full
+            else max(self.width, min(self._flat.size // max(1, rows.size), int(ROOM * self.width)))
+        )
         _move_rows(self._flat, slots, self._stride, self._stride, n_columns)
         slots = np.arange(rows.size)
         _move_rows(self._flat, slots, self._stride, stride, n_columns)
@@ -353,7 +451,9 @@ class Gram:
     def products(self, rows: Array, delta: Array, columns: Array) -> Array:
         """sum_r delta[r] * k(rows[r], columns) for columns outside the active ones; nothing is kept."""
         s = np.zeros(columns.size)
-        accumulate(self.operand.take(rows), Strips(self.operand.take(columns)), delta, s, self.n_threads)
+        accumulate(
+            self.operand.take(rows), Strips(self.operand.take(columns)), delta, s, self.n_threads
+        )
         self.n_values += rows.size * columns.size
         return s
 

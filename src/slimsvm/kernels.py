@@ -107,7 +107,9 @@ class Kernel:
 
 
 def _dot_error(n_features: int, eps: float) -> float:
-    return float(2.0 * eps * (1.0 + np.sqrt(n_features) / 4.0))  # measured on normal data: about half of this
+    return float(
+        2.0 * eps * (1.0 + np.sqrt(n_features) / 4.0)
+    )  # measured on normal data: about half of this
 
 
 @dataclass(frozen=True)
@@ -255,7 +257,10 @@ class Laplacian(Kernel):
 
     def error(self, max_sq: float, n_features: int, eps: float) -> float:
         """|x - z|_1 <= 2 sqrt(d) max |x|, summed directly, without cancellation."""
-        return float(number(self, "gamma") * 2.0 * np.sqrt(n_features * max_sq) * _dot_error(n_features, eps) + 4.0 * eps)
+        return float(
+            number(self, "gamma") * 2.0 * np.sqrt(n_features * max_sq) * _dot_error(n_features, eps)
+            + 4.0 * eps
+        )
 
 
 @dataclass(frozen=True)
@@ -280,7 +285,12 @@ class FromCallable(Kernel):
 
     def diag(self, X: Any) -> Array:
         """k(x, x) by blocks of 64 rows: a callable knows nothing cheaper."""
-        return np.concatenate([np.diag(self.block(X[i : i + 64], X[i : i + 64], np.float64)) for i in range(0, X.shape[0], 64)])
+        return np.concatenate(
+            [
+                np.diag(self.block(X[i : i + 64], X[i : i + 64], np.float64))
+                for i in range(0, X.shape[0], 64)
+            ]
+        )
 
 
 @dataclass(frozen=True)
@@ -293,10 +303,14 @@ class Precomputed(Kernel):
     uses_dots: ClassVar[bool] = False
 
 
-KERNELS: dict[str, type[Kernel]] = {kernel.name: kernel for kernel in (Linear, RBF, Polynomial, Sigmoid, Laplacian, Precomputed)}
+KERNELS: dict[str, type[Kernel]] = {
+    kernel.name: kernel for kernel in (Linear, RBF, Polynomial, Sigmoid, Laplacian, Precomputed)
+}
 
 
-def make_kernel(kernel: Any, *, gamma: Gamma = "scale", degree: int = 3, coef0: float = 0.0) -> Kernel:
+def make_kernel(
+    kernel: Any, *, gamma: Gamma = "scale", degree: int = 3, coef0: float = 0.0
+) -> Kernel:
     """The Kernel object for a name, a callable or a Kernel.
 
     Examples
@@ -317,7 +331,9 @@ def make_kernel(kernel: Any, *, gamma: Gamma = "scale", degree: int = 3, coef0: 
     if callable(kernel):
         return FromCallable(kernel)
     if not isinstance(kernel, str) or kernel not in KERNELS:
-        raise ValueError(f"Unknown kernel {kernel!r}; expected one of {sorted(KERNELS)}, a callable K(X, B), or a slimsvm.kernels.Kernel.")
+        raise ValueError(
+            f"Unknown kernel {kernel!r}; expected one of {sorted(KERNELS)}, a callable K(X, B), or a slimsvm.kernels.Kernel."
+        )
     kind = KERNELS[kernel]
     return kind(**{name: given[name] for name in kind.params})
 
@@ -341,7 +357,9 @@ def gamma_value(gamma: Gamma, rows: Any) -> float:
     if gamma == "auto":
         return float(1.0 / n_features)
     if gamma != "scale":
-        raise ValueError(f"gamma={gamma!r} is not known; expected 'scale', 'auto', or a number >= 0.")
+        raise ValueError(
+            f"gamma={gamma!r} is not known; expected 'scale', 'auto', or a number >= 0."
+        )
 
     def total(of_row: Callable[[Any], Array]) -> float:
         def partial(block: Any) -> float:
@@ -360,7 +378,9 @@ def gamma_value(gamma: Gamma, rows: Any) -> float:
     variance = total(lambda X: squared_norms(X, shift=mean)) / (weight * n_features)
     value = float(1.0 / (n_features * variance) if variance > 0 else 1.0)
     if not np.isfinite(value):
-        raise ValueError(f"The variance of X, {variance:.2g}, is too small for gamma={gamma!r}. Scale the features, or give a number.")
+        raise ValueError(
+            f"The variance of X, {variance:.2g}, is too small for gamma={gamma!r}. Scale the features, or give a number."
+        )
     return value
 
 
@@ -368,7 +388,9 @@ def number(kernel: Kernel, name: str) -> float:
     """A parameter as a number; 'scale' and 'auto' must have been resolved."""
     value = getattr(kernel, name)
     if isinstance(value, str):
-        raise ValueError(f"{kernel!r} still has {name}={value!r}; call kernel.resolve(X) first, it needs the data.")
+        raise ValueError(
+            f"{kernel!r} still has {name}={value!r}; call kernel.resolve(X) first, it needs the data."
+        )
     return float(value)
 
 
@@ -377,11 +399,15 @@ def squared_norms(X: Any, shift: float = 0.0) -> Array:
     out = np.empty(X.shape[0])
     step = max(1, (1 << 20) // max(1, X.shape[1]))
     if sp.issparse(X):
-        if not X.has_canonical_format:  # the square of an entry that is written in parts is not the sum of their squares
+        if (
+            not X.has_canonical_format
+        ):  # the square of an entry that is written in parts is not the sum of their squares
             X = X.copy()
             X.sum_duplicates()
         data = X.data.astype(np.float64)
-        with np.errstate(over="ignore", invalid="ignore"):  # what is not finite is seen by those who ask, as for dense rows
+        with np.errstate(
+            over="ignore", invalid="ignore"
+        ):  # what is not finite is seen by those who ask, as for dense rows
             filled = _sums_by_row((data - shift) ** 2, X.indptr)
             return np.asarray(filled + shift * shift * (X.shape[1] - np.diff(X.indptr)))
     for start in range(0, X.shape[0], step):
@@ -407,7 +433,9 @@ def _sums_by_row(data: Array, indptr: Array) -> Array:
 
 
 def _as_float64(X: Any) -> Any:
-    return X.astype(np.float64) if sp.issparse(X) else np.atleast_2d(np.asarray(X, dtype=np.float64))
+    return (
+        X.astype(np.float64) if sp.issparse(X) else np.atleast_2d(np.asarray(X, dtype=np.float64))
+    )
 
 
 def _densified(X: Any) -> Array:

@@ -23,9 +23,7 @@ from scipy.special import expit
 from slimsvm.compiled import compiled
 
 Array = NDArray[np.float64]
-NEWTON_STEPS = (
-    6  # of the smooth hinge's conjugate: measured to reach rounding error from its starting point for beta |u| from 1e-300 to 1e200
-)
+NEWTON_STEPS = 6  # of the smooth hinge's conjugate: measured to reach rounding error from its starting point for beta |u| from 1e-300 to 1e200
 
 
 @dataclass(frozen=True)
@@ -69,7 +67,9 @@ def slopes(form: int, p: float, y: float, f: float) -> tuple[float, float]:
     """First and second derivative of a loss in f at one point: the same numbers as its methods give, for compiled loops."""
     if form == SQUARED_HINGE:
         t = 1.0 - y * f
-        return (-2.0 * y * t, 2.0 * y * y) if t > 0.0 else (0.0, 0.0)  # y = 0: a row that does not count
+        return (
+            (-2.0 * y * t, 2.0 * y * y) if t > 0.0 else (0.0, 0.0)
+        )  # y = 0: a row that does not count
     if form == SMOOTH_HINGE:
         x = p * (1.0 - y * f)
         if x < -700.0:
@@ -242,7 +242,9 @@ class SmoothHinge(Loss):
         """2 s^2 + 2 beta P s (1 - s)"""
         _, t = _missing(y, f)
         P, s = self._positive_part(t)
-        return np.asarray(2.0 * s**2 + 2.0 * self.beta * P * s * expit(-self.beta * t))  # 1 - s would lose its digits where s is near 1
+        return np.asarray(
+            2.0 * s**2 + 2.0 * self.beta * P * s * expit(-self.beta * t)
+        )  # 1 - s would lose its digits where s is near 1
 
     def conjugate(self, y: ArrayLike, u: ArrayLike) -> Array:
         """v (t - 1) - P(t)^2 at the t where 2 P s = v = -y u, for v >= 0; found by Newton's method.
@@ -258,7 +260,9 @@ class SmoothHinge(Loss):
         x = np.maximum(w - np.log(2.0), np.log(w) / 2.0)
         for _ in range(NEWTON_STEPS):
             softplus, s = np.logaddexp(0.0, x), expit(x)
-            x = x + (np.log(w) - np.log(softplus) + np.logaddexp(0.0, -x)) / (s / softplus + expit(-x))
+            x = x + (np.log(w) - np.log(softplus) + np.logaddexp(0.0, -x)) / (
+                s / softplus + expit(-x)
+            )
         t = np.asarray(x / self.beta)
         P, _ = self._positive_part(t)
         # v = 0: the supremum of -P^2 is zero, at infinity
@@ -356,7 +360,9 @@ class EpsilonInsensitive(Loss):
     def conjugate(self, y: ArrayLike, u: ArrayLike) -> Array:
         """y u + epsilon |u| for |u| <= 1"""
         targets, slopes = _floats(y, u)
-        return np.where(np.abs(slopes) <= 1.0, targets * slopes + self.epsilon * np.abs(slopes), np.inf)
+        return np.where(
+            np.abs(slopes) <= 1.0, targets * slopes + self.epsilon * np.abs(slopes), np.inf
+        )
 
 
 @dataclass(frozen=True)
@@ -396,7 +402,9 @@ class SquaredEpsilonInsensitive(Loss):
     def gradient(self, y: ArrayLike, f: ArrayLike) -> Array:
         """2 (|f - y| - epsilon), with the sign of f - y, outside the tube"""
         residual = _residual(y, f)
-        return np.asarray(2.0 * np.sign(residual) * np.maximum(0.0, np.abs(residual) - self.epsilon))
+        return np.asarray(
+            2.0 * np.sign(residual) * np.maximum(0.0, np.abs(residual) - self.epsilon)
+        )
 
     def curvature(self, y: ArrayLike, f: ArrayLike) -> Array:
         """2 outside the tube"""
@@ -405,9 +413,19 @@ class SquaredEpsilonInsensitive(Loss):
     def conjugate(self, y: ArrayLike, u: ArrayLike) -> Array:
         """y u + epsilon |u| + u^2/4"""
         targets, slopes = _floats(y, u)
-        return np.asarray(targets * slopes + self.epsilon * np.abs(slopes) + np.square(slopes) / 4.0)
+        return np.asarray(
+            targets * slopes + self.epsilon * np.abs(slopes) + np.square(slopes) / 4.0
+        )
 
 
 LOSSES: dict[str, type[Loss]] = {
-    loss.name: loss for loss in (Hinge, SquaredHinge, SmoothHinge, LeastSquares, EpsilonInsensitive, SquaredEpsilonInsensitive)
+    loss.name: loss
+    for loss in (
+        Hinge,
+        SquaredHinge,
+        SmoothHinge,
+        LeastSquares,
+        EpsilonInsensitive,
+        SquaredEpsilonInsensitive,
+    )
 }

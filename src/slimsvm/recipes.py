@@ -52,7 +52,12 @@ def cpsp(n_basis: int = 100, **parameters: Any) -> SparseSVC:
     >>> cpsp(20, C=10.0).get_params()["loss"]
     'hinge'
     """
-    return _configured("cpsp", SparseSVC, {"loss": "hinge", "basis": "pursuit", "refine": False}, {"n_basis": n_basis, **parameters})
+    return _configured(
+        "cpsp",
+        SparseSVC,
+        {"loss": "hinge", "basis": "pursuit", "refine": False},
+        {"n_basis": n_basis, **parameters},
+    )
 
 
 def cpsp_rows(n_basis: int = 100, **parameters: Any) -> SparseSVC:
@@ -81,7 +86,10 @@ def cpsp_rows(n_basis: int = 100, **parameters: Any) -> SparseSVC:
     'pursuit_rows'
     """
     return _configured(
-        "cpsp_rows", SparseSVC, {"loss": "hinge", "basis": "pursuit_rows", "refine": False}, {"n_basis": n_basis, **parameters}
+        "cpsp_rows",
+        SparseSVC,
+        {"loss": "hinge", "basis": "pursuit_rows", "refine": False},
+        {"n_basis": n_basis, **parameters},
     )
 
 
@@ -110,7 +118,12 @@ def nystrom(n_basis: int = 100, **parameters: Any) -> SparseSVC:
     >>> nystrom(20).get_params()["basis"]
     'random'
     """
-    return _configured("nystrom", SparseSVC, {"loss": "hinge", "basis": "random", "refine": False}, {"n_basis": n_basis, **parameters})
+    return _configured(
+        "nystrom",
+        SparseSVC,
+        {"loss": "hinge", "basis": "random", "refine": False},
+        {"n_basis": n_basis, **parameters},
+    )
 
 
 def refined(n_basis: int = 100, **parameters: Any) -> SparseSVC:
@@ -140,7 +153,12 @@ def refined(n_basis: int = 100, **parameters: Any) -> SparseSVC:
     >>> refined(20, basis="kmeans").get_params()["refine"]
     True
     """
-    return _configured("refined", SparseSVC, {"loss": "squared_hinge", "refine": True}, {"n_basis": n_basis, **parameters})
+    return _configured(
+        "refined",
+        SparseSVC,
+        {"loss": "squared_hinge", "refine": True},
+        {"n_basis": n_basis, **parameters},
+    )
 
 
 def linear_cutting_plane(**parameters: Any) -> LinearSVC:
@@ -169,7 +187,9 @@ def linear_cutting_plane(**parameters: Any) -> LinearSVC:
     return _configured("linear_cutting_plane", LinearSVC, {"loss": "hinge"}, parameters)
 
 
-def sampled_cuts_constant(sample_size: int = 400, *, oracle: StructuredOracle | None = None, **parameters: Any) -> StructuralSVM:
+def sampled_cuts_constant(
+    sample_size: int = 400, *, oracle: StructuredOracle | None = None, **parameters: Any
+) -> StructuralSVM:
     """Structural machines with kernels in constant time: every cut is made of a few examples, and nothing else is looked at.
 
     Parameters
@@ -200,11 +220,22 @@ def sampled_cuts_constant(sample_size: int = 400, *, oracle: StructuredOracle | 
     >>> sampled_cuts_constant(1000).get_params()["sampling"]
     'constant_time'
     """
-    given = {"oracle": Binary() if oracle is None else oracle, "sample_size": sample_size, **parameters}
-    return _configured("sampled_cuts_constant", StructuralSVM, {"space": "sampled", "sampling": "constant_time"}, given)
+    given = {
+        "oracle": Binary() if oracle is None else oracle,
+        "sample_size": sample_size,
+        **parameters,
+    }
+    return _configured(
+        "sampled_cuts_constant",
+        StructuralSVM,
+        {"space": "sampled", "sampling": "constant_time"},
+        given,
+    )
 
 
-def sampled_cuts_linear(sample_size: int = 400, *, oracle: StructuredOracle | None = None, **parameters: Any) -> StructuralSVM:
+def sampled_cuts_linear(
+    sample_size: int = 400, *, oracle: StructuredOracle | None = None, **parameters: Any
+) -> StructuralSVM:
     """Structural machines with kernels in linear time: the worst outputs of all examples, and a cut of a few of those that are violated.
 
     Parameters
@@ -237,11 +268,22 @@ def sampled_cuts_linear(sample_size: int = 400, *, oracle: StructuredOracle | No
     >>> sampled_cuts_linear(1000).get_params()["sampling"]
     'linear_time'
     """
-    given = {"oracle": Binary() if oracle is None else oracle, "sample_size": sample_size, **parameters}
-    return _configured("sampled_cuts_linear", StructuralSVM, {"space": "sampled", "sampling": "linear_time", "line_search": False}, given)
+    given = {
+        "oracle": Binary() if oracle is None else oracle,
+        "sample_size": sample_size,
+        **parameters,
+    }
+    return _configured(
+        "sampled_cuts_linear",
+        StructuralSVM,
+        {"space": "sampled", "sampling": "linear_time", "line_search": False},
+        given,
+    )
 
 
-def kernel_cutting_plane(*, oracle: StructuredOracle | None = None, **parameters: Any) -> StructuralSVM:
+def kernel_cutting_plane(
+    *, oracle: StructuredOracle | None = None, **parameters: Any
+) -> StructuralSVM:
     """The structural machine by cutting planes with one slack, over all rows with kernels: exact, for few rows.
 
     Parameters
@@ -305,7 +347,12 @@ def rsvm_smooth(n_basis: int | float = 0.1, **parameters: Any) -> ReducedSVC:
     >>> rsvm_smooth(C=32.0).get_params()["solver"]
     'smooth'
     """
-    return _configured("rsvm_smooth", ReducedSVC, {"solver": "smooth", "beta": 5.0}, {"n_basis": n_basis, **parameters})
+    return _configured(
+        "rsvm_smooth",
+        ReducedSVC,
+        {"solver": "smooth", "beta": 5.0},
+        {"n_basis": n_basis, **parameters},
+    )
 
 
 def rsvm_least_squares(n_basis: int | float = 0.1, **parameters: Any) -> ReducedSVC:
@@ -334,7 +381,12 @@ def rsvm_least_squares(n_basis: int | float = 0.1, **parameters: Any) -> Reduced
     >>> rsvm_least_squares(C=32.0).get_params()["solver"]
     'least_squares'
     """
-    return _configured("rsvm_least_squares", ReducedSVC, {"solver": "least_squares"}, {"n_basis": n_basis, **parameters})
+    return _configured(
+        "rsvm_least_squares",
+        ReducedSVC,
+        {"solver": "least_squares"},
+        {"n_basis": n_basis, **parameters},
+    )
 
 
 def rsvm_lagrangian(n_basis: int | float = 0.1, **parameters: Any) -> ReducedSVC:
@@ -369,7 +421,9 @@ def rsvm_lagrangian(n_basis: int | float = 0.1, **parameters: Any) -> ReducedSVC
     >>> rsvm_lagrangian(C=32.0).get_params()["solver"]
     'lagrangian'
     """
-    return _configured("rsvm_lagrangian", ReducedSVC, {"solver": "lagrangian"}, {"n_basis": n_basis, **parameters})
+    return _configured(
+        "rsvm_lagrangian", ReducedSVC, {"solver": "lagrangian"}, {"n_basis": n_basis, **parameters}
+    )
 
 
 def rsvm_decomposition(n_basis: int | float = 0.1, **parameters: Any) -> ReducedSVC:
@@ -402,11 +456,21 @@ def rsvm_decomposition(n_basis: int | float = 0.1, **parameters: Any) -> Reduced
     >>> rsvm_decomposition(C=32.0).get_params()["solver"]
     'decomposition'
     """
-    return _configured("rsvm_decomposition", ReducedSVC, {"solver": "decomposition"}, {"n_basis": n_basis, **parameters})
+    return _configured(
+        "rsvm_decomposition",
+        ReducedSVC,
+        {"solver": "decomposition"},
+        {"n_basis": n_basis, **parameters},
+    )
 
 
 def cross_training(
-    n_subsets: int = 5, subset_size: float = 0.2, *, n_jobs: int | None = None, random_state: Any = None, **parameters: Any
+    n_subsets: int = 5,
+    subset_size: float = 0.2,
+    *,
+    n_jobs: int | None = None,
+    random_state: Any = None,
+    **parameters: Any,
 ) -> CrossTraining:
     """Cross-training: support vector machines on subsets say which rows are noise or redundant; the final one is trained on the others.
 
@@ -438,10 +502,22 @@ def cross_training(
     >>> cross_training(C=10.0).get_params()["estimator__C"]
     10.0
     """
-    fixed = {"balanced_subsets": True, "held_out": False, "refit_intercept": False, "warm_start_dual": False}
+    fixed = {
+        "balanced_subsets": True,
+        "held_out": False,
+        "refit_intercept": False,
+        "warm_start_dual": False,
+    }
     own = {name: parameters.pop(name) for name in fixed if name in parameters}
-    own |= {"n_subsets": n_subsets, "subset_size": subset_size, "n_jobs": n_jobs, "random_state": random_state}
-    return _configured("cross_training", CrossTraining, fixed, {"estimator": SVC(**parameters), **own})
+    own |= {
+        "n_subsets": n_subsets,
+        "subset_size": subset_size,
+        "n_jobs": n_jobs,
+        "random_state": random_state,
+    }
+    return _configured(
+        "cross_training", CrossTraining, fixed, {"estimator": SVC(**parameters), **own}
+    )
 
 
 def primal_newton(**parameters: Any) -> SparseSVC:
@@ -467,7 +543,12 @@ def primal_newton(**parameters: Any) -> SparseSVC:
     >>> primal_newton(C=10.0).get_params()["basis"]
     'all'
     """
-    return _configured("primal_newton", SparseSVC, {"loss": "squared_hinge", "basis": "all", "refine": False}, parameters)
+    return _configured(
+        "primal_newton",
+        SparseSVC,
+        {"loss": "squared_hinge", "basis": "all", "refine": False},
+        parameters,
+    )
 
 
 def random_subset(n_basis: int = 100, **parameters: Any) -> SparseSVC:
@@ -642,7 +723,12 @@ def lasvm(**parameters: Any) -> OnlineSVC:
     >>> lasvm(C=10.0).get_params()["epochs"]
     1
     """
-    return _configured("lasvm", OnlineSVC, {"selection": "random", "max_support": None, "finishing": True, "epochs": 1}, parameters)
+    return _configured(
+        "lasvm",
+        OnlineSVC,
+        {"selection": "random", "max_support": None, "finishing": True, "epochs": 1},
+        parameters,
+    )
 
 
 def cvm(**parameters: Any) -> CoreVectorSVC:
@@ -729,7 +815,9 @@ RECIPES: dict[str, tuple[Callable[..., Any], str]] = {
 """The recipes by name, each with the key of its paper in docs/refs.bib."""
 
 
-def _configured(recipe: str, kind: type[Kind], fixed: dict[str, Any], given: dict[str, Any]) -> Kind:
+def _configured(
+    recipe: str, kind: type[Kind], fixed: dict[str, Any], given: dict[str, Any]
+) -> Kind:
     """The estimator; what the recipe fixes cannot be given."""
     for name, value in fixed.items():
         if name in given:

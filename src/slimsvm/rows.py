@@ -72,13 +72,27 @@ class Rows:
 
     def _block(self, k: int) -> Block:
         part = slice(k * self._step, min(self.shape[0], (k + 1) * self._step))
-        return Block(part.start, self.X[part], None if self.y is None else self.y[part], None if self.weight is None else self.weight[part])
+        return Block(
+            part.start,
+            self.X[part],
+            None if self.y is None else self.y[part],
+            None if self.weight is None else self.weight[part],
+        )
 
     def take(self, indices: Array) -> Rows:
         """Some of the rows, as a copy."""
-        return Rows(self.X[indices], None if self.y is None else self.y[indices], None if self.weight is None else self.weight[indices])
+        return Rows(
+            self.X[indices],
+            None if self.y is None else self.y[indices],
+            None if self.weight is None else self.weight[indices],
+        )
 
-    def map_reduce(self, partial: Callable[[Block], Part], combine: Callable[[Part, Part], Part], n_threads: int = 1) -> Part:
+    def map_reduce(
+        self,
+        partial: Callable[[Block], Part],
+        combine: Callable[[Part, Part], Part],
+        n_threads: int = 1,
+    ) -> Part:
         """combine(... combine(partial(block 0), partial(block 1)) ...), in this order whatever thread made which part."""
         parts: list[Any] = [None] * self._n_blocks
 
@@ -121,7 +135,11 @@ def codes(X: Any) -> Array:
     else:
         step = max(1, BLOCK_VALUES // max(1, X.shape[1]))
         for start in range(0, X.shape[0], step):
-            _hash_dense(np.ascontiguousarray(X[start : start + step], np.float64), key, code[start : start + step])
+            _hash_dense(
+                np.ascontiguousarray(X[start : start + step], np.float64),
+                key,
+                code[start : start + step],
+            )
     return code
 
 

@@ -80,7 +80,9 @@ class Certificate:
 
     def to_dict(self) -> dict[str, Any]:
         """The fields by name."""
-        return dict(vars(self))  # all are plain values: no need for asdict, which copies deeply, once for every pair of classes
+        return dict(
+            vars(self)
+        )  # all are plain values: no need for asdict, which copies deeply, once for every pair of classes
 
 
 @dataclass(frozen=True)
@@ -169,7 +171,11 @@ class Limits:
 
     def part(self, n_left: int, side_by_side: int = 1) -> Limits:
         """The limits of the next of n_left parts, some of them side by side: an equal share of the time that is left, the same interrupt."""
-        share = None if self.max_time is None else max(0.0, self.max_time - self.seconds) / max(1, -(-n_left // side_by_side))
+        share = (
+            None
+            if self.max_time is None
+            else max(0.0, self.max_time - self.seconds) / max(1, -(-n_left // side_by_side))
+        )
         return Limits(share, whole=self)
 
     @contextmanager
@@ -178,7 +184,11 @@ class Limits:
 
         Only the main thread gets signals; elsewhere, and where something else than Python's default handles them, nothing changes.
         """
-        usual = signal.getsignal(signal.SIGINT) if threading.current_thread() is threading.main_thread() else None
+        usual = (
+            signal.getsignal(signal.SIGINT)
+            if threading.current_thread() is threading.main_thread()
+            else None
+        )
         if usual is not signal.default_int_handler:
             yield
             return
@@ -198,11 +208,17 @@ class Limits:
 @contextmanager
 def interrupts_at_once() -> Iterator[None]:
     """Let Ctrl-C raise KeyboardInterrupt in fits inside, too, which would stop with what they have, or end before they look."""
-    usual = signal.getsignal(signal.SIGINT) if threading.current_thread() is threading.main_thread() else None
+    usual = (
+        signal.getsignal(signal.SIGINT)
+        if threading.current_thread() is threading.main_thread()
+        else None
+    )
     if usual is not signal.default_int_handler:
         yield
         return
-    signal.signal(signal.SIGINT, lambda number, frame: signal.default_int_handler(number, frame))  # not the default: nobody replaces it
+    signal.signal(
+        signal.SIGINT, lambda number, frame: signal.default_int_handler(number, frame)
+    )  # not the default: nobody replaces it
     try:
         yield
     finally:
@@ -256,7 +272,9 @@ def run(
         records.append(Record(len(records), limits.seconds, state.record()))
         if any([watcher(records[-1]) for watcher in watchers]):  # noqa: C419  (all of them are told, also after one wants to stop)
             (limits.whole or limits).stopped = True
-        reason = "converged" if state.done else "max_iter" if state.n_iter >= most else limits.reason()
+        reason = (
+            "converged" if state.done else "max_iter" if state.n_iter >= most else limits.reason()
+        )
     certificate = solver.certificate(problem, state, tol)
     reason = "converged" if certificate.holds else reason
     facts = dict(certificate.to_dict(), seconds=limits.seconds, n_iter=state.n_iter)
@@ -264,7 +282,11 @@ def run(
     for name in records[0].values:
         history[name] = np.array([record.values[name] for record in records])
     return Result(
-        solver.model(problem, state), certificate, Status(reason, SENTENCES[reason].format(**facts)), history, max(1, state.n_iter)
+        solver.model(problem, state),
+        certificate,
+        Status(reason, SENTENCES[reason].format(**facts)),
+        history,
+        max(1, state.n_iter),
     )
 
 
@@ -303,9 +325,18 @@ class Progress:
         if record.seconds - self._last < (0.2 if self._live is not None else self.every):
             return
         self._last = record.seconds
-        words = {"violation": "violation", "gap": "gap", "n_support": "support vectors", "active": "active"}
+        words = {
+            "violation": "violation",
+            "gap": "gap",
+            "n_support": "support vectors",
+            "active": "active",
+        }
         if "n_basis" in record.values:  # sparse machines
-            words = {"objective": "objective", "n_basis": "basis vectors", "violation": "relative gap"}
+            words = {
+                "objective": "objective",
+                "n_basis": "basis vectors",
+                "violation": "relative gap",
+            }
         parts = [f"{words[key]} {record.values[key]:.4g}" for key in words if key in record.values]
         line = "  ".join([self.name, f"{record.seconds:.1f} s", *parts])
         if self._live is not None:

@@ -23,7 +23,9 @@ _pool_size = 0
 _blas: ThreadpoolController | None = None
 _blas_limit: Any = None
 _blas_users = 0
-local = threading.local()  # what belongs to one thread: whether it is inside a task, its scratch memory
+local = (
+    threading.local()
+)  # what belongs to one thread: whether it is inside a task, its scratch memory
 
 
 def _forget_threads() -> None:
@@ -55,7 +57,9 @@ def _let_any_thread_set_limits() -> None:
 
     Ours are set by the first fit that begins and restored by the last that ends, whatever threads these run in.
     """
-    release = getattr(getattr(threadpoolctl, "OpenBLASController", None), "clear_controlling_thread", None)
+    release = getattr(
+        getattr(threadpoolctl, "OpenBLASController", None), "clear_controlling_thread", None
+    )
     if release is not None:
         release(force=True)
 

@@ -27,7 +27,9 @@ from slimsvm.threads import local, parallel, single_threaded_blas
 
 Array = NDArray[Any]
 CHUNK_ROWS = 256
-TILE_VALUES = CHUNK_ROWS * 1024  # one megabyte in float32: stays in the outer caches, and is enough work to hide the call
+TILE_VALUES = (
+    CHUNK_ROWS * 1024
+)  # one megabyte in float32: stays in the outer caches, and is enough work to hide the call
 FLOAT32_ERROR = 5e-5  # the largest error bound of a value, relative to the largest value, at which float32 counts as safe
 DENSE_WORTH = 60.0  # a scattered multiply-add costs as much as this many in BLAS (measured: 42e9 against 0.7e9 a second a core)
 
@@ -58,7 +60,9 @@ class Operand:
     shift: Array | None = None  # what was subtracted from every row
     source: Any = None  # the rows as they were given, for :meth:`exact`; a reference, never a copy
     picked: Array | slice | None = None  # which of them; None: all
-    index: Array | None = None  # precomputed kernel: X is the whole matrix, and these are its rows (or columns) meant here
+    index: Array | None = (
+        None  # precomputed kernel: X is the whole matrix, and these are its rows (or columns) meant here
+    )
 
     @property
     def n(self) -> int:
@@ -74,24 +78,50 @@ class Operand:
         """The operand of some of the rows; dense ones are gathered into the buffer, if there is one, and are valid until its next use."""
         if self.index is not None:
             return Operand(self.kernel, self.X, None, index=self.index[indices])
-        picked: Any = indices if self.picked is None or self.source is None else np.arange(self.source.shape[0])[self.picked][indices]
-        if isinstance(indices, np.ndarray) and indices.dtype == np.intp and isinstance(self.X, np.ndarray):  # faster than brackets
-            room = None if buffer is None else buffer.array((indices.size, self.X.shape[1]), self.X.dtype)
+        picked: Any = (
+            indices
+            if self.picked is None or self.source is None
+            else np.arange(self.source.shape[0])[self.picked][indices]
+        )
+        if (
+            isinstance(indices, np.ndarray)
+            and indices.dtype == np.intp
+            and isinstance(self.X, np.ndarray)
+        ):  # faster than brackets
+            room = (
+                None
+                if buffer is None
+                else buffer.array((indices.size, self.X.shape[1]), self.X.dtype)
+            )
             X = np.take(self.X, indices, axis=0, out=room, mode="clip")
         else:
             X = self.X[indices]
-        return Operand(self.kernel, X, None if self.sq is None else self.sq[indices], self.shift, self.source, picked)
+        return Operand(
+            self.kernel,
+            X,
+            None if self.sq is None else self.sq[indices],
+            self.shift,
+            self.source,
+            picked,
+        )
 
     def exact(self) -> Operand:
         """The same rows in float64, from the rows as they were given."""
-        return ready(self.kernel, self.source if self.picked is None else self.source[self.picked], dtype=np.float64, alone=True)
+        return ready(
+            self.kernel,
+            self.source if self.picked is None else self.source[self.picked],
+            dtype=np.float64,
+            alone=True,
+        )
 
     def error(self) -> float:
         """A bound on the error of a kernel value between these rows."""
         if self.sq is None or not self.sq.size:
             return 0.0
         largest = float(np.abs(self.diag()).max())
-        return largest * self.kernel.error(float(self.sq.max()), int(self.X.shape[1]), float(np.finfo(self.dtype).eps) / 2)
+        return largest * self.kernel.error(
+            float(self.sq.max()), int(self.X.shape[1]), float(np.finfo(self.dtype).eps) / 2
+        )
 
     def diag(self) -> Array:
         """k(x, x) in float64."""
@@ -102,7 +132,9 @@ class Operand:
         return self.kernel.diag_from_sq(self.sq.astype(np.float64))
 
 
-def ready(kernel: Kernel, X: Any, *, dtype: Any = None, like: Operand | None = None, alone: bool = False) -> Operand:
+def ready(
+    kernel: Kernel, X: Any, *, dtype: Any = None, like: Operand | None = None, alone: bool = False
+) -> Operand:
     """Prepare the rows X for products with ``kernel``.
 
     ``dtype`` None takes float32 where the error bound of the kernel says that it is safe, float64 otherwise. ``like`` prepares X for products
@@ -111,7 +143,9 @@ def ready(kernel: Kernel, X: Any, *, dtype: Any = None, like: Operand | None = N
     """
     if isinstance(kernel, Precomputed):
         return Operand(kernel, X, None, index=np.arange(X.shape[0]))
-    if not kernel.uses_dots and not kernel.shift_invariant:  # a callable: the rows go to it untouched
+    if (
+        not kernel.uses_dots and not kernel.shift_invariant
+    ):  # a callable: the rows go to it untouched
         return Operand(kernel, X, None)
     if sp.issparse(X):
         X = X.tocsr()
@@ -121,9 +155,19 @@ def ready(kernel: Kernel, X: Any, *, dtype: Any = None, like: Operand | None = N
     if like is not None:
         dtype, shift = like.dtype, like.shift
     elif kernel.shift_invariant and X.shape[0]:
-        shift = np.asarray(X.mean(axis=0, dtype=np.float64)).ravel() if not sp.issparse(X) else np.asarray(X.mean(axis=0)).ravel()
+        shift = (
+            np.asarray(X.mean(axis=0, dtype=np.float64)).ravel()
+            if not sp.issparse(X)
+            else np.asarray(X.mean(axis=0)).ravel()
+        )
     varies = _varying(X) if alone and shift is not None else None
-    if shift is not None and varies is None and isinstance(X, np.ndarray) and X.flags.c_contiguous and X.dtype.char in "fd":
+    if (
+        shift is not None
+        and varies is None
+        and isinstance(X, np.ndarray)
+        and X.flags.c_contiguous
+        and X.dtype.char in "fd"
+    ):
         return _ready_at_once(kernel, np.asarray(X), shift, dtype)
     sq = _shifted_squares(X, shift)
     if dtype is None:
@@ -151,7 +195,12 @@ def _centre(X: Array, shift: Array, out: Array, sq: Array) -> None:
     for i in range(n):
         s0, s1, s2, s3 = 0.0, 0.0, 0.0, 0.0
         for j in range(0, d4, 4):
-            x0, x1, x2, x3 = X[i, j] - shift[j], X[i, j + 1] - shift[j + 1], X[i, j + 2] - shift[j + 2], X[i, j + 3] - shift[j + 3]
+            x0, x1, x2, x3 = (
+                X[i, j] - shift[j],
+                X[i, j + 1] - shift[j + 1],
+                X[i, j + 2] - shift[j + 2],
+                X[i, j + 3] - shift[j + 3],
+            )
             out[i, j], out[i, j + 1], out[i, j + 2], out[i, j + 3] = x0, x1, x2, x3
             s0, s1, s2, s3 = s0 + x0 * x0, s1 + x1 * x1, s2 + x2 * x2, s3 + x3 * x3
         for j in range(d4, d):
@@ -173,7 +222,12 @@ def _ready_sparse(kernel: Kernel, X: Any, dtype: Any, like: Operand | None) -> O
     sq = squared_norms(X)
     if like is not None:
         if like.shift is not None:
-            return Operand(kernel, _converted(X, like.shift, like.dtype), _shifted_squares(X, like.shift).astype(like.dtype), like.shift)
+            return Operand(
+                kernel,
+                _converted(X, like.shift, like.dtype),
+                _shifted_squares(X, like.shift).astype(like.dtype),
+                like.shift,
+            )
         dtype = like.dtype
     if dtype is None:
         dtype = safe_dtype(kernel, sq, X.shape[1])
@@ -243,7 +297,9 @@ class Strips:
     def __init__(self, operand: Operand, width: int | None = None) -> None:
         self.operand = operand
         self.fixed = width is not None or sp.issparse(operand.X)
-        if sp.issparse(operand.X):  # each strip repeats the feature pointers: wide enough that they stay fewer than the entries
+        if sp.issparse(
+            operand.X
+        ):  # each strip repeats the feature pointers: wide enough that they stay fewer than the entries
             n_most = max(1, int(2 * operand.X.nnz // max(1, operand.X.shape[1])))
             width = width or max(4096, -(-operand.n // n_most))
         self._cut(width or 1024)
@@ -257,7 +313,9 @@ class Strips:
         """The same columns in strips of the width that suits so many rows; those of sparse rows, or of a given width, stay."""
         if self.fixed:
             return self
-        width = min(8192, max(1024, 512 * round(TILE_VALUES / max(1, min(n_rows, CHUNK_ROWS)) / 512)))
+        width = min(
+            8192, max(1024, 512 * round(TILE_VALUES / max(1, min(n_rows, CHUNK_ROWS)) / 512))
+        )
         return self if width == self.width else Strips(self.operand, width)
 
     def edges(self, k: int) -> tuple[int, int]:
@@ -274,7 +332,15 @@ class Strips:
 
 @compiled
 def _posting_products(
-    indptr: Array, indices: Array, data: Array, first: int, last: int, p_indptr: Array, p_indices: Array, p_data: Array, out: Array
+    indptr: Array,
+    indices: Array,
+    data: Array,
+    first: int,
+    last: int,
+    p_indptr: Array,
+    p_indices: Array,
+    p_data: Array,
+    out: Array,
 ) -> None:
     """out[i - first, :] = products of sparse row i with the rows behind the postings."""
     for i in range(first, last):
@@ -291,14 +357,18 @@ def tile(rows: Operand, first: int, last: int, strips: Strips, k: int, scratch: 
     kernel, columns = rows.kernel, strips.operand
     start, end = strips.edges(k)
     if rows.index is not None and columns.index is not None:
-        return np.asarray(rows.X[np.ix_(rows.index[first:last], columns.index[start:end])], np.float64)
+        return np.asarray(
+            rows.X[np.ix_(rows.index[first:last], columns.index[start:end])], np.float64
+        )
     if not kernel.uses_dots:
         return kernel.block(rows.X[first:last], columns.X[start:end], rows.dtype)
     out = scratch[: (last - first) * (end - start)].reshape(last - first, end - start)
     A, B = rows.X, columns.X
     if sp.issparse(A) and sp.issparse(B):
         p = strips.postings(k)
-        _posting_products(A.indptr, A.indices, A.data, first, last, p.indptr, p.indices, p.data, out)
+        _posting_products(
+            A.indptr, A.indices, A.data, first, last, p.indptr, p.indices, p.data, out
+        )
     elif sp.issparse(B):  # dense times sparse: only the entries that are there
         out[:] = (B[start:end] @ A[first:last].T).T
     elif sp.issparse(A):
@@ -310,7 +380,9 @@ def tile(rows: Operand, first: int, last: int, strips: Strips, k: int, scratch: 
     return out
 
 
-Consumer = Callable[[int, int, int, int, Array], None]  # first row, last row, first column, last column, values
+Consumer = Callable[
+    [int, int, int, int, Array], None
+]  # first row, last row, first column, last column, values
 
 
 def for_each_tile(rows: Operand, strips: Strips, consume: Consumer, n_threads: int = 1) -> None:
@@ -350,11 +422,16 @@ def _scratch(size: int, dtype: Any) -> Array:
 
 
 # -- sums over rows -------------------------------------------------------------------------------------------------------------------------
-FUSED_ROWS, FUSED_COLUMNS = 256, 256  # 256 kB in float32: half of the second-level cache of one core
+FUSED_ROWS, FUSED_COLUMNS = (
+    256,
+    256,
+)  # 256 kB in float32: half of the second-level cache of one core
 
 
 @compiled
-def add_rows(values: Array, slots: Array, delta: Array, s: Array, start: int, end: int, offset: int) -> None:
+def add_rows(
+    values: Array, slots: Array, delta: Array, s: Array, start: int, end: int, offset: int
+) -> None:
     """s[start:end] += sum_r delta[r] * values[slots[r], start-offset:end-offset]
 
     Four rows at a time are summed in the type of the values, then added in float64: a sum of thousands of float32 terms keeps its digits.
@@ -362,7 +439,12 @@ def add_rows(values: Array, slots: Array, delta: Array, s: Array, start: int, en
     n, n4 = slots.size, slots.size - slots.size % 4
     for r in range(0, n4, 4):
         d0, d1, d2, d3 = delta[r], delta[r + 1], delta[r + 2], delta[r + 3]
-        v0, v1, v2, v3 = values[slots[r]], values[slots[r + 1]], values[slots[r + 2]], values[slots[r + 3]]
+        v0, v1, v2, v3 = (
+            values[slots[r]],
+            values[slots[r + 1]],
+            values[slots[r + 2]],
+            values[slots[r + 3]],
+        )
         for j in range(start, end):
             k = j - offset
             s[j] += (d0 * v0[k] + d1 * v1[k]) + (d2 * v2[k] + d3 * v3[k])
@@ -373,7 +455,9 @@ def add_rows(values: Array, slots: Array, delta: Array, s: Array, start: int, en
 
 
 @compiled
-def _add_and_keep(values: Array, delta: Array, s: Array, slots: Array, store: Array, first: int, start: int) -> None:
+def _add_and_keep(
+    values: Array, delta: Array, s: Array, slots: Array, store: Array, first: int, start: int
+) -> None:
     """One tile: s += delta' values for its columns; rows with a slot are stored."""
     n, width = values.shape
     add_rows(values, np.arange(n), delta[first : first + n], s, start, start + width, start)
@@ -391,7 +475,9 @@ def _dense_strip(
 ) -> None:  # fmt: skip
     """All tiles of columns start..end, products by BLAS; made without coming back to the interpreter."""
     step = FUSED_COLUMNS
-    if 2 * A.shape[0] <= FUSED_ROWS and A.itemsize == 4:  # few rows: wider tiles of the same size, BLAS packs the rows less often
+    if (
+        2 * A.shape[0] <= FUSED_ROWS and A.itemsize == 4
+    ):  # few rows: wider tiles of the same size, BLAS packs the rows less often
         step = 2 * FUSED_COLUMNS
     for c in range(start, end, step):
         width = min(end, c + step) - c
@@ -416,13 +502,21 @@ def _sparse_strip(
     for first in range(0, n_rows, step):
         n = min(n_rows, first + step) - first
         values = scratch[: n * width].reshape(n, width)
-        _posting_products(indptr, indices, data, first, first + n, p_indptr, p_indices, p_data, values)
+        _posting_products(
+            indptr, indices, data, first, first + n, p_indptr, p_indices, p_data, values
+        )
         finish(form, p, q, degree, values, a_sq[first : first + n], b_sq[start:end])
         _add_and_keep(values, delta, s, slots, store, first, start)
 
 
 def accumulate(
-    rows: Operand, strips: Strips, delta: Array, s: Array, n_threads: int = 1, slots: Array | None = None, store: Array | None = None
+    rows: Operand,
+    strips: Strips,
+    delta: Array,
+    s: Array,
+    n_threads: int = 1,
+    slots: Array | None = None,
+    store: Array | None = None,
 ) -> None:
     """s += sum_r delta[r] * k(rows[r], columns), while the values are in cache; rows with slots[r] >= 0 are kept in store[slots[r]]."""
     kernel, columns, n = rows.kernel, strips.operand, rows.n
@@ -446,23 +540,61 @@ def accumulate(
             P = strips.postings(k)
             scratch = _scratch(max(end - start, FUSED_ROWS * FUSED_COLUMNS), rows.dtype)
             _sparse_strip(
-                *form, A.indptr, A.indices, A.data, a_sq, P.indptr, P.indices, P.data, b_sq, start, end, delta, s, slots, store, scratch
+                *form,
+                A.indptr,
+                A.indices,
+                A.data,
+                a_sq,
+                P.indptr,
+                P.indices,
+                P.data,
+                b_sq,
+                start,
+                end,
+                delta,
+                s,
+                slots,
+                store,
+                scratch,
             )
 
         n_tasks = strips.n_strips
     else:
-        step = FUSED_COLUMNS * max(1, min(8, TILE_VALUES // (FUSED_COLUMNS * max(1, n))))  # few rows: several strips a task
+        step = FUSED_COLUMNS * max(
+            1, min(8, TILE_VALUES // (FUSED_COLUMNS * max(1, n)))
+        )  # few rows: several strips a task
         n_tasks = -(-columns.n // step)
 
         def strip(k: int) -> None:
             scratch = _scratch(FUSED_ROWS * FUSED_COLUMNS, rows.dtype)
-            _dense_strip(*form, A, a_sq, B, b_sq, k * step, min(columns.n, (k + 1) * step), delta, s, slots, store, scratch)
+            _dense_strip(
+                *form,
+                A,
+                a_sq,
+                B,
+                b_sq,
+                k * step,
+                min(columns.n, (k + 1) * step),
+                delta,
+                s,
+                slots,
+                store,
+                scratch,
+            )
 
     with single_threaded_blas():
         parallel(strip, n_tasks, n_threads)
 
 
-def kernel_values(kernel: Kernel, X: Any, B: Any, *, dtype: Any = None, n_threads: int = 1, width: int | None = None) -> Array:
+def kernel_values(
+    kernel: Kernel,
+    X: Any,
+    B: Any,
+    *,
+    dtype: Any = None,
+    n_threads: int = 1,
+    width: int | None = None,
+) -> Array:
     """The matrix k(X, B), for dense or CSR input on either side.
 
     Parameters

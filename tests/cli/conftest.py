@@ -24,7 +24,9 @@ def slimsvm():
     """Runs the command within this process; an exception that reaches the user as a traceback fails the test."""
 
     def run(*arguments, input=None, code=0):
-        result = CliRunner().invoke(program, [str(word) for word in arguments], input=input, prog_name="slimsvm")
+        result = CliRunner().invoke(
+            program, [str(word) for word in arguments], input=input, prog_name="slimsvm"
+        )
         if result.exception is not None and not isinstance(result.exception, SystemExit):
             raise result.exception
         assert result.exit_code == code, result.output
@@ -61,5 +63,7 @@ def files(own_folder):
     import scipy.sparse as sp
 
     S = sp.csr_matrix(X)
-    np.savez("sparse.npz", X_data=S.data, X_indices=S.indices, X_indptr=S.indptr, X_shape=S.shape, y=y)
+    np.savez(
+        "sparse.npz", X_data=S.data, X_indices=S.indices, X_indptr=S.indptr, X_shape=S.shape, y=y
+    )
     return X, y

@@ -27,12 +27,18 @@ def predictions(path):
 def test_train_writes_beside_the_data_and_says_what_it_did(slimsvm, files):
     result = slimsvm("train", "c.svm", "--C", 10, "--gamma", 20)
     assert result.stdout == ""
-    assert "300 rows, 2 features, 2 classes" in result.stderr and "Converged" in result.stderr and "c.svm.slim" in result.stderr
+    assert (
+        "300 rows, 2 features, 2 classes" in result.stderr
+        and "Converged" in result.stderr
+        and "c.svm.slim" in result.stderr
+    )
     X, y = files
     model, twin = load("c.svm.slim"), SVC(C=10, gamma=20).fit(X, y)
     assert model.classes_.tolist() == [-1, 1] and model.classes_.dtype.kind == "i"
     np.testing.assert_allclose(model.decision_function(X), twin.decision_function(X), atol=1e-6)
-    assert model.get_params()["n_jobs"] is None and not model.get_params()["verbose"]  # these were of the run, not of the model
+    assert (
+        model.get_params()["n_jobs"] is None and not model.get_params()["verbose"]
+    )  # these were of the run, not of the model
 
 
 @pytest.mark.parametrize("name", ["c.svm", "c.csv", "c.npz", "sparse.npz", "c.parquet"])
@@ -56,9 +62,21 @@ def test_all_formats_give_the_same_model(slimsvm, files, name):
             ["--C", 2, "--kernel", "poly", "--degree", 2, "--coef0", -1, "--gamma", "auto"],
             SVC(C=2, kernel="poly", degree=2, coef0=-1, gamma="auto"),
         ),
-        ("svc", ["--class-weight", "balanced", "--no-shrinking"], SVC(class_weight="balanced", shrinking=False)),
-        ("svc", ["--class-weight", "-1=3", "--class-weight", "+1=0.5"], SVC(class_weight={-1: 3.0, 1: 0.5})),
-        ("svc", ["--tol", 1e-5, "--cache-size", 10, "--max-iter", 10**6], SVC(tol=1e-5, cache_size=10, max_iter=10**6)),
+        (
+            "svc",
+            ["--class-weight", "balanced", "--no-shrinking"],
+            SVC(class_weight="balanced", shrinking=False),
+        ),
+        (
+            "svc",
+            ["--class-weight", "-1=3", "--class-weight", "+1=0.5"],
+            SVC(class_weight={-1: 3.0, 1: 0.5}),
+        ),
+        (
+            "svc",
+            ["--tol", 1e-5, "--cache-size", 10, "--max-iter", 10**6],
+            SVC(tol=1e-5, cache_size=10, max_iter=10**6),
+        ),
         ("svc", ["--kernel", "laplacian"], SVC(kernel="laplacian")),
         ("nu-svc", ["--nu", 0.3], NuSVC(nu=0.3)),
         ("svr", ["--C", 3, "--epsilon", 0.2], SVR(C=3, epsilon=0.2)),
@@ -71,13 +89,22 @@ def test_machines_and_options(result_of, files, machine, options, twin):
     facts = result_of("train", "c.svm", "m.slim", "--machine", machine, *options, "--quiet")
     model = load("m.slim")
     assert type(model) is type(twin) and facts["machine"] == type(twin).__name__
-    different = {name for name, value in twin.get_params().items() if model.get_params()[name] != value}
+    different = {
+        name for name, value in twin.get_params().items() if model.get_params()[name] != value
+    }
     assert not different
     np.testing.assert_allclose(model.predict(X), twin.fit(X, y).predict(X), atol=2e-3)
 
 
 @pytest.mark.parametrize(
-    ("name", "loader"), [("m.slim", load), ("m", load), ("m.libsvm", load_libsvm), ("m.model", load_libsvm), ("m.svmlight", load_svmlight)]
+    ("name", "loader"),
+    [
+        ("m.slim", load),
+        ("m", load),
+        ("m.libsvm", load_libsvm),
+        ("m.model", load_libsvm),
+        ("m.svmlight", load_svmlight),
+    ],
 )
 def test_model_formats_by_extension(slimsvm, files, name, loader):
     X, y = files
@@ -103,7 +130,9 @@ def test_progress_goes_to_standard_error(slimsvm, files):
 def test_quiet_is_quiet(slimsvm, files):
     result = slimsvm("train", "c.svm", "--quiet")
     assert result.output == ""
-    assert "max_iter" in slimsvm("train", "c.svm", "--quiet", "--max-iter", 1, "--C", 1000).stderr  # but a model that is not done is news
+    assert (
+        "max_iter" in slimsvm("train", "c.svm", "--quiet", "--max-iter", 1, "--C", 1000).stderr
+    )  # but a model that is not done is news
 
 
 def test_standard_input_and_output(slimsvm, files):
@@ -111,10 +140,16 @@ def test_standard_input_and_output(slimsvm, files):
     text = Path("c.svm").read_bytes()
     slimsvm("train", "-", "m.slim", "--gamma", 20, input=text)
     np.testing.assert_array_equal(load("m.slim").predict(X), SVC(gamma=20).fit(X, y).predict(X))
-    slimsvm("train", "-", "csv.slim", "--gamma", 20, "--format", "csv", input=Path("c.csv").read_bytes())
+    slimsvm(
+        "train", "-", "csv.slim", "--gamma", 20, "--format", "csv", input=Path("c.csv").read_bytes()
+    )
     np.testing.assert_allclose(load("csv.slim").dual_coef_, load("m.slim").dual_coef_, atol=1e-9)
-    slimsvm("train", "-", "npz.slim", "--gamma", 20, "--format", "npz", input=Path("c.npz").read_bytes())
-    assert slimsvm("train", "-", "-", "--gamma", 20, input=text).stdout.startswith("svm_type c_svc\n")
+    slimsvm(
+        "train", "-", "npz.slim", "--gamma", 20, "--format", "npz", input=Path("c.npz").read_bytes()
+    )
+    assert slimsvm("train", "-", "-", "--gamma", 20, input=text).stdout.startswith(
+        "svm_type c_svc\n"
+    )
     model = slimsvm("train", "c.svm", "-", "--gamma", 20, "--to", "slim").stdout_bytes
     Path("copy.slim").write_bytes(model)
     np.testing.assert_array_equal(load("copy.slim").predict(X), load("m.slim").predict(X))
@@ -143,21 +178,27 @@ def test_class_weight_of_text_labels(slimsvm):
     write_csv("t.csv", np.array([[0.0], [1.0], [2.0], [3.0]]), ["no", "no", "yes", "yes"])
     slimsvm("train", "t.csv", "--class-weight", "yes=2")
     assert load("t.csv.slim").class_weight == {"yes": 2.0}
-    assert "no row has the label 'maybe'" in slimsvm("train", "t.csv", "--class-weight", "maybe=2", code=2).stderr
+    assert (
+        "no row has the label 'maybe'"
+        in slimsvm("train", "t.csv", "--class-weight", "maybe=2", code=2).stderr
+    )
 
 
 def test_precomputed_kernel(slimsvm, files):
     X, y = files
     K = X @ X.T + 1
     lines = [
-        f"{label} 0:{at + 1} " + " ".join(f"{j + 1}:{value!r}" for j, value in enumerate(row.tolist()))
+        f"{label} 0:{at + 1} "
+        + " ".join(f"{j + 1}:{value!r}" for j, value in enumerate(row.tolist()))
         for at, (label, row) in enumerate(zip(y, K, strict=True))
     ]
     Path("k.svm").write_text("\n".join(lines))
     for model in ("k.slim", "k.libsvm"):
         slimsvm("train", "k.svm", model, "--kernel", "precomputed")
         slimsvm("predict", "k.svm", model, "out.txt")
-        np.testing.assert_array_equal(predictions("out.txt"), SVC(kernel="precomputed").fit(K, y).predict(K))
+        np.testing.assert_array_equal(
+            predictions("out.txt"), SVC(kernel="precomputed").fit(K, y).predict(K)
+        )
 
 
 @pytest.mark.parametrize(
@@ -212,16 +253,31 @@ def test_wrong_usage(slimsvm, files, arguments):
         (["train", "missing.svm"], "slimsvm: error: missing.svm: No such file or directory\n"),
         (["train", "."], "slimsvm: error: .: Is a directory"),
         (["train", "bad.svm"], "slimsvm: error: bad.svm, line 2: feature indices start at 1"),
-        (["train", "bad.csv"], "slimsvm: error: bad.csv, line 2: 2 columns, but the first line has 3\n"),
+        (
+            ["train", "bad.csv"],
+            "slimsvm: error: bad.csv, line 2: 2 columns, but the first line has 3\n",
+        ),
         (["train", "one.svm"], "The number of classes has to be greater than one"),
-        (["train", "words.csv", "--machine", "svr"], "words.csv: the labels are text, and regression needs numbers"),
-        (["train", "c.svm", "--n-features", "1"], "c.svm, line 1: feature 2, but there are only 1 features"),
-        (["train", "c.svm", "no/such/folder.slim"], "no/such/folder.slim: the folder for it does not exist"),
+        (
+            ["train", "words.csv", "--machine", "svr"],
+            "words.csv: the labels are text, and regression needs numbers",
+        ),
+        (
+            ["train", "c.svm", "--n-features", "1"],
+            "c.svm, line 1: feature 2, but there are only 1 features",
+        ),
+        (
+            ["train", "c.svm", "no/such/folder.slim"],
+            "no/such/folder.slim: the folder for it does not exist",
+        ),
         (["train", "c.svm", "folder"], "folder: Is a directory"),
         (["train", "c.svm", "--kernel", "precomputed"], "square"),
         (["predict", "missing.svm", "m.slim"], "missing.svm: No such file"),
         (["predict", "c.svm", "missing.slim"], "missing.slim: No such file"),
-        (["predict", "wide.svm", "m.slim"], "wide.svm, line 1: feature 3, but there are only 2 features"),
+        (
+            ["predict", "wide.svm", "m.slim"],
+            "wide.svm, line 1: feature 3, but there are only 2 features",
+        ),
         (["predict", "wide.csv", "m.slim"], "wide.csv: 5 columns, but the model has 2 features"),
         (["predict", "c.svm", "m.slim", "no/such/folder.txt"], "the folder for it does not exist"),
         (["predict", "c.svm", "half.slim"], "half.slim"),
@@ -257,16 +313,27 @@ def test_bad_data_and_models(slimsvm, files, arguments, message):
     Path("folder").mkdir()
     before = set(Path().iterdir())
     result = slimsvm(*arguments, code=1)
-    assert message in result.stderr and result.stderr.startswith("slimsvm: error: ") and "Traceback" not in result.output
+    assert (
+        message in result.stderr
+        and result.stderr.startswith("slimsvm: error: ")
+        and "Traceback" not in result.output
+    )
     assert result.stdout == ""
     assert before == set(Path().iterdir())  # nothing new, not even a temporary file
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="a device of Linux")
-@pytest.mark.parametrize("arguments", [["predict", "c.svm", "m.slim"], ["convert", "--to", "slim", "m.slim"]], ids=["predict", "convert"])
+@pytest.mark.parametrize(
+    "arguments",
+    [["predict", "c.svm", "m.slim"], ["convert", "--to", "slim", "m.slim"]],
+    ids=["predict", "convert"],
+)
 def test_a_full_device_is_named(slimsvm, files, arguments):
     slimsvm("train", "c.svm", "m.slim")
-    assert "slimsvm: error: /dev/full: No space left on device" in slimsvm(*arguments, "/dev/full", code=1).stderr
+    assert (
+        "slimsvm: error: /dev/full: No space left on device"
+        in slimsvm(*arguments, "/dev/full", code=1).stderr
+    )
 
 
 def test_a_model_that_its_format_cannot_hold_is_not_lost(slimsvm):
@@ -304,7 +371,11 @@ def test_no_traceback_on_garbage(seed, files):
             ["info", bad],
         ):
             result = CliRunner().invoke(program, arguments, prog_name="slimsvm")
-            assert result.exception is None or isinstance(result.exception, SystemExit), (arguments, how, result.exception)
+            assert result.exception is None or isinstance(result.exception, SystemExit), (
+                arguments,
+                how,
+                result.exception,
+            )
             assert result.exit_code in (0, 1, 2) and "Traceback" not in result.output
 
 
@@ -315,7 +386,9 @@ def test_decision_values_are_exact(slimsvm, files):
     X, _ = files
     slimsvm("train", "c.svm", "m.slim", "--gamma", 20)
     slimsvm("predict", "c.npz", "m.slim", "out.txt", "--decision")
-    np.testing.assert_array_equal(predictions("out.txt"), load("m.slim").set_params(n_jobs=-1).decision_function(X))
+    np.testing.assert_array_equal(
+        predictions("out.txt"), load("m.slim").set_params(n_jobs=-1).decision_function(X)
+    )
 
 
 def test_decision_values_of_several_classes(slimsvm, files):
@@ -330,7 +403,19 @@ def test_regression(slimsvm, result_of, files):
     X, _ = files
     y = np.round(X[:, 0] * 2 + 1, 6)
     write_csv("r.csv", X, y)
-    slimsvm("train", "r.csv", "r.slim", "--machine", "svr", "--kernel", "linear", "--C", 100, "--epsilon", 0.01)
+    slimsvm(
+        "train",
+        "r.csv",
+        "r.slim",
+        "--machine",
+        "svr",
+        "--kernel",
+        "linear",
+        "--C",
+        100,
+        "--epsilon",
+        0.01,
+    )
     result = slimsvm("predict", "r.csv", "r.slim", "out.txt", "--decision")
     assert "mean squared error" in result.stderr
     np.testing.assert_allclose(predictions("out.txt"), y, atol=0.02)
@@ -393,7 +478,10 @@ def test_half_written_predictions_do_not_replace_good_ones(slimsvm, files, monke
 
     monkeypatch.setattr(slimsvm_commands, "as_lines", broken)
     before = set(Path().iterdir())
-    assert "out.txt: No space left on device" in slimsvm("predict", "c.svm", "m.slim", "out.txt", code=1).stderr
+    assert (
+        "out.txt: No space left on device"
+        in slimsvm("predict", "c.svm", "m.slim", "out.txt", code=1).stderr
+    )
     assert Path("out.txt").read_text() == "good" and set(Path().iterdir()) == before
 
 
@@ -435,10 +523,23 @@ def test_devices_are_written_to_not_replaced(slimsvm, files):
 def test_info(slimsvm, result_of, files):
     slimsvm("train", "c.svm", "m.slim", "--C", 3, "--gamma", 20)
     text = slimsvm("info", "m.slim").stdout
-    for part in ("SVC", "rbf, gamma 20", "3", "support vectors", "violation", "Converged", "kB", "slim"):
+    for part in (
+        "SVC",
+        "rbf, gamma 20",
+        "3",
+        "support vectors",
+        "violation",
+        "Converged",
+        "kB",
+        "slim",
+    ):
         assert part in text
     facts = result_of("info", "m.slim")
-    assert facts["C"] == 3 and facts["bytes"] == os.path.getsize("m.slim") and facts["status"]["reason"] == "converged"
+    assert (
+        facts["C"] == 3
+        and facts["bytes"] == os.path.getsize("m.slim")
+        and facts["status"]["reason"] == "converged"
+    )
     slimsvm("convert", "m.slim", "m.libsvm")
     facts = result_of("info", "m.libsvm")
     assert facts["format"] == "libsvm" and "C" not in facts and facts["certificate"]["gap"] is None
@@ -453,7 +554,9 @@ def test_convert_in_a_circle(slimsvm, files):
     slimsvm("convert", "c.svmlight", "d", "--to", "slim")
     assert "model written to d" in slimsvm("convert", "c.svmlight", "d", "--to", "slim").stderr
     X, _ = files
-    np.testing.assert_allclose(load("d").decision_function(X), load("a.slim").decision_function(X), atol=1e-9)
+    np.testing.assert_allclose(
+        load("d").decision_function(X), load("a.slim").decision_function(X), atol=1e-9
+    )
     out = slimsvm("convert", "-", "-", input=Path("a.slim").read_bytes())
     assert out.stdout == Path("b.libsvm").read_text()
 

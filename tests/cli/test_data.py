@@ -29,19 +29,26 @@ def test_libsvm_text():
 
 
 def test_indices_start_at_one_even_if_the_first_feature_is_missing():
-    np.testing.assert_array_equal(read(write("a.svm", "1 2:5\n0 3:6\n")).X.toarray(), [[0, 5, 0], [0, 0, 6]])
+    np.testing.assert_array_equal(
+        read(write("a.svm", "1 2:5\n0 3:6\n")).X.toarray(), [[0, 5, 0], [0, 0, 6]]
+    )
 
 
 def test_n_features_widens():
     assert read(write("a.svm", "1 1:5\n"), request=Request(n_features=9)).X.shape == (1, 9)
 
 
-@pytest.mark.parametrize(("name", "pack"), [("a.svm.gz", gzip.compress), ("a.txt.bz2", bz2.compress), ("a.csv.gz", gzip.compress)])
+@pytest.mark.parametrize(
+    ("name", "pack"),
+    [("a.svm.gz", gzip.compress), ("a.txt.bz2", bz2.compress), ("a.csv.gz", gzip.compress)],
+)
 def test_packed_text(name, pack):
     text = b"1,2,1\n3,4,0\n" if "csv" in name else b"1 1:1 2:2\n0 1:3 2:4\n"
     Path(name).write_bytes(pack(text))
     data = read(name)
-    np.testing.assert_array_equal(data.X.toarray() if sp.issparse(data.X) else data.X, [[1, 2], [3, 4]])
+    np.testing.assert_array_equal(
+        data.X.toarray() if sp.issparse(data.X) else data.X, [[1, 2], [3, 4]]
+    )
 
 
 def test_damaged_packed_text():
@@ -53,12 +60,16 @@ def test_damaged_packed_text():
 @pytest.mark.parametrize("name", ["a.svm.gz", "a.txt.bz2", "a.csv.gz", "a.csv.bz2"])
 def test_text_that_is_not_packed_under_the_name_of_one_that_is(name):
     Path(name).write_bytes(b"1 1:1\n")
-    with pytest.raises(ValueError, match=rf"{re.escape(name)}: the packed file is damaged, or of another kind"):
+    with pytest.raises(
+        ValueError, match=rf"{re.escape(name)}: the packed file is damaged, or of another kind"
+    ):
         read(name)
 
 
 def test_precomputed_kernel_values_leave_out_the_serial_number():
-    data = read(write("k.svm", "1 0:1 1:2 2:0.5\n-1 0:2 1:0.5 2:2\n"), request=Request(precomputed=True))
+    data = read(
+        write("k.svm", "1 0:1 1:2 2:0.5\n-1 0:2 1:0.5 2:2\n"), request=Request(precomputed=True)
+    )
     np.testing.assert_array_equal(data.X, [[2, 0.5], [0.5, 2]])
 
 
@@ -92,16 +103,28 @@ def test_bad_lines_of_text(line, message):
     if "9999" in line:
         assert "data.svm" in str(failure.value)
     else:
-        assert str(failure.value).startswith("data.svm, line 17: ") and message in str(failure.value)
+        assert str(failure.value).startswith("data.svm, line 17: ") and message in str(
+            failure.value
+        )
 
 
 def test_too_many_features_are_named_by_line():
-    with pytest.raises(ValueError, match=r"a\.svm, line 2: feature 4, but there are only 3 features"):
+    with pytest.raises(
+        ValueError, match=r"a\.svm, line 2: feature 4, but there are only 3 features"
+    ):
         read(write("a.svm", "1 3:1\n1 4:1\n"), request=Request(n_features=3))
 
 
 @pytest.mark.parametrize(
-    ("name", "text"), [("a.svm", ""), ("a.svm", "\n\n"), ("a.svm", "# nothing\n"), ("a.csv", ""), ("a.csv", "\n\n"), ("a.csv", "a,b,c\n")]
+    ("name", "text"),
+    [
+        ("a.svm", ""),
+        ("a.svm", "\n\n"),
+        ("a.svm", "# nothing\n"),
+        ("a.csv", ""),
+        ("a.csv", "\n\n"),
+        ("a.csv", "a,b,c\n"),
+    ],
 )
 def test_empty_files(name, text):
     with pytest.raises(ValueError, match=name.replace(".", r"\.")):
@@ -143,8 +166,13 @@ def test_label_column(column):
 
 def test_label_column_of_files_without_columns():
     np.savez("b.npz", X=np.eye(2), y=[0, 1])
-    for path, words in ((write("a.svm", "1 1:2\n"), "first word of a line"), ("b.npz", "in the array y")):
-        with pytest.raises(ValueError, match=f"--label-column is for CSV and Parquet files.*{words}"):
+    for path, words in (
+        (write("a.svm", "1 1:2\n"), "first word of a line"),
+        ("b.npz", "in the array y"),
+    ):
+        with pytest.raises(
+            ValueError, match=f"--label-column is for CSV and Parquet files.*{words}"
+        ):
             read(path, request=Request(label_column="0"))
 
 
@@ -170,7 +198,9 @@ def test_first_line_of_numbers_and_a_text_label_is_no_header():
 
 
 def test_labels_that_are_numbers_stay_text_on_request():
-    assert read(write("a.csv", "1,2,01\n3,4,1\n"), request=Request(text_labels=True)).y.tolist() == ["01", "1"]
+    assert read(
+        write("a.csv", "1,2,01\n3,4,1\n"), request=Request(text_labels=True)
+    ).y.tolist() == ["01", "1"]
 
 
 @pytest.mark.parametrize(
@@ -190,7 +220,9 @@ def test_bad_lines_of_csv(line, message, header):
     name = write("data.csv", header + "1,2,3\n\n" * 2 + line + "\n1,2,3\n")
     with pytest.raises(ValueError) as failure:
         read(name)
-    assert str(failure.value).startswith(f"data.csv, line {6 if header else 5}: ") and message in str(failure.value)
+    assert str(failure.value).startswith(
+        f"data.csv, line {6 if header else 5}: "
+    ) and message in str(failure.value)
 
 
 def test_csv_that_is_no_text():
@@ -206,13 +238,19 @@ def test_missing_labels_among_numbers_are_not_a_class_of_their_own():
     Path("words.csv").write_text("x,label\n1,nan\n2,naan\n")
     assert read("words.csv").y.tolist() == ["nan", "naan"]
     np.savez("a.npz", X=np.eye(3), y=[0.0, np.nan, 1.0])
-    with pytest.raises(ValueError, match=r"a.npz: row 1 \(counted from 0\) has a label that is missing"):
+    with pytest.raises(
+        ValueError, match=r"a.npz: row 1 \(counted from 0\) has a label that is missing"
+    ):
         read("a.npz")
-    assert read("a.npz", request=Request(labelled=None, n_features=3)).y is None  # a prediction can do without
+    assert (
+        read("a.npz", request=Request(labelled=None, n_features=3)).y is None
+    )  # a prediction can do without
 
 
 @pytest.mark.parametrize(
-    "y", [np.array([b"a", b"b", b"a"]), np.zeros(3, "datetime64[s]"), np.zeros(3, complex)], ids=["bytes", "times", "complex"]
+    "y",
+    [np.array([b"a", b"b", b"a"]), np.zeros(3, "datetime64[s]"), np.zeros(3, complex)],
+    ids=["bytes", "times", "complex"],
 )
 def test_labels_of_another_kind(y):
     np.savez("a.npz", X=np.eye(3), y=y)
@@ -233,10 +271,14 @@ def test_columns_are_found_by_name():
     data = read(write("a.csv", "y,kind,x\n1,cat,2\n3,dog,4\n"), request=request)
     np.testing.assert_array_equal(data.X, [[2, 1], [4, 3]])
     assert data.y.tolist() == ["cat", "dog"] and data.names == ["x", "y"]
-    data = read(write("a.csv", "id,y,x,when\n9,1,2,8\n"), request=request)  # two more columns: neither is known to be the label
+    data = read(
+        write("a.csv", "id,y,x,when\n9,1,2,8\n"), request=request
+    )  # two more columns: neither is known to be the label
     np.testing.assert_array_equal(data.X, [[2, 1]])
     assert data.y is None
-    with pytest.raises(ValueError, match="there is no column 'x', which the model was trained with"):
+    with pytest.raises(
+        ValueError, match="there is no column 'x', which the model was trained with"
+    ):
         read(write("a.csv", "y,z\n1,2\n"), request=request)
 
 
@@ -262,9 +304,24 @@ def test_npz(files):
         ({"X": [[1.0]], "y": [1, 2]}, "y must have one label for each of the 1 rows"),
         ({"X": [[1.0], [np.nan]], "y": [1, 2]}, "row 1 "),
         ({"X": np.zeros((0, 3)), "y": []}, "there are no rows"),
-        ({"X_data": [1.0], "X_indices": [7], "X_indptr": [0, 1], "X_shape": [1, 3], "y": [1]}, "are not a CSR matrix"),
-        ({"X_data": [1.0], "X_indices": [-1], "X_indptr": [0, 1], "X_shape": [1, 3], "y": [1]}, "are not a CSR matrix"),
-        ({"X_data": [1.0, np.inf], "X_indices": [0, 1], "X_indptr": [0, 1, 2], "X_shape": [2, 3], "y": [1, 2]}, "row 1 "),
+        (
+            {"X_data": [1.0], "X_indices": [7], "X_indptr": [0, 1], "X_shape": [1, 3], "y": [1]},
+            "are not a CSR matrix",
+        ),
+        (
+            {"X_data": [1.0], "X_indices": [-1], "X_indptr": [0, 1], "X_shape": [1, 3], "y": [1]},
+            "are not a CSR matrix",
+        ),
+        (
+            {
+                "X_data": [1.0, np.inf],
+                "X_indices": [0, 1],
+                "X_indptr": [0, 1, 2],
+                "X_shape": [2, 3],
+                "y": [1, 2],
+            },
+            "row 1 ",
+        ),
     ],
 )
 def test_bad_npz(arrays, message):
@@ -281,7 +338,10 @@ def test_npz_with_python_objects_is_not_unpickled():
 
 
 @pytest.mark.parametrize("name", ["a.npz", "a.parquet"])
-@pytest.mark.parametrize("content", [b"", b"PK\x03\x04 nonsense", b"PAR1 nonsense PAR1", b"\x93NUMPY\x01\x00", b"hello" * 100])
+@pytest.mark.parametrize(
+    "content",
+    [b"", b"PK\x03\x04 nonsense", b"PAR1 nonsense PAR1", b"\x93NUMPY\x01\x00", b"hello" * 100],
+)
 def test_files_that_are_something_else(name, content):
     if name.endswith("parquet"):
         pytest.importorskip("pyarrow")

@@ -7,7 +7,11 @@ import pytest
 
 from slimsvm.cli.demo import run_demo
 
-LINES = [(data, machine) for data in ("checkers", "digits") for machine in ("slimsvm", "scikit-learn", "slimsvm sparse")]
+LINES = [
+    (data, machine)
+    for data in ("checkers", "digits")
+    for machine in ("slimsvm", "scikit-learn", "slimsvm sparse")
+]
 
 
 def check(results):
@@ -42,7 +46,9 @@ def test_demo_without_rich_and_matplotlib(monkeypatch):
     said = []
     results = run_demo(1000, n_jobs=1, show=said.append)
     check(results)
-    assert results["picture"] is None and any("pip install 'slimsvm[plot]'" in text for text in said)
+    assert results["picture"] is None and any(
+        "pip install 'slimsvm[plot]'" in text for text in said
+    )
     table = [line for line in said if line.startswith(("data", "checkers  ", "digits  "))]
     assert len(table) == 7 and len({len(line) for line in table}) == 1
     assert not Path("slimsvm-demo.png").exists()

@@ -16,12 +16,21 @@ from slimsvm.persistence import load
 
 # Python gets Ctrl-C even if whoever runs the tests ignores it, which a child would inherit.
 MAIN = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); from slimsvm.cli import main; main()"
-ENVIRONMENT = {**os.environ, "PYTHONPATH": str(Path(slimsvm.__file__).parent.parent), "PYTHONIOENCODING": "utf-8"}
+ENVIRONMENT = {
+    **os.environ,
+    "PYTHONPATH": str(Path(slimsvm.__file__).parent.parent),
+    "PYTHONIOENCODING": "utf-8",
+}
 
 
 def run(*arguments, before=""):
     return subprocess.run(
-        [sys.executable, "-c", before + MAIN, *arguments], env=ENVIRONMENT, capture_output=True, text=True, timeout=120, check=False
+        [sys.executable, "-c", before + MAIN, *arguments],
+        env=ENVIRONMENT,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
     )
 
 
@@ -51,13 +60,19 @@ def endless(own_folder):
 @pytest.mark.skipif(os.name == "nt", reason="Windows has no SIGINT for one process")
 def test_interrupted_training_saves_the_model(endless):
     process = subprocess.Popen(
-        [sys.executable, "-c", MAIN, *endless, "--json"], env=ENVIRONMENT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        [sys.executable, "-c", MAIN, *endless, "--json"],
+        env=ENVIRONMENT,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
     )
     try:
         lines = []
         watchdog = threading.Timer(90, process.kill)
         watchdog.start()
-        while not any("gap" in line for line in lines):  # the first lines of progress: the fit is at work
+        while not any(
+            "gap" in line for line in lines
+        ):  # the first lines of progress: the fit is at work
             lines.append(process.stderr.readline())
             assert lines[-1], "".join(lines)
         process.send_signal(signal.SIGINT)
@@ -69,7 +84,11 @@ def test_interrupted_training_saves_the_model(endless):
         process.wait()
     assert process.returncode == 130, err
     assert time.monotonic() - begin < 30
-    assert "Traceback" not in err and "Interrupted after" in err and "model written to hard.slim" in err
+    assert (
+        "Traceback" not in err
+        and "Interrupted after" in err
+        and "model written to hard.slim" in err
+    )
     assert '"reason": "interrupted"' in out
     model = load("hard.slim")
     assert model.status_.reason == "interrupted"
@@ -101,7 +120,11 @@ def test_interrupted_before_there_is_a_model(own_folder):
     finally:
         process.kill()
         process.wait()
-    assert process.returncode == 1 and "interrupted; nothing was written" in err and "Traceback" not in err
+    assert (
+        process.returncode == 1
+        and "interrupted; nothing was written" in err
+        and "Traceback" not in err
+    )
     assert os.listdir() == []
 
 
@@ -115,12 +138,18 @@ def test_max_time_is_a_normal_end(endless):
 def test_without_click_there_is_a_hint():
     result = run("train", "x.svm", before="import sys; sys.modules['click'] = None; ")
     assert result.returncode == 2 and result.stdout == ""
-    assert result.stderr == "slimsvm: error: the command line needs click: pip install 'slimsvm[cli]'\n"
+    assert (
+        result.stderr
+        == "slimsvm: error: the command line needs click: pip install 'slimsvm[cli]'\n"
+    )
 
 
 def test_exit_codes_of_a_real_process(files):
     result = run("train", "nowhere.svm")
-    assert result.returncode == 1 and result.stderr == "slimsvm: error: nowhere.svm: No such file or directory\n"
+    assert (
+        result.returncode == 1
+        and result.stderr == "slimsvm: error: nowhere.svm: No such file or directory\n"
+    )
     assert run("train", "c.svm", "--C", "-1").returncode == 2
 
 
@@ -128,14 +157,27 @@ def test_exit_codes_of_a_real_process(files):
 def test_a_reader_that_has_seen_enough(files):
     assert run("train", "c.svm", "m.slim").returncode == 0
     command = f"'{sys.executable}' -m slimsvm.cli predict c.svm m.slim | head -n 1"
-    result = subprocess.run(command, shell=True, env=ENVIRONMENT, capture_output=True, text=True, timeout=120, check=True)
+    result = subprocess.run(
+        command,
+        shell=True,
+        env=ENVIRONMENT,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=True,
+    )
     assert result.stdout in ("1\n", "-1\n") and "Traceback" not in result.stderr
 
 
 @pytest.mark.parametrize("module", ["slimsvm", "slimsvm.cli"])
 def test_module_can_be_run(module, own_folder):
     result = subprocess.run(
-        [sys.executable, "-m", module, "--help"], env=ENVIRONMENT, capture_output=True, text=True, timeout=120, check=True
+        [sys.executable, "-m", module, "--help"],
+        env=ENVIRONMENT,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=True,
     )
     for command in ("train", "predict", "info", "convert", "demo"):
         assert command in result.stdout
@@ -146,9 +188,21 @@ def test_closed_streams(own_folder):
     """As after <&- and >&-."""
     Path("c.svm").write_text("1 1:1\n0 1:2\n")
     assert run("train", "c.svm", "m.slim").returncode == 0
-    for arguments, name in ((["predict", "c.svm", "m.slim"], "output"), (["predict", "-", "m.slim"], "input"), (["info", "-"], "input")):
+    for arguments, name in (
+        (["predict", "c.svm", "m.slim"], "output"),
+        (["predict", "-", "m.slim"], "input"),
+        (["info", "-"], "input"),
+    ):
         command = [sys.executable, "-m", "slimsvm", *arguments]
         ended = subprocess.run(
-            ["sh", "-c", 'exec "$@" <&- >&-', "sh", *command], env=ENVIRONMENT, stderr=subprocess.PIPE, text=True, timeout=120, check=False
+            ["sh", "-c", 'exec "$@" <&- >&-', "sh", *command],
+            env=ENVIRONMENT,
+            stderr=subprocess.PIPE,
+            text=True,
+            timeout=120,
+            check=False,
         )
-        assert (ended.returncode, ended.stderr) == (1, f"slimsvm: error: standard {name}: it is closed\n")
+        assert (ended.returncode, ended.stderr) == (
+            1,
+            f"slimsvm: error: standard {name}: it is closed\n",
+        )

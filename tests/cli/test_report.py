@@ -23,15 +23,23 @@ def test_writes_beside_the_model_and_says_so(slimsvm, files, model):
     assert result.stdout == "" and "page written to m.slim.html" in result.stderr
     page, _ = check(Path("m.slim.html").read_text(encoding="utf-8"))
     assert f"({np.sum(model.predict(X) == y)} of 300)" in page.text and "SVC: m.slim" in page.texts
-    assert sorted(path.name for path in Path().glob("*html*")) == ["m.slim.html"]  # nothing temporary is left
+    assert sorted(path.name for path in Path().glob("*html*")) == [
+        "m.slim.html"
+    ]  # nothing temporary is left
 
 
 def test_output_json_and_quiet(slimsvm, model):
     result = slimsvm("report", "m.slim", "--output", "page.html", "--json", "--quiet")
-    assert json.loads(result.stdout) == {"model": "m.slim", "output": "page.html", "bytes": Path("page.html").stat().st_size}
+    assert json.loads(result.stdout) == {
+        "model": "m.slim",
+        "output": "page.html",
+        "bytes": Path("page.html").stat().st_size,
+    }
     assert result.stderr == ""
     check(slimsvm("report", "m.slim", "--output", "-", "--quiet").stdout)
-    check(slimsvm("report", "-", "--output", "-", "--quiet", input=Path("m.slim").read_bytes()).stdout)
+    check(
+        slimsvm("report", "-", "--output", "-", "--quiet", input=Path("m.slim").read_bytes()).stdout
+    )
 
 
 def test_foreign_models_and_other_data(slimsvm, files, model):
@@ -39,7 +47,9 @@ def test_foreign_models_and_other_data(slimsvm, files, model):
     slimsvm("convert", "m.slim", "m.libsvm", "--quiet")
     for data in ("c.csv", "c.npz"):
         slimsvm("report", "m.libsvm", "--data", data, "--output", "page.html", "--quiet")
-        assert f"({np.sum(model.predict(X) == y)} of 300)" in Path("page.html").read_text(encoding="utf-8")
+        assert f"({np.sum(model.predict(X) == y)} of 300)" in Path("page.html").read_text(
+            encoding="utf-8"
+        )
 
 
 def test_one_class_needs_no_labels(slimsvm, files):

@@ -21,11 +21,22 @@ from tests.cli.conftest import write_csv
 
 def test_train_with_few_vectors(slimsvm, files):
     X, y = files
-    result = slimsvm("train", "c.svm", "m.slim", "--n-basis", 20, "--C", 10, "--gamma", 20, "--random-state", 0)
-    assert result.stdout == "" and "20 basis vectors, fitted in" in result.stderr and "Converged" in result.stderr
+    result = slimsvm(
+        "train", "c.svm", "m.slim", "--n-basis", 20, "--C", 10, "--gamma", 20, "--random-state", 0
+    )
+    assert (
+        result.stdout == ""
+        and "20 basis vectors, fitted in" in result.stderr
+        and "Converged" in result.stderr
+    )
     model = load("m.slim")
     twin = SparseSVC(20, C=10, gamma=20, random_state=0).fit(X, y)
-    assert type(model) is SparseSVC and model.n_basis_ == 20 and model.n_jobs is None and not model.verbose
+    assert (
+        type(model) is SparseSVC
+        and model.n_basis_ == 20
+        and model.n_jobs is None
+        and not model.verbose
+    )
     assert model.score(X, y) > twin.score(X, y) - 0.05
     slimsvm("predict", "c.svm", "m.slim", "out.txt")
     np.testing.assert_array_equal(np.loadtxt("out.txt"), model.predict(X))
@@ -34,32 +45,97 @@ def test_train_with_few_vectors(slimsvm, files):
 @pytest.mark.parametrize(
     ("machine", "options", "twin"),
     [
-        ("svc", ["--loss", "hinge", "--basis", "pursuit_rows", "--no-refine"], SparseSVC(loss="hinge", basis="pursuit_rows", refine=False)),
-        ("svc", ["--refine", "--tol", 0.01, "--max-iter", 30], SparseSVC(refine=True, tol=0.01, max_iter=30)),
-        ("svc", ["--class-weight", "balanced", "--kernel", "laplacian"], SparseSVC(class_weight="balanced", kernel="laplacian")),
-        ("svc", ["--validation-fraction", 0.2, "--max-memory", 50], SparseSVC(validation_fraction=0.2, max_memory=50)),
-        ("svc", ["--max-basis", 30, "--accuracy-loss", 0.02], SparseSVC(max_basis=30, accuracy_loss=0.02)),
+        (
+            "svc",
+            ["--loss", "hinge", "--basis", "pursuit_rows", "--no-refine"],
+            SparseSVC(loss="hinge", basis="pursuit_rows", refine=False),
+        ),
+        (
+            "svc",
+            ["--refine", "--tol", 0.01, "--max-iter", 30],
+            SparseSVC(refine=True, tol=0.01, max_iter=30),
+        ),
+        (
+            "svc",
+            ["--class-weight", "balanced", "--kernel", "laplacian"],
+            SparseSVC(class_weight="balanced", kernel="laplacian"),
+        ),
+        (
+            "svc",
+            ["--validation-fraction", 0.2, "--max-memory", 50],
+            SparseSVC(validation_fraction=0.2, max_memory=50),
+        ),
+        (
+            "svc",
+            ["--max-basis", 30, "--accuracy-loss", 0.02],
+            SparseSVC(max_basis=30, accuracy_loss=0.02),
+        ),
         ("svr", ["--C", 3, "--epsilon", 0.2], SparseSVR(C=3, epsilon=0.2)),
-        ("svr", ["--loss", "epsilon_insensitive", "--basis", "kmeans"], SparseSVR(loss="epsilon_insensitive", basis="kmeans")),
+        (
+            "svr",
+            ["--loss", "epsilon_insensitive", "--basis", "kmeans"],
+            SparseSVR(loss="epsilon_insensitive", basis="kmeans"),
+        ),
     ],
 )
 def test_machines_and_options(result_of, files, machine, options, twin):
-    facts = result_of("train", "c.svm", "m.slim", "--machine", machine, "--n-basis", 5, "--random-state", 3, *options, "--quiet")
+    facts = result_of(
+        "train",
+        "c.svm",
+        "m.slim",
+        "--machine",
+        machine,
+        "--n-basis",
+        5,
+        "--random-state",
+        3,
+        *options,
+        "--quiet",
+    )
     model = load("m.slim")
     expected = {**twin.get_params(), "n_basis": 5, "random_state": 3}
-    assert type(model) is type(twin) and facts["machine"] == type(twin).__name__ and facts["n_basis"] == 5
+    assert (
+        type(model) is type(twin)
+        and facts["machine"] == type(twin).__name__
+        and facts["n_basis"] == 5
+    )
     assert {name for name, value in expected.items() if model.get_params()[name] != value} == set()
 
 
 @pytest.mark.parametrize("basis", sorted({*BASES, ALL}))
 def test_every_basis_of_the_class_is_offered(slimsvm, files, basis):
-    slimsvm("train", "c.svm", "m.slim", "--n-basis", 3, "--basis", basis, "--no-refine", "--random-state", 0)
+    slimsvm(
+        "train",
+        "c.svm",
+        "m.slim",
+        "--n-basis",
+        3,
+        "--basis",
+        basis,
+        "--no-refine",
+        "--random-state",
+        0,
+    )
     model = load("m.slim")
     assert model.basis == basis and (model.n_basis_ == 3 or basis == ALL)
 
 
 def test_the_number_of_vectors_is_found(result_of, files):
-    facts = result_of("train", "c.csv", "m.slim", "--n-basis", "auto", "--max-basis", 40, "--gamma", 5, "--C", 10, "--random-state", 0)
+    facts = result_of(
+        "train",
+        "c.csv",
+        "m.slim",
+        "--n-basis",
+        "auto",
+        "--max-basis",
+        40,
+        "--gamma",
+        5,
+        "--C",
+        10,
+        "--random-state",
+        0,
+    )
     sizes = [point["n_basis"] for point in facts["path"]]
     assert facts["n_basis"] in sizes and sizes == sorted(sizes) and sizes[-1] <= 40
     assert all(0 <= point["validation_score"] <= 1 for point in facts["path"])
@@ -71,10 +147,22 @@ def test_the_number_of_vectors_is_found(result_of, files):
     [
         (["--n-basis", "0"], "0 is not in the range"),
         (["--n-basis", "many"], "'many' is not a valid integer"),
-        (["--n-basis", "5", "--machine", "nu-svc"], "--n-basis has no meaning for --machine nu-svc, only for svc and svr"),
-        (["--n-basis", "5", "--cache-size", "10"], "--cache-size has no meaning for --machine svc with --n-basis"),
-        (["--n-basis", "5", "--epsilon", "1"], "--epsilon has no meaning for --machine svc with --n-basis"),
-        (["--n-basis", "5", "--machine", "svr", "--class-weight", "balanced"], "--class-weight has no meaning for --machine svr"),
+        (
+            ["--n-basis", "5", "--machine", "nu-svc"],
+            "--n-basis has no meaning for --machine nu-svc, only for svc and svr",
+        ),
+        (
+            ["--n-basis", "5", "--cache-size", "10"],
+            "--cache-size has no meaning for --machine svc with --n-basis",
+        ),
+        (
+            ["--n-basis", "5", "--epsilon", "1"],
+            "--epsilon has no meaning for --machine svc with --n-basis",
+        ),
+        (
+            ["--n-basis", "5", "--machine", "svr", "--class-weight", "balanced"],
+            "--class-weight has no meaning for --machine svr",
+        ),
         (["--loss", "hinge"], "--loss has a meaning only with --n-basis"),
         (["--no-refine"], "--refine has a meaning only with --n-basis"),
         (["--n-basis", "5", "--loss", "logistic"], "'logistic' is not one of"),
@@ -101,7 +189,11 @@ def test_wrong_usage(slimsvm, files, arguments, message):
 )
 def test_what_the_class_refuses(slimsvm, files, arguments, message):
     result = slimsvm("train", "c.svm", "x.slim", "--n-basis", 5, *arguments, code=1)
-    assert re.search(message, result.stderr) and result.stderr.startswith("slimsvm: error: ") and not Path("x.slim").exists()
+    assert (
+        re.search(message, result.stderr)
+        and result.stderr.startswith("slimsvm: error: ")
+        and not Path("x.slim").exists()
+    )
 
 
 def test_a_sparse_machine_in_other_formats(slimsvm, files):
@@ -111,7 +203,9 @@ def test_a_sparse_machine_in_other_formats(slimsvm, files):
     slimsvm("train", "c.svm", "m.slim", "--n-basis", 10, "--gamma", 5)
     slimsvm("convert", "m.slim", "m.svmlight")
     slimsvm("predict", "c.svm", "m.svmlight", "out.txt", "--decision")
-    np.testing.assert_allclose(np.loadtxt("out.txt"), load("m.slim").decision_function(X), atol=1e-8)
+    np.testing.assert_allclose(
+        np.loadtxt("out.txt"), load("m.slim").decision_function(X), atol=1e-8
+    )
     write_csv("many.csv", X[:60], [0, 1, 2] * 20)
     result = slimsvm("train", "many.csv", "many.libsvm", "--n-basis", 5, code=1)
     assert "share all vectors" in result.stderr and "many.libsvm.slim instead" in result.stderr
@@ -129,8 +223,14 @@ def test_compress(slimsvm, result_of, files):
     assert f"{len(exact.support_)} support vectors to 15 basis vectors in" in result.stderr
     assert "differs by" in result.stderr and "model written to small.slim" in result.stderr
     assert load("small.slim").basis_.shape == (15, 2) and load("small.slim").n_jobs is None
-    facts = result_of("compress", "m.slim", "tuned.slim", "--n-basis", 15, "--data", "c.csv", "--random-state", 0)
-    assert facts["n_basis"] == 15 and facts["machine"] == "SparseSVC" and facts["bytes"] == os.path.getsize("tuned.slim")
+    facts = result_of(
+        "compress", "m.slim", "tuned.slim", "--n-basis", 15, "--data", "c.csv", "--random-state", 0
+    )
+    assert (
+        facts["n_basis"] == 15
+        and facts["machine"] == "SparseSVC"
+        and facts["bytes"] == os.path.getsize("tuned.slim")
+    )
     assert facts["before"]["accuracy"] == pytest.approx(exact.score(*files))
     assert facts["after"]["accuracy"] == pytest.approx(load("tuned.slim").score(*files))
     said = slimsvm("compress", "m.slim", "tuned.slim", "--n-basis", 15, "--data", "c.svm").stderr
@@ -143,9 +243,15 @@ def test_compress_several_classes_names_and_text(slimsvm, files):
     y = np.array(["a", "b", "c"])[(X[:, 0] > -0.5).astype(int) + (X[:, 0] > 0.5)]
     write_csv("t.csv", X, y, header=["u", "v", "kind"])
     slimsvm("train", "t.csv", "t.slim", "--gamma", 1)
-    slimsvm("compress", "t.slim", "small.slim", "--n-basis", 8, "--data", "t.csv", "--random-state", 0)
+    slimsvm(
+        "compress", "t.slim", "small.slim", "--n-basis", 8, "--data", "t.csv", "--random-state", 0
+    )
     small = load("small.slim")
-    assert small.classes_.tolist() == ["a", "b", "c"] and small.feature_names_in_.tolist() == ["u", "v"] and small.pairwise_
+    assert (
+        small.classes_.tolist() == ["a", "b", "c"]
+        and small.feature_names_in_.tolist() == ["u", "v"]
+        and small.pairwise_
+    )
     result = slimsvm("predict", "t.csv", "small.slim", "out.txt")
     assert float(re.search(r"accuracy ([\d.]+) %", result.stderr)[1]) > 90
 
@@ -154,7 +260,9 @@ def test_compress_regression(result_of, files):
     X, _ = files
     write_csv("r.csv", X, np.sin(X[:, 0]))
     result_of("train", "r.csv", "r.slim", "--machine", "svr", "--C", 10)
-    facts = result_of("compress", "r.slim", "small.slim", "--n-basis", 20, "--data", "r.csv", "--random-state", 0)
+    facts = result_of(
+        "compress", "r.slim", "small.slim", "--n-basis", 20, "--data", "r.csv", "--random-state", 0
+    )
     assert facts["machine"] == "SparseSVR" and facts["after"]["mean_squared_error"] < 0.05
 
 
@@ -165,10 +273,14 @@ def test_compress_models_of_other_programs(slimsvm, files):
     for name in ("m.libsvm", "m.svmlight"):
         slimsvm("compress", name, "small.libsvm", "--n-basis", 20, "--random-state", 0)
         assert load_libsvm("small.libsvm").support_vectors_.shape == (20, 2)
-        slimsvm("compress", name, "small.slim", "--n-basis", 20, "--data", "c.svm", "--random-state", 0)
+        slimsvm(
+            "compress", name, "small.slim", "--n-basis", 20, "--data", "c.svm", "--random-state", 0
+        )
         small = load("small.slim")
         assert abs(small.C - 10.0) < 1e-6 and small.score(X, y) > 0.85
-    model = slimsvm("compress", "-", "-", "--n-basis", 5, input=Path("m.libsvm").read_bytes()).stdout
+    model = slimsvm(
+        "compress", "-", "-", "--n-basis", 5, input=Path("m.libsvm").read_bytes()
+    ).stdout
     assert model.startswith("svm_type c_svc\n") and "total_sv 5\n" in model
 
 
@@ -224,13 +336,19 @@ def test_compress_bad_data_and_models(slimsvm, files, arguments, message):
     write_csv("unlabelled.csv", X, header=["a", "b"])
     before = set(Path().iterdir())
     result = slimsvm("compress", *arguments, "--n-basis", 5, code=1)
-    assert message in result.stderr and result.stderr.startswith("slimsvm: error: ") and result.stdout == ""
+    assert (
+        message in result.stderr
+        and result.stderr.startswith("slimsvm: error: ")
+        and result.stdout == ""
+    )
     assert before == set(Path().iterdir())
 
 
 def test_compress_that_ran_out_of_time_says_so(slimsvm, files):
     slimsvm("train", "c.svm", "m.slim", "--gamma", 20)
-    result = slimsvm("compress", "m.slim", "x.slim", "--n-basis", 100, "--max-time", 0.001, "--quiet")
+    result = slimsvm(
+        "compress", "m.slim", "x.slim", "--n-basis", 100, "--max-time", 0.001, "--quiet"
+    )
     assert "Stopped at max_time" in result.stderr and load("x.slim").n_basis_ >= 1
 
 
@@ -238,7 +356,19 @@ def test_compress_that_ran_out_of_time_says_so(slimsvm, files):
 
 
 def test_info_of_a_sparse_machine(slimsvm, result_of, files):
-    slimsvm("train", "c.svm", "m.slim", "--n-basis", 10, "--gamma", 5, "--validation-fraction", 0.2, "--random-state", 0)
+    slimsvm(
+        "train",
+        "c.svm",
+        "m.slim",
+        "--n-basis",
+        10,
+        "--gamma",
+        5,
+        "--validation-fraction",
+        0.2,
+        "--random-state",
+        0,
+    )
     model = load("m.slim")
     text = slimsvm("info", "m.slim").stdout
     for part in (
@@ -252,9 +382,15 @@ def test_info_of_a_sparse_machine(slimsvm, result_of, files):
         "scope: subspace",
     ):
         assert part in text
-    assert len(re.findall(r"score 0\.\d{4}, held out 0\.\d{4}|score 1\.0000", text)) == len(model.path_)
+    assert len(re.findall(r"score 0\.\d{4}, held out 0\.\d{4}|score 1\.0000", text)) == len(
+        model.path_
+    )
     facts = result_of("info", "m.slim")
-    assert facts["n_basis"] == 10 and facts["model_bytes"] == model.model_nbytes_ and facts["format"] == "slim"
+    assert (
+        facts["n_basis"] == 10
+        and facts["model_bytes"] == model.model_nbytes_
+        and facts["format"] == "slim"
+    )
     assert [point["n_basis"] for point in facts["path"]] == [point.n_basis for point in model.path_]
     assert facts["microseconds_per_row"] > 0 and facts["rows_measured"] == 10_000
 
@@ -300,5 +436,8 @@ def test_no_traceback_on_garbage(seed, files):
         ["predict", "c.svm", "bad.slim", "x.txt"],
     ):
         result = CliRunner().invoke(program, arguments, prog_name="slimsvm")
-        assert result.exception is None or isinstance(result.exception, SystemExit), (arguments, result.exception)
+        assert result.exception is None or isinstance(result.exception, SystemExit), (
+            arguments,
+            result.exception,
+        )
         assert result.exit_code in (0, 1, 2) and "Traceback" not in result.output

@@ -39,9 +39,18 @@ EVERY: dict[str, tuple[Kernel, dict]] = {
     "rbf": (RBF(0.3), {"name": "rbf", "gamma": 0.3}),
     "rbf narrow": (RBF(4.0), {"name": "rbf", "gamma": 4.0}),
     "poly": (Polynomial(0.7, 3, 0.5), {"name": "poly", "gamma": 0.7, "degree": 3, "coef0": 0.5}),
-    "poly degree 1": (Polynomial(0.7, 1, -0.5), {"name": "poly", "gamma": 0.7, "degree": 1, "coef0": -0.5}),
-    "poly degree 6": (Polynomial(0.4, 6, 1.0), {"name": "poly", "gamma": 0.4, "degree": 6, "coef0": 1.0}),
-    "poly degree 0": (Polynomial(0.4, 0, 1.0), {"name": "poly", "gamma": 0.4, "degree": 0, "coef0": 1.0}),
+    "poly degree 1": (
+        Polynomial(0.7, 1, -0.5),
+        {"name": "poly", "gamma": 0.7, "degree": 1, "coef0": -0.5},
+    ),
+    "poly degree 6": (
+        Polynomial(0.4, 6, 1.0),
+        {"name": "poly", "gamma": 0.4, "degree": 6, "coef0": 1.0},
+    ),
+    "poly degree 0": (
+        Polynomial(0.4, 0, 1.0),
+        {"name": "poly", "gamma": 0.4, "degree": 0, "coef0": 1.0},
+    ),
     "sigmoid": (Sigmoid(0.2, -0.3), {"name": "sigmoid", "gamma": 0.2, "coef0": -0.3}),
     "laplacian": (Laplacian(0.25), {"name": "laplacian", "gamma": 0.25}),
     "callable": (FromCallable(_poly2), {"name": "poly", "gamma": 1.0, "degree": 2, "coef0": 1.0}),
@@ -57,7 +66,9 @@ OF_SCIKIT_LEARN = {
 
 
 def test_the_list_above_is_complete():
-    assert {type(kernel) for kernel, _ in EVERY.values()} == {*KERNELS.values(), FromCallable} - {Precomputed}
+    assert {type(kernel) for kernel, _ in EVERY.values()} == {*KERNELS.values(), FromCallable} - {
+        Precomputed
+    }
 
 
 @pytest.fixture(scope="module")
@@ -76,7 +87,12 @@ def data():
 def wide():
     """Truly sparse rows: so many features that the tiles take the sparse path, with an empty row and an empty column."""
     rng = np.random.default_rng(4)
-    X, Z = (sp.random(n, 3000, density=0.004, format="csr", random_state=rng, data_rvs=rng.standard_normal) for n in (31, 19))
+    X, Z = (
+        sp.random(
+            n, 3000, density=0.004, format="csr", random_state=rng, data_rvs=rng.standard_normal
+        )
+        for n in (31, 19)
+    )
     X = sp.csr_matrix(sp.vstack([X[:7], sp.csr_matrix((1, 3000)), X[7:], Z[:2]]))
     return X, Z
 
@@ -94,7 +110,12 @@ def test_values_equal_the_twin(kernel, twin, data):
     expected = kernel_matrix(X=X, Z=Z, **twin).astype(np.float64)
     # float64 throughout: a few roundings of products of d = 7 terms, times the degree; relative to the largest value
     np.testing.assert_allclose(kernel(X, Z), expected, rtol=1e-13, atol=1e-14 * scale(expected))
-    np.testing.assert_allclose(kernel_values(kernel, X, Z, dtype=np.float64), expected, rtol=1e-13, atol=1e-14 * scale(expected))
+    np.testing.assert_allclose(
+        kernel_values(kernel, X, Z, dtype=np.float64),
+        expected,
+        rtol=1e-13,
+        atol=1e-14 * scale(expected),
+    )
 
 
 @every_kernel
@@ -103,7 +124,9 @@ def test_values_equal_scikit_learns(kernel, twin, data):
     if type(kernel) not in OF_SCIKIT_LEARN:
         expected = pairwise.polynomial_kernel(X, Z, degree=2, gamma=1.0, coef0=1.0)
     elif getattr(kernel, "degree", 1) == 0:
-        expected = np.ones((len(X), len(Z)))  # pairwise.polynomial_kernel refuses what sklearn.svm takes
+        expected = np.ones(
+            (len(X), len(Z))
+        )  # pairwise.polynomial_kernel refuses what sklearn.svm takes
     else:
         function, names = OF_SCIKIT_LEARN[type(kernel)]
         expected = function(X, Z, **{name: getattr(kernel, name) for name in names})
@@ -158,10 +181,15 @@ def test_the_error_bound_holds(kernel, twin, data):
     for dtype in (np.float32, np.float64):
         bound = kernel.error(float(largest), X.shape[1], float(np.finfo(dtype).eps) / 2)
         values = kernel_values(kernel, X.astype(dtype), Z.astype(dtype), dtype=dtype)
-        inputs = kernel_matrix(X=X.astype(dtype), Z=Z.astype(dtype), **twin)  # rounding of the input is not the kernel's fault
+        inputs = kernel_matrix(
+            X=X.astype(dtype), Z=Z.astype(dtype), **twin
+        )  # rounding of the input is not the kernel's fault
         worst = float(np.abs(values.astype(np.longdouble) - inputs).max())
         # relative to the largest value a row of that norm can have
-        reference = max(float(np.abs(exact).max()), float(np.abs(kernel.diag_from_sq(np.array([largest]))).max()))
+        reference = max(
+            float(np.abs(exact).max()),
+            float(np.abs(kernel.diag_from_sq(np.array([largest]))).max()),
+        )
         assert worst <= bound * reference
         assert bound < 1e6 * np.finfo(dtype).eps
 
@@ -196,7 +224,9 @@ def _unsorted(A):
 @every_kernel
 @pytest.mark.parametrize("form", FORMS)
 def test_the_form_of_the_rows_does_not_matter(kernel, twin, form, data):
-    dense = tuple(A.astype(np.float32).astype(np.float64) for A in data)  # representable in every form
+    dense = tuple(
+        A.astype(np.float32).astype(np.float64) for A in data
+    )  # representable in every form
     expected = kernel(*dense)
     X, Z = (FORMS[form](A) for A in dense)
     assert sp.issparse(X) == form.startswith("csr")
@@ -206,12 +236,20 @@ def test_the_form_of_the_rows_does_not_matter(kernel, twin, form, data):
 
 
 @every_kernel
-@pytest.mark.parametrize("container", [sp.csr_matrix, sp.csr_array, lambda A: _int64(sp.csr_matrix(A))], ids=["matrix", "array", "int64"])
+@pytest.mark.parametrize(
+    "container",
+    [sp.csr_matrix, sp.csr_array, lambda A: _int64(sp.csr_matrix(A))],
+    ids=["matrix", "array", "int64"],
+)
 def test_sparse_rows_of_many_features(kernel, twin, container, wide):
     """Here the sparse path is really taken, on one side, on the other, on both."""
     X, Z = (A.toarray() for A in wide)
     expected = kernel(X, Z)
-    for A, B in ((container(wide[0]), container(wide[1])), (container(wide[0]), Z), (X, container(wide[1]))):
+    for A, B in (
+        (container(wide[0]), container(wide[1])),
+        (container(wide[0]), Z),
+        (X, container(wide[1])),
+    ):
         values = kernel_values(kernel, A, B, dtype=np.float64)
         np.testing.assert_allclose(values, expected, rtol=1e-12, atol=1e-13 * scale(expected))
 
@@ -221,16 +259,27 @@ def test_repeated_entries_of_a_sparse_row_add_up(kernel, twin, data, wide):
     """SciPy allows (row, column) twice in a CSR matrix and means the sum; a kernel value must not depend on how the matrix was written."""
     for X, Z in (data, wide):
         X = sp.csr_matrix(X)
-        halves = sp.csr_matrix((np.repeat(X.data / 2, 2), np.repeat(X.indices, 2), 2 * X.indptr), shape=X.shape)
+        halves = sp.csr_matrix(
+            (np.repeat(X.data / 2, 2), np.repeat(X.indices, 2), 2 * X.indptr), shape=X.shape
+        )
         assert not halves.has_canonical_format and halves.nnz == 2 * X.nnz
         expected = kernel(X, Z)
-        np.testing.assert_allclose(kernel_values(kernel, halves, Z, dtype=np.float64), expected, rtol=1e-12, atol=1e-13 * scale(expected))
+        np.testing.assert_allclose(
+            kernel_values(kernel, halves, Z, dtype=np.float64),
+            expected,
+            rtol=1e-12,
+            atol=1e-13 * scale(expected),
+        )
 
 
 def test_repeated_entries_of_a_sparse_row_do_not_change_gamma(data):
     X = sp.csr_matrix(data[0])
-    halves = sp.csr_matrix((np.repeat(X.data / 2, 2), np.repeat(X.indices, 2), 2 * X.indptr), shape=X.shape)
-    assert gamma_value("scale", Rows(halves)) == pytest.approx(gamma_value("scale", Rows(X)), rel=1e-12)
+    halves = sp.csr_matrix(
+        (np.repeat(X.data / 2, 2), np.repeat(X.indices, 2), 2 * X.indptr), shape=X.shape
+    )
+    assert gamma_value("scale", Rows(halves)) == pytest.approx(
+        gamma_value("scale", Rows(X)), rel=1e-12
+    )
 
 
 @every_kernel
@@ -244,8 +293,15 @@ def test_read_only_memory_maps(kernel, twin, dtype, data, tmp_path):
         assert isinstance(maps[-1], np.memmap) and not maps[-1].flags.writeable
     dense = [np.array(A, dtype=np.float64) for A in maps]
     expected = kernel(*dense)
-    np.testing.assert_allclose(kernel_values(kernel, *maps, dtype=np.float64), expected, rtol=1e-12, atol=1e-13 * scale(expected))
-    np.testing.assert_allclose(kernel_values(kernel, *maps, dtype=dtype), expected, rtol=0, atol=2e-5 * scale(expected))
+    np.testing.assert_allclose(
+        kernel_values(kernel, *maps, dtype=np.float64),
+        expected,
+        rtol=1e-12,
+        atol=1e-13 * scale(expected),
+    )
+    np.testing.assert_allclose(
+        kernel_values(kernel, *maps, dtype=dtype), expected, rtol=0, atol=2e-5 * scale(expected)
+    )
     np.testing.assert_allclose(kernel.diag(maps[0]), np.diag(kernel(dense[0])), rtol=1e-12)
 
 
@@ -256,7 +312,9 @@ def test_integers_and_booleans(kernel, twin, dtype):
     X, Z = rng.integers(0, 2, (9, 5)).astype(dtype), rng.integers(0, 2, (4, 5)).astype(dtype)
     expected = kernel(X.astype(np.float64), Z.astype(np.float64))
     np.testing.assert_allclose(kernel_values(kernel, X, Z, dtype=np.float64), expected, rtol=1e-13)
-    np.testing.assert_allclose(kernel_values(kernel, sp.csr_matrix(X), Z, dtype=np.float64), expected, rtol=1e-13)
+    np.testing.assert_allclose(
+        kernel_values(kernel, sp.csr_matrix(X), Z, dtype=np.float64), expected, rtol=1e-13
+    )
 
 
 @every_kernel
@@ -276,7 +334,14 @@ WITH_GAMMA = [kind for kind in KERNELS.values() if "gamma" in kind.params]
 @pytest.mark.parametrize("kind", WITH_GAMMA)
 def test_gamma_scale_is_scikit_learns(kind, data):
     X, _ = data
-    for A in (X, X + 1000.0, X.astype(np.float32), np.asfortranarray(X), sp.csr_matrix(X), sp.csr_array(X)):
+    for A in (
+        X,
+        X + 1000.0,
+        X.astype(np.float32),
+        np.asfortranarray(X),
+        sp.csr_matrix(X),
+        sp.csr_array(X),
+    ):
         dense = A.toarray() if sp.issparse(A) else A.astype(np.float64)
         gamma = kind("scale").resolve(Rows(A)).gamma
         assert gamma == pytest.approx(1.0 / (X.shape[1] * dense.var()), rel=1e-10)
@@ -307,7 +372,9 @@ def test_a_weight_acts_on_gamma_as_repetition_does(form, data):
 def test_gamma_scale_keeps_its_digits_far_from_the_origin():
     """Variance 1 around a mean of 1e8: mean of squares minus square of mean would be all cancellation."""
     X = 1e8 + np.random.default_rng(7).standard_normal((50, 3))
-    assert gamma_value("scale", Rows(X)) == pytest.approx(1.0 / (3 * weighted_variance(X, np.ones(50))), rel=1e-7)
+    assert gamma_value("scale", Rows(X)) == pytest.approx(
+        1.0 / (3 * weighted_variance(X, np.ones(50))), rel=1e-7
+    )
 
 
 @pytest.mark.parametrize("kind", WITH_GAMMA)
@@ -349,7 +416,9 @@ def test_by_object():
     assert make_kernel(kernel) is kernel
 
 
-@pytest.mark.parametrize("beside", [{"gamma": 0.5}, {"gamma": "auto"}, {"degree": 2}, {"coef0": 1.0}])
+@pytest.mark.parametrize(
+    "beside", [{"gamma": 0.5}, {"gamma": "auto"}, {"degree": 2}, {"coef0": 1.0}]
+)
 def test_parameters_beside_an_object_are_refused(beside):
     (name,) = beside
     with pytest.raises(ValueError, match=f"kernel is an object.*{name}"):

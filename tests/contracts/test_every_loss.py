@@ -17,7 +17,9 @@ INSTANCES: list[Loss] = [
     SquaredEpsilonInsensitive(epsilon=1.5),
 ]
 every_loss = pytest.mark.parametrize("loss", INSTANCES, ids=repr)
-smooth_losses = pytest.mark.parametrize("loss", [loss for loss in INSTANCES if loss.differentiable], ids=repr)
+smooth_losses = pytest.mark.parametrize(
+    "loss", [loss for loss in INSTANCES if loss.differentiable], ids=repr
+)
 
 
 def points(loss, seed=0, n=400):
@@ -107,13 +109,18 @@ def test_midpoints_lie_below_chords(loss):
 def test_a_differentiable_loss_has_no_jump_in_its_gradient(loss):
     y, _ = points(loss)
     for kink in kinks(loss, y):
-        np.testing.assert_allclose(loss.gradient(y, kink - 1e-9), loss.gradient(y, kink + 1e-9), atol=1e-6)
+        np.testing.assert_allclose(
+            loss.gradient(y, kink - 1e-9), loss.gradient(y, kink + 1e-9), atol=1e-6
+        )
 
 
 @pytest.mark.parametrize("loss", [loss for loss in INSTANCES if not loss.differentiable], ids=repr)
 def test_a_loss_that_says_so_has_a_kink(loss):
     y, _ = points(loss)
-    jump = max(np.max(np.abs(loss.gradient(y, kink + 1e-9) - loss.gradient(y, kink - 1e-9))) for kink in kinks(loss, y))
+    jump = max(
+        np.max(np.abs(loss.gradient(y, kink + 1e-9) - loss.gradient(y, kink - 1e-9)))
+        for kink in kinks(loss, y)
+    )
     assert jump >= 1
 
 
@@ -146,7 +153,9 @@ def test_conjugate_is_the_supremum_on_a_grid(loss):
             conjugate = float(loss.conjugate(y, u))
             best = np.max(u * f - loss.value(np.full_like(f, y), f))
             if np.isfinite(conjugate):
-                assert best == pytest.approx(conjugate, abs=2e-3)  # half a grid step of 1e-3 on either side of a kink, slope below 2
+                assert best == pytest.approx(
+                    conjugate, abs=2e-3
+                )  # half a grid step of 1e-3 on either side of a kink, slope below 2
             else:
                 assert best > 0.3 * np.abs(u) * 40 - 2  # grows without bound along f
 
@@ -157,9 +166,16 @@ def test_scalars_lists_and_broadcasting(loss):
     for method in (loss.value, loss.gradient, loss.curvature, loss.conjugate):
         whole = method(y, f)
         np.testing.assert_array_equal(method(y.tolist(), f.tolist()), whole)
-        np.testing.assert_array_equal(np.array([float(method(a, b)) for a, b in zip(y, f, strict=True)]), whole)
+        np.testing.assert_array_equal(
+            np.array([float(method(a, b)) for a, b in zip(y, f, strict=True)]), whole
+        )
         np.testing.assert_array_equal(np.diag(method(y[:, None], f[None, :])), whole)
-    np.testing.assert_allclose(loss.value(y.astype(np.float32), f.astype(np.float32)), loss.value(y, f), rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(
+        loss.value(y.astype(np.float32), f.astype(np.float32)),
+        loss.value(y, f),
+        rtol=1e-4,
+        atol=1e-5,
+    )
 
 
 @every_loss

@@ -30,7 +30,12 @@ class Pairs(StructuredOracle):
 
     def argmax(self, scores, y=None, linear=None):
         every = np.array(list(product(range(self.n_labels), repeat=len(scores))))
-        value = [scores[np.arange(len(scores)), c].sum() + linear @ self.phi(c) + (0 if y is None else self.loss(y, c)) for c in every]
+        value = [
+            scores[np.arange(len(scores)), c].sum()
+            + linear @ self.phi(c)
+            + (0 if y is None else self.loss(y, c))
+            for c in every
+        ]
         return every[np.argmax(value)]
 
     def phi(self, labels):
@@ -69,7 +74,11 @@ CASES = [
         for measure in ("f1", "roc_auc", "average_precision")
         for data in (ONE_SET, FEW_POSITIVE, FEW_NEGATIVE)
     ),
-    *((Multivariate(f"{m}_at_k", k=k), *ONE_SET) for m in ("precision", "recall") for k in (1, 3, 5, 6)),
+    *(
+        (Multivariate(f"{m}_at_k", k=k), *ONE_SET)
+        for m in ("precision", "recall")
+        for k in (1, 3, 5, 6)
+    ),
     (Multivariate("precision_at_k", k=2), *FEW_POSITIVE),
     (Multivariate("recall_at_k", k=2), *FEW_NEGATIVE),
     (Ordinal(), *rows(4)),
@@ -101,12 +110,18 @@ class Block:
         """Scores and linear part; whole ones are full of ties."""
         shape = self.labels.size, self.oracle.n_columns
         if whole:
-            return self.rng.integers(-1, 2, shape).astype(float), self.rng.integers(-1, 2, self.oracle.n_linear).astype(float)
+            return self.rng.integers(-1, 2, shape).astype(float), self.rng.integers(
+                -1, 2, self.oracle.n_linear
+            ).astype(float)
         scale = self.rng.choice([0.1, 1.0, 4.0])
-        return scale * self.rng.standard_normal(shape), scale * self.rng.standard_normal(self.oracle.n_linear)
+        return scale * self.rng.standard_normal(shape), scale * self.rng.standard_normal(
+            self.oracle.n_linear
+        )
 
     def cut(self, **options):
-        return self.oracle.cut(self.scores, self.labels, self.offsets, self.weight, self.linear, **options)
+        return self.oracle.cut(
+            self.scores, self.labels, self.offsets, self.weight, self.linear, **options
+        )
 
 
 def special_scores(block):
@@ -116,7 +131,16 @@ def special_scores(block):
         truth[:, 0] = 2 * block.labels - 1
     else:
         truth[np.arange(block.labels.size), block.labels] = 1
-    return [truth * 0, truth * 0 + 3, truth * 0 - 3, truth * 0.5, truth, truth * 20, -truth, truth * -20]
+    return [
+        truth * 0,
+        truth * 0 + 3,
+        truth * 0 - 3,
+        truth * 0.5,
+        truth,
+        truth * 20,
+        -truth,
+        truth * -20,
+    ]
 
 
 @every_oracle
@@ -127,10 +151,19 @@ def test_the_worst_output_is_that_of_exhaustive_search(case, whole):
         block = Block(case, seed, whole)
         every = every or Exhaustive(block.oracle, block.labels, block.offsets)
         for scores in [block.scores, *(special_scores(block) if seed == 0 else [])]:
-            found, delta, margin = block.oracle.worst(scores, block.labels, block.offsets, block.linear)
-            np.testing.assert_allclose(margin, every.margins(scores, block.linear), rtol=0, atol=1e-12 * (1 + np.abs(scores).sum()))
+            found, delta, margin = block.oracle.worst(
+                scores, block.labels, block.offsets, block.linear
+            )
+            np.testing.assert_allclose(
+                margin,
+                every.margins(scores, block.linear),
+                rtol=0,
+                atol=1e-12 * (1 + np.abs(scores).sum()),
+            )
             assert np.all(margin >= 0) and found.shape == block.labels.shape
-            np.testing.assert_allclose(block.oracle.losses(block.labels, found, block.offsets), delta, rtol=0, atol=1e-14)
+            np.testing.assert_allclose(
+                block.oracle.losses(block.labels, found, block.offsets), delta, rtol=0, atol=1e-14
+            )
             assert np.all(delta <= block.oracle.max_loss(block.offsets))
 
 
@@ -141,12 +174,23 @@ def test_a_cut_touches_the_risk_where_it_was_made_and_is_never_above_it(case):
         block = Block(case, seed, whole=seed == 3)
         every = every or Exhaustive(block.oracle, block.labels, block.offsets)
         risk, loss_sum, responses, linear_response = block.cut()
-        assert responses.shape == block.scores.shape and linear_response.shape == block.linear.shape == (block.oracle.n_linear,)
-        assert risk == pytest.approx(block.weight @ every.margins(block.scores, block.linear), rel=1e-12, abs=1e-12)
-        assert loss_sum + np.sum(responses * block.scores) + linear_response @ block.linear == pytest.approx(risk, rel=1e-12, abs=1e-12)
-        for other, linear in [block.draw() for _ in range(20)] + [(scores, block.linear) for scores in special_scores(block)]:
+        assert (
+            responses.shape == block.scores.shape
+            and linear_response.shape == block.linear.shape == (block.oracle.n_linear,)
+        )
+        assert risk == pytest.approx(
+            block.weight @ every.margins(block.scores, block.linear), rel=1e-12, abs=1e-12
+        )
+        assert loss_sum + np.sum(
+            responses * block.scores
+        ) + linear_response @ block.linear == pytest.approx(risk, rel=1e-12, abs=1e-12)
+        for other, linear in [block.draw() for _ in range(20)] + [
+            (scores, block.linear) for scores in special_scores(block)
+        ]:
             plane = loss_sum + np.sum(responses * other) + linear_response @ linear
-            assert block.weight @ every.margins(other, linear) >= plane - 1e-11 * (1 + np.abs(other).sum())
+            assert block.weight @ every.margins(other, linear) >= plane - 1e-11 * (
+                1 + np.abs(other).sum()
+            )
 
 
 @every_oracle
@@ -165,9 +209,13 @@ def test_the_prediction_has_the_highest_score(case):
                 assert delta.min() == 0 and len(change) == len(phi)
             least = [
                 (change @ block.scores[a:b].ravel() + phi @ block.linear).max()
-                for (_, change, phi), a, b in zip(every.examples, block.offsets[:-1], block.offsets[1:], strict=True)
+                for (_, change, phi), a, b in zip(
+                    every.examples, block.offsets[:-1], block.offsets[1:], strict=True
+                )
             ]
-            np.testing.assert_allclose(least, 0, atol=1e-12)  # no output has a higher score than the one found
+            np.testing.assert_allclose(
+                least, 0, atol=1e-12
+            )  # no output has a higher score than the one found
 
 
 @every_oracle
@@ -181,11 +229,15 @@ def test_a_block_is_the_sum_of_its_parts(case):
         for i, j in pairwise(edges):
             a, b = block.offsets[i], block.offsets[j]
             offsets = block.offsets[i : j + 1] - a
-            pieces.append(block.oracle.cut(block.scores[a:b], block.labels[a:b], offsets, block.weight[i:j], block.linear))
+            pieces.append(
+                block.oracle.cut(
+                    block.scores[a:b], block.labels[a:b], offsets, block.weight[i:j], block.linear
+                )
+            )
             predicted.append(block.oracle.best(block.scores[a:b], offsets, block.linear))
-        assert sum(p[0] for p in pieces) == pytest.approx(risk, rel=1e-13) and sum(p[1] for p in pieces) == pytest.approx(
-            loss_sum, rel=1e-13
-        )
+        assert sum(p[0] for p in pieces) == pytest.approx(risk, rel=1e-13) and sum(
+            p[1] for p in pieces
+        ) == pytest.approx(loss_sum, rel=1e-13)
         np.testing.assert_array_equal(np.concatenate([p[2] for p in pieces]), responses)
         np.testing.assert_allclose(sum(p[3] for p in pieces), linear_response, atol=1e-13)
         np.testing.assert_array_equal(np.concatenate(predicted), best)
@@ -202,7 +254,9 @@ def test_weights_scale_the_cut_of_an_example(case):
         whole = [total + value for total, value in zip(whole, part, strict=True)]
     for total, value in zip(whole, block.cut(), strict=True):
         np.testing.assert_allclose(total, value, rtol=1e-12, atol=1e-13)
-    nothing = block.oracle.cut(block.scores, block.labels, block.offsets, 0 * block.weight, block.linear)
+    nothing = block.oracle.cut(
+        block.scores, block.labels, block.offsets, 0 * block.weight, block.linear
+    )
     assert nothing[0] == nothing[1] == 0 and not nothing[2].any() and not nothing[3].any()
 
 
@@ -212,13 +266,18 @@ def test_single_precision_scores_and_untouched_inputs(case):
     block.scores = np.round(block.scores * 64) / 64  # the same numbers in both
     wide = block.cut()
     block.scores = block.scores.astype(np.float32)
-    before = [array.copy() for array in (block.scores, block.labels, block.offsets, block.weight, block.linear)]
+    before = [
+        array.copy()
+        for array in (block.scores, block.labels, block.offsets, block.weight, block.linear)
+    ]
     for array in (block.scores, block.labels, block.offsets, block.weight, block.linear):
         array.setflags(write=False)
     for a, b in zip(block.cut(), wide, strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-13, atol=1e-13)
     block.oracle.best(block.scores, block.offsets, block.linear)
-    for array, old in zip((block.scores, block.labels, block.offsets, block.weight, block.linear), before, strict=True):
+    for array, old in zip(
+        (block.scores, block.labels, block.offsets, block.weight, block.linear), before, strict=True
+    ):
         np.testing.assert_array_equal(array, old)
 
 
@@ -229,7 +288,9 @@ def test_the_threads_change_no_bit(case):
         np.testing.assert_array_equal(a, b)
 
 
-@pytest.mark.parametrize("case", [case for case in CASES if not getattr(case[0], "ranks", False)], ids=name)  # ranks are no labels
+@pytest.mark.parametrize(
+    "case", [case for case in CASES if not getattr(case[0], "ranks", False)], ids=name
+)  # ranks are no labels
 def test_labels_come_back(case):
     block = Block(case)
     _, Y, lengths = case
@@ -237,7 +298,9 @@ def test_labels_come_back(case):
     named = [words[y] for y in Y] if lengths else words[np.asarray(Y)]
     true = block.oracle.encode(named, block.labels.size, lengths)
     back = block.oracle.decode(true.labels, true.offsets if lengths else None, true.classes)
-    np.testing.assert_array_equal(np.concatenate(back) if lengths else back, np.concatenate(named) if lengths else named)
+    np.testing.assert_array_equal(
+        np.concatenate(back) if lengths else back, np.concatenate(named) if lengths else named
+    )
 
 
 @every_oracle
@@ -246,8 +309,14 @@ def test_params_rebuild_it_and_prepare_is_enough_for_prediction(case):
     copy = clone(block.oracle)
     assert repr(copy) == repr(block.oracle)
     copy.prepare(block.true.classes)
-    assert (copy.n_labels, copy.n_columns, copy.n_linear) == (block.oracle.n_labels, block.oracle.n_columns, block.oracle.n_linear)
-    np.testing.assert_array_equal(*(o.best(block.scores, block.offsets, block.linear) for o in (copy, block.oracle)))
+    assert (copy.n_labels, copy.n_columns, copy.n_linear) == (
+        block.oracle.n_labels,
+        block.oracle.n_columns,
+        block.oracle.n_linear,
+    )
+    np.testing.assert_array_equal(
+        *(o.best(block.scores, block.offsets, block.linear) for o in (copy, block.oracle))
+    )
 
 
 @every_oracle
@@ -261,5 +330,7 @@ def test_labels_that_were_never_seen_name_the_oracle_and_the_example(case):
     else:
         strange[at] = 99
     example = 0 if block.oracle.one_example else at
-    with pytest.raises(ValueError, match=f"{type(block.oracle).__name__}: example {example}.* has the label .*99"):
+    with pytest.raises(
+        ValueError, match=f"{type(block.oracle).__name__}: example {example}.* has the label .*99"
+    ):
         block.oracle.encode(strange, block.labels.size, lengths, classes=block.true.classes)

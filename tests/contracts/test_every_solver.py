@@ -9,7 +9,15 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
 import slimsvm.solvers
-from slimsvm import SVC, CoreVectorSVC, CrammerSingerSVC, LinearSVC, LowRankSVC, ReducedSVC, SparseSVC
+from slimsvm import (
+    SVC,
+    CoreVectorSVC,
+    CrammerSingerSVC,
+    LinearSVC,
+    LowRankSVC,
+    ReducedSVC,
+    SparseSVC,
+)
 
 N = 1200  # more rows than are solved to the last digit whatever the tolerance
 CENTRES = np.random.default_rng(1).standard_normal((15, 3))
@@ -28,7 +36,9 @@ MACHINES = {
     "chunking": ReducedSVC(30, solver="decomposition", **COMMON, random_state=0),
     "dual_descent": LowRankSVC(rank=30, **COMMON, random_state=0),
     "core_vector": CoreVectorSVC(**COMMON, random_state=0),
-    "joint": CrammerSingerSVC(basis=CENTRES, n_basis=15, space="subspace", **COMMON, random_state=0),
+    "joint": CrammerSingerSVC(
+        basis=CENTRES, n_basis=15, space="subspace", **COMMON, random_state=0
+    ),
 }
 OTHERS = {
     "smo, small_qp": "solve the small problems inside of a round; tests/solvers has their own exact answers",
@@ -38,8 +48,17 @@ OTHERS = {
     "cuts, spaces, sampled_space, dual_state, online_loops": "parts of the above",
 }
 DIRECT = {"least_squares"}  # one linear system: no tolerance makes it stop early
-DRAWN = {"smooth_newton", "least_squares", "lagrangian", "chunking", "dual_descent"}  # basis or first pivot depend on the order of the rows
-ROUNDING = {"float32": 2e-6, "float64": 1e-9}  # of an objective: some times the precision of the kernel values that a certificate names
+DRAWN = {
+    "smooth_newton",
+    "least_squares",
+    "lagrangian",
+    "chunking",
+    "dual_descent",
+}  # basis or first pivot depend on the order of the rows
+ROUNDING = {
+    "float32": 2e-6,
+    "float64": 1e-9,
+}  # of an objective: some times the precision of the kernel values that a certificate names
 every_solver = pytest.mark.parametrize("name", MACHINES)
 
 
@@ -61,12 +80,16 @@ def fitted(name, rows, tol=None, **limits):
 
 
 def assert_within_gaps(one, other):
-    rounding = max(ROUNDING[one.precision], ROUNDING[other.precision]) * max(abs(one.objective), abs(other.objective))
+    rounding = max(ROUNDING[one.precision], ROUNDING[other.precision]) * max(
+        abs(one.objective), abs(other.objective)
+    )
     assert abs(one.objective - other.objective) <= one.gap + other.gap + rounding
 
 
 def test_no_solver_is_forgotten():
-    files = {path.stem for path in Path(slimsvm.solvers.__file__).parent.glob("*.py")} - {"__init__"}
+    files = {path.stem for path in Path(slimsvm.solvers.__file__).parent.glob("*.py")} - {
+        "__init__"
+    }
     named = [word for key in (*MACHINES, *OTHERS) for word in key.split(", ")]
     assert files == set(named) - {"linear"}
 
@@ -91,7 +114,9 @@ def test_the_gap_bounds_what_more_work_would_gain(name, rows):
 def test_the_order_of_the_rows_changes_nothing_but_digits(name, rows):
     X, y = rows
     order = np.random.default_rng(2).permutation(N)
-    assert_within_gaps(fitted(name, rows, 1e-6).certificate_, fitted(name, (X[order], y[order]), 1e-6).certificate_)
+    assert_within_gaps(
+        fitted(name, rows, 1e-6).certificate_, fitted(name, (X[order], y[order]), 1e-6).certificate_
+    )
 
 
 @every_solver

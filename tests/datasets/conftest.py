@@ -64,7 +64,9 @@ class Handler(BaseHTTPRequestHandler):
         if not asked or not site.ranges:
             return 0
         condition = self.headers.get("If-Range")
-        if condition is not None and (condition not in (site.tag, site.date) or condition.startswith("W/")):
+        if condition is not None and (
+            condition not in (site.tag, site.date) or condition.startswith("W/")
+        ):
             return 0  # another version, or a weak tag, which never counts here
         return int(asked.removeprefix("bytes=").removesuffix("-"))
 
@@ -84,12 +86,21 @@ class Handler(BaseHTTPRequestHandler):
 
 @pytest.fixture
 def site(monkeypatch):
-    for proxy in ("http_proxy", "HTTP_PROXY", "https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY"):
+    for proxy in (
+        "http_proxy",
+        "HTTP_PROXY",
+        "https_proxy",
+        "HTTPS_PROXY",
+        "all_proxy",
+        "ALL_PROXY",
+    ):
         monkeypatch.delenv(proxy, raising=False)
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     server.daemon_threads = True
     server.site = Site(server.server_address[1])
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
+    thread = threading.Thread(
+        target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True
+    )
     thread.start()
     yield server.site
     server.shutdown()

@@ -19,7 +19,11 @@ OTHER = np.random.default_rng(1).bytes(300_000)
 
 
 def quick(url, path, **options):
-    return fetch([url] if isinstance(url, str) else url, path, **{"pause": 0.0, "timeout": 5.0, "progress": False} | options)
+    return fetch(
+        [url] if isinstance(url, str) else url,
+        path,
+        **{"pause": 0.0, "timeout": 5.0, "progress": False} | options,
+    )
 
 
 def ranges(site):
@@ -103,7 +107,12 @@ def test_a_broken_download_goes_on_where_it_was(site, target):
 
 
 @pytest.mark.parametrize(
-    ("tag", "date"), [('"v1"', None), ('W/"v1"', "Mon, 02 Nov 2026 00:00:00 GMT"), (None, "Mon, 02 Nov 2026 00:00:00 GMT")]
+    ("tag", "date"),
+    [
+        ('"v1"', None),
+        ('W/"v1"', "Mon, 02 Nov 2026 00:00:00 GMT"),
+        (None, "Mon, 02 Nov 2026 00:00:00 GMT"),
+    ],
 )
 def test_it_goes_on_in_the_next_call_too(site, target, tag, date):
     url = site.offer("file.bin", CONTENT)
@@ -182,7 +191,9 @@ def test_the_next_address_is_taken_where_one_fails(site, target):
 
 def test_the_file_is_not_there_before_it_is_complete(site, target, monkeypatch):
     seen = []
-    monkeypatch.setattr(Meter, "__call__", lambda self, done, total: seen.append((done, target.exists())))
+    monkeypatch.setattr(
+        Meter, "__call__", lambda self, done, total: seen.append((done, target.exists()))
+    )
     quick(site.offer("file.bin", CONTENT), target)
     assert seen[-1][0] == len(CONTENT) and len(seen) > 2
     assert not any(there for _, there in seen)
@@ -204,7 +215,13 @@ def test_an_interrupt_keeps_the_part_and_no_more(site, target, monkeypatch):
     assert site.starts[1] > 100_000
 
 
-@pytest.mark.parametrize("reason", [socket.gaierror(-3, "Temporary failure in name resolution"), OSError(101, "Network is unreachable")])
+@pytest.mark.parametrize(
+    "reason",
+    [
+        socket.gaierror(-3, "Temporary failure in name resolution"),
+        OSError(101, "Network is unreachable"),
+    ],
+)
 def test_off_the_net_there_is_one_try_and_a_plain_word(target, monkeypatch, reason):
     tries = []
 

@@ -38,7 +38,10 @@ def test_seeds():
     assert not np.array_equal(first[0], other[0])
 
 
-@pytest.mark.parametrize("arguments", [{"n": 0}, {"n": 2.5}, {"n": "many"}, {"n": 5, "noise": -0.1}, {"n": 5, "noise": float("nan")}])
+@pytest.mark.parametrize(
+    "arguments",
+    [{"n": 0}, {"n": 2.5}, {"n": "many"}, {"n": 5, "noise": -0.1}, {"n": 5, "noise": float("nan")}],
+)
 def test_nonsense_is_refused(arguments):
     with pytest.raises(ValueError):
         checkers(**arguments)
@@ -75,8 +78,12 @@ def test_waves_without_noise_are_mixtures_of_two_triangles():
     assert np.max(residuals) < 1e-20  # every row is in the span of the three
     np.testing.assert_allclose(shares.sum(axis=0), 1)
     assert shares.min() > -1e-12
-    np.testing.assert_array_equal(np.abs(shares).min(axis=0) < 1e-12, True)  # one of the three takes no part
-    np.testing.assert_array_equal(y == -1, np.abs(shares[2]) < 1e-12)  # ... which for the negative class is the last
+    np.testing.assert_array_equal(
+        np.abs(shares).min(axis=0) < 1e-12, True
+    )  # one of the three takes no part
+    np.testing.assert_array_equal(
+        y == -1, np.abs(shares[2]) < 1e-12
+    )  # ... which for the negative class is the last
     assert abs((y == -1).mean() - 1 / 3) < 0.03
 
 
@@ -107,6 +114,12 @@ def test_seeds_and_nonsense_of_the_others(generate):
     np.testing.assert_array_equal(first[0], again[0])
     np.testing.assert_array_equal(first[1], again[1])
     assert not np.array_equal(first[0], other[0])
-    for arguments in ({"n": 0}, {"n": 2.5}, {"n": "many"}, {"n": 5, "noise": -0.1}, {"n": 5, "noise": float("nan")}):
+    for arguments in (
+        {"n": 0},
+        {"n": 2.5},
+        {"n": "many"},
+        {"n": 5, "noise": -0.1},
+        {"n": 5, "noise": float("nan")},
+    ):
         with pytest.raises(ValueError):
             generate(**arguments)

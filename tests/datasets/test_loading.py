@@ -38,7 +38,10 @@ def cache(tmp_path, monkeypatch):
 def tiny(site, cache, monkeypatch):
     """The data set "tiny" on the server: one file with a digest, the other packed."""
     packed = bz2.compress(TEST)
-    files = (File("tiny", (site.offer("tiny", TRAIN),), sha256(TRAIN)), File("tiny.t.bz2", (site.offer("tiny.t.bz2", packed),)))
+    files = (
+        File("tiny", (site.offer("tiny", TRAIN),), sha256(TRAIN)),
+        File("tiny.t.bz2", (site.offer("tiny.t.bz2", packed),)),
+    )
     entry = Entry("binary", 3, 1, 3, "Three rows.", files, readers.libsvm(3, dense=False))
     monkeypatch.setitem(CATALOGUE, "tiny", entry)
     return entry
@@ -62,7 +65,11 @@ def check_tiny(data):
 def test_it_is_downloaded_once(site, cache, tiny):
     data = datasets.load("tiny")
     check_tiny(data)
-    assert isinstance(data, Bunch) and (data.name, data.task, data.DESCR) == ("tiny", "binary", "Three rows.")
+    assert isinstance(data, Bunch) and (data.name, data.task, data.DESCR) == (
+        "tiny",
+        "binary",
+        "Three rows.",
+    )
     assert left(cache) == ["tiny.npz"]
     assert len(site.requests) == 2
     check_tiny(datasets.load("tiny"))
@@ -86,7 +93,9 @@ def test_the_folder_of_the_user_comes_first(site, cache, tiny, tmp_path, monkeyp
 
 
 @pytest.mark.parametrize("packed", [True, False])
-def test_the_folder_of_the_user_may_hold_the_official_files(site, cache, tiny, tmp_path, monkeypatch, packed):
+def test_the_folder_of_the_user_may_hold_the_official_files(
+    site, cache, tiny, tmp_path, monkeypatch, packed
+):
     monkeypatch.setenv("SLIMSVM_DATA", str(tmp_path))
     (tmp_path / "tiny").write_bytes(TRAIN)
     if packed:
@@ -214,7 +223,14 @@ def test_off_the_net_the_message_says_what_to_do(cache, tiny, monkeypatch):
     with pytest.raises(DownloadError) as caught:
         datasets.load("tiny")
     message = str(caught.value)
-    for part in ("'tiny' is not here", "online?", "SLIMSVM_DATA", "tiny.npz", str(cache), *(file.urls[0] for file in tiny.files)):
+    for part in (
+        "'tiny' is not here",
+        "online?",
+        "SLIMSVM_DATA",
+        "tiny.npz",
+        str(cache),
+        *(file.urls[0] for file in tiny.files),
+    ):
         assert part in message, message
 
 
@@ -267,7 +283,9 @@ def test_an_interrupt_while_it_is_kept_leaves_no_half_a_file(site, cache, tiny, 
 
 def test_two_at_a_time_download_once(site, cache, tiny):
     results = []
-    threads = [threading.Thread(target=lambda: results.append(datasets.load("tiny"))) for _ in range(4)]
+    threads = [
+        threading.Thread(target=lambda: results.append(datasets.load("tiny"))) for _ in range(4)
+    ]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -283,7 +301,11 @@ def test_two_at_a_time_download_once(site, cache, tiny):
 
 def test_regression_has_no_test_part(site, cache, monkeypatch):
     file = File("prices", (site.offer("prices", b"2.5 1:1\n3.5 2:1\n"),))
-    monkeypatch.setitem(CATALOGUE, "prices", Entry("regression", 2, 0, 2, "Prices.", (file,), readers.libsvm(2, regression=True)))
+    monkeypatch.setitem(
+        CATALOGUE,
+        "prices",
+        Entry("regression", 2, 0, 2, "Prices.", (file,), readers.libsvm(2, regression=True)),
+    )
     for _ in range(2):  # from the net, and from the cache
         data = datasets.load("prices")
         np.testing.assert_array_equal(data.X_train, np.eye(2))
@@ -300,7 +322,9 @@ def test_entries_are_whole(name):
         assert file.urls and Path(file.name).name == file.name
         assert file.sha256 is None or (len(file.sha256) == 64 and int(file.sha256, 16))
         # Only what a digest guards may come by plain http, or from an address that does not name the file.
-        assert file.sha256 or all(url.startswith("https://") and url.endswith("/" + file.name) for url in file.urls)
+        assert file.sha256 or all(
+            url.startswith("https://") and url.endswith("/" + file.name) for url in file.urls
+        )
     assert entry.content is None or (len(entry.content) == 64 and int(entry.content, 16))
     files = [file.name for other in catalogue.CATALOGUE.values() for file in other.files]
     assert len(files) == len(set(files))  # they share one folder
@@ -309,7 +333,9 @@ def test_entries_are_whole(name):
 def test_a_file_without_rows_and_labels_is_no_data_set(cache):
     cache.mkdir(parents=True, exist_ok=True)
     np.savez(cache / "dna.npz", Z=np.ones(3))
-    with pytest.raises(ValueError, match=r"dna\.npz is damaged or no data set.*no rows and labels.*but Z"):
+    with pytest.raises(
+        ValueError, match=r"dna\.npz is damaged or no data set.*no rows and labels.*but Z"
+    ):
         datasets.load("dna", cache=cache)
 
 

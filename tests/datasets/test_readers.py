@@ -46,12 +46,20 @@ def test_columns_of_cadata_are_in_one_order(tmp_path):
     ours = [-122.23, 37.88, 41, 880, 129, 322, 126, 8.3252]
     statlib = [8.3252, 41, 880, 129, 322, 126, 37.88, -122.23]
     for columns in (ours, statlib):
-        (tmp_path / "cadata").write_text("452600 " + " ".join(f"{i}:{value}" for i, value in enumerate(columns, 1)) + "\n")
-        np.testing.assert_array_equal(readers.cadata([tmp_path / "cadata"])["X"], np.array([ours], np.float32))
+        (tmp_path / "cadata").write_text(
+            "452600 " + " ".join(f"{i}:{value}" for i, value in enumerate(columns, 1)) + "\n"
+        )
+        np.testing.assert_array_equal(
+            readers.cadata([tmp_path / "cadata"])["X"], np.array([ours], np.float32)
+        )
 
 
 def idx_file(path, array):
-    content = struct.pack(">HBB", 0, 8, array.ndim) + struct.pack(f">{array.ndim}I", *array.shape) + array.tobytes()
+    content = (
+        struct.pack(">HBB", 0, 8, array.ndim)
+        + struct.pack(f">{array.ndim}I", *array.shape)
+        + array.tobytes()
+    )
     path.write_bytes(gzip.compress(content) if path.suffix == ".gz" else content)
 
 
@@ -69,7 +77,14 @@ def test_idx_files_hold_bytes_behind_a_header(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "content", [b"", b"\0\0", b"<html>not found</html>", struct.pack(">HBBI", 0, 8, 1, 10) + b"short", b"\0\0\x08\x01"]
+    "content",
+    [
+        b"",
+        b"\0\0",
+        b"<html>not found</html>",
+        struct.pack(">HBBI", 0, 8, 1, 10) + b"short",
+        b"\0\0\x08\x01",
+    ],
 )
 def test_what_is_no_idx_file_is_refused(tmp_path, content):
     path = tmp_path / "images"
@@ -86,7 +101,9 @@ def test_covtype_is_split_and_scaled(tmp_path):
     table[:, 20] = 1
     table[:, 54] = RNG.integers(1, 8, n)
     path = tmp_path / "covtype.data.gz"
-    path.write_bytes(gzip.compress("".join(",".join(map(str, row)) + "\n" for row in table).encode()))
+    path.write_bytes(
+        gzip.compress("".join(",".join(map(str, row)) + "\n" for row in table).encode())
+    )
     arrays = readers.covtype([path])
     np.testing.assert_array_equal(arrays["X"], table[:, :54])
     np.testing.assert_array_equal(arrays["y"], [1 if kind == 2 else -1 for kind in table[:, 54]])
@@ -98,7 +115,9 @@ def test_covtype_is_split_and_scaled(tmp_path):
         assert (np.diff(rows) > 0).all()  # the order of the source is kept
         np.testing.assert_array_equal(split[f"y_{part}"], arrays["y"][rows])
         np.testing.assert_allclose(split[f"X_{part}"][:, 2], table[rows, 2] / 66, rtol=1e-6)
-        np.testing.assert_allclose(split[f"X_{part}"][:, 4], (table[rows, 4] + 173) / (601 + 173), rtol=1e-6)
+        np.testing.assert_allclose(
+            split[f"X_{part}"][:, 4], (table[rows, 4] + 173) / (601 + 173), rtol=1e-6
+        )
         np.testing.assert_array_equal(split[f"X_{part}"][:, 10:], table[rows, 10:54])
 
 
@@ -159,9 +178,19 @@ def test_the_digest_sees_every_change_of_content_and_none_of_form():
     digest = content_digest(arrays)
     wide = arrays["X_train"].copy()
     wide.indices, wide.indptr = wide.indices.astype(np.int64), wide.indptr.astype(np.int32)
-    assert content_digest(arrays | {"X_train": wide, "X_test": np.asfortranarray(arrays["X_test"].astype(">f4"))}) == digest
+    assert (
+        content_digest(
+            arrays | {"X_train": wide, "X_test": np.asfortranarray(arrays["X_test"].astype(">f4"))}
+        )
+        == digest
+    )
     value, label, order = arrays["X_train"].copy(), arrays["y_test"].copy(), arrays["X_test"][::-1]
     value.data[3] = np.nextafter(value.data[3], np.float32(9))
     label[0] = -1
-    for change in ({"X_train": value}, {"y_test": label}, {"X_test": order}, {"X_test": arrays["X_test"][:3]}):
+    for change in (
+        {"X_train": value},
+        {"y_test": label},
+        {"X_test": order},
+        {"X_test": arrays["X_test"][:3]},
+    ):
         assert content_digest(arrays | change) != digest

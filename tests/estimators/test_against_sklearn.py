@@ -51,7 +51,9 @@ def test_svc(blobs, options, C):
     np.testing.assert_allclose(ours.certificate_.objective, ours_at, rtol=1e-9)
     if options["kernel"] != "sigmoid":
         scale = np.abs(theirs.decision_function(X)).max()
-        np.testing.assert_allclose(ours.decision_function(X), theirs.decision_function(X), atol=1e-4 * scale)
+        np.testing.assert_allclose(
+            ours.decision_function(X), theirs.decision_function(X), atol=1e-4 * scale
+        )
     assert ours.certificate_.holds and ours.certificate_.gap < 1e-6
 
 
@@ -78,7 +80,9 @@ def test_one_class(blobs, nu):
     X, _ = blobs
     ours = OneClassSVM(nu=nu).fit(X)
     theirs = sklearn.svm.OneClassSVM(nu=nu, tol=1e-9).fit(X)
-    np.testing.assert_allclose(ours.decision_function(X), theirs.decision_function(X), atol=1e-5 * float(theirs.offset_[0]))
+    np.testing.assert_allclose(
+        ours.decision_function(X), theirs.decision_function(X), atol=1e-5 * float(theirs.offset_[0])
+    )
     np.testing.assert_allclose(ours.offset_, theirs.offset_, rtol=1e-6)
 
 
@@ -99,7 +103,10 @@ def test_many_classes(shape, break_ties):
 
 def test_linear_weights_of_many_classes():
     X, y = load_iris(return_X_y=True)
-    ours, theirs = SVC(kernel="linear").fit(X, y), sklearn.svm.SVC(kernel="linear", tol=1e-9).fit(X, y)
+    ours, theirs = (
+        SVC(kernel="linear").fit(X, y),
+        sklearn.svm.SVC(kernel="linear", tol=1e-9).fit(X, y),
+    )
     np.testing.assert_allclose(ours.coef_, theirs.coef_, atol=1e-4)
     with pytest.raises(AttributeError, match="linear kernel"):
         _ = SVC().fit(X, y).coef_
@@ -109,25 +116,39 @@ def test_precomputed_and_callable(blobs):
     X, y = blobs
     K = X @ X.T
     plain = SVC(kernel="linear").fit(X, y).decision_function(X)
-    np.testing.assert_allclose(SVC(kernel="precomputed").fit(K, y).decision_function(K), plain, atol=1e-8)
-    np.testing.assert_allclose(SVC(kernel=lambda A, B: A @ B.T).fit(X, y).decision_function(X), plain, atol=1e-8)
+    np.testing.assert_allclose(
+        SVC(kernel="precomputed").fit(K, y).decision_function(K), plain, atol=1e-8
+    )
+    np.testing.assert_allclose(
+        SVC(kernel=lambda A, B: A @ B.T).fit(X, y).decision_function(X), plain, atol=1e-8
+    )
 
 
-@pytest.mark.parametrize("options", [{}, {"shrinking": False}, {"cache_size": 1}, {"n_jobs": 2}, {"kernel": "linear"}], ids=str)
+@pytest.mark.parametrize(
+    "options",
+    [{}, {"shrinking": False}, {"cache_size": 1}, {"n_jobs": 2}, {"kernel": "linear"}],
+    ids=str,
+)
 def test_decomposition_reaches_the_optimum(many, options):
     """Thousands of rows: working sets, shrinking, float32 tiles, a cache that is far too small."""
     X, y = many
     C = 0.1 if options.get("kernel") == "linear" else 3.0
     ours = SVC(C=C, **options).fit(X, y)
-    exact = sklearn.svm.SVC(C=C, tol=1e-5, kernel=options.get("kernel", "rbf"), cache_size=500).fit(X, y)
+    exact = sklearn.svm.SVC(C=C, tol=1e-5, kernel=options.get("kernel", "rbf"), cache_size=500).fit(
+        X, y
+    )
     scale = np.abs(exact.decision_function(X)).max()
     assert np.abs(ours.decision_function(X) - exact.decision_function(X)).max() < 0.01 * scale
     assert ours.certificate_.holds
     # the gap is a true bound: no feasible point is lower than objective - gap
     if "kernel" not in options:
         best = dual_objective(exact, X, ours.kernel_)
-        assert best - 1e-6 * abs(best) <= ours.certificate_.objective <= best + ours.certificate_.gap
-        np.testing.assert_allclose(ours.certificate_.objective, dual_objective(ours, X, ours.kernel_), rtol=1e-5)
+        assert (
+            best - 1e-6 * abs(best) <= ours.certificate_.objective <= best + ours.certificate_.gap
+        )
+        np.testing.assert_allclose(
+            ours.certificate_.objective, dual_objective(ours, X, ours.kernel_), rtol=1e-5
+        )
 
 
 def test_regression_with_many_rows():
@@ -143,7 +164,9 @@ def test_regression_with_many_rows():
 
 def test_many_classes_with_many_rows():
     """Pairs above the size of one subproblem: they inherit kernel rows from one another."""
-    X, y = make_classification(7500, 8, n_informative=6, n_classes=3, n_clusters_per_class=1, class_sep=1.0, random_state=0)
+    X, y = make_classification(
+        7500, 8, n_informative=6, n_classes=3, n_clusters_per_class=1, class_sep=1.0, random_state=0
+    )
     options = {"C": 2.0, "decision_function_shape": "ovo"}
     ours, theirs = SVC(n_jobs=2, **options).fit(X, y), sklearn.svm.SVC(**options).fit(X, y)
     assert np.mean(ours.predict(X) == theirs.predict(X)) > 0.998
@@ -170,7 +193,9 @@ def test_zero_weight_is_a_removed_row(blobs):
         b = machine().fit(X[keep], y[keep])
         values = "predict" if machine in (SVR, NuSVR) else "decision_function"
         np.testing.assert_allclose(getattr(a, values)(X), getattr(b, values)(X), atol=1e-8)
-        np.testing.assert_array_equal(np.sort(a.support_), np.sort(np.flatnonzero(keep)[b.support_]))
+        np.testing.assert_array_equal(
+            np.sort(a.support_), np.sort(np.flatnonzero(keep)[b.support_])
+        )
 
 
 def test_permuted_rows(many):
@@ -178,7 +203,10 @@ def test_permuted_rows(many):
     order = np.random.default_rng(0).permutation(len(y))
     a, b = SVC().fit(X, y), SVC().fit(X[order], y[order])
     assert np.abs(a.decision_function(X) - b.decision_function(X)).max() < 0.01
-    assert abs(a.certificate_.objective - b.certificate_.objective) < a.certificate_.gap + b.certificate_.gap
+    assert (
+        abs(a.certificate_.objective - b.certificate_.objective)
+        < a.certificate_.gap + b.certificate_.gap
+    )
 
 
 def test_where_the_data_lives(many, tmp_path):
@@ -186,7 +214,12 @@ def test_where_the_data_lives(many, tmp_path):
     path = tmp_path / "X.npy"
     np.save(path, X)
     reference = SVC().fit(X, y).decision_function(X[:500])
-    for other in (np.load(path, mmap_mode="r"), np.asfortranarray(X), sp.csr_matrix(X), sp.csr_array(X)):
+    for other in (
+        np.load(path, mmap_mode="r"),
+        np.asfortranarray(X),
+        sp.csr_matrix(X),
+        sp.csr_array(X),
+    ):
         assert np.abs(SVC().fit(other, y).decision_function(other[:500]) - reference).max() < 5e-3
     single = SVC().fit(X.astype(np.float32), y).decision_function(X[:500].astype(np.float32))
     assert np.abs(single - reference).max() < 5e-3
@@ -204,7 +237,9 @@ def test_sparse_data_with_wide_rows():
     wide.indices, wide.indptr = wide.indices.astype(np.int64), wide.indptr.astype(np.int64)
     np.testing.assert_array_equal(SVC(C=10.0, gamma=1.0).fit(wide, y).dual_coef_, ours.dual_coef_)
     assert sp.issparse(ours.support_vectors_)
-    np.testing.assert_allclose(ours.decision_function(X[:50].toarray()), ours.decision_function(X[:50]), atol=1e-9)
+    np.testing.assert_allclose(
+        ours.decision_function(X[:50].toarray()), ours.decision_function(X[:50]), atol=1e-9
+    )
 
 
 def test_any_number_of_threads_gives_the_same_bits(many):
@@ -213,7 +248,9 @@ def test_any_number_of_threads_gives_the_same_bits(many):
     np.testing.assert_array_equal(one.dual_coef_, two.dual_coef_)
     np.testing.assert_array_equal(one.decision_function(X), two.decision_function(X))
     three = np.digitize(X[:, 0], [-1, 1])
-    np.testing.assert_array_equal(SVC().fit(X, three).dual_coef_, SVC(n_jobs=2).fit(X, three).dual_coef_)
+    np.testing.assert_array_equal(
+        SVC().fit(X, three).dual_coef_, SVC(n_jobs=2).fit(X, three).dual_coef_
+    )
 
 
 def test_unscaled_features_lose_no_digits():
@@ -237,4 +274,6 @@ def test_a_large_C_switches_to_float64():
     coef[model.support_] = model.dual_coef_[0]
     a, sign = np.abs(coef), np.where(y == 1, 1.0, -1.0)
     free = (a > 0) & (a < 1e5)
-    assert np.abs(sign[free] * s[free] - 1).max() < 2e-3  # the Kuhn-Tucker conditions, with values computed afresh
+    assert (
+        np.abs(sign[free] * s[free] - 1).max() < 2e-3
+    )  # the Kuhn-Tucker conditions, with values computed afresh

@@ -98,7 +98,10 @@ def test_weights(machine):
         machine().fit(X, y, sample_weight=[1, 1])
 
 
-@pytest.mark.parametrize("machine", [SVC, NuSVC, OnlineSVC, LinearSVC, LowRankSVC, ReducedSVC, SparseSVC, CrammerSingerSVC])
+@pytest.mark.parametrize(
+    "machine",
+    [SVC, NuSVC, OnlineSVC, LinearSVC, LowRankSVC, ReducedSVC, SparseSVC, CrammerSingerSVC],
+)
 @pytest.mark.parametrize("factor", [-1.0, np.nan, np.inf])
 def test_weights_of_classes(machine, factor):
     with pytest.raises(ValueError, match=f"class_weight of class 'b' is {factor:g}"):
@@ -167,7 +170,18 @@ def test_more_nonzeros_than_32_bits_are_not_copied_to_32_bits():
 
 @pytest.mark.parametrize(
     "kind",
-    [SVC, NuSVC, SVR, NuSVR, OneClassSVM, SparseSVC, SparseSVR, LowRankSVC, OnlineSVC, CoreVectorSVC],
+    [
+        SVC,
+        NuSVC,
+        SVR,
+        NuSVR,
+        OneClassSVM,
+        SparseSVC,
+        SparseSVR,
+        LowRankSVC,
+        OnlineSVC,
+        CoreVectorSVC,
+    ],
     ids=lambda kind: kind.__name__,
 )
 def test_kernel_values_that_are_not_finite(kind):
@@ -178,15 +192,24 @@ def test_kernel_values_that_are_not_finite(kind):
         kind(gamma=1.0).fit(X * 1e200, y)
 
 
-@pytest.mark.parametrize("kind", [SVC, SparseSVC, ReducedSVC, LowRankSVC], ids=lambda kind: kind.__name__)
+@pytest.mark.parametrize(
+    "kind", [SVC, SparseSVC, ReducedSVC, LowRankSVC], ids=lambda kind: kind.__name__
+)
 def test_sparse_values_whose_squares_are_not_finite(kind):
     X, y = sp.random(60, 3, density=0.6, format="csr", random_state=0) * 1e200, np.arange(60) % 2
-    with warnings.catch_warnings(), pytest.raises(ValueError, match=r"not finite.*Scale the features"):
+    with (
+        warnings.catch_warnings(),
+        pytest.raises(ValueError, match=r"not finite.*Scale the features"),
+    ):
         warnings.simplefilter("error", RuntimeWarning)
         kind().fit(X, y)
 
 
-@pytest.mark.parametrize("kind", [SVC, SparseSVC, LinearSVC, LowRankSVC, OnlineSVC, CoreVectorSVC], ids=lambda kind: kind.__name__)
+@pytest.mark.parametrize(
+    "kind",
+    [SVC, SparseSVC, LinearSVC, LowRankSVC, OnlineSVC, CoreVectorSVC],
+    ids=lambda kind: kind.__name__,
+)
 @pytest.mark.parametrize("index", [-1, 3, 10**9])
 def test_sparse_matrix_with_columns_that_are_not_there(kind, index):
     X = sp.random(60, 3, density=0.6, format="csr", random_state=0)
@@ -196,7 +219,9 @@ def test_sparse_matrix_with_columns_that_are_not_there(kind, index):
 
 
 def test_the_given_sparse_matrix_stays_as_it_was():
-    X = sp.csr_matrix((np.arange(1.0, 13), np.array([0, 0, 1] * 4), np.arange(0, 13, 3)), shape=(4, 3))
+    X = sp.csr_matrix(
+        (np.arange(1.0, 13), np.array([0, 0, 1] * 4), np.arange(0, 13, 3)), shape=(4, 3)
+    )
     for kind in (SVC, SparseSVC, LinearSVC):
         kind().fit(X, [0, 1, 0, 1])
         assert X.nnz == 12
@@ -204,12 +229,26 @@ def test_the_given_sparse_matrix_stays_as_it_was():
 
 @pytest.mark.parametrize(
     "kind",
-    [SVC, NuSVC, LinearSVC, LowRankSVC, ReducedSVC, SparseSVC, OnlineSVC, CoreVectorSVC, CrammerSingerSVC, MultivariateSVC, CrossTraining],
+    [
+        SVC,
+        NuSVC,
+        LinearSVC,
+        LowRankSVC,
+        ReducedSVC,
+        SparseSVC,
+        OnlineSVC,
+        CoreVectorSVC,
+        CrammerSingerSVC,
+        MultivariateSVC,
+        CrossTraining,
+    ],
     ids=lambda kind: kind.__name__,
 )
 @pytest.mark.parametrize("odd", [3, None], ids=["number", "none"])
 def test_words_beside_other_labels(kind, odd):
-    with pytest.raises(ValueError, match=r"labels in y cannot be put in order.*only numbers or only strings"):
+    with pytest.raises(
+        ValueError, match=r"labels in y cannot be put in order.*only numbers or only strings"
+    ):
         kind().fit(X, np.array([odd, "a"], object)[y])
 
 
@@ -228,8 +267,16 @@ def test_a_stream_that_begins_with_rows_of_weight_zero():
         begun.partial_fit(X[y == 0], y[y == 0], classes=[0, 1, 2])
     rows, labels = np.vstack([X, X + 1.0]), np.concatenate([y, 2 * y])
     fresh = OnlineSVC(**weight).partial_fit(rows, labels, classes=[0, 1, 2])
-    assert np.array_equal(begun.partial_fit(rows, labels, classes=[0, 1, 2]).decision_function(X), fresh.decision_function(X))
-    assert OnlineSVC(gamma=1.0, **weight).partial_fit(X[y == 0], y[y == 0], classes=[0, 1, 2]).support_.size == 0
+    assert np.array_equal(
+        begun.partial_fit(rows, labels, classes=[0, 1, 2]).decision_function(X),
+        fresh.decision_function(X),
+    )
+    assert (
+        OnlineSVC(gamma=1.0, **weight)
+        .partial_fit(X[y == 0], y[y == 0], classes=[0, 1, 2])
+        .support_.size
+        == 0
+    )
 
 
 @pytest.mark.parametrize("ball", ["minimum", "fixed"])
@@ -240,11 +287,23 @@ def test_a_tiny_C_of_a_ball(ball):
 
 @pytest.mark.parametrize(
     "machine",
-    [SVC(), SVR(), SparseSVC(2), SparseSVC(2, loss="hinge"), SparseSVR(2), LinearSVC(), LinearSVC("hinge"), ReducedSVC(2), LowRankSVC()],
+    [
+        SVC(),
+        SVR(),
+        SparseSVC(2),
+        SparseSVC(2, loss="hinge"),
+        SparseSVR(2),
+        LinearSVC(),
+        LinearSVC("hinge"),
+        ReducedSVC(2),
+        LowRankSVC(),
+    ],
     ids=str,
 )
 def test_a_C_whose_squares_are_beyond_floats(machine):
-    with pytest.raises(ValueError, match=r"C=1e\+300 times the largest weight, 1, is more than 1e\+100.*smaller C"):
+    with pytest.raises(
+        ValueError, match=r"C=1e\+300 times the largest weight, 1, is more than 1e\+100.*smaller C"
+    ):
         clone(machine).set_params(C=1e300).fit(X, y)
     with pytest.raises(ValueError, match=r"C=1e\+99 times the largest weight, 100"):
         clone(machine).set_params(C=1e99).fit(X, y, sample_weight=np.full(len(X), 100.0))
@@ -257,7 +316,9 @@ def test_a_C_whose_squares_are_beyond_floats(machine):
 
 @pytest.mark.parametrize("machine", [SVR, NuSVR, SparseSVR])
 def test_words_as_targets_of_a_regression(machine):
-    with pytest.raises(ValueError, match=r"y must be numbers, but holds str_ such as 'a'.*classifier"):
+    with pytest.raises(
+        ValueError, match=r"y must be numbers, but holds str_ such as 'a'.*classifier"
+    ):
         machine().fit(X, np.array(["a", "b"])[y])
 
 

@@ -17,7 +17,11 @@ from slimsvm.datasets import checkers
 from slimsvm.kernels import RBF, Laplacian
 from slimsvm.persistence.libsvm import load_libsvm, save_libsvm
 
-ESTIMATORS = [CoreVectorSVC(), CoreVectorSVC(kernel="laplacian", n_jobs=2), CoreVectorSVC(ball="fixed")]
+ESTIMATORS = [
+    CoreVectorSVC(),
+    CoreVectorSVC(kernel="laplacian", n_jobs=2),
+    CoreVectorSVC(ball="fixed"),
+]
 both = pytest.mark.parametrize("ball", ["minimum", "fixed"])
 
 
@@ -54,14 +58,18 @@ def test_minimum_ball_against_scipy(n, kernel):
         options={"maxiter": 20000, "maxfun": 10**6, "ftol": 1e-15, "gtol": 1e-9},
     )  # fmt: skip
     model = machine(kernel=kernel, gamma="scale").fit(X, y)
-    assert model.certificate_.objective == pytest.approx(-least.fun, rel=1e-8 if n <= 1000 else 1e-4)
+    assert model.certificate_.objective == pytest.approx(
+        -least.fun, rel=1e-8 if n <= 1000 else 1e-4
+    )
     assert 0.0 <= model.certificate_.gap <= 1e-4 * model.certificate_.objective
     tol = 1e-5 if n <= 1000 else 5e-2
     np.testing.assert_allclose(model.dual_coef_[0], (least.x * s)[model.support_], atol=tol)
     # the primal problem, as the documentation states it
     f = model.decision_function(X)
     w_sq = model.dual_coef_[0] @ kernel(X[model.support_], X[model.support_]) @ model.dual_coef_[0]
-    value = 0.5 * (w_sq + model.intercept_[0] ** 2) + 2.0 * np.sum(np.maximum(0.0, 1.0 - s * f) ** 2)
+    value = 0.5 * (w_sq + model.intercept_[0] ** 2) + 2.0 * np.sum(
+        np.maximum(0.0, 1.0 - s * f) ** 2
+    )
     assert model.certificate_.objective == pytest.approx(value, rel=1e-5)
     assert model.intercept_[0] == pytest.approx(model.dual_coef_.sum(), rel=1e-9)
 
@@ -77,7 +85,9 @@ def test_no_row_lies_outside_of_the_ball(ball, eps):
     radius = np.sqrt(kappa if ball == "fixed" else kappa - q)
     distance = np.sqrt(q - 2.0 * K @ al + kappa)
     assert distance.max() <= (1.0 + eps) * radius * (1.0 + 1e-6)
-    assert model.certificate_.violation == pytest.approx(max(0.0, distance.max() / radius - 1.0), abs=1e-6)
+    assert model.certificate_.violation == pytest.approx(
+        max(0.0, distance.max() / radius - 1.0), abs=1e-6
+    )
     assert model.certificate_.holds and model.status_.converged
     assert model.certificate_.tol == eps
 
@@ -100,13 +110,23 @@ def test_threads_dense_and_sparse(ball):
     X = X[:1100] / 16.0
     few, y = y[:1100] < 4, y[:1100]
     one, two = (machine(ball=ball, gamma=0.05, n_jobs=jobs, eps=1e-4).fit(X, y) for jobs in (1, 2))
-    assert np.array_equal(one.dual_coef_, two.dual_coef_) and np.array_equal(one.intercept_, two.intercept_)
+    assert np.array_equal(one.dual_coef_, two.dual_coef_) and np.array_equal(
+        one.intercept_, two.intercept_
+    )
     assert one.score(X, y) > 0.95 and one.dual_coef_.shape == (9, one.support_.size)
-    dense, sparse = (machine(ball=ball, gamma=0.05).fit(form, y[few]) for form in (X[few], sp.csr_matrix(X[few])))
-    assert sparse.certificate_.objective == pytest.approx(dense.certificate_.objective, rel=1e-6 if ball == "minimum" else 0.2)
-    big = np.repeat(X[few], 4, axis=0) + np.random.default_rng(0).normal(0, 0.05, (4 * few.sum(), 64))
+    dense, sparse = (
+        machine(ball=ball, gamma=0.05).fit(form, y[few]) for form in (X[few], sp.csr_matrix(X[few]))
+    )
+    assert sparse.certificate_.objective == pytest.approx(
+        dense.certificate_.objective, rel=1e-6 if ball == "minimum" else 0.2
+    )
+    big = np.repeat(X[few], 4, axis=0) + np.random.default_rng(0).normal(
+        0, 0.05, (4 * few.sum(), 64)
+    )
     label = np.repeat(y[few] % 2, 4)
-    dense, sparse = (machine(ball=ball, gamma=0.05).fit(form, label) for form in (big, sp.csr_matrix(big)))
+    dense, sparse = (
+        machine(ball=ball, gamma=0.05).fit(form, label) for form in (big, sp.csr_matrix(big))
+    )
     assert sparse.certificate_.holds
     assert np.mean(dense.predict(big) == sparse.predict(big)) > 0.98
 
@@ -125,7 +145,11 @@ def test_a_repeated_row_counts_twice_and_the_order_of_the_rows_does_not_matter()
     once = machine(C=2.0).fit(X, y)  # every row twice at C is every row once at 2 C
     np.testing.assert_allclose(twice.decision_function(X), once.decision_function(X), atol=1e-7)
     order = np.random.default_rng(0).permutation(120)
-    np.testing.assert_allclose(machine().fit(X[order], y[order]).decision_function(X), machine().fit(X, y).decision_function(X), atol=1e-7)
+    np.testing.assert_allclose(
+        machine().fit(X[order], y[order]).decision_function(X),
+        machine().fit(X, y).decision_function(X),
+        atol=1e-7,
+    )
 
 
 def test_the_budget_and_the_limits():
@@ -155,7 +179,11 @@ def test_files(ball, tmp_path):
         assert again.certificate_ == model.certificate_
         assert np.array_equal(pickle.loads(pickle.dumps(model)).predict(X), model.predict(X))
         save_libsvm(model, tmp_path / "model.libsvm")
-        np.testing.assert_allclose(load_libsvm(tmp_path / "model.libsvm").decision_function(X), model.decision_function(X), atol=1e-9)
+        np.testing.assert_allclose(
+            load_libsvm(tmp_path / "model.libsvm").decision_function(X),
+            model.decision_function(X),
+            atol=1e-9,
+        )
 
 
 def test_kernels_with_a_constant_diagonal():
@@ -163,7 +191,11 @@ def test_kernels_with_a_constant_diagonal():
     with pytest.raises(ValueError, match=r"k\(x, x\) to be the same for all rows.*unit length"):
         machine(kernel="linear").fit(X, y)
     unit = normalize(X)
-    for options in ({"kernel": "linear"}, {"kernel": "poly", "coef0": 1.0}, {"kernel": lambda A, B: A @ B.T}):
+    for options in (
+        {"kernel": "linear"},
+        {"kernel": "poly", "coef0": 1.0},
+        {"kernel": lambda A, B: A @ B.T},
+    ):
         assert machine(C=100.0, **options).fit(unit, y).score(unit, y) > 0.9
     K = RBF(0.5)(X, X)
     given, named = machine(kernel="precomputed").fit(K, y), machine(gamma=0.5).fit(X, y)
@@ -174,7 +206,13 @@ def test_kernels_with_a_constant_diagonal():
 
 @pytest.mark.parametrize(
     ("options", "words"),
-    [({"ball": "small"}, "ball"), ({"eps": 0.0}, "eps"), ({"eps": 1.0}, "eps"), ({"C": 0.0}, "C"), ({"max_memory": 0}, "max_memory")],
+    [
+        ({"ball": "small"}, "ball"),
+        ({"eps": 0.0}, "eps"),
+        ({"eps": 1.0}, "eps"),
+        ({"C": 0.0}, "C"),
+        ({"max_memory": 0}, "max_memory"),
+    ],
     ids=str,
 )
 def test_what_is_refused(options, words):

@@ -27,7 +27,9 @@ def cancer():
 
 @pytest.mark.parametrize("backend", ["loky", "threading"])
 def test_grid_search(cancer, backend):
-    search = GridSearchCV(SVC(n_jobs=2), {"C": [0.1, 1.0], "gamma": ["scale", 0.01]}, cv=3, n_jobs=2)
+    search = GridSearchCV(
+        SVC(n_jobs=2), {"C": [0.1, 1.0], "gamma": ["scale", 0.01]}, cv=3, n_jobs=2
+    )
     with joblib.parallel_backend(backend):
         search.fit(*cancer)
     assert search.best_score_ > 0.95
@@ -85,7 +87,13 @@ def child(_):
 with mp.get_context("fork").Pool(2) as pool:
     print(all(np.array_equal(reference, other) for other in pool.map(child, range(2))))
 """
-    done = subprocess.run([sys.executable, "-W", "ignore", "-c", code], capture_output=True, text=True, timeout=120, check=False)
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", code],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
     assert done.stdout.strip() == "True", done.stderr
 
 
@@ -107,7 +115,9 @@ for k in range(1000):
         before = resident()
 print(resident() - before)
 """
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=300, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=300, check=True
+    )
     assert int(done.stdout) < 10_000  # kilobytes
 
 
@@ -125,5 +135,7 @@ with mock.patch.object(caching.CacheImpl, "__init__", nowhere), warnings.catch_w
     print(SVC().fit([[0.0], [1.0], [2.0], [3.0]], [0, 0, 1, 1]).predict([[5.0]])[0])
 print(sum("NUMBA_CACHE_DIR" in str(w.message) for w in caught))
 """
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=300, check=False)
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=300, check=False
+    )
     assert done.stdout.split() == ["1", "1"], done.stderr

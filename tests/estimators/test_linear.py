@@ -25,7 +25,12 @@ both = pytest.mark.parametrize("loss", ["squared_hinge", "hinge"])
 
 
 @parametrize_with_checks(
-    [LinearSVC(), LinearSVC("hinge"), LinearSVC(class_weight="balanced", n_jobs=2), LinearSVC("hinge", C=10.0, n_jobs=2)]
+    [
+        LinearSVC(),
+        LinearSVC("hinge"),
+        LinearSVC(class_weight="balanced", n_jobs=2),
+        LinearSVC("hinge", C=10.0, n_jobs=2),
+    ]
 )
 def test_sklearn_checks(estimator, check):
     check(estimator)
@@ -49,15 +54,25 @@ def objective(model, X, sign, C, column=0, weight=None):
 @pytest.mark.parametrize("C", [1e-3, 1.0, 100.0])
 def test_the_hinge_is_that_of_svc(n, C):
     X, y = make(n)
-    model, other = LinearSVC("hinge", C=C, max_iter=-1).fit(X, y), svm.SVC(kernel="linear", C=C, tol=1e-6).fit(X, y)
+    model, other = (
+        LinearSVC("hinge", C=C, max_iter=-1).fit(X, y),
+        svm.SVC(kernel="linear", C=C, tol=1e-6).fit(X, y),
+    )
     sign = np.where(y == 1, 1.0, -1.0)
     w = other.coef_[0]
     best = 0.5 * w @ w + C * np.maximum(0, 1 - sign * other.decision_function(X)).sum()
     assert model.certificate_.objective == pytest.approx(objective(model, X, sign, C), rel=1e-9)
-    assert model.certificate_.holds and model.certificate_.objective - model.certificate_.gap <= best * (1 + 1e-6)
+    assert (
+        model.certificate_.holds
+        and model.certificate_.objective - model.certificate_.gap <= best * (1 + 1e-6)
+    )
     assert model.certificate_.objective <= best * (1 + (1e-6 if n <= 1000 else 1e-4))
     if n <= 1000:
-        np.testing.assert_allclose(model.decision_function(X), SVC(kernel="linear", C=C).fit(X, y).decision_function(X), atol=1e-7)
+        np.testing.assert_allclose(
+            model.decision_function(X),
+            SVC(kernel="linear", C=C).fit(X, y).decision_function(X),
+            atol=1e-7,
+        )
 
 
 @pytest.mark.parametrize("n", [200, 3000])
@@ -66,14 +81,18 @@ def test_the_squared_hinge_is_that_of_liblinear(n, C):
     X, y = make(n)
     model = LinearSVC(C=C, tol=1e-10).fit(X, y)
     # liblinear's intercept is penalised: a huge constant feature makes that vanish
-    other = svm.LinearSVC(C=C, dual=False, intercept_scaling=1e4, tol=1e-10, max_iter=100_000).fit(X, y)
+    other = svm.LinearSVC(C=C, dual=False, intercept_scaling=1e4, tol=1e-10, max_iter=100_000).fit(
+        X, y
+    )
     sign = np.where(y == 1, 1.0, -1.0)
     other.loss = "squared_hinge"
     assert objective(model, X, sign, C) <= objective(other, X, sign, C) * (1 + 1e-9)
     assert objective(model, X, sign, C) >= objective(other, X, sign, C) * (1 - 1e-4)
     assert model.certificate_.objective == pytest.approx(objective(model, X, sign, C), rel=1e-9)
     without = LinearSVC(C=C, fit_intercept=False, tol=1e-10).fit(X, y)
-    other = svm.LinearSVC(C=C, dual=False, fit_intercept=False, tol=1e-10, max_iter=100_000).fit(X, y)
+    other = svm.LinearSVC(C=C, dual=False, fit_intercept=False, tol=1e-10, max_iter=100_000).fit(
+        X, y
+    )
     np.testing.assert_allclose(without.coef_, other.coef_, rtol=1e-4, atol=1e-6)
 
 
@@ -81,7 +100,11 @@ def test_the_squared_hinge_is_that_of_liblinear(n, C):
 def test_several_classes_are_one_against_the_rest(loss):
     X, y = make(300, classes=4)
     model = LinearSVC(loss, C=0.5).fit(X, y)
-    assert model.coef_.shape == (4, 5) and model.intercept_.shape == (4,) and model.decision_function(X).shape == (300, 4)
+    assert (
+        model.coef_.shape == (4, 5)
+        and model.intercept_.shape == (4,)
+        and model.decision_function(X).shape == (300, 4)
+    )
     for c in range(4):
         alone = LinearSVC(loss, C=0.5).fit(X, y == c)
         np.testing.assert_allclose(model.coef_[c], alone.coef_[0], atol=1e-8)
@@ -115,7 +138,9 @@ def test_dense_sparse_and_single_precision(loss, n):
     atol = 1e-9 if n <= 1000 else 5e-3
     np.testing.assert_allclose(sparse.coef_, model.coef_, atol=atol)
     np.testing.assert_allclose(single.coef_, model.coef_, atol=max(atol, 1e-5))
-    np.testing.assert_allclose(sparse.decision_function(sp.csr_matrix(X)), model.decision_function(X), atol=20 * atol)
+    np.testing.assert_allclose(
+        sparse.decision_function(sp.csr_matrix(X)), model.decision_function(X), atol=20 * atol
+    )
 
 
 @pytest.mark.parametrize("kind", [np.asarray, sp.csr_matrix])
@@ -125,8 +150,13 @@ def test_conjugate_gradients_are_newtons_matrix(kind, fit_intercept):
     X[:, 3] += 50.0
     X[:, 4] *= 30.0
     target = np.where(y == 1, 1.0, -1.0)[:, None]
-    problem = LinearProblem(ExplicitSpace(kind(X)), target, np.full(2000, 0.7), SquaredHinge(), fit_intercept)
-    one, other = (run(LinearNewton(direct=direct), problem, tol=1e-10, max_iter=200) for direct in (True, False))
+    problem = LinearProblem(
+        ExplicitSpace(kind(X)), target, np.full(2000, 0.7), SquaredHinge(), fit_intercept
+    )
+    one, other = (
+        run(LinearNewton(direct=direct), problem, tol=1e-10, max_iter=200)
+        for direct in (True, False)
+    )
     assert one.certificate.holds and other.certificate.holds and one.n_iter < 20
     assert one.certificate.objective == pytest.approx(other.certificate.objective, rel=1e-9)
     np.testing.assert_allclose(one.model.coef, other.model.coef, rtol=1e-3, atol=1e-4)
@@ -141,7 +171,9 @@ def test_more_features_than_rows(loss):
     K = (X @ X.T).toarray()
     if loss == "hinge":
         other = svm.SVC(kernel="precomputed", tol=1e-9).fit(K, y)
-        np.testing.assert_allclose(dense.decision_function(X), other.decision_function(K), atol=1e-5)
+        np.testing.assert_allclose(
+            dense.decision_function(X), other.decision_function(K), atol=1e-5
+        )
     rows = _coordinates(X, np.ones(80), True)
     W, b = rng.standard_normal((rows.X.shape[1], 2)), rng.standard_normal(2)
     coef, intercept = rows.given(W, b)
@@ -156,7 +188,13 @@ def test_many_more_features_than_rows_take_no_matrix_of_both(loss):
     """As from scikit-learn's HashingVectorizer, with 2^20 features: the coordinates of the rows stay implicit."""
     n, d, rng = 200, 1 << 17, np.random.default_rng(0)
     column = rng.integers(d, size=(n, 20))
-    X, y = sp.csr_matrix((rng.standard_normal(n * 20), (np.repeat(np.arange(n), 20), column.ravel())), shape=(n, d)), np.arange(n) % 2
+    X, y = (
+        sp.csr_matrix(
+            (rng.standard_normal(n * 20), (np.repeat(np.arange(n), 20), column.ravel())),
+            shape=(n, d),
+        ),
+        np.arange(n) % 2,
+    )
     tracemalloc.start()
     try:
         wide = LinearSVC(loss).fit(X, y)
@@ -180,7 +218,9 @@ def test_shifted_and_constant_features_change_nothing(loss):
     np.testing.assert_allclose(shifted.coef_[:, :-1], model.coef_, atol=1e-8)
     assert shifted.coef_[0, -1] == pytest.approx(0.0, abs=1e-10)
     np.testing.assert_allclose(
-        shifted.decision_function(np.column_stack([X + 1e4, np.full(300, 3.0)])), model.decision_function(X), atol=1e-6
+        shifted.decision_function(np.column_stack([X + 1e4, np.full(300, 3.0)])),
+        model.decision_function(X),
+        atol=1e-6,
     )
 
 
@@ -213,13 +253,19 @@ def least_squared_hinge(X, y, C, steps=300):
     for _ in range(steps):
         felt = y * (A @ u) < 1
         d = (
-            np.linalg.lstsq(np.vstack([np.sqrt(2 * C) * A[felt], penalty]), np.append(np.sqrt(2 * C) * y[felt], 0 * u[1:]), rcond=None)[0]
+            np.linalg.lstsq(
+                np.vstack([np.sqrt(2 * C) * A[felt], penalty]),
+                np.append(np.sqrt(2 * C) * y[felt], 0 * u[1:]),
+                rcond=None,
+            )[0]
             - u
         )
         low, high = 0.0, 2.0
         for _ in range(60):
             t = 0.5 * (low + high)
-            slope = (penalty @ (u + t * d)) @ (penalty @ d) - 2 * C * np.maximum(0, 1 - y * (A @ (u + t * d))) @ (y * (A @ d))
+            slope = (penalty @ (u + t * d)) @ (penalty @ d) - 2 * C * np.maximum(
+                0, 1 - y * (A @ (u + t * d))
+            ) @ (y * (A @ d))
             low, high = (t, high) if slope < 0 else (low, t)
         if not value(u + t * d) < value(u) * (1 - 1e-15):
             break
@@ -244,7 +290,13 @@ def above_dual(X, y, C, model):
 def test_seven_digits_at_any_C(C, separable, spread):
     rng = np.random.default_rng(7)
     X = rng.standard_normal((1200, 15)) * 10.0 ** rng.uniform(-spread, spread, 15)
-    y = np.where(X / np.abs(X).max(axis=0) @ rng.standard_normal(15) + 0.2 * (not separable) * rng.standard_normal(1200) > 0.05, 1.0, -1.0)
+    y = np.where(
+        X / np.abs(X).max(axis=0) @ rng.standard_normal(15)
+        + 0.2 * (not separable) * rng.standard_normal(1200)
+        > 0.05,
+        1.0,
+        -1.0,
+    )
     model = LinearSVC(C=C, tol=1e-7).fit(X, y)
     value, gap = above_dual(X, y, C, model)
     assert model.status_.converged and abs(gap) < 1e-7
@@ -270,7 +322,9 @@ def test_certificates_of_single_precision_hold(kind):
     X = rng.standard_normal((1500, 20)).astype(np.float32)
     y = np.where(X @ rng.standard_normal(20) > 0, 1.0, -1.0)
     model = LinearSVC(C=1e6, tol=1e-7).fit(kind(X), y)
-    assert model.status_.converged and abs(above_dual(X.astype(np.float64), y, 1e6, model)[1]) < 1e-7
+    assert (
+        model.status_.converged and abs(above_dual(X.astype(np.float64), y, 1e6, model)[1]) < 1e-7
+    )
 
 
 @both
@@ -297,14 +351,22 @@ def test_limits_and_warm_starts(loss):
     for limit in ({"max_iter": 1}, {"max_time": 1e-9}):
         with pytest.warns(ConvergenceWarning, match=next(iter(limit))):
             rough = LinearSVC(loss, C=C, tol=1e-9, warm_start=True, **limit).fit(X, y)
-        assert rough.fit_status_ == 1 and not rough.certificate_.holds and np.isfinite(rough.coef_).all() and rough.n_iter_ == 1
+        assert (
+            rough.fit_status_ == 1
+            and not rough.certificate_.holds
+            and np.isfinite(rough.coef_).all()
+            and rough.n_iter_ == 1
+        )
     rough.set_params(max_iter=-1, max_time=None, tol=1e-4).fit(X, y)
     assert rough.fit_status_ == 0 and "relative duality gap" in str(rough.status_)
     first = rough.certificate_.objective
     rough.fit(X, y)
     assert rough.history_["objective"][0] <= first * (1 + 1e-12)
     cold = LinearSVC(loss, C=C, max_iter=-1).fit(X, y)
-    assert abs(cold.certificate_.objective - first) <= cold.certificate_.gap + rough.certificate_.gap + 1e-4 * first
+    assert (
+        abs(cold.certificate_.objective - first)
+        <= cold.certificate_.gap + rough.certificate_.gap + 1e-4 * first
+    )
     other = LinearSVC(loss, warm_start=True).fit(X, y)
     other.fit(X[:, :3], y)  # another shape: from the beginning
     assert other.coef_.shape == (1, 3)
@@ -317,7 +379,11 @@ def test_history_and_certificate(loss):
     history = model.history_
     assert {"seconds", "objective", "gap", "violation"} <= set(history)
     assert np.all(np.diff(history["objective"]) <= 1e-12 * history["objective"][0])
-    assert model.certificate_.scope == "full" and model.certificate_.violation <= 1e-4 and model.n_iter_ >= 1
+    assert (
+        model.certificate_.scope == "full"
+        and model.certificate_.violation <= 1e-4
+        and model.n_iter_ >= 1
+    )
     assert model.certificate_.precision == "float64"
 
 
@@ -362,10 +428,19 @@ def test_bad_parameters():
 
 @both
 def test_nearly_nothing(loss):
-    for X, y in (([[0.0], [1.0]], [0, 1]), ([[1.0], [1.0]], [0, 1]), ([[1.0], [1.0], [1.0]], [0, 1, 1]), (np.zeros((4, 3)), [0, 1, 2, 1])):
+    for X, y in (
+        ([[0.0], [1.0]], [0, 1]),
+        ([[1.0], [1.0]], [0, 1]),
+        ([[1.0], [1.0], [1.0]], [0, 1, 1]),
+        (np.zeros((4, 3)), [0, 1, 2, 1]),
+    ):
         for fit_intercept in (True, False):
             model = LinearSVC(loss, fit_intercept=fit_intercept).fit(X, y)
-            assert np.isfinite(model.coef_).all() and np.isfinite(model.intercept_).all() and model.certificate_.holds
+            assert (
+                np.isfinite(model.coef_).all()
+                and np.isfinite(model.intercept_).all()
+                and model.certificate_.holds
+            )
 
 
 @pytest.mark.parametrize("n", [100, 1100])
@@ -374,7 +449,9 @@ def test_features_that_are_not_scaled(n, C):
     """C |x|^2 beyond the digits of float64, classes that are separable: Newton's matrix has no Cholesky factor, but there is a machine."""
     X, _ = make(n, d=40)
     y = (X[:, 0] > 0.5).astype(int)
-    with pytest.warns(ConvergenceWarning, match=r"rounding errors.*Scale the features, or use a smaller C"):
+    with pytest.warns(
+        ConvergenceWarning, match=r"rounding errors.*Scale the features, or use a smaller C"
+    ):
         model = LinearSVC(C=C).fit(1e6 * X, y)
     hard = svm.SVC(kernel="linear", C=1e8, tol=1e-8).fit(X, y)  # the widest margin
     assert model.score(1e6 * X, y) == 1.0
@@ -388,7 +465,10 @@ def test_steps_without_an_error(C, shift):
     X = np.array([[-1.0, 0.0], [-2.0, 1.0], [1.0, 0.0], [2.0, 1.0]]) + shift
     start = LinearSVC(C=C, warm_start=True).fit(X, [0, 0, 1, 1])
     np.testing.assert_allclose(start.coef_, [[1.0, 0.0]], atol=1e-6)
-    start.coef_, start.intercept_ = 5.0 * start.coef_, 5.0 * start.intercept_ + 0.5  # right, and far from the margin
+    start.coef_, start.intercept_ = (
+        5.0 * start.coef_,
+        5.0 * start.intercept_ + 0.5,
+    )  # right, and far from the margin
     model = start.fit(X, [0, 0, 1, 1])
     assert model.certificate_.holds and model.n_iter_ < 10
     np.testing.assert_allclose(model.coef_, [[1.0, 0.0]], atol=1e-6)
@@ -400,7 +480,9 @@ def test_values_whose_squares_are_beyond_floats(loss, form):
     X, y = make(60)
     with warnings.catch_warnings():
         warnings.simplefilter("error", RuntimeWarning)
-        with pytest.raises(ValueError, match=r"X has values as large as .*e\+200.*Scale the features"):
+        with pytest.raises(
+            ValueError, match=r"X has values as large as .*e\+200.*Scale the features"
+        ):
             LinearSVC(loss).fit(form(1e200 * X), y)
         with pytest.raises(ValueError, match=r"with C=1e\+20, products of such squares"):
             LinearSVC(loss, C=1e20).fit(form(1e70 * X), y)

@@ -27,9 +27,15 @@ def test_history_and_certificate(rows):
     history = model.history_
     assert {"seconds", "objective", "gap", "violation", "kernel_values", "active"} <= set(history)
     assert np.all(np.diff(history["objective"]) <= 1e-9 * abs(history["objective"][-1]))
-    assert np.all(np.diff(history["seconds"]) >= 0) and np.all(np.diff(history["kernel_values"]) >= 0)
+    assert np.all(np.diff(history["seconds"]) >= 0) and np.all(
+        np.diff(history["kernel_values"]) >= 0
+    )
     assert history["objective"][-1] == pytest.approx(model.certificate_.objective)
-    assert "Converged" in str(model.status_) and model.fit_status_ == 0 and model.certificate_.scope == "full"
+    assert (
+        "Converged" in str(model.status_)
+        and model.fit_status_ == 0
+        and model.certificate_.scope == "full"
+    )
 
 
 def test_max_iter_and_max_time(rows):
@@ -49,7 +55,11 @@ def test_max_time_is_shared_by_the_pairs(rows):
     assert model.score(X, y) > 0.6
 
 
-@pytest.mark.parametrize("machine", [SVC(), ReducedSVC(), LowRankSVC(), CoreVectorSVC(), OnlineSVC()], ids=lambda m: type(m).__name__)
+@pytest.mark.parametrize(
+    "machine",
+    [SVC(), ReducedSVC(), LowRankSVC(), CoreVectorSVC(), OnlineSVC()],
+    ids=lambda m: type(m).__name__,
+)
 def test_quick_pairs_leave_their_time_to_the_later_ones(rows, machine, monkeypatch):
     """Ten pairs, one after the other and all quick: the first may take a tenth of an hour, the last nearly all of it."""
     shares, part = [], Limits.part
@@ -75,7 +85,10 @@ def test_warm_start_resumes(rows):
     cold = SVC(C=5.0).fit(X, y)
     assert model.certificate_.objective < first
     assert model.n_iter_[0] < cold.n_iter_[0]
-    assert abs(model.certificate_.objective - cold.certificate_.objective) <= model.certificate_.gap + cold.certificate_.gap
+    assert (
+        abs(model.certificate_.objective - cold.certificate_.objective)
+        <= model.certificate_.gap + cold.certificate_.gap
+    )
     again = model.n_iter_[0]
     model.fit(X, y)
     assert model.n_iter_[0] < max(10, again / 10)
@@ -91,7 +104,9 @@ def test_warm_start_of_the_other_machines(rows, machine):
     model = machine(warm_start=True).fit(X, y)
     values = model.predict(X)
     model.fit(X, y)
-    assert np.mean(model.predict(X) == values) > 0.99 or np.abs(model.predict(X) - values).max() < 0.01
+    assert (
+        np.mean(model.predict(X) == values) > 0.99 or np.abs(model.predict(X) - values).max() < 0.01
+    )
 
 
 def test_warm_start_of_many_classes():
@@ -160,13 +175,23 @@ with warnings.catch_warnings():
     model = SVC(C=1e6, gamma=0.01, tol=1e-9).fit(X, y)
 print(model.status_.reason, model.predict(X).shape, signal.getsignal(signal.SIGINT) is signal.default_int_handler)
 """
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=False)
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=False
+    )
     assert done.stdout.split() == ["interrupted", "(6000,)", "True"], done.stderr
 
 
 @pytest.mark.parametrize(
     "case",
-    ["opposite twins", "constant features", "huge C", "duplicates", "unscaled", "random labels", "unscaled polynomial"],
+    [
+        "opposite twins",
+        "constant features",
+        "huge C",
+        "duplicates",
+        "unscaled",
+        "random labels",
+        "unscaled polynomial",
+    ],
 )
 def test_nothing_hangs(case):
     rng = np.random.default_rng(0)

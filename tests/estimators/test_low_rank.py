@@ -26,7 +26,9 @@ ESTIMATORS = [
     LowRankSVC(fit_intercept=True, kernel="linear", class_weight="balanced"),
     LowRankSVC("threshold", kernel="linear", fit_intercept=True),
     LowRankSVC("threshold", 1.0, fit_intercept=True),
-    LowRankSVC(kernel="precomputed", fit_intercept=True),  # far from all rows only an intercept can know the heavier class
+    LowRankSVC(
+        kernel="precomputed", fit_intercept=True
+    ),  # far from all rows only an intercept can know the heavier class
 ]
 both = pytest.mark.parametrize("factorization", ["pivoted", "threshold"])
 either_way = pytest.mark.parametrize("fit_intercept", [True, False])
@@ -50,9 +52,14 @@ def machine(factorization="pivoted", rank=1.0, **options):
 def test_with_all_columns_and_an_intercept_it_is_the_exact_machine(factorization, kernel):
     X, y = rows()
     options = {"kernel": kernel, "coef0": 1.0, "C": 2.0, "gamma": 1.0}
-    exact, model = SVC(**options).fit(X, y), machine(factorization, fit_intercept=True, **options).fit(X, y)
+    exact, model = (
+        SVC(**options).fit(X, y),
+        machine(factorization, fit_intercept=True, **options).fit(X, y),
+    )
     scale = np.abs(exact.decision_function(X)).max()
-    np.testing.assert_allclose(model.decision_function(X), exact.decision_function(X), atol=2e-4 * scale)
+    np.testing.assert_allclose(
+        model.decision_function(X), exact.decision_function(X), atol=2e-4 * scale
+    )
     assert model.certificate_.scope == "subspace"
     assert model.status_.converged and model.certificate_.holds
 
@@ -75,7 +82,11 @@ def test_without_an_intercept_against_scipy(factorization, rank):
     s = np.where(y == model.classes_[1], 1.0, -1.0)
     operand = ready(RBF(1.0), X, dtype=np.float64)
     size = rank if isinstance(rank, int) else 150
-    F = pivoted(operand, size).V if factorization == "pivoted" else thresholded(operand, size).V.toarray()
+    F = (
+        pivoted(operand, size).V
+        if factorization == "pivoted"
+        else thresholded(operand, size).V.toarray()
+    )
     value = least((F @ F.T) * np.outer(s, s), 2.0 * weight)
     assert model.certificate_.objective == pytest.approx(-value, rel=1e-6)
     assert model.certificate_.gap <= 1e-9 * model.certificate_.objective
@@ -97,8 +108,12 @@ def test_weights_act_as_repetition_and_zero_removes(factorization, fit_intercept
     weight = np.random.default_rng(0).integers(0, 4, 60)
     options = {"fit_intercept": fit_intercept, "rank": 0.1}
     weighted = machine(factorization, **options).fit(X, y, sample_weight=weight)
-    repeated = machine(factorization, **options).fit(np.repeat(X, weight, axis=0), np.repeat(y, weight))
-    np.testing.assert_allclose(weighted.decision_function(X), repeated.decision_function(X), atol=1e-6)
+    repeated = machine(factorization, **options).fit(
+        np.repeat(X, weight, axis=0), np.repeat(y, weight)
+    )
+    np.testing.assert_allclose(
+        weighted.decision_function(X), repeated.decision_function(X), atol=1e-6
+    )
     order = np.random.default_rng(1).permutation(60)
     moved = machine(factorization, **options).fit(X[order], y[order], sample_weight=weight[order])
     np.testing.assert_allclose(weighted.decision_function(X), moved.decision_function(X), atol=1e-6)
@@ -109,14 +124,23 @@ def test_weights_act_as_repetition_and_zero_removes(factorization, fit_intercept
 def test_dense_sparse_and_threads(factorization, options):
     X, y = load_digits(return_X_y=True)
     X, y, new = X[:1300] / 16.0, y[:1300], X[1300:] / 16.0
-    one, two = (machine(factorization, 0.1, n_jobs=jobs, gamma=0.05, **options).fit(X, y) for jobs in (1, 2))
-    assert np.array_equal(one.dual_coef_, two.dual_coef_) and np.array_equal(one.intercept_, two.intercept_)
-    assert one.score(new, load_digits(return_X_y=True)[1][1300:]) > (0.9 if factorization == "pivoted" else 0.1)  # "may not be close"
+    one, two = (
+        machine(factorization, 0.1, n_jobs=jobs, gamma=0.05, **options).fit(X, y) for jobs in (1, 2)
+    )
+    assert np.array_equal(one.dual_coef_, two.dual_coef_) and np.array_equal(
+        one.intercept_, two.intercept_
+    )
+    assert one.score(new, load_digits(return_X_y=True)[1][1300:]) > (
+        0.9 if factorization == "pivoted" else 0.1
+    )  # "may not be close"
     assert one.factor_error_.shape == one.factor_shift_.shape == (45,)
     assert one.factor_shift_.any() == (factorization == "threshold")
     assert one.dual_coef_.shape == (9, one.support_.size)
     few = y < 3
-    dense, sparse = (machine(factorization, 0.3, gamma=0.05, **options).fit(form, y[few]) for form in (X[few], sp.csr_matrix(X[few])))
+    dense, sparse = (
+        machine(factorization, 0.3, gamma=0.05, **options).fit(form, y[few])
+        for form in (X[few], sp.csr_matrix(X[few]))
+    )
     assert dense.certificate_.objective == pytest.approx(sparse.certificate_.objective, rel=1e-6)
 
 
@@ -175,7 +199,11 @@ def test_files(tmp_path):
         assert np.array_equal(again.factor_error_, model.factor_error_)
         assert np.array_equal(pickle.loads(pickle.dumps(model)).predict(X), model.predict(X))
         save_libsvm(model, tmp_path / "model.libsvm")
-        np.testing.assert_allclose(load_libsvm(tmp_path / "model.libsvm").decision_function(X), model.decision_function(X), atol=1e-9)
+        np.testing.assert_allclose(
+            load_libsvm(tmp_path / "model.libsvm").decision_function(X),
+            model.decision_function(X),
+            atol=1e-9,
+        )
 
 
 def test_max_time():
@@ -189,7 +217,9 @@ def test_max_time():
 def test_max_time_ends_the_factorisation(factorization):
     X, y = checkers(1500, seed=0)
     with pytest.warns(ConvergenceWarning, match="max_time"):
-        model = LowRankSVC(factorization, 0.5, max_time=1e-6, gamma=20.0, tol=0.9, random_state=0).fit(X, y)
+        model = LowRankSVC(
+            factorization, 0.5, max_time=1e-6, gamma=20.0, tol=0.9, random_state=0
+        ).fit(X, y)
     assert model.status_.reason == "max_time" and model.fit_status_ == 1
     assert np.isfinite(model.factor_error_).all() and np.isfinite(model.decision_function(X)).all()
 
@@ -222,7 +252,9 @@ def test_odd_but_legal_data():
     for factorization in ("pivoted", "threshold"):
         model = machine(factorization, 0.1).fit(same, np.arange(40) % 2)
         assert np.isfinite(model.decision_function(same)).all()
-        zero = machine(factorization, 0.1, kernel="linear").fit(np.zeros((10, 2)), np.arange(10) % 2)
+        zero = machine(factorization, 0.1, kernel="linear").fit(
+            np.zeros((10, 2)), np.arange(10) % 2
+        )
         assert not zero.decision_function(np.ones((3, 2))).any()
         two = machine(factorization, 2).fit(np.array([[0.0], [1.0]]), ["a", "b"])
         assert two.score(np.array([[0.0], [1.0]]), ["a", "b"]) == 1.0
@@ -235,5 +267,7 @@ def test_few_rows_at_a_large_C():
     X, y = rows(200)
     model = machine(rank=5, C=1e5, max_iter=-1).fit(X, y)
     assert model.status_.converged and model.certificate_.violation < 1e-9
-    with pytest.warns(ConvergenceWarning, match=r"rounding errors.*Scale the features, or use a smaller C"):
+    with pytest.warns(
+        ConvergenceWarning, match=r"rounding errors.*Scale the features, or use a smaller C"
+    ):
         machine(rank=5, C=1e30, max_iter=-1).fit(X, y)

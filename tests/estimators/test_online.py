@@ -52,16 +52,23 @@ def test_few_rows_are_solved_exactly(selection, kernel):
     X, y = checkers(300, seed=0)
     weight = np.random.default_rng(0).integers(0, 3, 300)
     options = {"kernel": kernel, "coef0": 1.0, "C": 2.0, "gamma": 1.0}
-    exact, model = (kind.fit(X, y, sample_weight=weight) for kind in (SVC(**options), machine(selection=selection, **options)))
+    exact, model = (
+        kind.fit(X, y, sample_weight=weight)
+        for kind in (SVC(**options), machine(selection=selection, **options))
+    )
     scale = np.abs(exact.decision_function(X)).max()
-    np.testing.assert_allclose(model.decision_function(X), exact.decision_function(X), atol=1e-6 * scale)
+    np.testing.assert_allclose(
+        model.decision_function(X), exact.decision_function(X), atol=1e-6 * scale
+    )
     assert model.certificate_.scope == "full" and model.certificate_.holds
 
 
 @pytest.mark.parametrize("cache_size", [200, 4.5], ids=["all in memory", "some frozen"])
 def test_one_pass_and_finishing_is_near_the_exact_machine(cache_size):
     X, y = checkers(6000, seed=0)
-    y = np.where(np.random.default_rng(0).random(6000) < 0.15, -y, y)  # noise: many vectors at their bound
+    y = np.where(
+        np.random.default_rng(0).random(6000) < 0.15, -y, y
+    )  # noise: many vectors at their bound
     exact, model = SVC(C=1.0, gamma=2.0).fit(X, y), machine(C=1.0, cache_size=cache_size).fit(X, y)
     assert exact.support_.size > 1500  # more than fit into the small cache
     ratio = model.certificate_.objective / exact.certificate_.objective
@@ -78,7 +85,10 @@ def test_one_pass_and_finishing_is_near_the_exact_machine(cache_size):
 @selections
 def test_without_finishing(selection):
     X, y = checkers(3000, seed=0)
-    rough, fine = machine(selection=selection, finishing=False).fit(X, y), machine(selection=selection).fit(X, y)
+    rough, fine = (
+        machine(selection=selection, finishing=False).fit(X, y),
+        machine(selection=selection).fit(X, y),
+    )
     assert fine.certificate_.objective <= rough.certificate_.objective
     assert fine.certificate_.violation <= 1e-3 < rough.certificate_.violation
     assert rough.score(*checkers(2000, seed=1)) > 0.85
@@ -102,16 +112,24 @@ def test_threads_dense_and_sparse(selection):
     X, y = load_digits(return_X_y=True)
     X, y = X[:1400] / 16.0, y[:1400]
     one, two = (machine(gamma=0.05, selection=selection, n_jobs=jobs).fit(X, y) for jobs in (1, 2))
-    assert np.array_equal(one.dual_coef_, two.dual_coef_) and np.array_equal(one.intercept_, two.intercept_)
+    assert np.array_equal(one.dual_coef_, two.dual_coef_) and np.array_equal(
+        one.intercept_, two.intercept_
+    )
     sparse = machine(gamma=0.05, selection=selection).fit(sp.csr_matrix(X), y)
     assert np.mean(sparse.predict(X) == one.predict(X)) > 0.99
     halves = y >= 5
-    one, two = (machine(gamma=0.05, selection=selection, n_jobs=jobs).fit(X, halves) for jobs in (1, 2))
+    one, two = (
+        machine(gamma=0.05, selection=selection, n_jobs=jobs).fit(X, halves) for jobs in (1, 2)
+    )
     assert np.array_equal(one.dual_coef_, two.dual_coef_)
     empty = sp.csr_matrix((X.shape[0], 60000))  # so wide that rows stay sparse
-    wide = machine(gamma=0.05, selection=selection).fit(sp.hstack([sp.csr_matrix(X), empty], format="csr"), halves)
+    wide = machine(gamma=0.05, selection=selection).fit(
+        sp.hstack([sp.csr_matrix(X), empty], format="csr"), halves
+    )
     # margin: the last bits decide which row is asked for next; rows changed by 1e-7 already give objectives from -429 to -439 here
-    assert wide.certificate_.objective == pytest.approx(one.certificate_.objective, rel=0.05 if selection == "margin" else 2e-3)
+    assert wide.certificate_.objective == pytest.approx(
+        one.certificate_.objective, rel=0.05 if selection == "margin" else 2e-3
+    )
 
 
 def test_limits():
@@ -133,7 +151,9 @@ def test_a_stream_learns(selection):
     model = passed_by(X, y, selection=selection)
     assert model.n_seen_ == 5000 and model.status_.converged
     assert model.score(*checkers(3000, seed=1)) > 0.9
-    f = RBF(2.0)(X, X[model.support_]) @ model.dual_coef_[0] + model.intercept_  # support_ counts the rows of the stream
+    f = (
+        RBF(2.0)(X, X[model.support_]) @ model.dual_coef_[0] + model.intercept_
+    )  # support_ counts the rows of the stream
     np.testing.assert_allclose(model.decision_function(X), f, atol=1e-4)
     assert np.array_equal(model.support_vectors_, X[model.support_])
     assert (np.abs(model.dual_coef_) <= 2.0).all() and abs(model.dual_coef_.sum()) < 1e-8
@@ -148,7 +168,13 @@ def test_one_call_is_one_pass_of_fit():
 
 
 @pytest.mark.parametrize(
-    "options", [{"max_support": 100}, {"selection": "gradient", "decay": 0.9}, {"max_support": 60, "selection": "margin"}], ids=str
+    "options",
+    [
+        {"max_support": 100},
+        {"selection": "gradient", "decay": 0.9},
+        {"max_support": 60, "selection": "margin"},
+    ],
+    ids=str,
 )
 @pytest.mark.parametrize("form", [np.asarray, sp.csr_matrix], ids=["dense", "sparse"])
 def test_a_saved_stream_goes_on_as_if_nothing_had_happened(options, form, tmp_path):
@@ -163,10 +189,19 @@ def test_a_saved_stream_goes_on_as_if_nothing_had_happened(options, form, tmp_pa
     for again in (model, loaded, pickled):
         passed_by(X, y, size=97, start=600, model=again)
     for again in (loaded, pickled):
-        assert np.array_equal(again.dual_coef_, model.dual_coef_) and np.array_equal(again.intercept_, model.intercept_)
-        assert np.array_equal(again.support_, model.support_) and again.n_seen_ == model.n_seen_ == 1200
+        assert np.array_equal(again.dual_coef_, model.dual_coef_) and np.array_equal(
+            again.intercept_, model.intercept_
+        )
+        assert (
+            np.array_equal(again.support_, model.support_)
+            and again.n_seen_ == model.n_seen_ == 1200
+        )
     save_libsvm(model, tmp_path / "model.libsvm")
-    np.testing.assert_allclose(load_libsvm(tmp_path / "model.libsvm").decision_function(X), model.decision_function(X), atol=1e-6)
+    np.testing.assert_allclose(
+        load_libsvm(tmp_path / "model.libsvm").decision_function(X),
+        model.decision_function(X),
+        atol=1e-6,
+    )
 
 
 @selections
@@ -205,7 +240,9 @@ def test_memory_does_not_grow():
             call()
         sizes.append(tracemalloc.get_traced_memory()[0])
     tracemalloc.stop()
-    assert sizes[-1] - sizes[1] < 200_000, sizes  # a batch has 16,000 bytes: 80 of them would be 1.3 million
+    assert sizes[-1] - sizes[1] < 200_000, (
+        sizes
+    )  # a batch has 16,000 bytes: 80 of them would be 1.3 million
     assert model._stream.pairs[0].K.shape[0] <= 2 * (50 + 256)
 
 
@@ -242,7 +279,9 @@ def test_a_stream_that_begins_with_contradictions():
     model = OnlineSVC(C=1.0, gamma=4.0)
     for start in range(0, y.size, 50):
         model.partial_fit(X[start : start + 50], y[start : start + 50], classes=np.unique(y))
-    assert model.score(X[50:], y[50:]) > SVC(C=1.0, gamma=4.0).fit(X, y).score(X[50:], y[50:]) - 0.05
+    assert (
+        model.score(X[50:], y[50:]) > SVC(C=1.0, gamma=4.0).fit(X, y).score(X[50:], y[50:]) - 0.05
+    )
 
 
 def test_classes_that_come_late_or_alone():
@@ -278,7 +317,10 @@ def test_rows_that_float32_is_not_enough_for():
     model.partial_fit(far, [1, -1])
     assert model._stream.like.dtype == np.float64
     assert model.predict(far).tolist() == [1, -1]
-    f = RBF(2.0)(X[:20], np.asarray(model.support_vectors_, float)) @ model.dual_coef_[0] + model.intercept_
+    f = (
+        RBF(2.0)(X[:20], np.asarray(model.support_vectors_, float)) @ model.dual_coef_[0]
+        + model.intercept_
+    )
     np.testing.assert_allclose(model.decision_function(X[:20].astype(float)), f, atol=1e-6)
 
 
@@ -339,8 +381,15 @@ def test_what_a_stream_refuses():
     before = model.decision_function(X)
     with pytest.raises(ValueError, match="label 7"):
         model.partial_fit(X, np.full(50, 7))
-    for other in ({"kernel": "laplacian"}, {"gamma": 2 * model.kernel_.gamma}, {"kernel": lambda A, B: A @ B.T}):
-        with pytest.raises(ValueError, match=r"The kernel cannot change in the middle of a stream: it is RBF\(gamma=.*but "):
+    for other in (
+        {"kernel": "laplacian"},
+        {"gamma": 2 * model.kernel_.gamma},
+        {"kernel": lambda A, B: A @ B.T},
+    ):
+        with pytest.raises(
+            ValueError,
+            match=r"The kernel cannot change in the middle of a stream: it is RBF\(gamma=.*but ",
+        ):
             copy.deepcopy(model).set_params(**other).partial_fit(X, y)
     assert np.array_equal(model.decision_function(X), before)
 

@@ -50,10 +50,16 @@ def objective(model, X, sign, weight=None):
 def test_it_learns(solver):
     X, y = checkers(3000, seed=0)
     model = quick(solver, C=100.0).fit(X, y)
-    assert model.basis_.shape == (300, 2) and model.basis_coef_.shape == (300, 1) and model.n_basis_ == 300
+    assert (
+        model.basis_.shape == (300, 2)
+        and model.basis_coef_.shape == (300, 1)
+        and model.n_basis_ == 300
+    )
     np.testing.assert_array_equal(model.basis_, X[model.basis_indices_])
     assert model.score(*checkers(2000, seed=1)) > 0.9
-    assert model.certificate_.holds and model.status_.converged and "Converged" in str(model.status_)
+    assert (
+        model.certificate_.holds and model.status_.converged and "Converged" in str(model.status_)
+    )
     assert model.certificate_.scope == "subspace"
 
 
@@ -67,7 +73,9 @@ def test_three_solvers_one_problem(n):
         quick("decomposition", tol=1e-8, max_iter=-1),
     ]
     values = [objective(model.set_params(n_basis=40).fit(X, y), X, sign) for model in models]
-    assert np.ptp(values) < 1e-5 * values[0] if n > 1000 else np.ptp(values) < 1e-8 * values[0]  # float32 kernel values in prediction
+    assert (
+        np.ptp(values) < 1e-5 * values[0] if n > 1000 else np.ptp(values) < 1e-8 * values[0]
+    )  # float32 kernel values in prediction
     for model, value in zip(models, values, strict=True):
         assert model.certificate_.objective == pytest.approx(value, rel=1e-5)
     another = quick("least_squares", n_basis=40).fit(X, y)
@@ -78,7 +86,10 @@ def test_three_solvers_one_problem(n):
 def test_the_order_of_the_rows_does_not_matter(solver):
     X, y = checkers(800, seed=0)
     order = np.random.default_rng(0).permutation(800)
-    one, other = quick(solver, max_iter=5000).fit(X, y), quick(solver, max_iter=5000).fit(X[order], y[order])
+    one, other = (
+        quick(solver, max_iter=5000).fit(X, y),
+        quick(solver, max_iter=5000).fit(X[order], y[order]),
+    )
     np.testing.assert_array_equal(one.basis_, other.basis_)
     np.testing.assert_allclose(one.decision_function(X), other.decision_function(X), atol=1e-7)
 
@@ -102,10 +113,14 @@ def test_dense_sparse_and_float32_agree(solver):
     X, y = load_digits(return_X_y=True)
     X, y = X[:600] / 16, y[:600] % 3
     make = ReducedSVC(60, C=1.0, random_state=0, solver=solver, max_iter=20000)
-    dense, sparse, single = (clone(make).fit(rows, y) for rows in (X, sp.csr_matrix(X), X.astype(np.float32)))
+    dense, sparse, single = (
+        clone(make).fit(rows, y) for rows in (X, sp.csr_matrix(X), X.astype(np.float32))
+    )
     assert sp.issparse(sparse.basis_) and single.basis_.dtype == np.float32
     np.testing.assert_array_equal(dense.basis_, sparse.basis_.toarray())
-    np.testing.assert_allclose(dense.decision_function(X), sparse.decision_function(sp.csr_matrix(X)), atol=1e-6)
+    np.testing.assert_allclose(
+        dense.decision_function(X), sparse.decision_function(sp.csr_matrix(X)), atol=1e-6
+    )
     np.testing.assert_allclose(dense.decision_function(X), single.decision_function(X), atol=1e-3)
 
 
@@ -115,16 +130,23 @@ def test_same_bits_for_any_number_of_threads_and_the_same_seed(solver):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         one, two, other = (
-            ReducedSVC(solver=solver, random_state=seed, n_jobs=jobs, max_iter=50).fit(X, y) for seed, jobs in ((0, 1), (0, 2), (1, 1))
+            ReducedSVC(solver=solver, random_state=seed, n_jobs=jobs, max_iter=50).fit(X, y)
+            for seed, jobs in ((0, 1), (0, 2), (1, 1))
         )
-    assert np.array_equal(one.basis_coef_, two.basis_coef_) and np.array_equal(one.intercept_, two.intercept_)
+    assert np.array_equal(one.basis_coef_, two.basis_coef_) and np.array_equal(
+        one.intercept_, two.intercept_
+    )
     assert not np.array_equal(one.basis_indices_, other.basis_indices_)
 
 
 def test_pairs_have_a_basis_each_and_vote():
     X, y = load_digits(return_X_y=True)
     model = ReducedSVC(random_state=0, C=10.0).fit(X[:1200], y[:1200])
-    assert model.basis_coef_.shape == (model.n_basis_, 45) and model.intercept_.shape == (45,) and model.n_iter_.shape == (45,)
+    assert (
+        model.basis_coef_.shape == (model.n_basis_, 45)
+        and model.intercept_.shape == (45,)
+        and model.n_iter_.shape == (45,)
+    )
     counts = (model.basis_coef_ != 0).sum(axis=0)
     assert np.all(counts == 50), "a tenth of about 240 rows is fewer than 50"
     first, second = np.triu_indices(10, 1)
@@ -147,11 +169,17 @@ def test_pairs_have_a_basis_each_and_vote():
 
 def test_a_pair_of_several_classes_is_the_machine_of_its_two_classes():
     X, y = load_iris(return_X_y=True)
-    whole = ReducedSVC(1.0, gamma=0.3, solver="decomposition", max_iter=20000, decision_function_shape="ovo").fit(X, y)
+    whole = ReducedSVC(
+        1.0, gamma=0.3, solver="decomposition", max_iter=20000, decision_function_shape="ovo"
+    ).fit(X, y)
     for k, (i, j) in enumerate([(0, 1), (0, 2), (1, 2)]):
         two = np.isin(y, [i, j])
-        alone = ReducedSVC(1.0, gamma=0.3, max_iter=20000, solver="decomposition").fit(X[two], y[two])
-        np.testing.assert_allclose(whole.decision_function(X)[:, k], -alone.decision_function(X), atol=1e-7)
+        alone = ReducedSVC(1.0, gamma=0.3, max_iter=20000, solver="decomposition").fit(
+            X[two], y[two]
+        )
+        np.testing.assert_allclose(
+            whole.decision_function(X)[:, k], -alone.decision_function(X), atol=1e-7
+        )
 
 
 def test_sizes_of_the_basis():
@@ -171,16 +199,30 @@ def test_class_weights_and_labels():
     weighted = quick(class_weight={"yes": 3.0}).fit(X, names)
     other = quick().fit(X, names, sample_weight=np.where(y == 1, 3.0, 1.0))
     np.testing.assert_allclose(weighted.decision_function(X), other.decision_function(X), atol=1e-8)
-    assert set(weighted.predict(X)) == {"yes", "no"} and weighted.class_weight_.tolist() == [1.0, 3.0]
+    assert set(weighted.predict(X)) == {"yes", "no"} and weighted.class_weight_.tolist() == [
+        1.0,
+        3.0,
+    ]
 
 
-@pytest.mark.parametrize("kernel", ["linear", "sigmoid", "laplacian", RBF(5.0), lambda A, B: np.exp(-np.abs(A[:, None] - B[None]).sum(-1))])
+@pytest.mark.parametrize(
+    "kernel",
+    [
+        "linear",
+        "sigmoid",
+        "laplacian",
+        RBF(5.0),
+        lambda A, B: np.exp(-np.abs(A[:, None] - B[None]).sum(-1)),
+    ],
+)
 @every_solver
 def test_any_kernel(kernel, solver):
     X, y = checkers(400, seed=0)
     model = ReducedSVC(30, kernel=kernel, solver=solver, random_state=0, max_iter=20000).fit(X, y)
     assert model.certificate_.holds and np.isfinite(model.decision_function(X)).all()
-    assert objective(model, X, np.where(y == 1, 1.0, -1.0)) <= model.certificate_.objective * (1 + 1e-9)  # equal, but for the smooth loss
+    assert objective(model, X, np.where(y == 1, 1.0, -1.0)) <= model.certificate_.objective * (
+        1 + 1e-9
+    )  # equal, but for the smooth loss
 
 
 @pytest.mark.parametrize("solver", ["smooth", "lagrangian", "decomposition"])
@@ -189,16 +231,24 @@ def test_limits_leave_a_machine_and_are_said(solver):
     for limit in ({"max_iter": 1}, {"max_time": 1e-9}):
         with pytest.warns(ConvergenceWarning, match=next(iter(limit))):
             model = quick(solver, C=1e4, tol=1e-9, **limit).fit(X, y)
-        assert model.fit_status_ == 1 and not model.status_.converged and not model.certificate_.holds
+        assert (
+            model.fit_status_ == 1 and not model.status_.converged and not model.certificate_.holds
+        )
         assert np.isfinite(model.basis_coef_).all() and set(model.predict(X)) <= set(y)
-    assert model.history_["seconds"].size >= 1 and model.history_["objective"][-1] == pytest.approx(model.certificate_.objective)
+    assert model.history_["seconds"].size >= 1 and model.history_["objective"][-1] == pytest.approx(
+        model.certificate_.objective
+    )
 
 
 def test_the_lagrangian_method_reports_that_it_has_not_converged():
     X, y = checkers(1500, seed=0)
     with pytest.warns(ConvergenceWarning, match="before the tolerance was reached"):
         model = quick("lagrangian", C=1e6, tol=1e-6, max_iter=1000).fit(X, y)
-    assert model.n_iter_[0] == 1000 and model.status_.reason == "max_iter" and model.certificate_.violation > 1e-6
+    assert (
+        model.n_iter_[0] == 1000
+        and model.status_.reason == "max_iter"
+        and model.certificate_.violation > 1e-6
+    )
 
 
 def test_callbacks_and_progress(capsys):
@@ -210,7 +260,10 @@ def test_callbacks_and_progress(capsys):
 def test_little_memory_gives_the_same_machine():
     X, y = checkers(2000, seed=0)
     for solver in SOLVERS:
-        one, other = (quick(solver, n_basis=30, max_memory=memory, max_iter=50, tol=0.5).fit(X, y) for memory in (None, 0.01))
+        one, other = (
+            quick(solver, n_basis=30, max_memory=memory, max_iter=50, tol=0.5).fit(X, y)
+            for memory in (None, 0.01)
+        )
         np.testing.assert_allclose(one.decision_function(X), other.decision_function(X), atol=1e-3)
 
 
@@ -219,9 +272,14 @@ def test_pickle_clone_and_search():
     model = ReducedSVC(random_state=0).fit(X, y)
     again = pickle.loads(pickle.dumps(model))
     np.testing.assert_array_equal(again.decision_function(X), model.decision_function(X))
-    search = GridSearchCV(ReducedSVC(random_state=0), {"C": [0.1, 10.0], "solver": SOLVERS[:2]}, cv=3).fit(X, y)
+    search = GridSearchCV(
+        ReducedSVC(random_state=0), {"C": [0.1, 10.0], "solver": SOLVERS[:2]}, cv=3
+    ).fit(X, y)
     assert search.best_score_ > 0.9
-    assert model.model_nbytes_ == model.basis_.nbytes + model.basis_coef_.nbytes + model.intercept_.nbytes
+    assert (
+        model.model_nbytes_
+        == model.basis_.nbytes + model.basis_coef_.nbytes + model.intercept_.nbytes
+    )
 
 
 @pytest.mark.parametrize(
@@ -236,7 +294,10 @@ def test_pickle_clone_and_search():
         ({"solver": "newton"}, "solver"),
         ({"beta": 0.0}, "beta"),
         ({"beta": -1.0, "solver": "lagrangian"}, "beta"),
-        ({"beta": 0.5, "C": 2.0, "solver": "lagrangian"}, r"not less than 1/C=0\.5.*may then cycle or diverge"),
+        (
+            {"beta": 0.5, "C": 2.0, "solver": "lagrangian"},
+            r"not less than 1/C=0\.5.*may then cycle or diverge",
+        ),
         ({"beta": 3.0, "solver": "lagrangian"}, "not less than 1/C=1"),
         ({"beta": 1.0, "solver": "least_squares"}, "has no beta"),
         ({"beta": 1.0, "solver": "decomposition"}, "has no beta"),
@@ -269,7 +330,11 @@ def test_other_mistakes():
 @every_solver
 def test_odd_but_legal_data(solver):
     same = ReducedSVC(solver=solver, max_iter=20000).fit(np.ones((6, 2)), [0, 0, 1, 1, 1, 1])
-    assert same.n_basis_ == 1 and np.isfinite(same.basis_coef_).all() and same.predict([[1.0, 1.0]])[0] == 1
+    assert (
+        same.n_basis_ == 1
+        and np.isfinite(same.basis_coef_).all()
+        and same.predict([[1.0, 1.0]])[0] == 1
+    )
     two = ReducedSVC(solver=solver, max_iter=20000).fit([[0.0], [1.0]], ["a", "b"])
     assert two.predict([[0.0], [1.0]]).tolist() == ["a", "b"]
     blank = ReducedSVC(solver=solver, max_iter=20000).fit(sp.csr_matrix((4, 3)), [0, 1, 1, 1])

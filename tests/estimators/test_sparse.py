@@ -58,7 +58,9 @@ def quick(n_basis=20, **options):
 def test_with_all_rows_the_hinge_machine_is_the_exact_one(kernel):
     X, y = rows(200)
     exact = SVC(C=2.0, kernel=kernel, gamma=1.0, coef0=1.0).fit(X, y)
-    sparse = SparseSVC(500, C=2.0, kernel=kernel, gamma=1.0, coef0=1.0, loss="hinge", tol=1e-6).fit(X, y)
+    sparse = SparseSVC(500, C=2.0, kernel=kernel, gamma=1.0, coef0=1.0, loss="hinge", tol=1e-6).fit(
+        X, y
+    )
     assert sparse.n_basis_ <= 200
     objective = -exact.certificate_.objective
     assert sparse.certificate_.objective == pytest.approx(objective, rel=1e-3)
@@ -71,17 +73,24 @@ def test_with_all_rows_the_squared_hinge_machine_solves_the_whole_problem():
     s = np.where(y == model.classes_[1], 1.0, -1.0)
     K = RBF(5.0)(X)
     f = model.decision_function(X)
-    a = 2 * 10.0 * np.maximum(0.0, 1 - s * f)  # optimality: f = sum a_i s_i k(x_i, .) + b, sum a_i s_i = 0
+    a = (
+        2 * 10.0 * np.maximum(0.0, 1 - s * f)
+    )  # optimality: f = sum a_i s_i k(x_i, .) + b, sum a_i s_i = 0
     np.testing.assert_allclose(K @ (a * s) + model.intercept_, f, atol=1e-5)
     assert abs(a @ s) < 1e-6
 
 
 @pytest.mark.parametrize("loss", ["squared_hinge", "smooth_hinge", "least_squares", "hinge"])
-@pytest.mark.parametrize("basis", ["pursuit", "pursuit_rows", "random", "kmeans", "cholesky", "unsupervised", "greedy", "margin"])
+@pytest.mark.parametrize(
+    "basis",
+    ["pursuit", "pursuit_rows", "random", "kmeans", "cholesky", "unsupervised", "greedy", "margin"],
+)
 def test_every_loss_with_every_basis(loss, basis):
     X, y = rows(1500)
     if loss == "hinge" and basis in ("greedy", "margin"):
-        with pytest.raises(ValueError, match=rf"basis='{basis}' needs a loss with a curvature.*use 'squared_hinge'"):
+        with pytest.raises(
+            ValueError, match=rf"basis='{basis}' needs a loss with a curvature.*use 'squared_hinge'"
+        ):
             quick(30, loss=loss, basis=basis).fit(X, y)
         return
     model = quick(30, loss=loss, basis=basis).fit(X, y)
@@ -90,7 +99,9 @@ def test_every_loss_with_every_basis(loss, basis):
     assert model.basis_coef_.shape == (30, 1)
     assert model.score(*rows(1000, seed=1)) > (0.8 if basis in ("pursuit", "kmeans") else 0.65)
     assert model.status_.converged, str(model.status_)
-    assert (model.basis_indices_ is not None) == (basis not in ("pursuit", "kmeans") and loss == "hinge")
+    assert (model.basis_indices_ is not None) == (
+        basis not in ("pursuit", "kmeans") and loss == "hinge"
+    )
     if model.basis_indices_ is not None:
         np.testing.assert_allclose(model.basis_, X[model.basis_indices_], atol=1e-6)
 
@@ -129,11 +140,17 @@ def test_bases_of_rows_of_any_form_and_for_any_number_of_threads(basis):
         assert np.array_equal(getattr(one, name), getattr(two, name))
     sparse = quick(12, **options).fit(sp.csr_matrix(X), y)
     assert sparse.n_basis_ == 12
-    assert sparse.certificate_.objective == pytest.approx(one.certificate_.objective, rel=0.05)  # ties may fall otherwise
+    assert sparse.certificate_.objective == pytest.approx(
+        one.certificate_.objective, rel=0.05
+    )  # ties may fall otherwise
     few = slice(0, 600)
-    one, sparse = (quick(12, **options).fit(form, y[few]) for form in (X[few], sp.csr_matrix(X[few])))
+    one, sparse = (
+        quick(12, **options).fit(form, y[few]) for form in (X[few], sp.csr_matrix(X[few]))
+    )
     np.testing.assert_array_equal(one.basis_indices_, sparse.basis_indices_)
-    np.testing.assert_allclose(one.decision_function(X), sparse.decision_function(sp.csr_matrix(X)), atol=1e-6)
+    np.testing.assert_allclose(
+        one.decision_function(X), sparse.decision_function(sp.csr_matrix(X)), atol=1e-6
+    )
 
 
 @every_choice_of_rows
@@ -141,7 +158,10 @@ def test_bases_of_few_rows(basis):
     X, y = rows(40)
     machine = quick(25, basis=basis, refine=False).fit(X, y)
     assert machine.n_basis_ == 25
-    everything, exact = quick(60, basis=basis, refine=False).fit(X, y), quick(60, basis="random").fit(X, y)
+    everything, exact = (
+        quick(60, basis=basis, refine=False).fit(X, y),
+        quick(60, basis="random").fit(X, y),
+    )
     assert np.array_equal(everything.decision_function(X), exact.decision_function(X))
     same = quick(5, basis=basis, refine=False).fit(np.ones((40, 2)), np.arange(40) % 2)
     assert same.n_basis_ == 1
@@ -158,7 +178,14 @@ def test_bases_of_several_classes(basis):
 def test_greedy_is_ahead_of_the_blind_choices():
     X, y = rows(3000)
     objective = {
-        basis: np.mean([quick(16, basis=basis, refine=False, random_state=seed).fit(X, y).certificate_.objective for seed in range(3)])
+        basis: np.mean(
+            [
+                quick(16, basis=basis, refine=False, random_state=seed)
+                .fit(X, y)
+                .certificate_.objective
+                for seed in range(3)
+            ]
+        )
         for basis in ROWS
     }
     assert objective["greedy"] < 0.9 * min(objective["random"], objective["unsupervised"])
@@ -173,7 +200,10 @@ def test_greedy_is_ahead_of_the_blind_choices():
 def test_all_rows_is_the_exact_machine(loss, fit_intercept):
     X, y = rows(300)
     options = {"loss": loss, "fit_intercept": fit_intercept}
-    model, given = quick(basis="all", **options).fit(X, y), quick(basis=X, refine=False, **options).fit(X, y)
+    model, given = (
+        quick(basis="all", **options).fit(X, y),
+        quick(basis=X, refine=False, **options).fit(X, y),
+    )
     assert model.certificate_.scope == "full"
     assert model.certificate_.holds and model.status_.converged
     assert "of all functions" in str(model.status_)
@@ -198,7 +228,9 @@ def test_all_rows_of_several_classes_and_weights():
     moved = SparseSVC(**options).fit(X[order], y[order], sample_weight=weight[order])
     np.testing.assert_allclose(model.decision_function(X), moved.decision_function(X), atol=1e-7)
     sparse = SparseSVC(**options).fit(sp.csr_matrix(X), y, sample_weight=weight)
-    np.testing.assert_allclose(model.decision_function(X), sparse.decision_function(sp.csr_matrix(X)), atol=1e-7)
+    np.testing.assert_allclose(
+        model.decision_function(X), sparse.decision_function(sp.csr_matrix(X)), atol=1e-7
+    )
 
 
 def test_all_rows_of_a_larger_set():
@@ -226,7 +258,10 @@ def test_all_rows_of_a_regression():
     y = np.sinc(X[:, 0])
     for loss in ("squared_epsilon_insensitive", "least_squares"):
         options = {"C": 10.0, "epsilon": 0.01, "gamma": 1.0, "loss": loss}
-        model, given = SparseSVR(basis="all", **options).fit(X, y), SparseSVR(basis=X, refine=False, **options).fit(X, y)
+        model, given = (
+            SparseSVR(basis="all", **options).fit(X, y),
+            SparseSVR(basis=X, refine=False, **options).fit(X, y),
+        )
         assert model.certificate_.objective == pytest.approx(given.certificate_.objective, rel=1e-6)
         np.testing.assert_allclose(model.predict(X), given.predict(X), atol=1e-4)
 
@@ -252,7 +287,8 @@ def test_incomplete_cholesky_as_a_rival_of_pursuit():
 def test_refinement_gains_over_pursuit_and_pursuit_over_chance():
     X, y = rows(3000)
     refined, pursuit, chance = (
-        quick(20, **options).fit(X, y).certificate_.objective for options in ({}, {"refine": False}, {"refine": False, "basis": "random"})
+        quick(20, **options).fit(X, y).certificate_.objective
+        for options in ({}, {"refine": False}, {"refine": False, "basis": "random"})
     )
     assert refined < pursuit < chance
 
@@ -263,13 +299,17 @@ def test_path_and_truncated_machines():
     assert [point.n_basis for point in model.path_] == [1, 2, 5, 10, 20]
     objectives = [point.objective for point in model.path_]
     assert objectives == sorted(objectives, reverse=True)
-    assert all(0 <= point.validation_score <= 1 and 0 <= point.training_score <= 1 for point in model.path_)
+    assert all(
+        0 <= point.validation_score <= 1 and 0 <= point.training_score <= 1 for point in model.path_
+    )
     small = model.truncated(5)
     assert small.n_basis_ == 5
     assert small.basis_.shape == (5, 2)
     assert model.n_basis_ == 20
     assert np.array_equal(model.truncated(20).decision_function(X), model.decision_function(X))
-    with pytest.raises(ValueError, match=r"not a size of the path; the sizes are \[1, 2, 5, 10, 20\]"):
+    with pytest.raises(
+        ValueError, match=r"not a size of the path; the sizes are \[1, 2, 5, 10, 20\]"
+    ):
         model.truncated(7)
 
 
@@ -289,7 +329,11 @@ def test_auto_takes_the_smallest_that_suffices():
     best = max(point.validation_score for point in model.path_)
     chosen = next(point for point in model.path_ if point.n_basis == model.n_basis_)
     assert chosen.validation_score >= best - 0.005
-    assert all(point.validation_score < best - 0.005 for point in model.path_ if point.n_basis < model.n_basis_)
+    assert all(
+        point.validation_score < best - 0.005
+        for point in model.path_
+        if point.n_basis < model.n_basis_
+    )
 
 
 def test_several_classes_share_one_basis():
@@ -315,7 +359,12 @@ def test_dense_sparse_and_float32_agree(options):
         assert other.certificate_.objective == pytest.approx(
             model.certificate_.objective, rel=0.15
         )  # another path to another local optimum
-    np.testing.assert_allclose(model.decision_function(test), model.decision_function(sp.csr_matrix(test)), atol=1e-4, rtol=1e-4)
+    np.testing.assert_allclose(
+        model.decision_function(test),
+        model.decision_function(sp.csr_matrix(test)),
+        atol=1e-4,
+        rtol=1e-4,
+    )
 
 
 def test_truly_sparse_rows():
@@ -328,7 +377,9 @@ def test_truly_sparse_rows():
     assert model.score(X, y) > 0.8
     hinge = SparseSVC(20, C=5.0, gamma=0.05, loss="hinge", random_state=0).fit(X, y)
     assert hinge.score(X, y) > 0.7
-    np.testing.assert_allclose(model.decision_function(X[:50]), model.decision_function(X[:50].toarray()), atol=1e-4)
+    np.testing.assert_allclose(
+        model.decision_function(X[:50]), model.decision_function(X[:50].toarray()), atol=1e-4
+    )
 
 
 def test_same_bits_for_any_number_of_threads_and_the_same_seed():
@@ -352,7 +403,9 @@ def test_certify_bounds_the_distance_to_the_exact_machine(loss):
         assert sparse.certificate_.scope == "subspace"
         assert true.gap >= (true.objective - least) * (1 - 1e-6) - 1e-6
         # what the fit itself says is a bound too, and a looser one: it has not seen the kernel values between the rows
-        assert sparse.certificate_.bound >= (sparse.certificate_.objective - least) * (1 - 1e-6) - 1e-6
+        assert (
+            sparse.certificate_.bound >= (sparse.certificate_.objective - least) * (1 - 1e-6) - 1e-6
+        )
         assert sparse.certificate_.bound >= true.gap * (1 - 1e-6) - 1e-6 or loss == "hinge"
         assert (
             0 < sparse.certificate_.projection_error <= (1.0 if loss == "hinge" else 3.0)
@@ -388,7 +441,9 @@ def test_weights_act_as_repetition_and_zero_removes():
         weighted = quick(500, loss=loss).fit(X, y, sample_weight=weight)
         repeated = quick(500, loss=loss).fit(np.repeat(X, weight, axis=0), np.repeat(y, weight))
         atol = 1e-6 if loss == "squared_hinge" else 1e-4
-        np.testing.assert_allclose(weighted.decision_function(X), repeated.decision_function(X), atol=atol)
+        np.testing.assert_allclose(
+            weighted.decision_function(X), repeated.decision_function(X), atol=atol
+        )
 
 
 def test_regression_learns_a_curve_with_few_vectors():
@@ -399,7 +454,9 @@ def test_regression_learns_a_curve_with_few_vectors():
         assert model.score(X, y) > 0.98, options
     exact = SVR(C=10.0, epsilon=0.01, gamma=1.0).fit(X, y)
     assert model.basis_.shape[0] < exact.support_.size
-    assert SparseSVR("auto", C=10.0, epsilon=0.01, gamma=1.0, random_state=0).fit(X, y).n_basis_ <= 10
+    assert (
+        SparseSVR("auto", C=10.0, epsilon=0.01, gamma=1.0, random_state=0).fit(X, y).n_basis_ <= 10
+    )
 
 
 def test_max_time_leaves_a_machine_and_says_so():
@@ -434,11 +491,20 @@ def test_warm_start_with_another_number_of_vectors(loss, basis):
 @pytest.mark.parametrize("loss", ["squared_hinge", "hinge"])
 def test_warm_start_takes_a_given_basis_as_it_is(loss):
     X, y = rows(200)
-    model = quick(basis=X[:5], warm_start=True, loss=loss, refine=False).fit(X, y).set_params(basis=X[10:16]).fit(X, y)
+    model = (
+        quick(basis=X[:5], warm_start=True, loss=loss, refine=False)
+        .fit(X, y)
+        .set_params(basis=X[10:16])
+        .fit(X, y)
+    )
     np.testing.assert_allclose(model.basis_, X[10:16], atol=1e-9)
 
 
-@pytest.mark.parametrize("machine", [SparseSVC(), SparseSVR(), CrammerSingerSVC(space="subspace")], ids=lambda m: type(m).__name__)
+@pytest.mark.parametrize(
+    "machine",
+    [SparseSVC(), SparseSVR(), CrammerSingerSVC(space="subspace")],
+    ids=lambda m: type(m).__name__,
+)
 def test_given_vectors_of_different_lengths(machine):
     X, y = rows(50)
     with pytest.raises(ValueError, match="basis given is not an array of numbers"):
@@ -461,7 +527,10 @@ def test_pickle_clone_copy_and_search():
     assert np.array_equal(again.decision_function(X), model.decision_function(X))
     assert np.array_equal(copy.deepcopy(model).predict(X), model.predict(X))
     assert clone(model).get_params()["n_basis"] == 5
-    assert GridSearchCV(quick(), {"n_basis": [3, 6]}, cv=2).fit(X, y).best_params_["n_basis"] in (3, 6)
+    assert GridSearchCV(quick(), {"n_basis": [3, 6]}, cv=2).fit(X, y).best_params_["n_basis"] in (
+        3,
+        6,
+    )
 
 
 @pytest.mark.parametrize(
@@ -514,12 +583,16 @@ def test_odd_but_legal_data():
 
 def test_little_memory_gives_the_same_machine():
     X, y = rows(4000)
-    roomy, tight = (quick(10, refine=False, max_memory=megabytes).fit(X, y) for megabytes in (None, 1e-3))
+    roomy, tight = (
+        quick(10, refine=False, max_memory=megabytes).fit(X, y) for megabytes in (None, 1e-3)
+    )
     assert tight.certificate_.objective == pytest.approx(roomy.certificate_.objective, rel=1e-3)
 
 
 def test_rounding_errors_are_not_said_to_be_max_iter():
     X = np.random.default_rng(0).standard_normal((60, 3))
-    with pytest.warns(ConvergenceWarning, match="rounding errors hide any further progress.*smaller C"):
+    with pytest.warns(
+        ConvergenceWarning, match="rounding errors hide any further progress.*smaller C"
+    ):
         model = SparseSVC(basis="all", C=1e30, random_state=0).fit(X, X[:, 0] > 0)
     assert model.status_.reason == "stalled" and model.n_iter_ < model.max_iter

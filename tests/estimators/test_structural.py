@@ -46,7 +46,10 @@ def sequences(n=40, seed=0):
     """Labels that depend on their neighbours."""
     rng = np.random.default_rng(seed)
     X = [rng.standard_normal((rng.integers(1, 9), 3)) for _ in range(n)]
-    return X, [np.array(["low", "mid", "top"])[(np.cumsum(x[:, 0]) > 0).astype(int) + (x[:, 1] > 0)] for x in X]
+    return X, [
+        np.array(["low", "mid", "top"])[(np.cumsum(x[:, 0]) > 0).astype(int) + (x[:, 1] > 0)]
+        for x in X
+    ]
 
 
 # -- against other machines -----------------------------------------------------------------------------------------------------------------
@@ -59,14 +62,22 @@ def test_crammer_and_singer_is_that_of_liblinear(C):
     ours = CrammerSingerSVC(kernel="linear", C=C).fit(X, y)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # deprecated, and slow to converge
-        theirs = svm.LinearSVC(multi_class="crammer_singer", C=C, tol=1e-10, max_iter=200_000).fit(X, y)
+        theirs = svm.LinearSVC(multi_class="crammer_singer", C=C, tol=1e-10, max_iter=200_000).fit(
+            X, y
+        )
 
     def objective(W, b):
         scores = X @ W.T + b
         right = scores[np.arange(len(y)), y]
-        return 0.5 * ((W**2).sum() + (b**2).sum()) + C * np.maximum(0, (scores + 1 - np.eye(3)[y]).max(axis=1) - right).sum()
+        return (
+            0.5 * ((W**2).sum() + (b**2).sum())
+            + C * np.maximum(0, (scores + 1 - np.eye(3)[y]).max(axis=1) - right).sum()
+        )
 
-    mine, reference = objective(ours.coef_, ours.intercept_), objective(theirs.coef_, theirs.intercept_)
+    mine, reference = (
+        objective(ours.coef_, ours.intercept_),
+        objective(theirs.coef_, theirs.intercept_),
+    )
     assert mine == pytest.approx(ours.certificate_.objective, rel=1e-9)
     assert mine <= reference * (1 + 1e-6)
     assert ours.certificate_.gap <= 1e-9 * mine
@@ -97,22 +108,45 @@ def test_an_intercept_brings_it_close_to_svc():
 # -- the spaces among each other ------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("oracle", "data"), [(Multiclass(), blobs), (Chain(), sequences)], ids=["classes", "chains"])
+@pytest.mark.parametrize(
+    ("oracle", "data"), [(Multiclass(), blobs), (Chain(), sequences)], ids=["classes", "chains"]
+)
 def test_spaces_agree(oracle, data):
     X, Y = data()
     kernel = StructuralSVM(oracle, space="kernel", gamma=0.2).fit(X, Y)
     all_rows = StructuralSVM(oracle, space="subspace", n_basis=10_000, gamma=0.2).fit(X, Y)
     assert all_rows.certificate_.objective == pytest.approx(kernel.certificate_.objective, rel=1e-6)
-    np.testing.assert_allclose(all_rows.decision_function(X), kernel.decision_function(X), atol=1e-3)
-    everything = StructuralSVM(oracle, space="sampled", sample_size=10_000, gamma=0.2, random_state=0).fit(X, Y)
+    np.testing.assert_allclose(
+        all_rows.decision_function(X), kernel.decision_function(X), atol=1e-3
+    )
+    everything = StructuralSVM(
+        oracle, space="sampled", sample_size=10_000, gamma=0.2, random_state=0
+    ).fit(X, Y)
     assert everything.space_ == "kernel" and everything.certificate_ == kernel.certificate_
-    half, best = StructuralSVM(oracle, space="sampled", sample_size=len(Y) // 2, gamma=0.2, random_state=0).fit(X, Y), kernel.certificate_
-    assert half.space_ == "sampled" and best.objective * (1 - 1e-5) <= half.certificate_.objective <= best.objective * 1.05
+    half, best = (
+        StructuralSVM(
+            oracle, space="sampled", sample_size=len(Y) // 2, gamma=0.2, random_state=0
+        ).fit(X, Y),
+        kernel.certificate_,
+    )
+    assert (
+        half.space_ == "sampled"
+        and best.objective * (1 - 1e-5) <= half.certificate_.objective <= best.objective * 1.05
+    )
     slow = StructuralSVM(oracle, space="kernel", gamma=0.2, line_search=False, tol=1e-3).fit(X, Y)
-    assert slow.n_iter_ > kernel.n_iter_ and slow.certificate_.objective == pytest.approx(best.objective, rel=1e-6)
-    linear, by_kernel = (StructuralSVM(oracle, kernel="linear", space=space).fit(X, Y) for space in ("explicit", "kernel"))
-    assert linear.certificate_.objective == pytest.approx(by_kernel.certificate_.objective, rel=1e-8)
-    np.testing.assert_allclose(linear.decision_function(X), by_kernel.decision_function(X), atol=1e-4)
+    assert slow.n_iter_ > kernel.n_iter_ and slow.certificate_.objective == pytest.approx(
+        best.objective, rel=1e-6
+    )
+    linear, by_kernel = (
+        StructuralSVM(oracle, kernel="linear", space=space).fit(X, Y)
+        for space in ("explicit", "kernel")
+    )
+    assert linear.certificate_.objective == pytest.approx(
+        by_kernel.certificate_.objective, rel=1e-8
+    )
+    np.testing.assert_allclose(
+        linear.decision_function(X), by_kernel.decision_function(X), atol=1e-4
+    )
 
 
 def test_more_vectors_are_better_and_the_bound_holds():
@@ -120,7 +154,13 @@ def test_more_vectors_are_better_and_the_bound_holds():
     best = StructuralSVM(Multiclass(), gamma=0.2).fit(X, y).certificate_.objective
     values = []
     for n_basis in (5, 20, 60, 140):
-        certificate = StructuralSVM(Multiclass(), gamma=0.2, space="subspace", n_basis=n_basis, random_state=0).fit(X, y).certificate_
+        certificate = (
+            StructuralSVM(
+                Multiclass(), gamma=0.2, space="subspace", n_basis=n_basis, random_state=0
+            )
+            .fit(X, y)
+            .certificate_
+        )
         assert certificate.scope == "subspace"
         assert best * (1 - 1e-9) <= certificate.objective <= best + certificate.bound
         values.append(certificate.objective)
@@ -146,12 +186,23 @@ def test_every_basis(basis):
 def test_several_rows_join_with_one_cut():
     """Quadratics of seven variables have few dimensions: of the rows that are offered together at last, some are refused."""
     X, y = blobs(400, 3, d=7)
-    parameters = {"kernel": "poly", "degree": 2, "coef0": 1.0, "space": "subspace", "basis": "pursuit_rows", "fit_intercept": False}
+    parameters = {
+        "kernel": "poly",
+        "degree": 2,
+        "coef0": 1.0,
+        "space": "subspace",
+        "basis": "pursuit_rows",
+        "fit_intercept": False,
+    }
     model = CrammerSingerSVC(n_basis=60, max_iter=50, random_state=0, **parameters)
     with pytest.warns(ConvergenceWarning, match="max_iter"):
         model.fit(X, y)
     steps = np.diff(model.history_["n_basis"])
-    assert steps.max() > 1 and model.n_basis_ < 60 and model.n_basis_ == np.unique(model.basis_indices_).size
+    assert (
+        steps.max() > 1
+        and model.n_basis_ < 60
+        and model.n_basis_ == np.unique(model.basis_indices_).size
+    )
     np.testing.assert_allclose(model.basis_, X[model.basis_indices_], atol=1e-12)
 
 
@@ -159,7 +210,9 @@ def test_several_rows_join_with_one_cut():
 def test_sampled_cuts_learn_checkers(sampling):
     X, y = checkers(3000, seed=0)
     new, labels = checkers(3000, seed=1)
-    model = StructuralSVM(Binary(), space="sampled", sampling=sampling, gamma=20.0, random_state=0, tol=3e-3).fit(X, y)
+    model = StructuralSVM(
+        Binary(), space="sampled", sampling=sampling, gamma=20.0, random_state=0, tol=3e-3
+    ).fit(X, y)
     exact = SVC(gamma=20.0).fit(X, y).score(new, labels)
     assert model.score(new, labels) > exact - 0.02
     certificate = model.certificate_
@@ -174,7 +227,10 @@ def test_sampled_cuts_learn_checkers(sampling):
 def test_one_seed_one_machine(sampling):
     X, y = blobs(600, 3)
     make = CrammerSingerSVC(space="sampled", sampling=sampling, sample_size=60, tol=0.05)
-    one, same, other = (clone(make).set_params(random_state=seed, n_jobs=jobs).fit(X, y) for seed, jobs in ((0, 1), (0, 2), (1, 1)))
+    one, same, other = (
+        clone(make).set_params(random_state=seed, n_jobs=jobs).fit(X, y)
+        for seed, jobs in ((0, 1), (0, 2), (1, 1))
+    )
     np.testing.assert_array_equal(one.decision_function(X), same.decision_function(X))
     assert not np.array_equal(one.decision_function(X), other.decision_function(X))
 
@@ -194,10 +250,22 @@ def test_threads_and_storage_change_nothing(parameters):
     """Sparse products round differently; a vector made for a cut is another one there, so the basis has rows."""
     rng = np.random.default_rng(0)
     y = rng.integers(0, 3, 1010)
-    X = sp.random(1010, 200, 0.03, "csr", random_state=0, data_rvs=rng.standard_normal) + sp.eye(200, format="csr")[y]
-    fits = [CrammerSingerSVC(gamma=0.3, random_state=0, n_jobs=jobs, **parameters).fit(X, y).decision_function(X) for jobs in (1, 2)]
+    X = (
+        sp.random(1010, 200, 0.03, "csr", random_state=0, data_rvs=rng.standard_normal)
+        + sp.eye(200, format="csr")[y]
+    )
+    fits = [
+        CrammerSingerSVC(gamma=0.3, random_state=0, n_jobs=jobs, **parameters)
+        .fit(X, y)
+        .decision_function(X)
+        for jobs in (1, 2)
+    ]
     np.testing.assert_array_equal(fits[0], fits[1])
-    dense = CrammerSingerSVC(gamma=0.3, random_state=0, **parameters).fit(X.toarray(), y).decision_function(X)
+    dense = (
+        CrammerSingerSVC(gamma=0.3, random_state=0, **parameters)
+        .fit(X.toarray(), y)
+        .decision_function(X)
+    )
     np.testing.assert_allclose(dense, fits[0], atol=1e-4)
 
 
@@ -220,9 +288,13 @@ def test_the_score_is_the_measure():
     assert model.score(X, y) == pytest.approx(roc_auc_score(positive, model.decision_function(X)))
     assert np.sum(model.predict(X) == "yes") == positive.sum()
     model = MultivariateSVC("average_precision", kernel="linear", C=100.0).fit(X, y)
-    assert model.score(X, y) == pytest.approx(average_precision_score(positive, model.decision_function(X)))
+    assert model.score(X, y) == pytest.approx(
+        average_precision_score(positive, model.decision_function(X))
+    )
     top = MultivariateSVC("precision_at_k", k=20, C=100.0).fit(X, y)
-    assert top.score(X, y) == pytest.approx(np.mean(positive[np.argsort(-top.decision_function(X))[:20]]))
+    assert top.score(X, y) == pytest.approx(
+        np.mean(positive[np.argsort(-top.decision_function(X))[:20]])
+    )
 
 
 def test_training_for_a_measure_serves_it():
@@ -230,7 +302,10 @@ def test_training_for_a_measure_serves_it():
     new, labels = rare(4000, seed=1)
     plain = svm.LinearSVC().fit(X, y)
     ours = MultivariateSVC("f1", kernel="linear", C=1000.0).fit(X, y)
-    assert f1_score(labels == "yes", ours.predict(new) == "yes") > f1_score(labels == "yes", plain.predict(new) == "yes") - 0.02
+    assert (
+        f1_score(labels == "yes", ours.predict(new) == "yes")
+        > f1_score(labels == "yes", plain.predict(new) == "yes") - 0.02
+    )
 
 
 def test_a_measure_of_the_whole_set_has_no_samples_and_no_weights():
@@ -266,7 +341,9 @@ def test_no_plain_machine_has_a_lower_bound(measure):
         plain = svm.LinearSVC(C=c).fit(X, y)
         for scale in np.logspace(-4, 1, 26):
             w, b = scale * plain.coef_[0], scale * plain.intercept_[0]
-            assert 0.5 * (w @ w + b * b) + C * convex_bound(measure, X @ w + b, positive) >= value * (1 - 1e-9)
+            assert 0.5 * (w @ w + b * b) + C * convex_bound(
+                measure, X @ w + b, positive
+            ) >= value * (1 - 1e-9)
 
 
 def test_precision_at_the_top_has_nothing_to_gain_among_many_better_negatives():
@@ -276,24 +353,33 @@ def test_precision_at_the_top_has_nothing_to_gain_among_many_better_negatives():
     y[:40] = 1
     X[:40] += 0.5
     none = MultivariateSVC("precision_at_k", k=10, kernel="linear", C=100.0).fit(X, y)
-    some = MultivariateSVC("precision_at_k", k=40, kernel="linear", C=100.0).fit(X + 3.0 * y[:, None], y)
+    some = MultivariateSVC("precision_at_k", k=40, kernel="linear", C=100.0).fit(
+        X + 3.0 * y[:, None], y
+    )
     assert none.coef_ == 0.0 and some.coef_[0, 0] > 0.0
     oracle = Multivariate("precision_at_k", k=10)
     true = oracle.encode(y, 200)
-    risk = [oracle.cut(w * X, true.labels, true.offsets, np.ones(1), np.empty(0))[0] for w in (-0.1, -1e-3, 0.0, 1e-3, 0.1)]
+    risk = [
+        oracle.cut(w * X, true.labels, true.offsets, np.ones(1), np.empty(0))[0]
+        for w in (-0.1, -1e-3, 0.0, 1e-3, 0.1)
+    ]
     assert min(risk) == risk[2] == 1.0
 
 
 # -- sequences: the contract of ChainSVM ----------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("parameters", [{}, {"kernel": "linear"}, {"space": "subspace", "n_basis": 20}, SAMPLED])
+@pytest.mark.parametrize(
+    "parameters", [{}, {"kernel": "linear"}, {"space": "subspace", "n_basis": 20}, SAMPLED]
+)
 def test_chains(parameters):
     X, Y = sequences(60)
     model = ChainSVM(C=5.0, random_state=0, **parameters)
     assert model.fit(X, Y) is model
     found = model.predict(X)
-    assert isinstance(found, list) and [len(labels) for labels in found] == [len(labels) for labels in Y]
+    assert isinstance(found, list) and [len(labels) for labels in found] == [
+        len(labels) for labels in Y
+    ]
     assert all(labels.dtype == Y[0].dtype for labels in found)
     assert model.score(X, Y) == pytest.approx(np.mean(np.concatenate(found) == np.concatenate(Y)))
     assert model.classes_.tolist() == ["low", "mid", "top"]
@@ -313,7 +399,9 @@ def test_transitions_help():
     X = [np.eye(3)[y] + rng.normal(scale=0.8, size=(12, 3)) for y in Y]
     chain = ChainSVM(kernel="linear").fit(X[:30], Y[:30])
     alone = CrammerSingerSVC(kernel="linear").fit(np.vstack(X[:30]), np.concatenate(Y[:30]))
-    assert chain.score(X[30:], Y[30:]) > alone.score(np.vstack(X[30:]), np.concatenate(Y[30:])) + 0.1
+    assert (
+        chain.score(X[30:], Y[30:]) > alone.score(np.vstack(X[30:]), np.concatenate(Y[30:])) + 0.1
+    )
     assert np.all(chain.transitions_.argmax(axis=1) == [1, 2, 0])
 
 
@@ -331,20 +419,37 @@ def test_weights_of_sequences_repeat_them():
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda X, Y: X.__setitem__(3, X[3][:, :2]), "example 3 has 2 features, but example 0 has 3"),
+        (
+            lambda X, Y: X.__setitem__(3, X[3][:, :2]),
+            "example 3 has 2 features, but example 0 has 3",
+        ),
         (lambda X, Y: X.__setitem__(2, np.empty((0, 3))), "example 2 has no parts"),
         (lambda X, Y: Y.__setitem__(4, Y[4][:-1]), "example 4"),
         (lambda X, Y: Y.pop(), "39 examples, but X has 40"),
-        (lambda X, Y: Y.__setitem__(4, [*Y[4][:-1], None]), "Chain: example 4, part .*, has no label, but None"),
+        (
+            lambda X, Y: Y.__setitem__(4, [*Y[4][:-1], None]),
+            "Chain: example 4, part .*, has no label, but None",
+        ),
         (lambda X, Y: X[1].__setitem__((0, 0), np.nan), "Chain: example 1 contains NaN"),
         (
-            lambda X, Y: X.__setitem__(slice(None), [sp.csr_matrix(np.inf * x if i == 9 else x) for i, x in enumerate(X)]),
+            lambda X, Y: X.__setitem__(
+                slice(None), [sp.csr_matrix(np.inf * x if i == 9 else x) for i, x in enumerate(X)]
+            ),
             "Chain: example 9 contains NaN",
         ),
         (lambda X, Y: X.__setitem__(5, X[5][0]), "Chain: example 5 has 1 dimension;"),
-        (lambda X, Y: X.__setitem__(6, [[1.0, 2.0, 3.0], [4.0]]), "Chain: the rows of example 6 have different lengths"),
-        (lambda X, Y: X.__setitem__(0, [[1.0, 2.0, 3.0], [4.0]]), "Chain: the rows of example 0 have different lengths"),
-        (lambda X, Y: X.__setitem__(7, np.array([[1.0, "a", 2.0]], object)), "Chain: example 7 has entries that are not numbers"),
+        (
+            lambda X, Y: X.__setitem__(6, [[1.0, 2.0, 3.0], [4.0]]),
+            "Chain: the rows of example 6 have different lengths",
+        ),
+        (
+            lambda X, Y: X.__setitem__(0, [[1.0, 2.0, 3.0], [4.0]]),
+            "Chain: the rows of example 0 have different lengths",
+        ),
+        (
+            lambda X, Y: X.__setitem__(7, np.array([[1.0, "a", 2.0]], object)),
+            "Chain: example 7 has entries that are not numbers",
+        ),
     ],
 )
 def test_bad_sequences_are_named(change, message):
@@ -371,14 +476,23 @@ def test_weights_and_outputs_that_do_not_fit():
         with pytest.raises(ValueError, match=f"Y has {len(wrong)} examples, but X has 40"):
             ChainSVM().fit(X, wrong, sample_weight=some)
     with pytest.raises(ValueError, match="Y has 59 examples, but X has 60"):
-        StructuralSVM(Multiclass()).fit(blobs(60)[0], blobs(60)[1][:-1], sample_weight=np.arange(60) > 0)
+        StructuralSVM(Multiclass()).fit(
+            blobs(60)[0], blobs(60)[1][:-1], sample_weight=np.arange(60) > 0
+        )
     with pytest.raises(ValueError, match="target y is None"):
         ChainSVM().fit(X, None)
     model = ChainSVM(kernel="linear").fit(X, Y)
-    for weight, message in ((some[1:], "sample_weight.shape"), (0.0 * some, "non-zero"), (-1.0 * some, "Negative"), (some * np.nan, "NaN")):
+    for weight, message in (
+        (some[1:], "sample_weight.shape"),
+        (0.0 * some, "non-zero"),
+        (-1.0 * some, "Negative"),
+        (some * np.nan, "NaN"),
+    ):
         with pytest.raises(ValueError, match=message):
             model.score(X, Y, sample_weight=weight)
-    assert model.score(X, Y, sample_weight=np.eye(40)[3]) == pytest.approx(np.mean(model.predict(X)[3] == Y[3]))
+    assert model.score(X, Y, sample_weight=np.eye(40)[3]) == pytest.approx(
+        np.mean(model.predict(X)[3] == Y[3])
+    )
 
 
 def test_columns_of_frames_are_checked():
@@ -386,11 +500,15 @@ def test_columns_of_frames_are_checked():
     X, Y = sequences()
     frames = [pandas.DataFrame(x, columns=list("abc")) for x in X]
     model = ChainSVM(kernel="linear").fit(frames, Y)
-    assert list(model.feature_names_in_) == list("abc") and model.score(frames, Y) == ChainSVM(kernel="linear").fit(X, Y).score(X, Y)
+    assert list(model.feature_names_in_) == list("abc") and model.score(frames, Y) == ChainSVM(
+        kernel="linear"
+    ).fit(X, Y).score(X, Y)
     with pytest.raises(ValueError, match="feature names should match"):
         model.predict([frame[list("cba")] for frame in frames])
     with pytest.raises(ValueError, match=r"example 5 has the columns \['c', 'b', 'a'\]"):
-        ChainSVM().fit([frame[list("cba")] if i == 5 else frame for i, frame in enumerate(frames)], Y)
+        ChainSVM().fit(
+            [frame[list("cba")] if i == 5 else frame for i, frame in enumerate(frames)], Y
+        )
 
 
 @pytest.mark.parametrize(
@@ -411,7 +529,9 @@ def test_sequences_of_one_length_and_from_a_generator():
     X, Y = rng.standard_normal((20, 4, 3)), rng.integers(2, size=(20, 4))
     expected = ChainSVM(kernel="linear").fit(list(X), list(Y)).decision_function(list(X))
     for given in (X, (x for x in X)):
-        assert np.array_equal(ChainSVM(kernel="linear").fit(given, Y).decision_function(X), expected)
+        assert np.array_equal(
+            ChainSVM(kernel="linear").fit(given, Y).decision_function(X), expected
+        )
 
 
 def test_unseen_labels_and_new_widths():
@@ -455,12 +575,18 @@ class Negative(Ordinal):
 def test_an_oracle_of_ones_own():
     X, y = blobs(60)
     cost = np.abs(np.subtract.outer(np.arange(4), np.arange(4)))
-    own, known = StructuralSVM(Ordinal(), gamma=0.2).fit(X, y), StructuralSVM(Multiclass(cost=cost), gamma=0.2).fit(X, y)
+    own, known = (
+        StructuralSVM(Ordinal(), gamma=0.2).fit(X, y),
+        StructuralSVM(Multiclass(cost=cost), gamma=0.2).fit(X, y),
+    )
     assert own.certificate_.objective == pytest.approx(known.certificate_.objective, rel=1e-9)
     assert own.score(X, y) == pytest.approx(known.score(X, y))
     sampled = StructuralSVM(Ordinal(), gamma=0.2, **SAMPLED).fit(X, y)
     assert sampled.certificate_.risk_bound is None, "the largest loss is not known"
-    for bad, message in ((Broken(), "Broken: argmax.*example 0"), (Negative(), "Negative: the loss of example")):
+    for bad, message in (
+        (Broken(), "Broken: argmax.*example 0"),
+        (Negative(), "Negative: the loss of example"),
+    ):
         with pytest.raises(ValueError, match=message):
             StructuralSVM(bad).fit(X, y)
     with pytest.raises(ValueError, match="oracle"):
@@ -481,16 +607,24 @@ def test_parameters_that_do_not_go_together():
         CrammerSingerSVC(cost=np.ones((2, 2))).fit(X, y)
 
 
-@pytest.mark.parametrize("parameters", [{}, {"kernel": "linear"}, SAMPLED, {"space": "subspace", "n_basis": 10}], ids=str)
+@pytest.mark.parametrize(
+    "parameters", [{}, {"kernel": "linear"}, SAMPLED, {"space": "subspace", "n_basis": 10}], ids=str
+)
 def test_one_warning_for_a_huge_C(parameters):
     X, y = load_iris(return_X_y=True)
     fits = []
     for C in (1e16, 1e300):
         with warnings.catch_warnings(record=True) as told:
             warnings.simplefilter("always")
-            fits.append(CrammerSingerSVC(C=C, random_state=0, max_iter=200, **parameters).fit(X, y).decision_function(X))
+            fits.append(
+                CrammerSingerSVC(C=C, random_state=0, max_iter=200, **parameters)
+                .fit(X, y)
+                .decision_function(X)
+            )
         kinds = [str(one.message)[:20] for one in told]
-        assert len(kinds) == len(set(kinds)) <= 2 and all(one.category is ConvergenceWarning for one in told)
+        assert len(kinds) == len(set(kinds)) <= 2 and all(
+            one.category is ConvergenceWarning for one in told
+        )
     assert kinds[0] == "C=1e+300 is so large"
     np.testing.assert_array_equal(*fits)
 
@@ -498,7 +632,10 @@ def test_one_warning_for_a_huge_C(parameters):
 # -- long fits, and files -------------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("parameters", [{"space": "sampled"}, {"space": "subspace", "n_basis": 300}, {"kernel": "linear"}])
+@pytest.mark.parametrize(
+    "parameters",
+    [{"space": "sampled"}, {"space": "subspace", "n_basis": 300}, {"kernel": "linear"}],
+)
 def test_time_limits_leave_a_model(parameters, capsys):
     X, y = blobs(2000)
     with pytest.warns(ConvergenceWarning, match="max_time"):
@@ -516,7 +653,11 @@ def test_fits_side_by_side():
     results = {}
 
     def fit(name):
-        results[name] = CrammerSingerSVC(space="sampled", tol=0.05, random_state=0, n_jobs=2).fit(X, y).decision_function(X)
+        results[name] = (
+            CrammerSingerSVC(space="sampled", tol=0.05, random_state=0, n_jobs=2)
+            .fit(X, y)
+            .decision_function(X)
+        )
 
     threads = [threading.Thread(target=fit, args=(name,)) for name in range(2)]
     for thread in threads:

@@ -8,7 +8,15 @@ import pytest
 from sklearn.metrics import average_precision_score, f1_score, roc_auc_score
 
 from slimsvm.losses import Hinge
-from slimsvm.oracles import Binary, Chain, InvalidAnswer, LossOracle, Multiclass, Multivariate, StructuredOracle
+from slimsvm.oracles import (
+    Binary,
+    Chain,
+    InvalidAnswer,
+    LossOracle,
+    Multiclass,
+    Multivariate,
+    StructuredOracle,
+)
 from slimsvm.oracles.structured import GROUP
 
 NOTHING = np.empty(0)
@@ -28,10 +36,16 @@ def labelled_set(n, share=0.3, seed=0, whole=False):
 
 def test_binary_is_the_hinge():
     rng = np.random.default_rng(0)
-    y, f, weight = rng.choice([-1, 1], 500), np.round(8 * rng.standard_normal(500)) / 8, rng.random(500)  # some margins are exactly one
+    y, f, weight = (
+        rng.choice([-1, 1], 500),
+        np.round(8 * rng.standard_normal(500)) / 8,
+        rng.random(500),
+    )  # some margins are exactly one
     oracle = Binary()
     true = oracle.encode(y, 500)
-    risk, loss_sum, responses, _ = oracle.cut(f[:, None], true.labels, true.offsets, weight, NOTHING)
+    risk, loss_sum, responses, _ = oracle.cut(
+        f[:, None], true.labels, true.offsets, weight, NOTHING
+    )
     expected = LossOracle(Hinge(), y, weight).cut(0, 500, f[:, None])
     np.testing.assert_allclose([risk, loss_sum], [expected[0][0], expected[1][0]], rtol=1e-13)
     np.testing.assert_array_equal(responses, expected[2])
@@ -43,7 +57,9 @@ def test_two_classes_are_the_hinge_of_their_difference():
     oracle, f, weight = Multiclass(), rng.standard_normal((200, 2)), rng.random(200)
     true = oracle.encode(np.arange(200) % 2, 200)
     risk = oracle.cut(f, true.labels, true.offsets, weight, NOTHING)[0]
-    assert risk == pytest.approx(weight @ Hinge().value(2 * true.labels - 1, f[:, 1] - f[:, 0]), rel=1e-13)
+    assert risk == pytest.approx(
+        weight @ Hinge().value(2 * true.labels - 1, f[:, 1] - f[:, 0]), rel=1e-13
+    )
 
 
 def test_a_dearer_mistake_is_a_larger_risk_and_scaling_scales():
@@ -59,7 +75,9 @@ def test_a_dearer_mistake_is_a_larger_risk_and_scaling_scales():
 
     assert risk(3 * cost, 3 * f) == pytest.approx(3 * risk(cost, f))
     assert risk(cost + 0.5 * (1 - np.eye(4)), f) > risk(cost, f)
-    assert risk(cost, f + rng.standard_normal((100, 1))) == pytest.approx(risk(cost, f))  # a shift of all scores of a row changes nothing
+    assert risk(cost, f + rng.standard_normal((100, 1))) == pytest.approx(
+        risk(cost, f)
+    )  # a shift of all scores of a row changes nothing
 
 
 # -- chains ---------------------------------------------------------------------------------------------------------------------------------
@@ -79,9 +97,19 @@ def test_long_sequences(dtype):
     lengths, K = [1, 3000, 2, 700], 5
     oracle = Chain()
     true = oracle.encode(
-        [np.append(rng.integers(K, size=length - 1), 0) if length < 3000 else np.arange(length) % K for length in lengths], 3703, lengths
+        [
+            np.append(rng.integers(K, size=length - 1), 0)
+            if length < 3000
+            else np.arange(length) % K
+            for length in lengths
+        ],
+        3703,
+        lengths,
     )
-    scores, linear = rng.standard_normal((3703, K)).astype(dtype), rng.standard_normal(K * K + 2 * K)
+    scores, linear = (
+        rng.standard_normal((3703, K)).astype(dtype),
+        rng.standard_normal(K * K + 2 * K),
+    )
     transition, start, end = linear[: K * K].reshape(K, K), linear[K * K : -K], linear[-K:]
     found, delta, margin = oracle.worst(scores, true.labels, true.offsets, linear)
     best = oracle.best(scores, true.offsets, linear)
@@ -89,7 +117,12 @@ def test_long_sequences(dtype):
         f, y = scores[a:b].astype(float), true.labels[a:b]
 
         def score(labels, f=f):
-            return f[np.arange(len(f)), labels].sum() + transition[labels[:-1], labels[1:]].sum() + start[labels[0]] + end[labels[-1]]
+            return (
+                f[np.arange(len(f)), labels].sum()
+                + transition[labels[:-1], labels[1:]].sum()
+                + start[labels[0]]
+                + end[labels[-1]]
+            )
 
         assert score(best[a:b]) == pytest.approx(longest_path(f, transition, start, end), rel=1e-12)
         augmented = longest_path(f + (np.arange(K) != y[:, None]), transition, start, end)
@@ -105,11 +138,16 @@ def test_without_transitions_positions_are_independent():
     alone = single.encode(labels, 60)
     scores = rng.standard_normal((60, 4))
     weight = rng.random(9)
-    risk, loss_sum, responses, _ = chain.cut(scores, true.labels, true.offsets, weight, np.zeros(chain.n_linear))
+    risk, loss_sum, responses, _ = chain.cut(
+        scores, true.labels, true.offsets, weight, np.zeros(chain.n_linear)
+    )
     expected = single.cut(scores, alone.labels, alone.offsets, np.repeat(weight, lengths), NOTHING)
     np.testing.assert_allclose([risk, loss_sum], expected[:2], rtol=1e-12)
     np.testing.assert_array_equal(responses, expected[2])
-    np.testing.assert_array_equal(chain.best(scores, true.offsets, np.zeros(chain.n_linear)), single.best(scores, alone.offsets, NOTHING))
+    np.testing.assert_array_equal(
+        chain.best(scores, true.offsets, np.zeros(chain.n_linear)),
+        single.best(scores, alone.offsets, NOTHING),
+    )
 
 
 @pytest.mark.parametrize("oracle", [Chain(), Multiclass()], ids=repr)
@@ -119,19 +157,35 @@ def test_groups_of_examples_on_threads_give_the_same_bits(oracle):
     n = int(lengths.sum()) if lengths is not None else 3 * GROUP + 1
     assert n > 3 * GROUP  # several groups
     labels = rng.integers(6, size=n)
-    true = oracle.encode(labels if lengths is None else np.split(labels, np.cumsum(lengths)[:-1]), n, lengths)
-    scores, linear, weight = rng.standard_normal((n, 6)), rng.standard_normal(oracle.n_linear), rng.random(true.offsets.size - 1)
+    true = oracle.encode(
+        labels if lengths is None else np.split(labels, np.cumsum(lengths)[:-1]), n, lengths
+    )
+    scores, linear, weight = (
+        rng.standard_normal((n, 6)),
+        rng.standard_normal(oracle.n_linear),
+        rng.random(true.offsets.size - 1),
+    )
     one = oracle.cut(scores, true.labels, true.offsets, weight, linear, n_threads=1)
-    for a, b in zip(one, oracle.cut(scores, true.labels, true.offsets, weight, linear, n_threads=4), strict=True):
+    for a, b in zip(
+        one, oracle.cut(scores, true.labels, true.offsets, weight, linear, n_threads=4), strict=True
+    ):
         np.testing.assert_array_equal(a, b)
-    np.testing.assert_array_equal(*(oracle.best(scores, true.offsets, linear, n_threads=k) for k in (1, 4)))
+    np.testing.assert_array_equal(
+        *(oracle.best(scores, true.offsets, linear, n_threads=k) for k in (1, 4))
+    )
     # ... and as example by example
     few = slice(0, 50)
     risks = [
-        oracle.cut(scores[a:b], true.labels[a:b], np.array([0, b - a]), weight[i : i + 1], linear)[0]
+        oracle.cut(scores[a:b], true.labels[a:b], np.array([0, b - a]), weight[i : i + 1], linear)[
+            0
+        ]
         for i, (a, b) in enumerate(zip(true.offsets[:-1][few], true.offsets[1:][few], strict=True))
     ]
-    np.testing.assert_allclose(weight[few] * oracle.worst(scores, true.labels, true.offsets, linear)[2][few], risks, rtol=1e-13)
+    np.testing.assert_allclose(
+        weight[few] * oracle.worst(scores, true.labels, true.offsets, linear)[2][few],
+        risks,
+        rtol=1e-13,
+    )
 
 
 # -- whole sets -----------------------------------------------------------------------------------------------------------------------------
@@ -145,7 +199,9 @@ def test_losses_are_scikit_learns_measures(whole):
         def loss(measure, y=y, f=f, **options):
             oracle = Multivariate(measure, **options)
             true = oracle.encode(y, 80)
-            return oracle.losses(true.labels, oracle.best(f[:, None], true.offsets, NOTHING), true.offsets)[0]
+            return oracle.losses(
+                true.labels, oracle.best(f[:, None], true.offsets, NOTHING), true.offsets
+            )[0]
 
         assert loss("f1") == pytest.approx(1 - f1_score(y, f > 0))
         assert loss("roc_auc") == pytest.approx(1 - roc_auc_score(y, f))
@@ -183,7 +239,12 @@ def precision_by_dynamic_programming(positive, negative):
 
 
 @pytest.mark.parametrize(
-    ("measure", "naive"), [("f1", f1_by_all_tables), ("roc_auc", pairwise_hinge), ("average_precision", precision_by_dynamic_programming)]
+    ("measure", "naive"),
+    [
+        ("f1", f1_by_all_tables),
+        ("roc_auc", pairwise_hinge),
+        ("average_precision", precision_by_dynamic_programming),
+    ],
 )
 @pytest.mark.parametrize("share", [0.03, 0.4, 0.95])
 @pytest.mark.parametrize("scale", [0.003, 0.05, 1.0])
@@ -194,19 +255,28 @@ def test_the_worst_of_a_set_by_slow_methods(measure, naive, share, scale):
         oracle = Multivariate(measure)
         true = oracle.encode(y, y.size)
         margin = oracle.worst(f[:, None], true.labels, true.offsets, NOTHING)[2][0]
-        assert margin == pytest.approx(naive(*(-np.sort(-f[y == label]) for label in (1, 0))), rel=1e-11)
+        assert margin == pytest.approx(
+            naive(*(-np.sort(-f[y == label]) for label in (1, 0))), rel=1e-11
+        )
 
 
-@pytest.mark.parametrize("measure", ["precision_at_k", "recall_at_k", "roc_auc", "average_precision"])
+@pytest.mark.parametrize(
+    "measure", ["precision_at_k", "recall_at_k", "roc_auc", "average_precision"]
+)
 def test_only_the_order_matters(measure):
     y, f = labelled_set(200)
     oracle = Multivariate(measure, k=20)
     true = oracle.encode(y, 200)
-    here, there = (oracle.cut(s[:, None], true.labels, true.offsets, np.ones(1), NOTHING) for s in (f, f + 17.0))
+    here, there = (
+        oracle.cut(s[:, None], true.labels, true.offsets, np.ones(1), NOTHING)
+        for s in (f, f + 17.0)
+    )
     assert here[0] == pytest.approx(there[0]) and abs(here[2].sum()) < 1e-12
 
 
-@pytest.mark.parametrize("measure", ["f1", "precision_at_k", "recall_at_k", "roc_auc", "average_precision"])
+@pytest.mark.parametrize(
+    "measure", ["f1", "precision_at_k", "recall_at_k", "roc_auc", "average_precision"]
+)
 def test_the_order_of_the_rows_does_not_matter(measure):
     y, f = labelled_set(300)
     oracle = Multivariate(measure, k=50)
@@ -221,12 +291,19 @@ def test_the_order_of_the_rows_does_not_matter(measure):
 def test_prediction_on_few_rows_or_without_positives():
     oracle = Multivariate("precision_at_k", k=5)
     true = oracle.encode([0, 1] * 5, 10)
-    np.testing.assert_array_equal(oracle.best(np.ones((3, 1)), oracle.offsets(3), NOTHING), [1, 1, 1])
+    np.testing.assert_array_equal(
+        oracle.best(np.ones((3, 1)), oracle.offsets(3), NOTHING), [1, 1, 1]
+    )
     none = oracle.encode([0, 0, 0], 3, classes=true.classes)
     for measure in ("f1", "roc_auc", "average_precision"):
         other = Multivariate(measure)
         other.prepare(true.classes)
-        assert other.losses(none.labels, other.best(-np.ones((3, 1)), none.offsets, NOTHING), none.offsets) == 0
+        assert (
+            other.losses(
+                none.labels, other.best(-np.ones((3, 1)), none.offsets, NOTHING), none.offsets
+            )
+            == 0
+        )
     assert oracle.losses(none.labels, np.array([1, 1, 1]), none.offsets) == 1
 
 
@@ -246,7 +323,9 @@ def test_prediction_on_few_rows_or_without_positives():
     ],
 )
 def test_bad_costs(cost, message):
-    with pytest.raises(ValueError, match="Multiclass: cost.*" if "shape" in message else message) as raised:
+    with pytest.raises(
+        ValueError, match="Multiclass: cost.*" if "shape" in message else message
+    ) as raised:
         Multiclass(cost).encode([0, 1, 2], 3)
     assert re.search(message, str(raised.value))
 
@@ -257,11 +336,21 @@ def test_bad_costs(cost, message):
         ([[0, 1], []], 2, [2, 0], "Chain: example 1 has no parts"),
         ([[0, 1], [1]], 4, [2, 2], "Chain: example 1 has 1 labels, but 2 rows"),
         ([[0, 1]], 4, [2, 2], "Chain: Y has 1 examples, but X has 2"),
-        ([[0, 1], [[1, 0], [0, 1]]], 4, [2, 2], "Chain: the labels of example 1 are not a sequence"),
+        (
+            [[0, 1], [[1, 0], [0, 1]]],
+            4,
+            [2, 2],
+            "Chain: the labels of example 1 are not a sequence",
+        ),
         ([[0, 1], [[1], [0, 1]]], 4, [2, 2], "Chain: the labels of example 1 are not a sequence"),
         ([[0, 1], 1], 3, [2, 1], "Chain: the labels of example 1 are not a sequence"),
         ([[0, 1], ["a", "b"]], 4, [2, 2], "Chain: the labels of example 1 are of another kind"),
-        ([[0.0, 1.0], [1.0, np.nan]], 4, [2, 2], "Chain: example 1 has the label nan|Chain: example 1 has the label np.float64"),
+        (
+            [[0.0, 1.0], [1.0, np.nan]],
+            4,
+            [2, 2],
+            "Chain: example 1 has the label nan|Chain: example 1 has the label np.float64",
+        ),
         ([[0, 0], [0]], 3, [2, 1], "Chain: there must be at least two labels"),
         ([], 0, [], "Chain: there are no examples"),
         ([[0, 1], [1, 0]], 5, [2, 2], "Chain: the lengths add up to 4, but X has 5 rows"),
@@ -280,11 +369,23 @@ def test_bad_sequences(Y, n_rows, lengths, message):
         (Multiclass(), [0, 1], "Multiclass: Y has 2 labels, but X has 3 rows"),
         (Multiclass(), [1, 1, 1], "Multiclass: there must be at least two classes"),
         (Multiclass(), [0.0, 1.0, np.inf], "Multiclass: row 2 has the label"),
-        (Multiclass(), np.array([0, "a", 1], object), "Multiclass: the labels cannot be put in order"),
-        (Multiclass(), np.array([0, 1, None], object), "Multiclass: example 2 has no label, but None"),
+        (
+            Multiclass(),
+            np.array([0, "a", 1], object),
+            "Multiclass: the labels cannot be put in order",
+        ),
+        (
+            Multiclass(),
+            np.array([0, 1, None], object),
+            "Multiclass: example 2 has no label, but None",
+        ),
         (Binary(), [0, 1, 2], "Binary: there must be two classes, but Y has 3"),
         (Multivariate("f2"), [0, 1, 1], "Multivariate: measure must be one of f1"),
-        (Multivariate("precision_at_k", k=4), [0, 1, 1], "Multivariate: k is 4, but there are 3 rows"),
+        (
+            Multivariate("precision_at_k", k=4),
+            [0, 1, 1],
+            "Multivariate: k is 4, but there are 3 rows",
+        ),
         (Multivariate("recall_at_k", k=0), [0, 1, 1], "Multivariate: k must be"),
         (Multivariate("recall_at_k", k=2.5), [0, 1, 1], "Multivariate: k must be"),
         (Multivariate("recall_at_k", k=True), [0, 1, 1], "Multivariate: k must be"),
@@ -313,7 +414,9 @@ def test_a_set_cannot_be_cut_in_pieces_nor_without_both_classes():
     oracle = Multivariate()
     oracle.encode([0, 1, 0, 1], 4)
     with pytest.raises(ValueError, match="one example"):
-        oracle.cut(np.zeros((4, 1)), np.array([0, 1, 0, 1]), np.array([0, 2, 4]), np.ones(2), NOTHING)
+        oracle.cut(
+            np.zeros((4, 1)), np.array([0, 1, 0, 1]), np.array([0, 2, 4]), np.ones(2), NOTHING
+        )
     with pytest.raises(ValueError, match="both positive and negative"):
         oracle.cut(np.zeros((2, 1)), np.array([1, 1]), np.array([0, 2]), np.ones(1), NOTHING)
 
@@ -340,18 +443,33 @@ class Answers(StructuredOracle):
     [
         ({"labels": (0, 3)}, r"Answers: argmax gave the labels \[0 3\] for example 1"),
         ({"labels": (-1, 0)}, r"Answers: argmax gave the labels \[-1  0\] for example 1"),
-        ({"labels": (0.0, 1.0)}, "Answers: argmax gave the labels .* for example 1; they must be integers from 0 to 2"),
-        ({"labels": (0, 1, 1)}, r"Answers: argmax gave labels of shape \(3,\) for example 1, which has 2 parts"),
+        (
+            {"labels": (0.0, 1.0)},
+            "Answers: argmax gave the labels .* for example 1; they must be integers from 0 to 2",
+        ),
+        (
+            {"labels": (0, 1, 1)},
+            r"Answers: argmax gave labels of shape \(3,\) for example 1, which has 2 parts",
+        ),
         ({"labels": 1}, r"Answers: argmax gave labels of shape \(\) for example 1"),
         ({"cost": -0.5}, "Answers: the loss of example 1 is -0.5"),
         ({"cost": np.nan}, "Answers: the loss of example 1 is nan"),
-        ({"labels": (1, 2), "truth": 2.0}, "Answers: the loss of example 1 is 2.0 for the true labels"),
+        (
+            {"labels": (1, 2), "truth": 2.0},
+            "Answers: the loss of example 1 is 2.0 for the true labels",
+        ),
         ({"labels": None}, "Answers: argmax gave None for example 1"),
         ({"labels": ([0, 0], 1.5)}, "Answers: argmax gave no array for example 1, but a tuple"),
-        ({"labels": ({0}, {1})}, "Answers: argmax gave the labels .*0.* for example 1; they must be integers"),
+        (
+            {"labels": ({0}, {1})},
+            "Answers: argmax gave the labels .*0.* for example 1; they must be integers",
+        ),
         ({"cost": None}, "Answers: loss gave None for example 1"),
         ({"cost": "much"}, "Answers: the loss of example 1 is much; it must be one number"),
-        ({"cost": np.ones(2)}, r"Answers: the loss of example 1 is \[1.0, 1.0\]; it must be one number"),
+        (
+            {"cost": np.ones(2)},
+            r"Answers: the loss of example 1 is \[1.0, 1.0\]; it must be one number",
+        ),
     ],
 )
 def test_invalid_answers_name_the_oracle_and_the_example(settings, message):
@@ -384,7 +502,10 @@ class Placed(Answers):
     [
         (np.ones(3), r"Placed: phi gave features of shape \(3,\) for example 1; n_linear = 2"),
         (None, "Placed: phi gave None for example 1"),
-        ([0.0, np.nan], "Placed: phi gave the features .* for example 1; they must be finite numbers"),
+        (
+            [0.0, np.nan],
+            "Placed: phi gave the features .* for example 1; they must be finite numbers",
+        ),
         (["a", "b"], "Placed: phi gave the features .* for example 1; they must be finite numbers"),
     ],
 )
@@ -398,8 +519,12 @@ def test_invalid_features_name_the_oracle_and_the_example(features, message):
 def test_an_argmax_that_finds_less_than_the_truth_leaves_a_valid_cut():
     oracle = Answers()
     true = oracle.encode([[0], [1, 2]], 3, [1, 2])
-    scores = np.array([[0.0, 0, 0], [0, 5, 0], [0, 0, 5]])  # the answer (0, 0) is far below the truth (1, 2)
-    risk, loss_sum, responses, _ = oracle.cut(scores, true.labels, true.offsets, np.ones(2), NOTHING)
+    scores = np.array(
+        [[0.0, 0, 0], [0, 5, 0], [0, 0, 5]]
+    )  # the answer (0, 0) is far below the truth (1, 2)
+    risk, loss_sum, responses, _ = oracle.cut(
+        scores, true.labels, true.offsets, np.ones(2), NOTHING
+    )
     assert risk == loss_sum == 0 and not responses.any()
 
 
@@ -412,7 +537,9 @@ def test_a_missing_method_is_named(method):
 
 
 def test_the_page_on_writing_an_oracle_runs():
-    blocks = re.findall(r"```python\n(.*?)```", (DOCS / "add_an_oracle.md").read_text(encoding="utf-8"), re.DOTALL)
+    blocks = re.findall(
+        r"```python\n(.*?)```", (DOCS / "add_an_oracle.md").read_text(encoding="utf-8"), re.DOTALL
+    )
     assert blocks
     names: dict = {}
     for block in blocks:

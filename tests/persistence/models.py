@@ -30,7 +30,9 @@ def data(n_classes=3, sparse=False, precomputed=False, seed=0):
     X[rng.random(X.shape) < (0.7 if sparse else 0.1)] = 0.0
     label = np.arange(len(X)) % n_classes
     X[:, 0] += label  # classes overlap, but not wholly
-    X[:, 1] = 4 + rng.normal(size=len(X))  # the origin lies outside: a linear one-class machine is not zero
+    X[:, 1] = 4 + rng.normal(
+        size=len(X)
+    )  # the origin lies outside: a linear one-class machine is not zero
     target = np.sin(X[:, 0]) + X[:, 1]
     if precomputed:
         K = np.exp(-0.1 * ((X[:, None] - X[None, :N_ROWS]) ** 2).sum(-1))
@@ -88,5 +90,8 @@ def write_libsvm_data(path, X, y=None, precomputed=False):
         if precomputed:
             row[0] = serial
     path.write_text(
-        "".join(f"{label} {' '.join(f'{i}:{v!r}' for i, v in row.items())}\n" for label, row in zip(y.tolist(), rows, strict=True))
+        "".join(
+            f"{label} {' '.join(f'{i}:{v!r}' for i, v in row.items())}\n"
+            for label, row in zip(y.tolist(), rows, strict=True)
+        )
     )

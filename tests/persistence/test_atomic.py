@@ -39,7 +39,10 @@ def test_a_full_disk_is_told_with_the_name_of_the_file(tmp_path, monkeypatch):
         raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setattr(os, "fsync", failing)
-    with pytest.raises(OSError, match=r"No space left on device: '.*file'$"), replacing(tmp_path / "file") as file:
+    with (
+        pytest.raises(OSError, match=r"No space left on device: '.*file'$"),
+        replacing(tmp_path / "file") as file,
+    ):
         file.write(b"new")
 
 
@@ -80,7 +83,10 @@ def test_links_are_followed_and_pipes_refused(tmp_path):
 
 
 def test_no_folder_and_a_folder(tmp_path):
-    with pytest.raises(FileNotFoundError, match=r"folder .*missing does not exist"), replacing(tmp_path / "missing" / "file"):
+    with (
+        pytest.raises(FileNotFoundError, match=r"folder .*missing does not exist"),
+        replacing(tmp_path / "missing" / "file"),
+    ):
         pass
     with pytest.raises(IsADirectoryError), replacing(tmp_path):
         pass

@@ -28,7 +28,14 @@ def fitted(machine=None, n_classes=3, sparse=False, precomputed=False, labels=No
 @pytest.mark.parametrize("n_classes", [2, 4])
 @pytest.mark.parametrize(
     "machine",
-    [None, SVC(kernel="poly", C=3.0), NuSVC(nu=0.1), SparseSVC(4), LinearSVC("hinge"), CrossTraining(SVC(), 2, 10)],
+    [
+        None,
+        SVC(kernel="poly", C=3.0),
+        NuSVC(nu=0.1),
+        SparseSVC(4),
+        LinearSVC("hinge"),
+        CrossTraining(SVC(), 2, 10),
+    ],
     ids=["default", "SVC", "NuSVC", "SparseSVC", "LinearSVC", "CrossTraining"],
 )
 def test_it_comes_back_bit_for_bit(machine, n_classes, tmp_path):
@@ -62,7 +69,10 @@ def test_labels_names_and_kernel_values(tmp_path):
     model = CrossTraining(random_state=0).fit(pd.DataFrame(X, columns=names), y)
     again = round_trip(model, tmp_path)
     assert again.feature_names_in_.tolist() == names
-    assert_same(again.predict(pd.DataFrame(new, columns=names)), model.predict(pd.DataFrame(new, columns=names)))
+    assert_same(
+        again.predict(pd.DataFrame(new, columns=names)),
+        model.predict(pd.DataFrame(new, columns=names)),
+    )
 
 
 def test_what_the_template_learned_is_not_written(tmp_path):
@@ -79,7 +89,9 @@ def test_what_is_refused(tmp_path):
     with pytest.raises(ValueError, match="Python function"):
         save(fitted(SVC(kernel=lambda A, B: A @ B.T))[0], tmp_path / "model.slim")
     for write in (save_libsvm, save_svmlight):
-        with pytest.raises(ValueError, match=r"holds one machine, a CrossTraining one for each pair.*estimators_"):
+        with pytest.raises(
+            ValueError, match=r"holds one machine, a CrossTraining one for each pair.*estimators_"
+        ):
             write(fitted(None, 2, labels=(-1, 1))[0], tmp_path / "model.txt")
 
 
@@ -87,13 +99,25 @@ def test_what_is_refused(tmp_path):
     ("change", "match"),
     [
         (lambda fitted: fitted["estimators_"].pop(), "estimators_ is not a list of 3"),
-        (lambda fitted: fitted["estimators_"].reverse(), r"estimators_\[0\] is not for the classes"),
-        (lambda fitted: fitted["estimators_"][1].update(fitted=None), r"estimators_\[1\] is not a fitted classifier"),
-        (lambda fitted: fitted["estimators_"][1].update({"class": "os.system"}), "unknown class 'os.system'"),
+        (
+            lambda fitted: fitted["estimators_"].reverse(),
+            r"estimators_\[0\] is not for the classes",
+        ),
+        (
+            lambda fitted: fitted["estimators_"][1].update(fitted=None),
+            r"estimators_\[1\] is not a fitted classifier",
+        ),
+        (
+            lambda fitted: fitted["estimators_"][1].update({"class": "os.system"}),
+            "unknown class 'os.system'",
+        ),
         (lambda fitted: fitted["estimators_"][1]["parameters"].update(x=1), "no parameter 'x'"),
         (lambda fitted: fitted["estimators_"][1].pop("fitted"), "makes no sense"),
         (lambda fitted: fitted["estimators_"][2]["fitted"].update(n_features_in_=3), "shape"),
-        (lambda fitted: fitted.update(n_features_in_=3), r"estimators_\[0\] has 7 features, expected 3"),
+        (
+            lambda fitted: fitted.update(n_features_in_=3),
+            r"estimators_\[0\] has 7 features, expected 3",
+        ),
         (lambda fitted: fitted.update(shifts_=[0.0]), "shifts_"),
         (lambda fitted: fitted.update(n_noise_=3), "n_noise_"),
         (lambda fitted: fitted.update(balance_after_=fitted["shifts_"]), "balance_after_"),
@@ -115,7 +139,9 @@ def test_columns_of_kernel_values_that_are_not_there(tmp_path):
     refused(tmp_path / "model.slim", r"kept_indices_\[0\] points outside")
 
 
-@pytest.mark.parametrize("machine", [None, SparseSVC(4), LinearSVC()], ids=["SVC", "SparseSVC", "LinearSVC"])
+@pytest.mark.parametrize(
+    "machine", [None, SparseSVC(4), LinearSVC()], ids=["SVC", "SparseSVC", "LinearSVC"]
+)
 def test_on_the_command_line(machine, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     model, new = fitted(machine)
@@ -124,5 +150,7 @@ def test_on_the_command_line(machine, tmp_path, monkeypatch):
     assert told.exit_code == 0 and "CrossTraining" in told.output, told.output
     assert f"{model.n_kept_.sum()} kept, {model.n_noise_.sum()} noise" in told.output
     np.savez("new.npz", X=new.toarray() if sp.issparse(new) else new)
-    assert CliRunner().invoke(program, ["predict", "new.npz", "model.slim", "out.txt"]).exit_code == 0
+    assert (
+        CliRunner().invoke(program, ["predict", "new.npz", "model.slim", "out.txt"]).exit_code == 0
+    )
     np.testing.assert_array_equal(np.loadtxt("out.txt"), load("model.slim").predict(new))

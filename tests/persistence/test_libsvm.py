@@ -8,14 +8,23 @@ import warnings
 import numpy as np
 import pytest
 from sklearn.exceptions import NotFittedError
-from tests.persistence.models import LIBSVM_KERNELS, MACHINES, as_dicts, data, fitted, pair_values, write_libsvm_data
+from tests.persistence.models import (
+    LIBSVM_KERNELS,
+    MACHINES,
+    as_dicts,
+    data,
+    fitted,
+    pair_values,
+    write_libsvm_data,
+)
 from tests.reference import libsvm_predict
 
 from slimsvm import SVC, SVR
 from slimsvm.persistence import load_libsvm, save_libsvm
 
 needs_libsvm = pytest.mark.skipif(
-    not (shutil.which("svm-predict") and shutil.which("svm-train")), reason="LIBSVM's programs are not installed"
+    not (shutil.which("svm-predict") and shutil.which("svm-train")),
+    reason="LIBSVM's programs are not installed",
 )
 CASES = [(k, s) for k in LIBSVM_KERNELS for s in (False, True) if not (s and k == "precomputed")]
 LABELS = {2: [-1, 1], 3: [-4, 0, 9], 5: [1, 2, 3, 5, 8]}
@@ -23,13 +32,25 @@ LABELS = {2: [-1, 1], 3: [-4, 0, 9], 5: [1, 2, 3, 5, 8]}
 
 def svm_predict(folder, model_path, X, precomputed=False):
     write_libsvm_data(folder / "new.txt", X, precomputed=precomputed)
-    subprocess.run(["svm-predict", "new.txt", str(model_path), "out.txt"], cwd=folder, check=True, capture_output=True, timeout=60)
+    subprocess.run(
+        ["svm-predict", "new.txt", str(model_path), "out.txt"],
+        cwd=folder,
+        check=True,
+        capture_output=True,
+        timeout=60,
+    )
     return np.loadtxt(folder / "out.txt", ndmin=1)
 
 
 def svm_train(folder, X, y, options, precomputed=False):
     write_libsvm_data(folder / "train.txt", X, y, precomputed)
-    subprocess.run(["svm-train", *options.split(), "train.txt", "trained.model"], cwd=folder, check=True, capture_output=True, timeout=60)
+    subprocess.run(
+        ["svm-train", *options.split(), "train.txt", "trained.model"],
+        cwd=folder,
+        check=True,
+        capture_output=True,
+        timeout=60,
+    )
     return folder / "trained.model"
 
 
@@ -47,7 +68,9 @@ def models(machine, kernel, sparse):
 def test_the_twin_predicts_the_same_from_our_file(machine, kernel, sparse, tmp_path):
     for model, new, _ in models(machine, kernel, sparse):
         save_libsvm(model, tmp_path / "file.model")
-        answers, values, _ = libsvm_predict.predict(tmp_path / "file.model", as_dicts(new, kernel == "precomputed"))
+        answers, values, _ = libsvm_predict.predict(
+            tmp_path / "file.model", as_dicts(new, kernel == "precomputed")
+        )
         np.testing.assert_allclose(values, pair_values(model, new), rtol=1e-9, atol=1e-9)
         np.testing.assert_allclose(answers, model.predict(new), rtol=1e-9, atol=1e-9)
 
@@ -60,7 +83,14 @@ def test_round_trip(machine, kernel, sparse, tmp_path):
         again = load_libsvm(tmp_path / "file.model", n_features=model.n_features_in_, sparse=sparse)
         assert type(again) is type(model)
         assert again.kernel_ == model.kernel_
-        for name in ("dual_coef_", "intercept_", "n_support_", "classes_", "offset_", "n_features_in_"):
+        for name in (
+            "dual_coef_",
+            "intercept_",
+            "n_support_",
+            "classes_",
+            "offset_",
+            "n_features_in_",
+        ):
             if hasattr(model, name):
                 np.testing.assert_array_equal(getattr(again, name), getattr(model, name), name)
         if kernel != "precomputed":
@@ -93,23 +123,42 @@ def test_a_file_of_svm_train_predicts_what_svm_predict_predicts(machine, kernel,
     machine_number = {"SVC": 0, "NuSVC": 1, "OneClassSVM": 2, "SVR": 3, "NuSVR": 4}[machine]
     for n_classes in class_counts(machine):
         X, y, target, new = data(n_classes, False, precomputed)
-        order = np.random.default_rng(1).permutation(n_classes)  # labels do not ascend in the order of appearance
+        order = np.random.default_rng(1).permutation(
+            n_classes
+        )  # labels do not ascend in the order of appearance
         y = np.array(LABELS[n_classes])[order][y]
         options = f"-q -s {machine_number} -t {LIBSVM_KERNELS.index(kernel)} -n 0.7 -g 0.05 -r 0.5 -d 2 -c 2"
-        path = svm_train(tmp_path, X, target if machine.endswith("SVR") else y, options, precomputed)
+        path = svm_train(
+            tmp_path, X, target if machine.endswith("SVR") else y, options, precomputed
+        )
         model = load_libsvm(path, n_features=X.shape[1])
         assert type(model).__name__ == machine
         answers, values, votes = libsvm_predict.predict(path, as_dicts(new, precomputed))
-        np.testing.assert_allclose(svm_predict(tmp_path, path, new, precomputed), answers, rtol=1e-9, atol=1e-9)
+        np.testing.assert_allclose(
+            svm_predict(tmp_path, path, new, precomputed), answers, rtol=1e-9, atol=1e-9
+        )
         # equal votes are won by the first label of the file there, by the smallest here: the one documented difference
-        decided = [sorted(v)[-2] < max(v) for v in votes] if n_classes > 2 else [True] * len(answers)
+        decided = (
+            [sorted(v)[-2] < max(v) for v in votes] if n_classes > 2 else [True] * len(answers)
+        )
         assert np.mean(decided) > 0.7
-        np.testing.assert_allclose(model.predict(new)[decided], np.array(answers)[decided], rtol=1e-9, atol=1e-9)
+        np.testing.assert_allclose(
+            model.predict(new)[decided], np.array(answers)[decided], rtol=1e-9, atol=1e-9
+        )
         # and back: our file of the model that was read predicts the same again, decision values included
         save_libsvm(model, tmp_path / "again.model")
-        again, values_again, _ = libsvm_predict.predict(tmp_path / "again.model", as_dicts(new, precomputed))
-        np.testing.assert_allclose(np.array(again)[decided], np.array(answers)[decided], rtol=1e-9, atol=1e-9)
-        np.testing.assert_allclose(np.sort(np.abs(values_again), axis=1), np.sort(np.abs(values), axis=1), rtol=1e-9, atol=1e-9)
+        again, values_again, _ = libsvm_predict.predict(
+            tmp_path / "again.model", as_dicts(new, precomputed)
+        )
+        np.testing.assert_allclose(
+            np.array(again)[decided], np.array(answers)[decided], rtol=1e-9, atol=1e-9
+        )
+        np.testing.assert_allclose(
+            np.sort(np.abs(values_again), axis=1),
+            np.sort(np.abs(values), axis=1),
+            rtol=1e-9,
+            atol=1e-9,
+        )
 
 
 @needs_libsvm
@@ -118,7 +167,10 @@ def test_probabilities_are_left_out_with_a_warning(machine, tmp_path):
     X, y, target, new = data(3)
     number = {"SVC": 0, "NuSVC": 1, "SVR": 3}[machine]
     path = svm_train(tmp_path, X, target if machine == "SVR" else y, f"-q -s {number} -b 1 -n 0.3")
-    with pytest.warns(UserWarning, match=r"trained.model holds probability estimates, which are left out.*CalibratedClassifierCV"):
+    with pytest.warns(
+        UserWarning,
+        match=r"trained.model holds probability estimates, which are left out.*CalibratedClassifierCV",
+    ):
         model = load_libsvm(path)
     np.testing.assert_allclose(model.predict(new), svm_predict(tmp_path, path, new), rtol=1e-9)
 
@@ -143,7 +195,8 @@ def random_file(path, rng, n_classes, kernel="rbf"):
     ]
     rows = [
         " ".join(
-            [f"{c:.17g}" for c in rng.normal(size=n_classes - 1)] + [f"{j + 1}:{rng.normal():.8g}" for j in range(4) if rng.random() < 0.7]
+            [f"{c:.17g}" for c in rng.normal(size=n_classes - 1)]
+            + [f"{j + 1}:{rng.normal():.8g}" for j in range(4) if rng.random() < 0.7]
         )
         for _ in range(counts.sum())
     ]
@@ -164,10 +217,20 @@ def test_labels_in_any_order(n_classes, tmp_path):
         answers, values, votes = libsvm_predict.predict(path, as_dicts(new))
         ours = pair_values(model, new)
         pairs = [(labels[i], labels[j]) for i in range(n_classes) for j in range(i + 1, n_classes)]
-        own = [(model.classes_[i], model.classes_[j]) for i in range(n_classes) for j in range(i + 1, n_classes)]
+        own = [
+            (model.classes_[i], model.classes_[j])
+            for i in range(n_classes)
+            for j in range(i + 1, n_classes)
+        ]
         for (first, second), theirs in zip(pairs, np.transpose(values), strict=True):
-            column, sign = (own.index((first, second)), 1) if (first, second) in own else (own.index((second, first)), -1)
-            sign = -sign if n_classes == 2 else sign  # two classes: positive means the second of classes_
+            column, sign = (
+                (own.index((first, second)), 1)
+                if (first, second) in own
+                else (own.index((second, first)), -1)
+            )
+            sign = (
+                -sign if n_classes == 2 else sign
+            )  # two classes: positive means the second of classes_
             np.testing.assert_allclose(sign * ours[:, column], theirs, rtol=1e-10, atol=1e-10)
         decided = [sorted(v)[-2] < max(v) for v in votes]
         np.testing.assert_array_equal(model.predict(new)[decided], np.array(answers)[decided])
@@ -197,7 +260,9 @@ def test_a_decision_value_of_zero(tmp_path):
 def test_float_labels_that_are_whole_numbers(tmp_path):
     model, new = fitted("SVC", "rbf", 3, False, (-1.0, 0.0, 2.0))
     save_libsvm(model, tmp_path / "file.model")
-    np.testing.assert_array_equal(load_libsvm(tmp_path / "file.model").predict(new), model.predict(new))
+    np.testing.assert_array_equal(
+        load_libsvm(tmp_path / "file.model").predict(new), model.predict(new)
+    )
 
 
 @pytest.mark.parametrize("labels", [("a", "b", "c"), (0, 1, 2**31), (0.0, 1.0, 1e12)])
@@ -234,11 +299,15 @@ def test_numbers_come_back_exactly(dtype, tmp_path):
     X, y, _, _ = data(2)
     model = SVC().fit((X * 1e-7 + 1 / 3).astype(dtype), y)
     save_libsvm(model, tmp_path / "file.model")
-    np.testing.assert_array_equal(load_libsvm(tmp_path / "file.model").support_vectors_, model.support_vectors_.astype(float))
+    np.testing.assert_array_equal(
+        load_libsvm(tmp_path / "file.model").support_vectors_, model.support_vectors_.astype(float)
+    )
 
 
 def test_rows_without_features_and_models_without_vectors(tmp_path):
-    model = SVC(kernel="rbf", gamma=0.5).fit([[0.0, 0.0], [0.0, 1.0], [0.0, 0.0], [0.0, 2.0]], [0, 1, 0, 1])
+    model = SVC(kernel="rbf", gamma=0.5).fit(
+        [[0.0, 0.0], [0.0, 1.0], [0.0, 0.0], [0.0, 2.0]], [0, 1, 0, 1]
+    )
     save_libsvm(model, tmp_path / "file.model")
     again = load_libsvm(tmp_path / "file.model")
     np.testing.assert_array_equal(again.predict([[0.0, 0.0], [0.0, 3.0]]), [0, 1])
@@ -246,17 +315,22 @@ def test_rows_without_features_and_models_without_vectors(tmp_path):
     flat = SVR(epsilon=10.0).fit(X, np.full(len(X), 3.0))
     assert flat.support_.size == 0
     save_libsvm(flat, tmp_path / "flat.model")
-    np.testing.assert_array_equal(load_libsvm(tmp_path / "flat.model", n_features=X.shape[1]).predict(new), flat.predict(new))
+    np.testing.assert_array_equal(
+        load_libsvm(tmp_path / "flat.model", n_features=X.shape[1]).predict(new), flat.predict(new)
+    )
 
 
 def test_the_number_of_features(tmp_path):
     X, y, _, new = data(2)
     model = SVC().fit(np.hstack([X, np.zeros((len(X), 3))]), y)
     save_libsvm(model, tmp_path / "file.model")
-    assert load_libsvm(tmp_path / "file.model").n_features_in_ == X.shape[1], "trailing zeros leave no trace"
+    assert load_libsvm(tmp_path / "file.model").n_features_in_ == X.shape[1], (
+        "trailing zeros leave no trace"
+    )
     wide = load_libsvm(tmp_path / "file.model", n_features=X.shape[1] + 3)
     np.testing.assert_array_equal(
-        wide.predict(np.hstack([new, np.ones((len(new), 3))])), model.predict(np.hstack([new, np.ones((len(new), 3))]))
+        wide.predict(np.hstack([new, np.ones((len(new), 3))])),
+        model.predict(np.hstack([new, np.ones((len(new), 3))])),
     )
     with pytest.raises(ValueError, match="n_features=2 is less than the 7 features"):
         load_libsvm(tmp_path / "file.model", n_features=2)
@@ -271,8 +345,13 @@ def test_sparse_or_dense(tmp_path):
     assert isinstance(load_libsvm(tmp_path / "dense.model").support_vectors_, np.ndarray)
     for wish in (True, False):
         for name in ("dense.model", "sparse.model"):
-            assert isinstance(load_libsvm(tmp_path / name, sparse=wish).support_vectors_, np.ndarray) is not wish
-    (tmp_path / "thin.model").write_text("svm_type one_class\nkernel_type linear\nnr_class 2\ntotal_sv 2\nrho 1\nSV\n1 99:1 \n1 50:2 \n")
+            assert (
+                isinstance(load_libsvm(tmp_path / name, sparse=wish).support_vectors_, np.ndarray)
+                is not wish
+            )
+    (tmp_path / "thin.model").write_text(
+        "svm_type one_class\nkernel_type linear\nnr_class 2\ntotal_sv 2\nrho 1\nSV\n1 99:1 \n1 50:2 \n"
+    )
     assert not isinstance(load_libsvm(tmp_path / "thin.model").support_vectors_, np.ndarray)
 
 
@@ -303,7 +382,12 @@ def test_the_good_file_is_good(tmp_path):
 @pytest.mark.parametrize(
     ("old", "new", "line", "match"),
     [
-        ("svm_type c_svc", "svm_type magic", 1, "svm_type is 'magic', expected one of c_svc, nu_svc"),
+        (
+            "svm_type c_svc",
+            "svm_type magic",
+            1,
+            "svm_type is 'magic', expected one of c_svc, nu_svc",
+        ),
         ("svm_type c_svc", "hello world", 1, "not a LIBSVM model file"),
         ("kernel_type rbf", "kernel_type laplace", 2, "kernel_type is 'laplace'"),
         ("gamma 0.5", "gamma abc", 3, "gamma is 'abc', expected a number"),
@@ -359,17 +443,24 @@ def test_damaged_files_name_the_line(old, new, line, match, tmp_path):
 @pytest.mark.parametrize("words", ["1", "1 1:2", "1 0:x", "1 0:0", "1 0:1.5", "1 0:99999999999"])
 def test_damaged_rows_of_a_precomputed_kernel(words, tmp_path):
     path = tmp_path / "file.model"
-    path.write_text(f"svm_type epsilon_svr\nkernel_type precomputed\nnr_class 2\ntotal_sv 1\nrho 0.25\nSV\n{words}\n")
+    path.write_text(
+        f"svm_type epsilon_svr\nkernel_type precomputed\nnr_class 2\ntotal_sv 1\nrho 0.25\nSV\n{words}\n"
+    )
     with pytest.raises(ValueError, match=r"line 7: .*number of the training row"):
         load_libsvm(path)
 
 
-@pytest.mark.parametrize(("machine", "kernel"), [("SVC", "rbf"), ("SVR", "linear"), ("SVC", "precomputed")])
+@pytest.mark.parametrize(
+    ("machine", "kernel"), [("SVC", "rbf"), ("SVR", "linear"), ("SVC", "precomputed")]
+)
 def test_truncated_files(machine, kernel, tmp_path):
     path = tmp_path / "file.model"
     save_libsvm(fitted(machine, kernel)[0], path)
     content = path.read_bytes()
-    for length in {*(len(content) * tenth // 10 for tenth in range(10)), *range(len(content) - 60, len(content))}:
+    for length in {
+        *(len(content) * tenth // 10 for tenth in range(10)),
+        *range(len(content) - 60, len(content)),
+    }:
         path.write_bytes(content[:length])
         with pytest.raises(ValueError, match=r"line \d+"):
             load_libsvm(path)
@@ -389,7 +480,9 @@ def test_flipped_bytes_give_a_model_or_a_clear_error(tmp_path):
             else:
                 with warnings.catch_warnings():
                     warnings.simplefilter("ignore")
-                    model.predict(np.ones((1, min(model.n_features_in_, 1000)))) if model.n_features_in_ < 1000 else None
+                    model.predict(
+                        np.ones((1, min(model.n_features_in_, 1000)))
+                    ) if model.n_features_in_ < 1000 else None
 
 
 def test_a_missing_file(tmp_path):

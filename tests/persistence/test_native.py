@@ -62,7 +62,10 @@ def round_trip(model, tmp_path):
     return load(tmp_path / "model.slim")
 
 
-@pytest.mark.parametrize(("kernel", "sparse"), [(k, s) for k in KERNELS for s in (False, True) if not (s and k == "precomputed")])
+@pytest.mark.parametrize(
+    ("kernel", "sparse"),
+    [(k, s) for k in KERNELS for s in (False, True) if not (s and k == "precomputed")],
+)
 @pytest.mark.parametrize("machine", MACHINES)
 def test_every_machine_and_kernel_comes_back_bit_for_bit(machine, kernel, sparse, tmp_path):
     for n_classes in (2, 3, 5) if machine in ("SVC", "NuSVC") else (2,):
@@ -119,8 +122,19 @@ def test_names_of_features(tmp_path):
     "parameters",
     [
         {"C": np.float64(3.5), "class_weight": {0: 2.0, 1: 1}, "n_jobs": -1, "max_time": 60.0},
-        {"class_weight": {0: np.float64(0.5), np.int64(1): 3.0}, "tol": 1e-5, "max_iter": 10**6, "verbose": False},
-        {"class_weight": "balanced", "cache_size": 50, "gamma": "auto", "decision_function_shape": "ovo", "n_jobs": 2},
+        {
+            "class_weight": {0: np.float64(0.5), np.int64(1): 3.0},
+            "tol": 1e-5,
+            "max_iter": 10**6,
+            "verbose": False,
+        },
+        {
+            "class_weight": "balanced",
+            "cache_size": 50,
+            "gamma": "auto",
+            "decision_function_shape": "ovo",
+            "n_jobs": 2,
+        },
         {"kernel": RBF(gamma=0.25), "break_ties": True},
     ],
 )
@@ -187,7 +201,9 @@ def test_the_file_is_a_plain_zip_of_json_and_arrays(tmp_path):
 @pytest.mark.parametrize("kernel", [lambda A, B: A @ B.T, FromCallable(lambda A, B: A @ B.T)])
 def test_a_callable_kernel_is_refused(kernel, tmp_path):
     X, y, _, _ = data(2)
-    with pytest.raises(ValueError, match=r"Python function.*pickle or joblib.*kernel that has a name"):
+    with pytest.raises(
+        ValueError, match=r"Python function.*pickle or joblib.*kernel that has a name"
+    ):
         save(SVC(kernel=kernel).fit(X, y), tmp_path / "model.slim")
     assert os.listdir(tmp_path) == []
 
@@ -203,8 +219,17 @@ def test_other_estimators_are_refused(tmp_path):
     class Mine(SVC):
         pass
 
-    for other in (SklearnSVC().fit(X, y), make_pipeline(SVC()).fit(X, y), Mine().fit(X, y), "SVC", None):
-        with pytest.raises(ValueError, match=r"holds one of slimsvm's SVC, NuSVC, .*CrossTraining.*; got an object of class"):
+    for other in (
+        SklearnSVC().fit(X, y),
+        make_pipeline(SVC()).fit(X, y),
+        Mine().fit(X, y),
+        "SVC",
+        None,
+    ):
+        with pytest.raises(
+            ValueError,
+            match=r"holds one of slimsvm's SVC, NuSVC, .*CrossTraining.*; got an object of class",
+        ):
             save(other, tmp_path / "model.slim")
 
 
@@ -213,9 +238,15 @@ def test_values_that_a_file_cannot_hold_are_refused(tmp_path):
     with pytest.raises(ValueError, match="random_state is an object of class RandomState"):
         save(SVC(random_state=np.random.RandomState(0)).fit(X, y), tmp_path / "model.slim")
     model = SVC().fit(X, y)
-    for classes in (np.array([1, "a"], object), np.array(["a\0", "b"], object), np.zeros(2, "i4,i4")):
+    for classes in (
+        np.array([1, "a"], object),
+        np.array(["a\0", "b"], object),
+        np.zeros(2, "i4,i4"),
+    ):
         model.classes_ = classes
-        with pytest.raises(ValueError, match=r"classes_ (holds Python objects|is an array of type)"):
+        with pytest.raises(
+            ValueError, match=r"classes_ (holds Python objects|is an array of type)"
+        ):
             save(model, tmp_path / "model.slim")
     assert os.listdir(tmp_path) == []
 
@@ -241,7 +272,9 @@ def rewrite(path, change):
 
 def signed(header):
     header.pop("sha256", None)
-    header["sha256"] = hashlib.sha256(json.dumps(header, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
+    header["sha256"] = hashlib.sha256(
+        json.dumps(header, sort_keys=True, separators=(",", ":")).encode()
+    ).hexdigest()
     return json.dumps(header).encode()
 
 
@@ -265,7 +298,9 @@ def refused(path, match=None):
 
 def test_a_rewritten_but_unchanged_file_loads(path):
     rewrite(path, lambda members: None)
-    assert_same_model(fitted("SVC", "rbf", 3, True)[0], load(path), fitted("SVC", "rbf", 3, True)[1])
+    assert_same_model(
+        fitted("SVC", "rbf", 3, True)[0], load(path), fitted("SVC", "rbf", 3, True)[1]
+    )
 
 
 @pytest.mark.parametrize("tenth", range(10))
@@ -314,7 +349,15 @@ def test_foreign_files(tmp_path):
     with zipfile.ZipFile(path, "w") as archive:
         archive.writestr("readme.txt", "hello")
     refused(path, "zip archive without header.json")
-    for header in ("hello", "[]", "{}", '{"format": "other"}', '{"format": NaN}', "[" * 100_000, "\xff"):
+    for header in (
+        "hello",
+        "[]",
+        "{}",
+        '{"format": "other"}',
+        '{"format": NaN}',
+        "[" * 100_000,
+        "\xff",
+    ):
         with zipfile.ZipFile(path, "w") as archive:
             archive.writestr("header.json", header.encode("latin-1"))
         refused(path, "header.json")
@@ -352,14 +395,26 @@ def test_headers_that_say_something_else(path, key, value, match):
 @pytest.mark.parametrize(
     ("name", "value", "match"),
     [
-        ("kernel_", {"type": "kernel", "name": "callable", "parameters": {"function": "print"}}, "makes no sense"),
-        ("kernel_", {"type": "kernel", "name": "rbf", "parameters": {"gamma": "scale"}}, "gamma of kernel_ is 'scale'"),
+        (
+            "kernel_",
+            {"type": "kernel", "name": "callable", "parameters": {"function": "print"}},
+            "makes no sense",
+        ),
+        (
+            "kernel_",
+            {"type": "kernel", "name": "rbf", "parameters": {"gamma": "scale"}},
+            "gamma of kernel_ is 'scale'",
+        ),
         ("kernel_", {"type": "kernel", "name": "rbf", "parameters": {"nu": 1}}, "makes no sense"),
         ("kernel_", 5, "kernel_ is not a kernel"),
         ("n_features_in_", 8, "support_vectors_ has shape"),
         ("n_features_in_", "seven", "n_features_in_ is 'seven'"),
         ("intercept_", {"type": "array", "member": "support_.npy"}, "intercept_ has not the shape"),
-        ("dual_coef_", {"type": "array", "member": "intercept_.npy"}, "dual_coef_ has not the shape"),
+        (
+            "dual_coef_",
+            {"type": "array", "member": "intercept_.npy"},
+            "dual_coef_ has not the shape",
+        ),
         ("n_support_", {"type": "array", "member": "intercept_.npy"}, "n_support_ has not"),
         ("support_", {"type": "array", "member": "missing.npy"}, "missing.npy"),
         ("classes_", [0, 1, 2], "classes_ is not a vector"),
@@ -381,7 +436,11 @@ def replace_array(path, name, array, honest=True):
         members[name] = content.getvalue()
         if honest:
             header = json.loads(members["header.json"])
-            entry = {"dtype": array.dtype.str, "shape": list(array.shape), "sha256": hashlib.sha256(content.getvalue()).hexdigest()}
+            entry = {
+                "dtype": array.dtype.str,
+                "shape": list(array.shape),
+                "sha256": hashlib.sha256(content.getvalue()).hexdigest(),
+            }
             header["arrays"][name] = entry
             members["header.json"] = signed(header)
 
@@ -394,7 +453,11 @@ def test_an_altered_array_does_not_have_its_hash(path):
 
 
 def test_an_altered_header_does_not_have_its_hash(path):
-    edit_header(path, lambda header: header["fitted"]["kernel_"]["parameters"].update(gamma=0.5), honest=False)
+    edit_header(
+        path,
+        lambda header: header["fitted"]["kernel_"]["parameters"].update(gamma=0.5),
+        honest=False,
+    )
     refused(path, "header.json does not have the SHA-256")
     edit_header(path, lambda header: header.pop("sha256"), honest=False)
     refused(path, "header.json does not have the SHA-256")
@@ -425,25 +488,47 @@ def test_columns_outside_of_a_precomputed_kernel(tmp_path):
 
 
 def test_members_that_unpack_to_more_than_was_announced(path):
-    for shape, match in (([2], "intercept_.npy is float64 of shape"), ([10**6], "intercept_.npy has .* bytes, but")):
-        edit_header(path, lambda header, shape=shape: header["arrays"]["intercept_.npy"].update(shape=shape))
+    for shape, match in (
+        ([2], "intercept_.npy is float64 of shape"),
+        ([10**6], "intercept_.npy has .* bytes, but"),
+    ):
+        edit_header(
+            path, lambda header, shape=shape: header["arrays"]["intercept_.npy"].update(shape=shape)
+        )
         refused(path, match)
     for shape in ([10**12], [-1], ["x"], None, [2**70]):
-        edit_header(path, lambda header, shape=shape: header["arrays"]["intercept_.npy"].update(shape=shape))
+        edit_header(
+            path, lambda header, shape=shape: header["arrays"]["intercept_.npy"].update(shape=shape)
+        )
         refused(path, "intercept_.npy")
     for dtype in ("O", "|O", "nonsense", "V8", None):
-        edit_header(path, lambda header, dtype=dtype: header["arrays"]["intercept_.npy"].update(dtype=dtype, shape=[3]))
+        edit_header(
+            path,
+            lambda header, dtype=dtype: header["arrays"]["intercept_.npy"].update(
+                dtype=dtype, shape=[3]
+            ),
+        )
         refused(path, "intercept_.npy")
 
 
 def test_an_array_whose_own_header_claims_more(path):
     """The .npy header decides how much memory is taken, so it must agree with ours."""
-    rewrite(path, lambda members: members.update({"intercept_.npy": members["intercept_.npy"].replace(b"(3,), ", b"(8,), ")}))
+    rewrite(
+        path,
+        lambda members: members.update(
+            {"intercept_.npy": members["intercept_.npy"].replace(b"(3,), ", b"(8,), ")}
+        ),
+    )
     refused(path, "is float64 of shape|SHA-256")
 
 
 def test_added_and_missing_members(path):
-    rewrite(path, lambda members: {name: content for name, content in members.items() if name != "intercept_.npy"})
+    rewrite(
+        path,
+        lambda members: {
+            name: content for name, content in members.items() if name != "intercept_.npy"
+        },
+    )
     refused(path, "disagree about 'intercept_.npy'")
 
 
@@ -474,7 +559,11 @@ def test_one_class_needs_its_offset(tmp_path):
 # -- atomic writes --------------------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("failure", [OSError("disk full"), KeyboardInterrupt(), MemoryError()], ids=lambda failure: type(failure).__name__)
+@pytest.mark.parametrize(
+    "failure",
+    [OSError("disk full"), KeyboardInterrupt(), MemoryError()],
+    ids=lambda failure: type(failure).__name__,
+)
 @pytest.mark.parametrize("old", [True, False], ids=["over an old file", "new file"])
 def test_a_failure_within_the_write_leaves_no_trace(tmp_path, monkeypatch, failure, old):
     path = tmp_path / "model.slim"

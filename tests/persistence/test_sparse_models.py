@@ -16,7 +16,13 @@ import scipy.sparse as sp
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from tests.persistence.models import as_dicts, data
-from tests.persistence.test_native import assert_same, edit_header, refused, replace_array, round_trip
+from tests.persistence.test_native import (
+    assert_same,
+    edit_header,
+    refused,
+    replace_array,
+    round_trip,
+)
 from tests.persistence.test_svmlight import svm_classify
 from tests.reference import libsvm_predict
 
@@ -25,7 +31,12 @@ from slimsvm.kernels import RBF
 from slimsvm.persistence import load_libsvm, load_svmlight, save_libsvm, save_svmlight
 from slimsvm.persistence.fitted import names_of
 
-KERNELS = {"linear": {}, "rbf": {"gamma": 0.2}, "poly": {"gamma": 0.3, "coef0": 0.7, "degree": 2}, "laplacian": {"gamma": 0.2}}
+KERNELS = {
+    "linear": {},
+    "rbf": {"gamma": 0.2},
+    "poly": {"gamma": 0.3, "coef0": 0.7, "degree": 2},
+    "laplacian": {"gamma": 0.2},
+}
 
 
 @cache
@@ -34,7 +45,13 @@ def fitted(machine, kernel="rbf", n_classes=2, sparse=False, labels=None, **para
     X, y, target, new = data(n_classes, sparse)
     y = y if labels is None else np.array(labels)[y]
     if machine is not LinearSVC:
-        parameters = {"n_basis": 12, "random_state": 0, "kernel": kernel, **KERNELS[kernel], **parameters}
+        parameters = {
+            "n_basis": 12,
+            "random_state": 0,
+            "kernel": kernel,
+            **KERNELS[kernel],
+            **parameters,
+        }
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         return machine(**parameters).fit(X, target if machine is SparseSVR else y), new
@@ -77,7 +94,10 @@ def test_sparse_machines_come_back_bit_for_bit(kernel, sparse, tmp_path):
         assert again.get_params() == model.get_params()
 
 
-@pytest.mark.parametrize("parameters", [{"loss": "hinge"}, {"loss": "least_squares", "basis": "random"}, {"validation_fraction": 0.3}])
+@pytest.mark.parametrize(
+    "parameters",
+    [{"loss": "hinge"}, {"loss": "least_squares", "basis": "random"}, {"validation_fraction": 0.3}],
+)
 def test_other_ways_to_train(parameters, tmp_path):
     model, new = fitted(SparseSVC, **parameters)
     again = round_trip(model, tmp_path)
@@ -91,20 +111,27 @@ def test_the_path_is_kept(tmp_path):
     assert len(sizes) > 2
     again = round_trip(model, tmp_path)
     for size in sizes:
-        assert_same(model.truncated(size).decision_function(new), again.truncated(size).decision_function(new))
+        assert_same(
+            model.truncated(size).decision_function(new),
+            again.truncated(size).decision_function(new),
+        )
     small = round_trip(again.truncated(sizes[1]), tmp_path)
     assert [point.n_basis for point in small.path_] == sizes[:2] and small.n_basis_ == sizes[1]
 
 
 @pytest.mark.parametrize("sparse", [False, True])
 def test_what_a_machine_shares_with_its_path_is_written_once(sparse, tmp_path):
-    model, new = fitted(SparseSVC, "laplacian" if sparse else "rbf", sparse=sparse)  # a basis of sparse rows, and a dense one
+    model, new = fitted(
+        SparseSVC, "laplacian" if sparse else "rbf", sparse=sparse
+    )  # a basis of sparse rows, and a dense one
     again = round_trip(model, tmp_path)
     first = (tmp_path / "model.slim").read_bytes()
     with zipfile.ZipFile(tmp_path / "model.slim") as archive:
         names = archive.namelist()
     last = len(model.path_) - 1
-    assert any(name.startswith("basis_") for name in names) and not any(name.startswith(f"path_{last}basis") for name in names)
+    assert any(name.startswith("basis_") for name in names) and not any(
+        name.startswith(f"path_{last}basis") for name in names
+    )
     assert any(name.startswith("path_0basis") for name in names)
     assert_same_sparse(model, round_trip(again, tmp_path), new)
     assert (tmp_path / "model.slim").read_bytes() == first, "the same model gives the same bytes"
@@ -137,16 +164,26 @@ def test_reduced_machines(n_classes, solver, sparse, tmp_path):
     model, new = fitted(ReducedSVC, n_classes=n_classes, sparse=sparse, solver=solver)
     again = round_trip(model, tmp_path)
     assert_same_sparse(model, again, new)
-    assert again.get_params() == model.get_params() and again.basis_coef_.shape[1] == (1 if n_classes == 2 else 6)
+    assert again.get_params() == model.get_params() and again.basis_coef_.shape[1] == (
+        1 if n_classes == 2 else 6
+    )
 
 
 @pytest.mark.parametrize(
     ("name", "value", "match"),
     [
-        ("basis_coef_", {"type": "array", "member": "intercept_.npy"}, "the coefficients have not the shape"),
+        (
+            "basis_coef_",
+            {"type": "array", "member": "intercept_.npy"},
+            "the coefficients have not the shape",
+        ),
         ("classes_", [0, 1, 2], "classes_ is not a vector"),
         ("class_weight_", None, "class_weight_ has not"),
-        ("kernel_", {"type": "kernel", "name": "precomputed", "parameters": {}}, "no precomputed kernel"),
+        (
+            "kernel_",
+            {"type": "kernel", "name": "precomputed", "parameters": {}},
+            "no precomputed kernel",
+        ),
         ("path_", [], "no attribute 'path_'"),
         ("pairwise_", True, "no attribute 'pairwise_'"),
     ],
@@ -193,14 +230,26 @@ def path(tmp_path):
         ("n_basis_", 11, "the basis has not the shape"),
         ("n_basis_", "many", "number of basis vectors is 'many'"),
         ("n_features_in_", 8, "the basis has not the shape"),
-        ("basis_coef_", {"type": "array", "member": "intercept_.npy"}, "the coefficients have not the shape"),
-        ("intercept_", {"type": "array", "member": "basis_coef_.npy"}, "the intercept has not the shape"),
+        (
+            "basis_coef_",
+            {"type": "array", "member": "intercept_.npy"},
+            "the coefficients have not the shape",
+        ),
+        (
+            "intercept_",
+            {"type": "array", "member": "basis_coef_.npy"},
+            "the intercept has not the shape",
+        ),
         ("basis_", 7, "the basis has not the shape"),
         ("basis_indices_", [1, 2], "the indices of the basis are not"),
         ("pairwise_", "yes", "pairwise_ is 'yes'"),
         ("classes_", [0, 1, 2], "classes_ is not a vector"),
         ("certificate_", None, "certificate_ is not a certificate"),
-        ("kernel_", {"type": "kernel", "name": "precomputed", "parameters": {}}, "no precomputed kernel"),
+        (
+            "kernel_",
+            {"type": "kernel", "name": "precomputed", "parameters": {}},
+            "no precomputed kernel",
+        ),
         ("kernel_", 5, "kernel_ is not a kernel"),
         ("path_", 5, "path_ is not a list of machines"),
         ("path_", [1, 2], "path_ is not a list of machines"),
@@ -220,7 +269,11 @@ def test_attributes_that_do_not_fit(path, name, value, match):
         ("n_basis", 3, r"the basis of path_\[1\] has not the shape"),
         ("coef", None, r"the coefficients of path_\[1\]"),
         ("intercept", {"type": "array", "member": "basis_.npy"}, r"the intercept of path_\[1\]"),
-        ("indices", {"type": "array", "member": "basis_.npy"}, r"the indices of the basis of path_\[1\]"),
+        (
+            "indices",
+            {"type": "array", "member": "basis_.npy"},
+            r"the indices of the basis of path_\[1\]",
+        ),
         ("training_score", "good", r"a score or objective of path_\[1\]"),
         ("objective", None, r"a score or objective of path_\[1\]"),
     ],
@@ -278,9 +331,15 @@ def test_a_pickle_in_the_path_is_never_unpickled(path):
         members = {name: archive.read(name) for name in archive.namelist()}
     header = json.loads(members["header.json"])
     members["path_0coef.npy"] = content.getvalue()
-    header["arrays"]["path_0coef.npy"] = {"dtype": "|O", "shape": [1], "sha256": hashlib.sha256(content.getvalue()).hexdigest()}
+    header["arrays"]["path_0coef.npy"] = {
+        "dtype": "|O",
+        "shape": [1],
+        "sha256": hashlib.sha256(content.getvalue()).hexdigest(),
+    }
     header.pop("sha256")
-    header["sha256"] = hashlib.sha256(json.dumps(header, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
+    header["sha256"] = hashlib.sha256(
+        json.dumps(header, sort_keys=True, separators=(",", ":")).encode()
+    ).hexdigest()
     with zipfile.ZipFile(path, "w") as archive:
         for name, member in {**members, "header.json": json.dumps(header)}.items():
             archive.writestr(name, member)
@@ -293,7 +352,12 @@ def test_a_pickle_in_the_path_is_never_unpickled(path):
 @pytest.mark.parametrize("sparse", [False, True])
 @pytest.mark.parametrize("kernel", [name for name in KERNELS if name != "laplacian"])
 def test_programs_that_know_support_vectors_only(kernel, sparse, tmp_path):
-    for machine, parameters in ((SparseSVC, {}), (SparseSVR, {}), (ReducedSVC, {}), (LinearSVC, {"C": 0.1})):
+    for machine, parameters in (
+        (SparseSVC, {}),
+        (SparseSVR, {}),
+        (ReducedSVC, {}),
+        (LinearSVC, {"C": 0.1}),
+    ):
         if machine is LinearSVC and kernel != "linear":
             continue
         model, new = fitted(machine, kernel, 2, sparse, (-1, 1), **parameters)
@@ -303,7 +367,9 @@ def test_programs_that_know_support_vectors_only(kernel, sparse, tmp_path):
         np.testing.assert_allclose(np.ravel(values), expected, rtol=1e-6, atol=1e-6)
         np.testing.assert_allclose(answers, model.predict(new), rtol=1e-6, atol=1e-6)
         save_svmlight(model, tmp_path / "file.light")
-        np.testing.assert_allclose(svm_classify(tmp_path / "file.light", as_dicts(new)), expected, rtol=1e-6, atol=1e-6)
+        np.testing.assert_allclose(
+            svm_classify(tmp_path / "file.light", as_dicts(new)), expected, rtol=1e-6, atol=1e-6
+        )
         kind = "SVR" if machine is SparseSVR else "SVC"
         for again in (
             load_libsvm(tmp_path / "file.model", n_features=new.shape[1]),
@@ -315,8 +381,14 @@ def test_programs_that_know_support_vectors_only(kernel, sparse, tmp_path):
 
 def test_programs_that_know_no_shared_basis(tmp_path):
     X, y, _, _ = data(3)
-    for model in (fitted(SparseSVC, n_classes=3)[0], fitted(LinearSVC, n_classes=3)[0], compress(SVC().fit(X, y), 5)):
-        with pytest.raises(ValueError, match=r"one machine for each pair.*share all vectors.*slimsvm\.save"):
+    for model in (
+        fitted(SparseSVC, n_classes=3)[0],
+        fitted(LinearSVC, n_classes=3)[0],
+        compress(SVC().fit(X, y), 5),
+    ):
+        with pytest.raises(
+            ValueError, match=r"one machine for each pair.*share all vectors.*slimsvm\.save"
+        ):
             save_libsvm(model, tmp_path / "file.model")
         with pytest.raises(ValueError, match="holds two classes, this model has 3"):
             save_svmlight(model, tmp_path / "file.light")

@@ -12,7 +12,12 @@ from slimsvm import SVC
 from slimsvm.persistence import load_svmlight, save_svmlight
 
 KERNELS = ["linear", "poly", "rbf", "sigmoid"]
-CASES = [(machine, kernel, sparse) for machine in ("SVC", "NuSVC", "SVR", "NuSVR") for kernel in KERNELS for sparse in (False, True)]
+CASES = [
+    (machine, kernel, sparse)
+    for machine in ("SVC", "NuSVC", "SVR", "NuSVR")
+    for kernel in KERNELS
+    for sparse in (False, True)
+]
 
 
 def svm_classify(path, rows):
@@ -25,7 +30,9 @@ def svm_classify(path, rows):
     vectors = []
     for line in lines[11:]:
         alpha, *pairs = line.split("#")[0].split()
-        vectors.append((float(alpha), {int(i): float(v) for i, v in (pair.split(":") for pair in pairs)}))
+        vectors.append(
+            (float(alpha), {int(i): float(v) for i, v in (pair.split(":") for pair in pairs)})
+        )
     assert len(vectors) == int(head[8]) - 1
 
     def kernel(a, b):
@@ -33,7 +40,12 @@ def svm_classify(path, rows):
         distance = sum((a.get(i, 0.0) - b.get(i, 0.0)) ** 2 for i in {*a, *b})
         return [dot, (s * dot + r) ** d, math.exp(-g * distance), math.tanh(s * dot + r)][kind]
 
-    return np.array([sum(alpha * kernel(vector, row) for alpha, vector in vectors) - float(head[9]) for row in rows])
+    return np.array(
+        [
+            sum(alpha * kernel(vector, row) for alpha, vector in vectors) - float(head[9])
+            for row in rows
+        ]
+    )
 
 
 @pytest.mark.parametrize(("machine", "kernel", "sparse"), CASES)
@@ -79,7 +91,9 @@ def test_a_file_as_svm_light_writes_it(tmp_path):
     path.write_text(THEIRS)
     model = load_svmlight(path)
     new = np.random.default_rng(0).normal(size=(10, 9))
-    np.testing.assert_allclose(model.decision_function(new), svm_classify(path, as_dicts(new)), rtol=1e-12)
+    np.testing.assert_allclose(
+        model.decision_function(new), svm_classify(path, as_dicts(new)), rtol=1e-12
+    )
     assert model.n_support_.tolist() == [1, 2]
     assert model.shape_fit_ == (100, 9)
     regression = load_svmlight(path, estimator="SVR")
@@ -94,7 +108,9 @@ def test_the_version_can_be_chosen_and_any_is_read(tmp_path):
     for version in ("V6.01", "V3.50", "V9"):
         save_svmlight(model, tmp_path / "file.model", version=version)
         assert (tmp_path / "file.model").read_text().startswith(f"SVM-light Version {version}\n")
-        np.testing.assert_array_equal(load_svmlight(tmp_path / "file.model").predict(new), model.predict(new))
+        np.testing.assert_array_equal(
+            load_svmlight(tmp_path / "file.model").predict(new), model.predict(new)
+        )
     for version in ("", "V6 02", "V6\nV7", "V6\n"):
         with pytest.raises(ValueError, match="not a version of SVM-light"):
             save_svmlight(model, tmp_path / "file.model", version=version)
@@ -104,7 +120,9 @@ def test_other_labels_become_minus_and_plus_one_with_a_warning(tmp_path):
     model, new = fitted("SVC", "rbf", 2, False, ("no", "yes"))
     with pytest.warns(UserWarning, match=r"'no'.* is written as -1 and .*'yes'.* as \+1"):
         save_svmlight(model, tmp_path / "file.model")
-    np.testing.assert_array_equal(load_svmlight(tmp_path / "file.model").predict(new) > 0, model.predict(new) == "yes")
+    np.testing.assert_array_equal(
+        load_svmlight(tmp_path / "file.model").predict(new) > 0, model.predict(new) == "yes"
+    )
 
 
 def test_what_svm_light_does_not_have_is_refused(tmp_path):
@@ -164,7 +182,10 @@ def test_truncated_files(tmp_path):
     path = tmp_path / "file.model"
     save_svmlight(fitted("SVC", "rbf", 2, False, (-1, 1))[0], path)
     content = path.read_bytes()
-    for length in {*(len(content) * tenth // 10 for tenth in range(10)), *range(len(content) - 60, len(content))}:
+    for length in {
+        *(len(content) * tenth // 10 for tenth in range(10)),
+        *range(len(content) - 60, len(content)),
+    }:
         path.write_bytes(content[:length])
         with pytest.raises(ValueError, match=r"line \d+"):
             load_svmlight(path)

@@ -35,7 +35,9 @@ def read_model(path) -> Model:
         for line in file:
             words = line.split()
             model.coefs.append([float(word) for word in words[:n_coef]])
-            model.vectors.append({int(i): float(v) for i, v in (word.split(":") for word in words[n_coef:])})
+            model.vectors.append(
+                {int(i): float(v) for i, v in (word.split(":") for word in words[n_coef:])}
+            )
     assert len(model.coefs) == int(model.word("total_sv"))
     return model
 
@@ -49,7 +51,9 @@ def kernel(model: Model, vector: dict[int, float], x: dict[int, float]) -> float
         return dot
     gamma = float(model.word("gamma"))
     if kind == "rbf":
-        return math.exp(-gamma * sum((vector.get(i, 0.0) - x.get(i, 0.0)) ** 2 for i in {*vector, *x}))
+        return math.exp(
+            -gamma * sum((vector.get(i, 0.0) - x.get(i, 0.0)) ** 2 for i in {*vector, *x})
+        )
     if kind == "polynomial":
         return (gamma * dot + float(model.word("coef0"))) ** int(model.word("degree"))
     assert kind == "sigmoid"
@@ -61,7 +65,9 @@ def decide(model: Model, x: dict[int, float]) -> tuple[float, list[float], list[
     values = [kernel(model, vector, x) for vector in model.vectors]
     rho = [float(word) for word in model.head["rho"]]
     if not model.classifies:
-        total = sum(coef[0] * value for coef, value in zip(model.coefs, values, strict=True)) - rho[0]
+        total = (
+            sum(coef[0] * value for coef, value in zip(model.coefs, values, strict=True)) - rho[0]
+        )
         if model.word("svm_type") == "one_class":
             return (1.0 if total > 0 else -1.0), [total], []
         return total, [total], []

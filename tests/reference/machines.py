@@ -5,7 +5,13 @@ from sklearn import svm
 
 from slimsvm.gram import make_gram
 from slimsvm.kernels import RBF
-from slimsvm.problems.dual_qp import classification, nu_classification, nu_regression, one_class, regression
+from slimsvm.problems.dual_qp import (
+    classification,
+    nu_classification,
+    nu_regression,
+    one_class,
+    regression,
+)
 from slimsvm.tiles import ready
 
 MACHINES = ("classification", "regression", "one_class", "nu_classification", "nu_regression")
@@ -22,10 +28,25 @@ def random_rows(n, seed=0, d=3):
     return X, y, f + 0.2 * rng.standard_normal(n)
 
 
-def make_problem(machine, X, y, t, *, kernel=None, C=2.0, weight=None, nu=NU, budget=1e8, dtype=np.float64, n_threads=1):
+def make_problem(
+    machine,
+    X,
+    y,
+    t,
+    *,
+    kernel=None,
+    C=2.0,
+    weight=None,
+    nu=NU,
+    budget=1e8,
+    dtype=np.float64,
+    n_threads=1,
+):
     """The DualQP of one machine; ``y`` are labels, ``t`` targets."""
     kernel = kernel or RBF(0.5)
-    gram = make_gram(ready(kernel, X, dtype=None if dtype is None else np.dtype(dtype)), budget, n_threads)
+    gram = make_gram(
+        ready(kernel, X, dtype=None if dtype is None else np.dtype(dtype)), budget, n_threads
+    )
     weight = np.ones(X.shape[0]) if weight is None else np.asarray(weight, float)
     if machine == "classification":
         return classification(gram, y, C * weight)

@@ -18,24 +18,38 @@ def kernel_value(name, x, z, gamma=1.0, degree=3, coef0=0.0):
     if name == "sigmoid":
         return np.tanh(gamma * dot + coef0)
     if name == "rbf":
-        return np.exp(-gamma * sum(((a - b) ** 2 for a, b in zip(x, z, strict=True)), np.longdouble(0)))
+        return np.exp(
+            -gamma * sum(((a - b) ** 2 for a, b in zip(x, z, strict=True)), np.longdouble(0))
+        )
     if name == "laplacian":
-        return np.exp(-gamma * sum((abs(a - b) for a, b in zip(x, z, strict=True)), np.longdouble(0)))
+        return np.exp(
+            -gamma * sum((abs(a - b) for a, b in zip(x, z, strict=True)), np.longdouble(0))
+        )
     raise ValueError(name)
 
 
 def kernel_matrix(name, X, Z, **params):
     """k(X, Z), entry by entry."""
     X, Z = (A.toarray() if hasattr(A, "toarray") else np.asarray(A) for A in (X, Z))
-    return np.array([[kernel_value(name, x, z, **params) for z in Z] for x in X]).reshape(len(X), len(Z))
+    return np.array([[kernel_value(name, x, z, **params) for z in Z] for x in X]).reshape(
+        len(X), len(Z)
+    )
 
 
 def weighted_variance(X, weight):
     """The variance of all entries of X, where the entries of a row count as often as its weight says; exact sums."""
     X = X.toarray() if hasattr(X, "toarray") else np.asarray(X)
     total = math.fsum(w for w in weight for _ in range(X.shape[1]))
-    mean = math.fsum(float(w) * float(x) for w, row in zip(weight, X, strict=True) for x in row) / total
-    return math.fsum(float(w) * (float(x) - mean) ** 2 for w, row in zip(weight, X, strict=True) for x in row) / total
+    mean = (
+        math.fsum(float(w) * float(x) for w, row in zip(weight, X, strict=True) for x in row)
+        / total
+    )
+    return (
+        math.fsum(
+            float(w) * (float(x) - mean) ** 2 for w, row in zip(weight, X, strict=True) for x in row
+        )
+        / total
+    )
 
 
 def dual_matrix(K, problem):
@@ -82,7 +96,9 @@ def dual_gap(K, problem, a, levels):
     gradient = dual_matrix(K, problem) @ a + problem.linear
     level = np.where(problem.sign > 0, levels[0], levels[1])
     reduced = gradient - problem.sign * level
-    return float(sum(max(0.0, -r) * u + r * v for r, u, v in zip(reduced, problem.upper, a, strict=True)))
+    return float(
+        sum(max(0.0, -r) * u + r * v for r, u, v in zip(reduced, problem.upper, a, strict=True))
+    )
 
 
 def dual_violation(K, problem, a, at_bound=0.0):

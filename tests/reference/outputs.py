@@ -29,7 +29,11 @@ def _one_hot(labels, n_labels):
 
 def _loss(oracle, y, labels):
     if isinstance(oracle, Multiclass):
-        return float(labels[0] != y[0]) if oracle.cost is None else float(np.asarray(oracle.cost)[y[0], labels[0]])
+        return (
+            float(labels[0] != y[0])
+            if oracle.cost is None
+            else float(np.asarray(oracle.cost)[y[0], labels[0]])
+        )
     if isinstance(oracle, Chain):
         return float(sum(a != b for a, b in zip(y, labels, strict=True)))
     return oracle.loss(np.asarray(y), np.asarray(labels))  # an oracle of the tests' own
@@ -47,7 +51,11 @@ def _phi(oracle, labels):
 
 
 def _of_the_set(oracle, y):
-    n, positives, negatives = len(y), [i for i in range(len(y)) if y[i]], [i for i in range(len(y)) if not y[i]]
+    n, positives, negatives = (
+        len(y),
+        [i for i in range(len(y)) if y[i]],
+        [i for i in range(len(y)) if not y[i]],
+    )
     if oracle.measure in ("roc_auc", "average_precision"):
         for order in permutations(range(n)):
             place = np.argsort(order)
@@ -62,9 +70,19 @@ def _of_the_set(oracle, y):
     allowed = [labels for labels in product((0, 1), repeat=n) if k is None or sum(labels) == k]
     hits = [sum(a * b for a, b in zip(y, labels, strict=True)) for labels in allowed]
     # what stands for the truth: the mean of the outputs with the most hits
-    truth = np.mean([labels for labels, hit in zip(allowed, hits, strict=True) if hit == max(hits)], axis=0) if k else np.asarray(y)
+    truth = (
+        np.mean(
+            [labels for labels, hit in zip(allowed, hits, strict=True) if hit == max(hits)], axis=0
+        )
+        if k
+        else np.asarray(y)
+    )
     for labels, hit in zip(allowed, hits, strict=True):
-        share = {"f1": 2 * hit / (sum(y) + sum(labels)), "precision_at_k": hit / (k or 1), "recall_at_k": hit / sum(y)}[oracle.measure]
+        share = {
+            "f1": 2 * hit / (sum(y) + sum(labels)),
+            "precision_at_k": hit / (k or 1),
+            "recall_at_k": hit / sum(y),
+        }[oracle.measure]
         yield 1 - share, (np.asarray(labels) - truth)[:, None], np.zeros(0)
 
 
@@ -72,7 +90,12 @@ def _ranked(measure, y, order):
     sorted_y = [y[i] for i in order]
     if measure == "average_precision":
         return np.mean([sum(sorted_y[: t + 1]) / (t + 1) for t in range(len(y)) if sorted_y[t]])
-    pairs = [sorted_y[s] for s in range(len(y)) for t in range(s + 1, len(y)) if sorted_y[s] != sorted_y[t]]
+    pairs = [
+        sorted_y[s]
+        for s in range(len(y))
+        for t in range(s + 1, len(y))
+        if sorted_y[s] != sorted_y[t]
+    ]
     return np.mean(pairs)  # the share of pairs whose positive comes first
 
 
@@ -85,7 +108,11 @@ class Exhaustive:
         for a, b in pairwise(offsets):
             every = list(outputs(oracle, [int(c) for c in labels[a:b]]))
             self.examples.append(
-                (np.array([e[0] for e in every]), np.array([e[1].ravel() for e in every]), np.array([e[2] for e in every]))
+                (
+                    np.array([e[0] for e in every]),
+                    np.array([e[1].ravel() for e in every]),
+                    np.array([e[2] for e in every]),
+                )
             )
 
     def margins(self, scores, linear):

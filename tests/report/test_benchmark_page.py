@@ -10,8 +10,16 @@ from tests.report.test_page import NASTY, check
 MACHINE = {"cpu": NASTY, "cores": 2}
 SPARSE = {
     "a9a/exact": {"seconds": 3.0, "accuracy": 0.85, "n_support": 11000},
-    "a9a/refined/3": {"seconds": 1.5, "accuracy": 0.849, "path": [[1, 0.8], [2, 0.845], [3, 0.849]]},
-    "a9a/refined/10": {"seconds": 2.5, "accuracy": 0.855, "path": [[1, 0.7], [3, 0.7], [5, 0.851], [10, 0.855]]},
+    "a9a/refined/3": {
+        "seconds": 1.5,
+        "accuracy": 0.849,
+        "path": [[1, 0.8], [2, 0.845], [3, 0.849]],
+    },
+    "a9a/refined/10": {
+        "seconds": 2.5,
+        "accuracy": 0.855,
+        "path": [[1, 0.7], [3, 0.7], [5, 0.851], [10, 0.855]],
+    },
     "a9a/sklearn_nystroem/10": {"seconds": 0.1, "accuracy": 0.8},
     "alone/refined/a9a/10/0.001": {"cpu_seconds": 1.2, "accuracy": 0.853},
     "a9a/prediction": {"k": 3, "sparse_us": 0.1},
@@ -22,28 +30,55 @@ EXACT = {
     "a9a_dense/float32/slimsvm": {"seconds": 1.9, "accuracy": 0.8509, "n_support": 11617},
     "a9a_dense/float32/intelex": {"seconds": 4.1, "accuracy": 0.99, "n_support": 11574},
     "a9a_dense/float64/libsvm": {"failed": ["more than 120 s"], "measured": {"seed": 0}},
-    "a9a_dense/instead/nystroem_sgd": {"seconds": 2.1, "cpu_seconds": 1.1, "accuracy": 0.845, "n_support": 500, "measured": {"seed": 0}},
+    "a9a_dense/instead/nystroem_sgd": {
+        "seconds": 2.1,
+        "cpu_seconds": 1.1,
+        "accuracy": 0.845,
+        "n_support": 500,
+        "measured": {"seed": 0},
+    },
 }
 RSVM = {
-    "dna/smooth": {"seconds": [1.0, 3.0], "accuracy": [0.9, 0.92], "size": [378, 378], "status": ["max_iter"]},
+    "dna/smooth": {
+        "seconds": [1.0, 3.0],
+        "accuracy": [0.9, 0.92],
+        "size": [378, 378],
+        "status": ["max_iter"],
+    },
     "dna/lagrangian": {"failed": ["more than 75 s"]},
 }
 STRUCTURAL = {
-    "scaling/1000/constant 400": {"cpu_seconds": 1.5, "vectors": 644, "test_error": 7.0, "certificate": {"gap": 0.0}},
+    "scaling/1000/constant 400": {
+        "cpu_seconds": 1.5,
+        "vectors": 644,
+        "test_error": 7.0,
+        "certificate": {"gap": 0.0},
+    },
     "scaling/1000/exact": {"cpu_seconds": 0.1, "vectors": 476, "test_error": 7.5},
     "scaling/1000000/linear 400": {"failed": ["too long"]},
 }
 PRIMAL = {
     "selection/random/0": {"seconds": 1.0, "points": {"5": [0.1, 3.0], "10": [0.04, 2.0]}},
     "selection/random/1": {"seconds": 3.0, "points": {"5": [0.2, 3.0], "10": [0.06, 2.0]}},
-    "crosstraining/banana": {"plain": [88.5, 126.2, 0.01], "crossed": [88.0, 85.7, 0.05], "C": 4.0, "resamples": 10},
+    "crosstraining/banana": {
+        "plain": [88.5, 126.2, 0.01],
+        "crossed": [88.0, 85.7, 0.05],
+        "C": 4.0,
+        "resamples": 10,
+    },
     "syrk": {"seconds": 5.8, "steps": 7},
 }
 
 
 @pytest.fixture
 def results(tmp_path):
-    for name, cells in {"cpsp": SPARSE, "peers": EXACT, "rsvm": RSVM, "primal": PRIMAL, "sampled_cuts": STRUCTURAL}.items():
+    for name, cells in {
+        "cpsp": SPARSE,
+        "peers": EXACT,
+        "rsvm": RSVM,
+        "primal": PRIMAL,
+        "sampled_cuts": STRUCTURAL,
+    }.items():
         (tmp_path / f"{name}.json").write_text(json.dumps({"cells": cells, "machine": MACHINE}))
     return tmp_path
 
@@ -63,12 +98,17 @@ def test_models_of_all_files(results):
         "cross-training, banana",
     }
     a9a = {(model["method"], model["vectors"]): model for model in sets["a9a"]}
-    assert a9a["exact (cpsp)", 11000]["score"] == 85 and a9a["slimsvm float32 dense", 11617]["counts"]
+    assert (
+        a9a["exact (cpsp)", 11000]["score"] == 85 and a9a["slimsvm float32 dense", 11617]["counts"]
+    )
     peer = a9a["intelex float32 dense", 11574]
-    assert not peer["counts"] and "2,000" in peer["note"]  # its accuracy is of other rows: it must never be the model to take
+    assert (
+        not peer["counts"] and "2,000" in peer["note"]
+    )  # its accuracy is of other rows: it must never be the model to take
     assert a9a["sklearn_nystroem", 10]["seconds"] == 0.1
     assert (
-        a9a["nystroem_sgd dense", 500]["counts"] and a9a["nystroem_sgd dense", 500]["seconds"] == 1.1
+        a9a["nystroem_sgd dense", 500]["counts"]
+        and a9a["nystroem_sgd dense", 500]["seconds"] == 1.1
     )  # of all test rows, unlike the peers in the race of the exact machines
     assert a9a["libsvm float64 dense", None]["note"] == "failed: more than 120 s"
 
@@ -85,20 +125,36 @@ def test_means_failures_and_ends(results):
     smooth, failed = sets["dna"]
     if smooth["score"] is None:
         smooth, failed = failed, smooth
-    assert smooth["score"] == pytest.approx(91) and smooth["seconds"] == 2 and smooth["note"] == "seconds by the clock; ended by: max_iter"
-    assert failed["score"] is None and failed["note"] == "failed: more than 75 s" and not failed["counts"]
+    assert (
+        smooth["score"] == pytest.approx(91)
+        and smooth["seconds"] == 2
+        and smooth["note"] == "seconds by the clock; ended by: max_iter"
+    )
+    assert (
+        failed["score"] is None
+        and failed["note"] == "failed: more than 75 s"
+        and not failed["counts"]
+    )
     selected = sets["mnist 0 vs rest, 10,000 training rows, polynomial"]
-    assert [(model["vectors"], round(model["score"], 6), model["seconds"], model["part"]) for model in selected] == [
+    assert [
+        (model["vectors"], round(model["score"], 6), model["seconds"], model["part"])
+        for model in selected
+    ] == [
         (5, 85, 2, True),
         (10, 95, 2, False),
     ]
-    assert [(model["method"], model["score"]) for model in sets["cross-training, banana"]] == [("SVC", 88.5), ("CrossTraining", 88.0)]
+    assert [(model["method"], model["score"]) for model in sets["cross-training, banana"]] == [
+        ("SVC", 88.5),
+        ("CrossTraining", 88.0),
+    ]
 
 
 def test_other_cells_are_tables(results):
     page, _ = check(report.page_of(results))
     assert {"failed: too long", "Sets without a model to take"} <= set(page.texts)
-    assert {"cpsp: checkers", "cpsp: a9a", "checkers/30000", "syrk", "a9a/prediction"} <= set(page.texts)
+    assert {"cpsp: checkers", "cpsp: a9a", "checkers/30000", "syrk", "a9a/prediction"} <= set(
+        page.texts
+    )
     assert NASTY in page.text
 
 
@@ -116,7 +172,10 @@ def test_files_of_another_form_are_named(results):
     assert "rivals.json, iris/odd/7 (TypeError), rivals.json, iris/none/7 (TypeError)" in page.text
     (iris,) = (each for each in data["comparisons"] if each["name"] == "iris")
     assert iris["models"][0]["method"] == "new" and iris["models"][0]["vectors"] == 20
-    assert [model["note"] for model in iris["models"]] == ["seconds by the clock; ended by: Stopped: time.", ""]
+    assert [model["note"] for model in iris["models"]] == [
+        "seconds by the clock; ended by: Stopped: time.",
+        "",
+    ]
 
 
 def test_command(results, capsys, tmp_path):
@@ -125,7 +184,9 @@ def test_command(results, capsys, tmp_path):
     check((tmp_path / "page.html").read_text(encoding="utf-8"))
     (tmp_path / "empty").mkdir()
     with pytest.raises(SystemExit, match="there are no results here"):
-        report.main(["--results", str(tmp_path / "empty"), "--output", str(tmp_path / "other.html")])
+        report.main(
+            ["--results", str(tmp_path / "empty"), "--output", str(tmp_path / "other.html")]
+        )
     with pytest.raises(SystemExit, match="does not exist"):
         report.main(["--results", str(results), "--output", str(tmp_path / "none" / "page.html")])
     assert not (tmp_path / "other.html").exists()
@@ -135,7 +196,10 @@ def test_the_stored_results_make_a_page():
     _, data = check(report.page_of(report.RESULTS))
     stored = json.loads((report.RESULTS / "cpsp.json").read_text())["cells"]["ijcnn1/refined/50"]
     (ijcnn1,) = (each for each in data["comparisons"] if each["name"] == "ijcnn1")
-    assert any(model["vectors"] == 50 and model["score"] == 100 * stored["accuracy"] for model in ijcnn1["models"])
+    assert any(
+        model["vectors"] == 50 and model["score"] == 100 * stored["accuracy"]
+        for model in ijcnn1["models"]
+    )
     for each in data["comparisons"]:  # colours and markers tell the methods of a set apart
         styles = [method["style"] for method in each["methods"]]
         assert len(set(styles)) == len(styles) and max(styles) < 56

@@ -9,11 +9,25 @@ import shutil
 import numpy as np
 import pytest
 
-from slimsvm.report import Axis, Chart, Comparison, Facts, Matrix, Model, Page, Pictures, Series, Table
+from slimsvm.report import (
+    Axis,
+    Chart,
+    Comparison,
+    Facts,
+    Matrix,
+    Model,
+    Page,
+    Pictures,
+    Series,
+    Table,
+)
 
 playwright = pytest.importorskip("playwright.sync_api")
 CHROMIUM = (
-    os.environ.get("SLIMSVM_CHROMIUM") or shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+    os.environ.get("SLIMSVM_CHROMIUM")
+    or shutil.which("chromium")
+    or shutil.which("chromium-browser")
+    or shutil.which("google-chrome")
 )
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="needs Chromium")
 
@@ -31,11 +45,22 @@ def browser():
 @pytest.fixture(scope="module")
 def address(tmp_path_factory):
     page = Page("A page", "with everything")
-    models = [Model("small", k, score, seconds) for k, score, seconds in ((2, 80.0, 0.5), (10, 94.6, 1.0), (50, 94.9, 4.0))]
-    models += [Model(NASTY, 5000, 95.0, 2.0), Model("peer", 4900, 99.9, 9.0, "few rows", counts=False)]
+    models = [
+        Model("small", k, score, seconds)
+        for k, score, seconds in ((2, 80.0, 0.5), (10, 94.6, 1.0), (50, 94.9, 4.0))
+    ]
+    models += [
+        Model(NASTY, 5000, 95.0, 2.0),
+        Model("peer", 4900, 99.9, 9.0, "few rows", counts=False),
+    ]
     page.section("First", Comparison("first", models))
     page.section("Second", Comparison("second", models[:3]), Facts([("a", "b")]))
-    page.section("Curve", Chart("curve", Axis("seconds"), Axis("gap", "log"), [Series("gap", [0, 1, 2], [1, 0.1, 0.01])]))
+    page.section(
+        "Curve",
+        Chart(
+            "curve", Axis("seconds"), Axis("gap", "log"), [Series("gap", [0, 1, 2], [1, 0.1, 0.01])]
+        ),
+    )
     page.section("Wide", Matrix([f"class {k}" for k in range(30)], np.eye(30, dtype=int) * 7))
     page.section("Table", Table(["name", "n"], [["b", 2], ["a", 10], ["c", None]], "a table"))
     page.section("Pictures", Pictures(np.arange(128.0).reshape(2, 64), (8, 8), ["one", "two"]))
@@ -55,7 +80,14 @@ def show(browser, address):
         troubles = []
         page.on("console", lambda message: troubles.append(message.text))
         page.on("pageerror", lambda error: troubles.append(str(error)))
-        page.on("request", lambda request: request.url == address or request.url.startswith("data:") or troubles.append(request.url))
+        page.on(
+            "request",
+            lambda request: (
+                request.url == address
+                or request.url.startswith("data:")
+                or troubles.append(request.url)
+            ),
+        )
         page.goto(address)
         opened.append((context, troubles))
         return page
@@ -71,20 +103,28 @@ def test_charts_and_slider(show):
     assert page.locator("figure[data-chart] svg.chart").count() == 5
     assert page.locator("figure[data-chart] >> nth=0").locator(".mark.hollow").count() == 1
     take = page.locator(".take >> nth=0")
-    assert "Best: 95.00 %. Fewest vectors: small: 10 vectors, 94.60 %" in take.text_content()  # half a point may be lost at first
+    assert (
+        "Best: 95.00 %. Fewest vectors: small: 10 vectors, 94.60 %" in take.text_content()
+    )  # half a point may be lost at first
     assert page.locator("#loss-text").text_content() == "0.5 percentage points"
     slider = page.locator("#loss")
     slider.focus()
     page.keyboard.press("Home")
     assert (
-        f"Fewest vectors: {NASTY}: 5,000 vectors" in take.text_content() and slider.get_attribute("aria-valuetext") == "0 percentage points"
+        f"Fewest vectors: {NASTY}: 5,000 vectors" in take.text_content()
+        and slider.get_attribute("aria-valuetext") == "0 percentage points"
     )
     for _ in range(2):
         page.keyboard.press("ArrowRight")
     assert "small: 50 vectors, 94.90 %" in take.text_content()
     page.keyboard.press("End")
-    assert "small: 10 vectors" in take.text_content() and "10 vectors" in page.locator("#choice tbody tr >> nth=1").text_content()
-    assert page.locator("tr.taken").count() == 2 and page.locator("svg .ring").count() == 4  # a mark in each of two charts of two sets
+    assert (
+        "small: 10 vectors" in take.text_content()
+        and "10 vectors" in page.locator("#choice tbody tr >> nth=1").text_content()
+    )
+    assert (
+        page.locator("tr.taken").count() == 2 and page.locator("svg .ring").count() == 4
+    )  # a mark in each of two charts of two sets
     assert page.locator("img").count() == 2  # the pictures, and none from a name
 
 
@@ -92,7 +132,9 @@ def test_pointer_and_keys_show_the_numbers(show):
     page = show()
     chart = page.locator("figure[data-chart] >> nth=0")
     chart.locator(".mark >> nth=0").hover(force=True)
-    assert chart.locator(".readout").text_content() == "small: 2 vectors, 80.00 %, 0.5 s of training"
+    assert (
+        chart.locator(".readout").text_content() == "small: 2 vectors, 80.00 %, 0.5 s of training"
+    )
     chart.locator("svg.chart").focus()
     page.keyboard.press("ArrowRight")
     assert "10 vectors" in chart.locator(".readout").text_content()
@@ -108,7 +150,10 @@ def test_legend_hides_a_series(show):
     before = chart.locator("svg.chart .mark").count()
     button = chart.locator(".legend button >> nth=0")
     button.press("Enter")
-    assert button.get_attribute("aria-pressed") == "false" and chart.locator("svg.chart .mark").count() == before - 3
+    assert (
+        button.get_attribute("aria-pressed") == "false"
+        and chart.locator("svg.chart .mark").count() == before - 3
+    )
     button.press("Enter")
     assert chart.locator("svg.chart .mark").count() == before
 
@@ -122,11 +167,20 @@ def test_tables_are_sorted_by_keyboard(show):
 
     button = table.locator("th button >> nth=1")
     button.press("Enter")
-    assert names() == ["b", "a", "c"] and table.locator("th >> nth=1").get_attribute("aria-sort") == "ascending"
+    assert (
+        names() == ["b", "a", "c"]
+        and table.locator("th >> nth=1").get_attribute("aria-sort") == "ascending"
+    )
     button.press("Enter")
-    assert names() == ["a", "b", "c"] and table.locator("th >> nth=1").get_attribute("aria-sort") == "descending"
+    assert (
+        names() == ["a", "b", "c"]
+        and table.locator("th >> nth=1").get_attribute("aria-sort") == "descending"
+    )
     table.locator("th button >> nth=0").click()
-    assert names() == ["a", "b", "c"] and table.locator("th >> nth=1").get_attribute("aria-sort") is None
+    assert (
+        names() == ["a", "b", "c"]
+        and table.locator("th >> nth=1").get_attribute("aria-sort") is None
+    )
 
 
 @pytest.mark.parametrize("width", [320, 390, 1280])

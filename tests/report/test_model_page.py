@@ -6,7 +6,18 @@ import scipy.sparse as sp
 from sklearn.datasets import load_digits
 from sklearn.metrics import accuracy_score, confusion_matrix
 
-from slimsvm import SVC, SVR, ChainSVM, CrammerSingerSVC, CrossTraining, LinearSVC, OneClassSVM, ReducedSVC, SparseSVC, SparseSVR
+from slimsvm import (
+    SVC,
+    SVR,
+    ChainSVM,
+    CrammerSingerSVC,
+    CrossTraining,
+    LinearSVC,
+    OneClassSVM,
+    ReducedSVC,
+    SparseSVC,
+    SparseSVR,
+)
 from slimsvm.datasets import checkers
 from slimsvm.persistence import load_libsvm, save_libsvm
 from slimsvm.report import model_page
@@ -28,15 +39,27 @@ def sparse_digits(digits):
 
 def test_a_sparse_machine(digits, sparse_digits):
     X, y = (part[400:900] for part in digits)
-    page, data = check(model_page(sparse_digits, X, y, name="digits.slim", facts={"bytes": 4096, "format": "slim"}))
-    assert {"12", "4.0 kB", "digits.slim"} <= {word.removeprefix("SparseSVC: ") for word in page.texts}
+    page, data = check(
+        model_page(sparse_digits, X, y, name="digits.slim", facts={"bytes": 4096, "format": "slim"})
+    )
+    assert {"12", "4.0 kB", "digits.slim"} <= {
+        word.removeprefix("SparseSVC: ") for word in page.texts
+    }
     assert "microseconds a row" in page.text and str(sparse_digits.status_) in page.text
     (comparison,) = data["comparisons"]
     on_data = [model for model in comparison["models"] if model["method"] == "on the data"]
-    assert [model["vectors"] for model in on_data] == [point.n_basis for point in sparse_digits.path_]
+    assert [model["vectors"] for model in on_data] == [
+        point.n_basis for point in sparse_digits.path_
+    ]
     for model in on_data:
-        assert model["score"] == pytest.approx(100 * accuracy_score(y, sparse_digits.truncated(model["vectors"]).predict(X)))
-    assert {model["counts"] for model in comparison["models"] if model["method"] == "on the training rows"} == {False}
+        assert model["score"] == pytest.approx(
+            100 * accuracy_score(y, sparse_digits.truncated(model["vectors"]).predict(X))
+        )
+    assert {
+        model["counts"]
+        for model in comparison["models"]
+        if model["method"] == "on the training rows"
+    } == {False}
     counts = confusion_matrix(y, sparse_digits.predict(X))
     assert f"({np.trace(counts)} of 500)" in page.text
     assert len(page.all("img")) == 12
@@ -47,7 +70,10 @@ def test_the_confusion_matrix_is_that_of_scikit_learn(digits, sparse_digits):
     X, y = (part[400:900] for part in digits)
     html = model_page(sparse_digits, X, y)
     matrix = html[html.index('<table class="matrix">') :].split("</table>")[0]
-    rows = [[int(cell.split("<")[0]) for cell in row.split('">')[1:]] for row in matrix.split('<th scope="row"')[1:]]
+    rows = [
+        [int(cell.split("<")[0]) for cell in row.split('">')[1:]]
+        for row in matrix.split('<th scope="row"')[1:]
+    ]
     np.testing.assert_array_equal(rows, confusion_matrix(y, sparse_digits.predict(X)))
 
 
@@ -60,7 +86,9 @@ def test_curves_are_those_of_the_history(digits):
     for name, chart in by_label.items():
         drawn = [(point["x"], point["y"]) for point in chart["series"][0]["points"]]
         pairs = zip(model.history_["seconds"].tolist(), model.history_[name].tolist(), strict=True)
-        assert drawn == [pair for pair in pairs if np.isfinite(pair[1]) and (name == "objective" or pair[1] > 0)]
+        assert drawn == [
+            pair for pair in pairs if np.isfinite(pair[1]) and (name == "objective" or pair[1] > 0)
+        ]
 
 
 @pytest.fixture(scope="module")
@@ -103,7 +131,9 @@ def test_sequences(rows):
         model_page(model, list(X.reshape(10, 20, 2)), labels)
 
 
-@pytest.mark.parametrize("machine", [SVR(), SparseSVR(5, refine=False, random_state=0)], ids=["SVR", "SparseSVR"])
+@pytest.mark.parametrize(
+    "machine", [SVR(), SparseSVR(5, refine=False, random_state=0)], ids=["SVR", "SparseSVR"]
+)
 def test_regression(machine, rows):
     X, _ = rows
     y = X[:, 0] ** 2
@@ -113,7 +143,10 @@ def test_regression(machine, rows):
     scatter = next(chart for chart in data["charts"] if chart["x"]["label"] == "target")
     assert len(scatter["series"][0]["points"]) == 200 and not scatter["series"][0]["line"]
     for comparison in data["comparisons"]:
-        assert comparison["models"][-1]["method"] == "on the training rows" and "R²" in comparison["measure"]
+        assert (
+            comparison["models"][-1]["method"] == "on the training rows"
+            and "R²" in comparison["measure"]
+        )
 
 
 def test_names_of_classes_are_text(rows):
@@ -136,7 +169,10 @@ def test_many_classes_are_listed(digits):
     X, _ = digits
     y = np.arange(300) % 60
     page, _ = check(model_page(SVC(kernel="linear").fit(X[:300], y), X[:300], y[::-1]))
-    assert "matrix" not in [attributes.get("class") for attributes in page.all("table")] and "The most frequent confusions" in page.texts
+    assert (
+        "matrix" not in [attributes.get("class") for attributes in page.all("table")]
+        and "The most frequent confusions" in page.texts
+    )
 
 
 def test_outliers_without_labels(rows):
@@ -151,7 +187,11 @@ def test_a_model_of_another_program(rows, tmp_path):
     X, y = rows
     save_libsvm(SVC(gamma=20).fit(X, y), tmp_path / "m.libsvm")
     page, data = check(model_page(load_libsvm(tmp_path / "m.libsvm"), X, y))
-    assert "does not hold the steps of the training" in page.text and "nothing of how far" in page.text and data["charts"] == []
+    assert (
+        "does not hold the steps of the training" in page.text
+        and "nothing of how far" in page.text
+        and data["charts"] == []
+    )
 
 
 def test_pictures_of_sparse_support_vectors(digits):
@@ -165,7 +205,9 @@ def test_pictures_of_sparse_support_vectors(digits):
 
 def test_what_a_picture_is():
     assert picture_shape(784) == (28, 28) and picture_shape(64) == (8, 8)
-    assert picture_shape(16) is None and picture_shape(65) is None  # four features a side are hardly a picture
+    assert (
+        picture_shape(16) is None and picture_shape(65) is None
+    )  # four features a side are hardly a picture
     assert picture_shape(16, (4, 4)) == (4, 4)
     with pytest.raises(ValueError, match=r"3 x 5 have 15 values, but the model has 16 features"):
         picture_shape(16, (3, 5))
@@ -173,8 +215,14 @@ def test_what_a_picture_is():
 
 def test_text_and_numbers_cannot_be_compared(rows):
     X, y = rows
-    for model in (SVC().fit(X, y), SparseSVC(3, refine=False, random_state=0).fit(X, y), SVR().fit(X, y)):
-        with pytest.raises(ValueError, match="labels of the data are text, those of the model numbers"):
+    for model in (
+        SVC().fit(X, y),
+        SparseSVC(3, refine=False, random_state=0).fit(X, y),
+        SVR().fit(X, y),
+    ):
+        with pytest.raises(
+            ValueError, match="labels of the data are text, those of the model numbers"
+        ):
             model_page(model, X, y.astype(str))
     with pytest.raises(ValueError, match="labels of the data are numbers, those of the model text"):
         model_page(SVC().fit(X, y.astype(str)), X, y)
@@ -184,7 +232,8 @@ def test_numbers_that_are_no_classes(rows):
     X, y = rows
     for model in (SVC().fit(X, y), SparseSVC(3, refine=False, random_state=0).fit(X, y)):
         with pytest.raises(
-            ValueError, match=r"labels such as 0.25, which are no classes: the model tells the classes .* apart.*regression"
+            ValueError,
+            match=r"labels such as 0.25, which are no classes: the model tells the classes .* apart.*regression",
         ):
             model_page(model, X, np.full(len(y), 0.25))
     assert "R²" in model_page(SVR().fit(X, y), X, np.full(len(y), 0.25) * y)

@@ -12,7 +12,19 @@ from importlib.resources import files
 import numpy as np
 import pytest
 
-from slimsvm.report import Axis, Chart, Comparison, Facts, Matrix, Model, Page, Pictures, Series, Table, Text
+from slimsvm.report import (
+    Axis,
+    Chart,
+    Comparison,
+    Facts,
+    Matrix,
+    Model,
+    Page,
+    Pictures,
+    Series,
+    Table,
+    Text,
+)
 from slimsvm.report.page import safe_json
 from slimsvm.report.parts import grey_png
 
@@ -58,11 +70,21 @@ class Reader(HTMLParser):
 def check(html):
     """What holds for every page; returns the reader and the numbers for the script."""
     page = Reader(html)
-    assert "http:" not in html and "https:" not in html and "@import" not in html and "url(" not in html
+    assert (
+        "http:" not in html
+        and "https:" not in html
+        and "@import" not in html
+        and "url(" not in html
+    )
     for tag, attributes in page.found:
         for name in ("src", "href", "action", "xlink:href", "srcset", "poster"):
-            assert attributes.get(name, "#").startswith(("#", "data:image/png;base64,")), (tag, attributes)
-        assert not [name for name in attributes if name.startswith("on") or name == "style"]  # the policy would not run them
+            assert attributes.get(name, "#").startswith(("#", "data:image/png;base64,")), (
+                tag,
+                attributes,
+            )
+        assert not [
+            name for name in attributes if name.startswith("on") or name == "style"
+        ]  # the policy would not run them
     ids = [attributes["id"] for _, attributes in page.found if "id" in attributes]
     assert len(set(ids)) == len(ids)
     for attributes in page.all("a"):
@@ -76,17 +98,32 @@ def check(html):
     assert "default-src 'none'" in policy
     for name in ("page.css", "page.js"):
         text = files("slimsvm.report").joinpath(name).read_bytes()
-        assert base64.b64encode(hashlib.sha256(text).digest()).decode() in policy and text.decode() in html
+        assert (
+            base64.b64encode(hashlib.sha256(text).digest()).decode() in policy
+            and text.decode() in html
+        )
     return page, json.loads(re.search(r'id="data">(.*?)</script>', html, re.S)[1])
 
 
 def full_page(name="a name"):
     page = Page(name, f"lead {name}")
-    page.section(name, Text(name), Facts([(name, name), ("", "more")]), Table([name, "n"], [[name, 3], ["", None]], name))
-    page.section("curves", Chart(name, Axis(name), Axis("y", "log"), [Series(name, [1, 2, 3], [0.1, 0, np.nan])]))
+    page.section(
+        name,
+        Text(name),
+        Facts([(name, name), ("", "more")]),
+        Table([name, "n"], [[name, 3], ["", None]], name),
+    )
+    page.section(
+        "curves",
+        Chart(name, Axis(name), Axis("y", "log"), [Series(name, [1, 2, 3], [0.1, 0, np.nan])]),
+    )
     page.section("matrix", Matrix([name, "other"], np.array([[5, 1], [0, 2]])))
     page.section("pictures", Pictures(np.arange(12.0).reshape(2, 6), (2, 3), [name, "b"]))
-    models = [Model(name, 10, 90.0, 1.5, name), Model(name, 20, 91.0, 2.5), Model("peer", 5000, 99.0, 30.0, counts=False)]
+    models = [
+        Model(name, 10, 90.0, 1.5, name),
+        Model(name, 20, 91.0, 2.5),
+        Model("peer", 5000, 99.0, 30.0, counts=False),
+    ]
     page.section("models", Comparison(name, models), Comparison("second", models[:2]))
     page.section("nothing")
     return page.html()
@@ -96,12 +133,16 @@ def test_a_page_is_well_formed_and_complete():
     page, data = check(full_page())
     assert "nothing" not in page.text and "more" in page.text
     (chart,) = data["charts"]
-    assert chart["series"][0]["points"] == [{"x": 1.0, "y": 0.1}]  # zero has no logarithm, and NaN is nowhere
+    assert chart["series"][0]["points"] == [
+        {"x": 1.0, "y": 0.1}
+    ]  # zero has no logarithm, and NaN is nowhere
     keys = [attributes["data-chart"] for attributes in page.all("figure")]
     drawn = [chart["key"], *(one["key"] for each in data["comparisons"] for one in each["charts"])]
     assert sorted(keys) == sorted(drawn) and len(set(keys)) == len(keys) == 5
     assert [each["name"] for each in data["comparisons"]] == ["a name", "second"]
-    assert data["comparisons"][0]["models"][2] == vars(Model("peer", 5000, 99.0, 30.0, counts=False))
+    assert data["comparisons"][0]["models"][2] == vars(
+        Model("peer", 5000, 99.0, 30.0, counts=False)
+    )
     assert page.all("input")[0]["type"] == "range"
 
 
@@ -120,7 +161,10 @@ def test_names_are_text_and_nothing_else():
 
 def test_json_in_a_script_element():
     text = safe_json({"a": NASTY, "b": [np.float64(0.5), float("inf"), np.int64(3)]})
-    assert not set("<>&\u2028") & set(text) and json.loads(text) == {"a": NASTY, "b": [0.5, None, 3]}
+    assert not set("<>&\u2028") & set(text) and json.loads(text) == {
+        "a": NASTY,
+        "b": [0.5, None, 3],
+    }
 
 
 def test_tables_say_what_can_be_compared_as_a_number():
@@ -130,7 +174,14 @@ def test_tables_say_what_can_be_compared_as_a_number():
     assert all("scope" in attributes for attributes in page.all("th"))
 
 
-@pytest.mark.parametrize("values", [np.arange(6.0).reshape(2, 3), np.full((3, 2), 7.0), np.array([[-1e300, 1e299], [3e299, 1e300]]) / 4])
+@pytest.mark.parametrize(
+    "values",
+    [
+        np.arange(6.0).reshape(2, 3),
+        np.full((3, 2), 7.0),
+        np.array([[-1e300, 1e299], [3e299, 1e300]]) / 4,
+    ],
+)
 def test_pictures_are_png(values):
     """Read back by hand: chunks, checksums and grey values."""
     png = grey_png(values)
@@ -139,14 +190,21 @@ def test_pictures_are_png(values):
     while at < len(png):
         (size,) = struct.unpack(">I", png[at : at + 4])
         kind, content = png[at + 4 : at + 8], png[at + 8 : at + 8 + size]
-        assert struct.unpack(">I", png[at + 8 + size : at + 12 + size])[0] == zlib.crc32(kind + content)
+        assert struct.unpack(">I", png[at + 8 + size : at + 12 + size])[0] == zlib.crc32(
+            kind + content
+        )
         chunks[kind] = content
         at += 12 + size
-    assert struct.unpack(">II", chunks[b"IHDR"][:8]) == (values.shape[1], values.shape[0]) and chunks[b"IHDR"][8:] == bytes([8, 0, 0, 0, 0])
+    assert struct.unpack(">II", chunks[b"IHDR"][:8]) == (
+        values.shape[1],
+        values.shape[0],
+    ) and chunks[b"IHDR"][8:] == bytes([8, 0, 0, 0, 0])
     pixels = np.frombuffer(zlib.decompress(chunks[b"IDAT"]), np.uint8).reshape(values.shape[0], -1)
     assert (pixels[:, 0] == 0).all()
     spread = values.max() - values.min()
-    expected = np.zeros_like(values) if spread == 0 else np.rint(255 * (values - values.min()) / spread)
+    expected = (
+        np.zeros_like(values) if spread == 0 else np.rint(255 * (values - values.min()) / spread)
+    )
     np.testing.assert_array_equal(pixels[:, 1:], expected)
 
 
@@ -156,7 +214,9 @@ def test_pictures_are_png(values):
 def luminance(colour):
     """Of WCAG 2."""
     parts = [int(colour[at : at + 2], 16) / 255 for at in (1, 3, 5)]
-    red, green, blue = (part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts)
+    red, green, blue = (
+        part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts
+    )
     return 0.2126 * red + 0.7152 * green + 0.0722 * blue
 
 
@@ -170,7 +230,15 @@ def test_colours_have_the_contrast_of_level_aa(which):
     css = files("slimsvm.report").joinpath("page.css").read_text()
     block = re.findall(r":root \{(.*?)\}", css, re.S)[which]
     colours = dict(re.findall(r"--(\w+): (#[0-9a-f]{6});", block))
-    assert {"ground", "raised", "text", "quiet", "accent", "take", *(f"s{k}" for k in range(8))} <= set(colours)
+    assert {
+        "ground",
+        "raised",
+        "text",
+        "quiet",
+        "accent",
+        "take",
+        *(f"s{k}" for k in range(8)),
+    } <= set(colours)
     for ground in ("ground", "raised"):
         for name in ("text", "quiet", "accent"):
             assert contrast(colours[name], colours[ground]) >= 4.5, (name, ground)

@@ -15,9 +15,13 @@ pytestmark = pytest.mark.skipif(NODE is None, reason="needs node")
 
 def run(expression, argument=None):
     """The value of a JavaScript expression; ``argument`` is its ``a``."""
-    with_path = f"const s = require({json.dumps(str(files('slimsvm.report').joinpath('page.js')))});"
+    with_path = (
+        f"const s = require({json.dumps(str(files('slimsvm.report').joinpath('page.js')))});"
+    )
     program = f"{with_path} const a = {json.dumps(argument)}; process.stdout.write(JSON.stringify({expression}))"
-    done = subprocess.run([NODE, "-e", program], capture_output=True, text=True, check=False, timeout=60)
+    done = subprocess.run(
+        [NODE, "-e", program], capture_output=True, text=True, check=False, timeout=60
+    )
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
 
@@ -31,7 +35,10 @@ def some_models(seed):
             "score": rng.choice([80, 90, 95, 99]) + rng.random() * rng.choice([0, 1]),
             "counts": rng.random() < 0.8,
         }
-        model |= {"vectors": rng.choice([None, 1, 10, 100]), "seconds": rng.choice([None, 0.5, 1.5, 20.0])}
+        model |= {
+            "vectors": rng.choice([None, 1, 10, 100]),
+            "seconds": rng.choice([None, 0.5, 1.5, 20.0]),
+        }
         models.append(model)
     models[0]["counts"] = True
     models.append({"method": "failed", "score": None, "vectors": 1, "seconds": 0.1, "counts": True})
@@ -40,7 +47,11 @@ def some_models(seed):
 
 def test_the_model_to_take():
     """By exhaustive search: no model that is good enough has fewer vectors, or as few and a better score."""
-    cases = [{"models": some_models(seed), "loss": loss} for seed in range(40) for loss in (0, 0.5, 5, 30)]
+    cases = [
+        {"models": some_models(seed), "loss": loss}
+        for seed in range(40)
+        for loss in (0, 0.5, 5, 30)
+    ]
     answers = run("a.map(({models, loss}) => s.choose(models, loss))", cases)
     for case, answer in zip(cases, answers, strict=True):
         able = [m for m in case["models"] if m["counts"] and m["score"] is not None]
@@ -63,12 +74,23 @@ def test_scales_keep_order_and_have_ticks_inside():
         ["error", [66, 99.8]], ["error", [85.0, 85.2]], ["error", [100, 99]], ["error", [10, 97]],
     ]  # fmt: skip
     for (kind, values), found in zip(
-        cases, run("a.map(([k, v]) => { const f = s.scale(k, v); return [v.map(f.at), f.ticks, f.ticks.map(f.at)] })", cases), strict=True
+        cases,
+        run(
+            "a.map(([k, v]) => { const f = s.scale(k, v); return [v.map(f.at), f.ticks, f.ticks.map(f.at)] })",
+            cases,
+        ),
+        strict=True,
     ):
         places, ticks, at = found
         assert all(0 <= place <= 1 for place in places + at), (kind, values)
-        assert [values[k] for k in sorted(range(len(values)), key=places.__getitem__)] == sorted(values)
-        assert ticks == sorted(set(ticks)) and (1 if len(values) == 1 else 2) <= len(ticks) <= 13, (kind, values, ticks)
+        assert [values[k] for k in sorted(range(len(values)), key=places.__getitem__)] == sorted(
+            values
+        )
+        assert ticks == sorted(set(ticks)) and (1 if len(values) == 1 else 2) <= len(ticks) <= 13, (
+            kind,
+            values,
+            ticks,
+        )
 
 
 def test_rows_are_sorted_with_missing_ones_last():
@@ -84,7 +106,15 @@ def test_rows_are_sorted_with_missing_ones_last():
 
 def test_numbers_are_short():
     values = [0, 1234567, 0.123456, 85.0869, 1e-7, 123456.789, 3e12]
-    assert run("a.map((v) => s.number(v))", values) == ["0", "1,234,567", "0.1235", "85.09", "1.00e-7", "123500", "3.00e+12"]
+    assert run("a.map((v) => s.number(v))", values) == [
+        "0",
+        "1,234,567",
+        "0.1235",
+        "85.09",
+        "1.00e-7",
+        "123500",
+        "3.00e+12",
+    ]
     assert run("[s.number(null), s.number(NaN)]") == ["unknown", "unknown"]
 
 
@@ -93,10 +123,14 @@ def test_markers_differ_and_are_centred():
     assert len(set(outlines)) == 7
     for outline in outlines[1:]:
         corners = [tuple(map(float, pair.split())) for pair in outline.strip("MZ").split("L")]
-        assert math.dist([sum(c) / len(corners) for c in zip(*corners, strict=True)], [50, 50]) < 0.1
+        assert (
+            math.dist([sum(c) / len(corners) for c in zip(*corners, strict=True)], [50, 50]) < 0.1
+        )
         assert max(math.dist(corner, (50, 50)) for corner in corners) < 6.5
 
 
 def test_losses_begin_with_none_and_grow():
     losses = run("s.LOSSES")
-    assert losses[0] == 0 and losses == sorted(set(losses)) and len(losses) == 14 and losses[5] == 0.5  # as the slider's attributes say
+    assert (
+        losses[0] == 0 and losses == sorted(set(losses)) and len(losses) == 14 and losses[5] == 0.5
+    )  # as the slider's attributes say

@@ -12,7 +12,9 @@ from slimsvm.tiles import ready
 
 def ball(n=1300, C=2.0, **options):
     X, y = checkers(n, seed=0)
-    return X, Ball(ready(RBF(1.0), X, dtype=np.float64), np.where(y == y.max(), 1.0, -1.0), C, **options)
+    return X, Ball(
+        ready(RBF(1.0), X, dtype=np.float64), np.where(y == y.max(), 1.0, -1.0), C, **options
+    )
 
 
 def test_kernel_values_of_the_ball():
@@ -41,7 +43,9 @@ def test_pulls_against_the_formula():
         far = far if distance[far] > 1.05 * radius else np.argmax(distance)
         t = radius / distance[far]
         al = t * al + (1.0 - t) * np.eye(200)[far]
-        np.testing.assert_allclose(np.sqrt(al @ K @ al - 2.0 * (K @ al)[far] + problem.kappa), radius)  # it is on the sphere now
+        np.testing.assert_allclose(
+            np.sqrt(al @ K @ al - 2.0 * (K @ al)[far] + problem.kappa), radius
+        )  # it is on the sphere now
     assert n_pulls > 5
     np.testing.assert_allclose(scale * a, al, atol=1e-12)
     np.testing.assert_allclose(s, K @ al, atol=1e-12)
@@ -64,7 +68,11 @@ def test_the_core_set_is_solved_and_the_centre_is_a_mean():
         solver.step(problem, state, 1e-5, 10**9)
         K = problem.values(state.core, state.core)
         al = state.al[state.core]
-        assert al.sum() == pytest.approx(1.0) and (al >= 0).all() and state.al.sum() == pytest.approx(1.0)
+        assert (
+            al.sum() == pytest.approx(1.0)
+            and (al >= 0).all()
+            and state.al.sum() == pytest.approx(1.0)
+        )
         np.testing.assert_allclose(state.o, K @ al, atol=1e-10)
         assert state.q == pytest.approx(al @ K @ al)
         assert state.o[al > 0].max() - state.o.min() <= 1e-5 * problem.kappa
@@ -81,8 +89,17 @@ def test_the_certificate_of_a_run_that_was_cut_short(kind):
     al = result.model.a / result.model.a.sum()
     K = problem.values(np.arange(1300), np.arange(1300))
     q = al @ K @ al
-    far = np.sqrt((q - 2.0 * K @ al + problem.kappa).max() / (problem.kappa - (q if kind == "minimum" else 0.0))) - 1.0
-    assert result.certificate.violation == pytest.approx(far, rel=1e-6) and not result.certificate.holds
+    far = (
+        np.sqrt(
+            (q - 2.0 * K @ al + problem.kappa).max()
+            / (problem.kappa - (q if kind == "minimum" else 0.0))
+        )
+        - 1.0
+    )
+    assert (
+        result.certificate.violation == pytest.approx(far, rel=1e-6)
+        and not result.certificate.holds
+    )
     f = (K - np.eye(1300) * problem.ridge) @ result.model.a
     value = 0.5 * result.model.a @ f + 2.0 * np.sum(np.maximum(0.0, 1.0 - f) ** 2)
     assert result.certificate.objective == pytest.approx(value, rel=1e-8)

@@ -10,7 +10,14 @@ from sklearn import svm
 
 from slimsvm import SVC
 from slimsvm.kernels import RBF, Linear
-from slimsvm.losses import EpsilonInsensitive, Hinge, LeastSquares, SmoothHinge, SquaredEpsilonInsensitive, SquaredHinge
+from slimsvm.losses import (
+    EpsilonInsensitive,
+    Hinge,
+    LeastSquares,
+    SmoothHinge,
+    SquaredEpsilonInsensitive,
+    SquaredHinge,
+)
 from slimsvm.oracles import LossOracle
 from slimsvm.problems.subspace import KernelColumns
 from slimsvm.run import FULL, SUBSPACE, Limits, run
@@ -87,7 +94,9 @@ def test_the_intercept_is_the_best(loss):
     for middle in (False, True):
         b = oracle.intercept(f, middle=middle)
         for c in range(2):
-            found = minimize_scalar(lambda x, c=c: oracle.risk(f + x)[c], bracket=(-5, 5), options={"xtol": 1e-12})
+            found = minimize_scalar(
+                lambda x, c=c: oracle.risk(f + x)[c], bracket=(-5, 5), options={"xtol": 1e-12}
+            )
             assert oracle.risk(f + b)[c] <= found.fun + 1e-9 * abs(found.fun)
 
 
@@ -101,7 +110,10 @@ def test_balanced_cuts_bound_the_risk_for_every_intercept(loss):
     np.testing.assert_allclose(offset + (v * f).sum(axis=0), risk, rtol=1e-8)
     for _ in range(50):
         other = f + rng.standard_normal((60, 2)) * rng.choice([1e-3, 1.0, 10.0])
-        assert np.all(oracle.risk(other + 3 * rng.standard_normal(2)) >= offset + (v * other).sum(axis=0) - 1e-10)
+        assert np.all(
+            oracle.risk(other + 3 * rng.standard_normal(2))
+            >= offset + (v * other).sum(axis=0) - 1e-10
+        )
 
 
 @every_loss
@@ -117,10 +129,14 @@ def test_the_line_search_finds_the_least_value(loss, curvature):
             def along(x, c=c, slope=slope):
                 return x * slope + 0.5 * curvature * x * x + oracle.risk(f + x * d)[c]
 
-            if slope == 1e4 or along(1e9) < along(1e8) < along(1e7):  # uphill from the beginning; downhill for ever
+            if slope == 1e4 or along(1e9) < along(1e8) < along(
+                1e7
+            ):  # uphill from the beginning; downhill for ever
                 assert np.isfinite(t[c]) and (t[c] == 0.0 or slope < 0)
                 continue
-            grid = np.concatenate([np.linspace(0, 2 * t[c] + 1, 400), t[c] + np.linspace(-1e-6, 1e-6, 5)])
+            grid = np.concatenate(
+                [np.linspace(0, 2 * t[c] + 1, 400), t[c] + np.linspace(-1e-6, 1e-6, 5)]
+            )
             least = min(along(x) for x in grid if x >= 0)
             assert np.isfinite(t[c]) and along(t[c]) <= least + 1e-7 * abs(least)
 
@@ -152,7 +168,9 @@ def test_packed_responses_come_back(loss):
     oracle.weight[:3] = 0.0
     for v in (oracle.cuts(rng.standard_normal((60, 2)))[2], oracle.balanced(np.zeros((60, 2)))[3]):
         kept = oracle.packed(v[:, 0])
-        np.testing.assert_allclose(oracle.unpacked(kept, 10, 50), v[10:50, 0], rtol=1e-6, atol=1e-12)
+        np.testing.assert_allclose(
+            oracle.unpacked(kept, 10, 50), v[10:50, 0], rtol=1e-6, atol=1e-12
+        )
         if isinstance(loss, Hinge | EpsilonInsensitive):
             assert kept.codes.dtype == np.uint8
             np.testing.assert_allclose(oracle.unpacked(kept, 0, 60), v[:, 0], rtol=1e-15)
@@ -186,12 +204,19 @@ def test_the_kernel_space_is_the_exact_machine(line_search, C):
     X, y, _ = random_rows(80)
     K = RBF(0.5)(X)
     oracle = LossOracle(Hinge(), y, np.full(80, C))
-    result = run(CuttingPlane(line_search=line_search), OneSlack(KernelSpace(K), oracle), tol=1e-6, max_iter=3000)
+    result = run(
+        CuttingPlane(line_search=line_search),
+        OneSlack(KernelSpace(K), oracle),
+        tol=1e-6,
+        max_iter=3000,
+    )
     assert result.status.converged and result.certificate.scope == FULL
     check_certificate(result, exact_objective(K, y, C))
     model = SVC(C=C, kernel=RBF(0.5)).fit(X, y)
     np.testing.assert_allclose(result.model.scores[:, 0], model.decision_function(X), atol=0.02)
-    np.testing.assert_allclose(K @ result.model.coef + result.model.intercept, result.model.scores, atol=1e-9)
+    np.testing.assert_allclose(
+        K @ result.model.coef + result.model.intercept, result.model.scores, atol=1e-9
+    )
 
 
 @search
@@ -199,9 +224,13 @@ def test_the_kernel_space_is_the_exact_machine(line_search, C):
 def test_the_explicit_space_is_the_linear_machine(line_search, kind):
     X, y, _ = random_rows(300)
     oracle = LossOracle(Hinge(), y, np.full(300, 0.5))
-    result = run(CuttingPlane(line_search=line_search), OneSlack(ExplicitSpace(kind(X)), oracle), tol=1e-7)
+    result = run(
+        CuttingPlane(line_search=line_search), OneSlack(ExplicitSpace(kind(X)), oracle), tol=1e-7
+    )
     check_certificate(result, exact_objective(X @ X.T, y, 0.5))
-    np.testing.assert_allclose(X @ result.model.coef + result.model.intercept, result.model.scores, atol=1e-9)
+    np.testing.assert_allclose(
+        X @ result.model.coef + result.model.intercept, result.model.scores, atol=1e-9
+    )
 
 
 @search
@@ -209,12 +238,18 @@ def test_a_penalised_intercept_is_a_constant_feature(line_search):
     X, y, _ = random_rows(200)
     oracle = LossOracle(Hinge(), y, np.full(200, 0.5))
     s = 2.0
-    ours = run(CuttingPlane(line_search=line_search), OneSlack(ExplicitSpace(X), oracle, s), tol=1e-7)
+    ours = run(
+        CuttingPlane(line_search=line_search), OneSlack(ExplicitSpace(X), oracle, s), tol=1e-7
+    )
     wide = np.column_stack([X, np.full(200, s)])
-    other = run(CuttingPlane(line_search=line_search), OneSlack(ExplicitSpace(wide), oracle, 0.0), tol=1e-7)
+    other = run(
+        CuttingPlane(line_search=line_search), OneSlack(ExplicitSpace(wide), oracle, 0.0), tol=1e-7
+    )
     assert ours.certificate.objective == pytest.approx(other.certificate.objective, rel=1e-6)
     np.testing.assert_allclose(ours.model.coef, other.model.coef[:-1], atol=1e-3)
-    reference = svm.LinearSVC(loss="hinge", C=0.5, intercept_scaling=s, tol=1e-9, max_iter=1_000_000).fit(X, y)
+    reference = svm.LinearSVC(
+        loss="hinge", C=0.5, intercept_scaling=s, tol=1e-9, max_iter=1_000_000
+    ).fit(X, y)
     w = np.append(reference.coef_[0], reference.intercept_[0] / s)
     check_certificate(ours, 0.5 * w @ w + 0.5 * np.maximum(0, 1 - y * (wide @ w)).sum())
     # the model's own intercept is the best without the penalty
@@ -226,7 +261,9 @@ def test_without_an_intercept():
     X, y, _ = random_rows(200)
     oracle = LossOracle(Hinge(), y, np.full(200, 0.5))
     result = run(CuttingPlane(), OneSlack(ExplicitSpace(X), oracle, 0.0), tol=1e-7)
-    reference = svm.LinearSVC(loss="hinge", C=0.5, fit_intercept=False, tol=1e-9, max_iter=1_000_000).fit(X, y)
+    reference = svm.LinearSVC(
+        loss="hinge", C=0.5, fit_intercept=False, tol=1e-9, max_iter=1_000_000
+    ).fit(X, y)
     w = reference.coef_[0]
     check_certificate(result, 0.5 * w @ w + 0.5 * np.maximum(0, 1 - y * (X @ w)).sum())
     assert result.model.intercept[0] == 0.0
@@ -238,14 +275,21 @@ def test_every_loss(loss, line_search):
     """Against the Kuhn-Tucker condition: w = -sum of row duals, and the gap closes."""
     X, y, t = random_rows(150)
     oracle = LossOracle(loss, y if loss.takes_labels else t, np.full(150, 0.3))
-    result = run(CuttingPlane(line_search=line_search), OneSlack(ExplicitSpace(X), oracle), tol=1e-5, max_iter=2000)
+    result = run(
+        CuttingPlane(line_search=line_search),
+        OneSlack(ExplicitSpace(X), oracle),
+        tol=1e-5,
+        max_iter=2000,
+    )
     assert result.certificate.holds
     duals = result.model.row_duals[:, 0]
     slopes = duals / oracle.weight
     w = -X.T @ duals
     dual = -0.5 * w @ w - oracle.weight @ loss.conjugate(oracle.target[:, 0], slopes * (1 - 1e-9))
     assert dual <= result.certificate.objective * (1 + 1e-9)
-    assert dual >= result.model.lower_bound[0] * (1 - 1e-6)  # the sum of cuts is no worse a bound than the cuts
+    assert dual >= result.model.lower_bound[0] * (
+        1 - 1e-6
+    )  # the sum of cuts is no worse a bound than the cuts
     assert duals.sum() == pytest.approx(0.0, abs=1e-9)
 
 
@@ -280,7 +324,9 @@ def test_all_rows_as_the_basis_are_the_exact_machine(keeps):
     result = run(CuttingPlane(), OneSlack(SubspaceSpace(columns), oracle), tol=1e-6, max_iter=3000)
     assert result.certificate.scope == SUBSPACE and result.certificate.holds
     check_certificate(result, exact_objective(K, y, 2.0))
-    np.testing.assert_allclose(K @ result.model.coef + result.model.intercept, result.model.scores, atol=1e-6)
+    np.testing.assert_allclose(
+        K @ result.model.coef + result.model.intercept, result.model.scores, atol=1e-6
+    )
     # the row duals are a feasible point of the exact dual
     a = np.abs(result.model.row_duals[:, 0])
     assert np.all(a <= 2.0 + 1e-12) and y @ a == pytest.approx(0.0, abs=1e-9)
@@ -295,7 +341,12 @@ def test_bounds_are_monotone_in_a_fixed_space(line_search, scaling):
     X, y, _ = random_rows(200)
     columns = columns_for(X, X[:30])
     oracle = LossOracle(Hinge(), y, np.full(200, 5.0))
-    result = run(CuttingPlane(line_search=line_search), OneSlack(SubspaceSpace(columns), oracle, scaling), tol=1e-5, max_iter=3000)
+    result = run(
+        CuttingPlane(line_search=line_search),
+        OneSlack(SubspaceSpace(columns), oracle, scaling),
+        tol=1e-5,
+        max_iter=3000,
+    )
     assert result.certificate.holds
     lower, upper = result.history["lower_bound"], result.history["objective"]
     assert np.all(np.diff(lower) >= 0) and np.all(np.diff(upper) <= 0)
@@ -311,17 +362,27 @@ def test_columns_are_independent():
     space = ExplicitSpace(X)
     together = run(CuttingPlane(), OneSlack(space, LossOracle(Hinge(), target, weight)), tol=1e-6)
     for c in range(3):
-        alone = run(CuttingPlane(), OneSlack(space, LossOracle(Hinge(), target[:, c], weight)), tol=1e-6)
+        alone = run(
+            CuttingPlane(), OneSlack(space, LossOracle(Hinge(), target[:, c], weight)), tol=1e-6
+        )
         assert together.model.objective[c] == pytest.approx(alone.model.objective[0], rel=1e-9)
-        np.testing.assert_allclose(together.model.coef[:, c], alone.model.coef[:, 0], rtol=1e-7, atol=1e-10)
+        np.testing.assert_allclose(
+            together.model.coef[:, c], alone.model.coef[:, 0], rtol=1e-7, atol=1e-10
+        )
 
 
 def test_weights_are_repetitions():
     X, y, _ = random_rows(100)
     times = np.random.default_rng(3).integers(0, 4, 100)
     again = np.repeat(np.arange(100), times)
-    weighted = run(CuttingPlane(), OneSlack(ExplicitSpace(X), LossOracle(Hinge(), y, 0.5 * times)), tol=1e-8)
-    repeated = run(CuttingPlane(), OneSlack(ExplicitSpace(X[again]), LossOracle(Hinge(), y[again], np.full(again.size, 0.5))), tol=1e-8)
+    weighted = run(
+        CuttingPlane(), OneSlack(ExplicitSpace(X), LossOracle(Hinge(), y, 0.5 * times)), tol=1e-8
+    )
+    repeated = run(
+        CuttingPlane(),
+        OneSlack(ExplicitSpace(X[again]), LossOracle(Hinge(), y[again], np.full(again.size, 0.5))),
+        tol=1e-8,
+    )
     assert weighted.certificate.objective == pytest.approx(repeated.certificate.objective, rel=1e-7)
     np.testing.assert_allclose(weighted.model.coef, repeated.model.coef, atol=1e-3)
 
@@ -329,16 +390,26 @@ def test_weights_are_repetitions():
 # -- growth ---------------------------------------------------------------------------------------------------------------------------------
 
 
-def growing_problem(n=200, max_basis=25, columns=1, seed=0, tol=1e-4, refuse=lambda k: False, **options):
+def growing_problem(
+    n=200, max_basis=25, columns=1, seed=0, tol=1e-4, refuse=lambda k: False, **options
+):
     """CPSP(tr): the best of some random rows joins, by the drop of the residual."""
     X, y, t = random_rows(n, seed)
-    target = y[:, None] if columns == 1 else np.where(np.column_stack([y, X[:, 0] - 0.3, t]) > 0, 1.0, -1.0)
+    target = (
+        y[:, None]
+        if columns == 1
+        else np.where(np.column_stack([y, X[:, 0] - 0.3, t]) > 0, 1.0, -1.0)
+    )
     kernel, rng, calls = RBF(0.5), np.random.default_rng(seed), []
     store = columns_for(X, None, kernel, max_basis, **options)
     rows = store.in_rows_coordinates(X)
 
     def grow(columns, row_weights, basis_weights):
-        assert columns is store and row_weights.shape == target.shape and basis_weights.shape == (columns.m, target.shape[1])
+        assert (
+            columns is store
+            and row_weights.shape == target.shape
+            and basis_weights.shape == (columns.m, target.shape[1])
+        )
         calls.append(columns.m)
         if refuse(len(calls)):
             return rows[:1] if columns.m and len(calls) % 2 else None
@@ -367,10 +438,14 @@ def test_growth_keeps_coordinates(line_search, columns, scaling):
         for c, cuts in enumerate(state.cuts):
             V = np.column_stack([problem.oracle.unpacked(rows, 0, 200) for rows in cuts.rows])
             P = space.project(V)
-            np.testing.assert_allclose(cuts.coordinates(space.size), P.T, atol=1e-7 * np.abs(P).max(initial=1.0))
+            np.testing.assert_allclose(
+                cuts.coordinates(space.size), P.T, atol=1e-7 * np.abs(P).max(initial=1.0)
+            )
             gram = P.T @ P + problem.variance * np.outer(V.sum(axis=0), V.sum(axis=0))
             np.testing.assert_allclose(cuts.gram, gram, rtol=1e-7, atol=1e-7 * np.abs(gram).max())
-            np.testing.assert_allclose(space.scores(state.best_W)[:, c], state.best_scores[:, c], atol=1e-7)
+            np.testing.assert_allclose(
+                space.scores(state.best_W)[:, c], state.best_scores[:, c], atol=1e-7
+            )
         assert np.all(state.lower <= state.objective * (1 + 1e-12))
     assert problem.space.size == 25 and calls == list(range(25))
 
@@ -379,10 +454,19 @@ def test_growth_keeps_coordinates(line_search, columns, scaling):
 def test_a_grown_basis_is_solved_to_the_end(dtype):
     problem, calls = growing_problem(dtype=dtype)
     result = run(CuttingPlane(), problem, tol=1e-4, max_iter=2000)
-    assert result.certificate.holds and problem.space.size == 25 and result.model.coef.shape == (25, 1)
+    assert (
+        result.certificate.holds and problem.space.size == 25 and result.model.coef.shape == (25, 1)
+    )
     assert result.certificate.precision == np.dtype(dtype).name
-    fixed = run(CuttingPlane(), OneSlack(SubspaceSpace(problem.space.columns), problem.oracle), tol=1e-4, max_iter=2000)
-    assert abs(fixed.certificate.objective - result.certificate.objective) <= 1.1 * (fixed.certificate.gap + result.certificate.gap)
+    fixed = run(
+        CuttingPlane(),
+        OneSlack(SubspaceSpace(problem.space.columns), problem.oracle),
+        tol=1e-4,
+        max_iter=2000,
+    )
+    assert abs(fixed.certificate.objective - result.certificate.objective) <= 1.1 * (
+        fixed.certificate.gap + result.certificate.gap
+    )
     assert len(calls) == 25
 
 
@@ -392,7 +476,9 @@ def test_growth_in_spite_of_refusals():
     assert result.certificate.holds and problem.space.size == 10 and len(calls) > 10
     nothing, calls = growing_problem(refuse=lambda k: True)
     result = run(CuttingPlane(), nothing, tol=1e-4, max_iter=2000)
-    assert result.certificate.holds and nothing.space.size == 0 and result.model.coef.shape == (0, 1)
+    assert (
+        result.certificate.holds and nothing.space.size == 0 and result.model.coef.shape == (0, 1)
+    )
 
 
 def test_going_on_after_a_change_of_the_basis():
@@ -402,7 +488,12 @@ def test_going_on_after_a_change_of_the_basis():
     state = solver.init(problem)
     while not state.done:
         solver.step(problem, state, 1e-3, 2000)
-    cold = run(solver, OneSlack(SubspaceSpace(problem.space.columns), problem.oracle), tol=1e-5, max_iter=2000)
+    cold = run(
+        solver,
+        OneSlack(SubspaceSpace(problem.space.columns), problem.oracle),
+        tol=1e-5,
+        max_iter=2000,
+    )
     finer = run(solver, problem, tol=1e-5, max_iter=2000, start=state)
     assert finer.certificate.holds and finer.n_iter < cold.n_iter
     less = OneSlack(SubspaceSpace(problem.space.columns.first(8)), problem.oracle)
@@ -418,7 +509,11 @@ def test_rows_that_were_thrown_away():
     with pytest.raises(ValueError, match="keep_rows"):
         run(CuttingPlane(keep_rows=False), problem, tol=1e-4)
     X, y, _ = random_rows(50)
-    result = run(CuttingPlane(keep_rows=False), OneSlack(ExplicitSpace(X), LossOracle(Hinge(), y, np.ones(50))), tol=1e-4)
+    result = run(
+        CuttingPlane(keep_rows=False),
+        OneSlack(ExplicitSpace(X), LossOracle(Hinge(), y, np.ones(50))),
+        tol=1e-4,
+    )
     assert result.model.row_duals is None and result.certificate.holds
 
 
@@ -429,8 +524,16 @@ def test_a_start_is_a_point_to_begin_with():
     X, y, _ = random_rows(300)
     oracle, space = LossOracle(Hinge(), y, np.full(300, 1.0)), ExplicitSpace(X)
     cold = run(CuttingPlane(), OneSlack(space, oracle), tol=1e-4)
-    warm = run(CuttingPlane(), OneSlack(space, oracle), tol=1e-4, start=(cold.model.coef, cold.model.intercept))
-    assert warm.history["objective"][0] <= cold.certificate.objective * (1 + 1e-12) and warm.certificate.holds
+    warm = run(
+        CuttingPlane(),
+        OneSlack(space, oracle),
+        tol=1e-4,
+        start=(cold.model.coef, cold.model.intercept),
+    )
+    assert (
+        warm.history["objective"][0] <= cold.certificate.objective * (1 + 1e-12)
+        and warm.certificate.holds
+    )
 
 
 def test_limits():
@@ -449,13 +552,24 @@ def test_limits():
 def test_the_same_bits_for_any_number_of_threads():
     rng = np.random.default_rng(0)
     X = rng.standard_normal((40_000, 30))
-    target = np.where(np.column_stack([X[:, 0] + X[:, 1], X[:, 2]]) + rng.standard_normal((40_000, 2)) > 0, 1.0, -1.0)
+    target = np.where(
+        np.column_stack([X[:, 0] + X[:, 1], X[:, 2]]) + rng.standard_normal((40_000, 2)) > 0,
+        1.0,
+        -1.0,
+    )
     models = []
     for threads in (1, 3):
-        for space in (ExplicitSpace(X, threads), SubspaceSpace(columns_for(X, X[:20], RBF(0.01), dtype=None, n_threads=threads))):
+        for space in (
+            ExplicitSpace(X, threads),
+            SubspaceSpace(columns_for(X, X[:20], RBF(0.01), dtype=None, n_threads=threads)),
+        ):
             for line_search in (True, False):
-                problem = OneSlack(space, LossOracle(Hinge(), target, np.full(40_000, 1e-3), threads), 1.0)
-                models.append(run(CuttingPlane(line_search=line_search), problem, tol=1e-9, max_iter=5).model)
+                problem = OneSlack(
+                    space, LossOracle(Hinge(), target, np.full(40_000, 1e-3), threads), 1.0
+                )
+                models.append(
+                    run(CuttingPlane(line_search=line_search), problem, tol=1e-9, max_iter=5).model
+                )
     for one, three in zip(models[:4], models[4:], strict=True):
         np.testing.assert_array_equal(one.coef, three.coef)
         np.testing.assert_array_equal(one.intercept, three.intercept)
@@ -483,7 +597,11 @@ def test_degenerate_input(line_search, scaling):
         (np.array([[1.0], [2.0]]), pair, np.full(2, 1e-300)),
         (np.array([[1.0], [2.0]]), pair, np.full(2, 1e5)),
         (np.full((6, 3), 7.0), np.tile(pair, 3), np.ones(6)),
-        (np.random.default_rng(0).standard_normal((5, 20)), np.array([1.0, -1.0, 1.0, 1.0, -1.0]), np.zeros(5)),
+        (
+            np.random.default_rng(0).standard_normal((5, 20)),
+            np.array([1.0, -1.0, 1.0, 1.0, -1.0]),
+            np.zeros(5),
+        ),
     ]
     for X, y, weight in cases:
         problem = OneSlack(ExplicitSpace(X), LossOracle(Hinge(), y, weight), scaling)
@@ -495,7 +613,12 @@ def test_degenerate_input(line_search, scaling):
 def test_a_tolerance_below_rounding_ends_too():
     X, y, _ = random_rows(400)
     columns = columns_for(X, X[:40], dtype=np.float32)
-    result = run(CuttingPlane(), OneSlack(SubspaceSpace(columns), LossOracle(Hinge(), y, np.full(400, 1.0))), tol=1e-15, max_iter=20_000)
+    result = run(
+        CuttingPlane(),
+        OneSlack(SubspaceSpace(columns), LossOracle(Hinge(), y, np.full(400, 1.0))),
+        tol=1e-15,
+        max_iter=20_000,
+    )
     assert result.n_iter < 20_000 and result.certificate.violation < 1e-4
 
 

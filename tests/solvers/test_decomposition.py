@@ -12,7 +12,14 @@ import slimsvm.solvers.decomposition as decomposition
 from slimsvm.kernels import RBF, FromCallable, Laplacian, Linear, Polynomial, Precomputed, Sigmoid
 from slimsvm.run import Limits, run
 from slimsvm.solvers.decomposition import Decomposition
-from tests.reference.machines import MACHINES, NU, decision_values, make_problem, random_rows, reference_values
+from tests.reference.machines import (
+    MACHINES,
+    NU,
+    decision_values,
+    make_problem,
+    random_rows,
+    reference_values,
+)
 from tests.reference.naive import dual_gap, dual_minimum, dual_objective, dual_violation
 
 every_machine = pytest.mark.parametrize("machine", MACHINES)
@@ -27,14 +34,23 @@ def small_sets(monkeypatch):
 
 
 def solve(problem, tol=1e-3, start=None, max_iter=-1, **options):
-    return run(Decomposition(**options), problem, tol=tol, limits=Limits(max_time=MOST), start=start, max_iter=max_iter)
+    return run(
+        Decomposition(**options),
+        problem,
+        tol=tol,
+        limits=Limits(max_time=MOST),
+        start=start,
+        max_iter=max_iter,
+    )
 
 
 def check_feasible(problem, a):
     assert np.all(a >= 0) and np.all(a <= problem.upper)
     for group in problem.groups():
         z = problem.sign[group]
-        assert z @ a[group] == pytest.approx(z @ problem.start[group], abs=1e-10 * max(1.0, problem.upper.sum()))
+        assert z @ a[group] == pytest.approx(
+            z @ problem.start[group], abs=1e-10 * max(1.0, problem.upper.sum())
+        )
 
 
 def check_certificate(result, problem, K, tol, exact=None):
@@ -47,16 +63,26 @@ def check_certificate(result, problem, K, tol, exact=None):
     assert violation <= tol + rounding
     assert certificate.violation == pytest.approx(violation, abs=rounding)
     assert certificate.objective == pytest.approx(objective, rel=1e-9, abs=1e-9)
-    assert certificate.gap == pytest.approx(dual_gap(K, problem, a, result.model.level), rel=1e-6, abs=1e-7)
+    assert certificate.gap == pytest.approx(
+        dual_gap(K, problem, a, result.model.level), rel=1e-6, abs=1e-7
+    )
     if exact is not None:
-        assert -1e-8 * max(1.0, abs(exact)) <= objective - exact <= certificate.gap + 1e-8 * max(1.0, abs(exact))
+        assert (
+            -1e-8 * max(1.0, abs(exact))
+            <= objective - exact
+            <= certificate.gap + 1e-8 * max(1.0, abs(exact))
+        )
 
 
 # -- the optimum ----------------------------------------------------------------------------------------------------------------------------
 
 
 @every_machine
-@pytest.mark.parametrize("options", [{}, {"working_set": 12}, {"working_set": 4, "keep": 0.0}], ids=["whole", "sets of 12", "sets of 4"])
+@pytest.mark.parametrize(
+    "options",
+    [{}, {"working_set": 12}, {"working_set": 4, "keep": 0.0}],
+    ids=["whole", "sets of 12", "sets of 4"],
+)
 def test_the_optimum_is_that_of_a_general_solver(machine, options, monkeypatch):
     if options:
         monkeypatch.setattr(decomposition, "WHOLE", 4)
@@ -81,7 +107,9 @@ def test_decision_values_are_scikit_learns(machine, weighted, options, monkeypat
     X, y, t = random_rows(150, seed=3)
     weight = np.random.default_rng(4).uniform(0.5, 2.0, 150) if weighted else None
     if weighted and machine == "nu_classification":
-        nu_weight = weight / weight.mean()  # scikit-learn's bounds are the weights as they are; the scale goes with the margin
+        nu_weight = (
+            weight / weight.mean()
+        )  # scikit-learn's bounds are the weights as they are; the scale goes with the margin
     else:
         nu_weight = weight
     problem = make_problem(machine, X, y, t, weight=nu_weight)
@@ -93,7 +121,9 @@ def test_decision_values_are_scikit_learns(machine, weighted, options, monkeypat
     np.testing.assert_allclose(ours, theirs, rtol=0, atol=1e-6 * max(1.0, np.abs(theirs).max()))
 
 
-@pytest.mark.parametrize("kernel", [Linear(), Polynomial(0.3, 2, 1.0), Laplacian(0.4), RBF(5.0)], ids=repr)
+@pytest.mark.parametrize(
+    "kernel", [Linear(), Polynomial(0.3, 2, 1.0), Laplacian(0.4), RBF(5.0)], ids=repr
+)
 @pytest.mark.parametrize("form", ["dense", "sparse", "float32"])
 def test_other_kernels_and_rows(kernel, form, small_sets):
     X, y, t = random_rows(150, seed=5, d=6)
@@ -102,14 +132,23 @@ def test_other_kernels_and_rows(kernel, form, small_sets):
     exact = {}
     for machine in ("classification", "regression"):
         problem = make_problem(
-            machine, sp.csr_matrix(X) if form == "sparse" else X, y, t, kernel=kernel, dtype=None if form == "float32" else np.float64
+            machine,
+            sp.csr_matrix(X) if form == "sparse" else X,
+            y,
+            t,
+            kernel=kernel,
+            dtype=None if form == "float32" else np.float64,
         )
         result = solve(problem, 1e-4, working_set=32)
-        exact[machine] = solve(make_problem(machine, X, y, t, kernel=kernel), 1e-8, working_set=400).certificate.objective
+        exact[machine] = solve(
+            make_problem(machine, X, y, t, kernel=kernel), 1e-8, working_set=400
+        ).certificate.objective
         assert result.status.converged
         objective = dual_objective(K, problem, result.model.a)
         assert objective - exact[machine] <= result.certificate.gap + 1e-5 * abs(exact[machine])
-        assert dual_violation(K, problem, result.model.a) <= 2e-4  # of which float32 may take as much again as the tolerance
+        assert (
+            dual_violation(K, problem, result.model.a) <= 2e-4
+        )  # of which float32 may take as much again as the tolerance
 
 
 def test_precomputed_and_callable_kernels_give_the_same(small_sets):
@@ -130,7 +169,9 @@ def test_precomputed_and_callable_kernels_give_the_same(small_sets):
 def test_the_gap_bounds_the_distance_to_the_optimum(machine, tol, small_sets):
     X, y, t = random_rows(200, seed=7)
     K = RBF(0.5)(X)
-    exact = dual_objective(K, p := make_problem(machine, X, y, t), solve(p, 1e-9, working_set=800).model.a)
+    exact = dual_objective(
+        K, p := make_problem(machine, X, y, t), solve(p, 1e-9, working_set=800).model.a
+    )
     problem = make_problem(machine, X, y, t)
     check_certificate(solve(problem, tol, working_set=24), problem, K, tol, exact)
 
@@ -139,15 +180,21 @@ def test_the_gap_bounds_the_distance_to_the_optimum(machine, tol, small_sets):
 def test_the_certificate_of_an_unfinished_run_is_true_too(machine, small_sets):
     X, y, t = random_rows(200, seed=7)
     K = RBF(0.5)(X)
-    exact = dual_objective(K, p := make_problem(machine, X, y, t), solve(p, 1e-9, working_set=800).model.a)
+    exact = dual_objective(
+        K, p := make_problem(machine, X, y, t), solve(p, 1e-9, working_set=800).model.a
+    )
     for max_iter in (0, 1, 5, 40, 150):
         problem = make_problem(machine, X, y, t, budget=0)
         result = solve(problem, 1e-6, max_iter=max_iter, working_set=16, history=1)
         a = result.model.a
         check_feasible(problem, a)
         assert result.status.reason == "max_iter" and not result.certificate.holds
-        assert result.certificate.violation == pytest.approx(dual_violation(K, problem, a), abs=1e-9)
-        assert result.certificate.objective == pytest.approx(dual_objective(K, problem, a), rel=1e-9)
+        assert result.certificate.violation == pytest.approx(
+            dual_violation(K, problem, a), abs=1e-9
+        )
+        assert result.certificate.objective == pytest.approx(
+            dual_objective(K, problem, a), rel=1e-9
+        )
         assert dual_objective(K, problem, a) - exact <= result.certificate.gap + 1e-9
 
 
@@ -161,9 +208,17 @@ def test_what_is_said_of_removed_rows_is_true(machine, small_sets, monkeypatch):
         usual(self, problem, state, tol)
         self._globalise(state)
         s = K @ problem.coef(state.a)
-        for group in state.removed:  # slack is relative to the level of the check: the next one adds how far it has moved
-            reduced = problem.sign * (problem.order(s) - np.where(problem.sign > 0, *group.check_level))
-            estimate = np.where(state.a <= 0, reduced, np.where(state.a >= problem.upper, -reduced, -np.abs(reduced)))
+        for group in (
+            state.removed
+        ):  # slack is relative to the level of the check: the next one adds how far it has moved
+            reduced = problem.sign * (
+                problem.order(s) - np.where(problem.sign > 0, *group.check_level)
+            )
+            estimate = np.where(
+                state.a <= 0,
+                reduced,
+                np.where(state.a >= problem.upper, -reduced, -np.abs(reduced)),
+            )
             least = np.full(problem.gram.n, np.inf)
             np.minimum.at(least, problem.row, estimate)
             excess.append(float(np.max(group.slack - least[group.rows])))
@@ -188,7 +243,9 @@ def test_what_is_said_of_removed_rows_is_true(machine, small_sets, monkeypatch):
         (2, 0.2, 100.0, 0.1, (29, 71, 78)),
     ],
 )
-def test_shrinking_never_leads_to_a_false_certificate(history, gamma, C, tol, seeds, small_sets, monkeypatch):
+def test_shrinking_never_leads_to_a_false_certificate(
+    history, gamma, C, tol, seeds, small_sets, monkeypatch
+):
     """Rows move, leave, and others are rechecked against bounds that know of these moves: whatever the order of events, the end is true."""
     monkeypatch.setattr(decomposition, "LEAST_DROP", 0.1)
     for seed in seeds:
@@ -200,7 +257,9 @@ def test_shrinking_never_leads_to_a_false_certificate(history, gamma, C, tol, se
 
 @pytest.mark.parametrize("coef0", [-0.5, -2.0])
 @pytest.mark.filterwarnings("error")
-def test_shrinking_with_an_indefinite_kernel_never_leads_to_a_false_certificate(coef0, small_sets, monkeypatch):
+def test_shrinking_with_an_indefinite_kernel_never_leads_to_a_false_certificate(
+    coef0, small_sets, monkeypatch
+):
     """Without an inner product there is no |w - w_then| to bound a change by: k(x, x) and "distances" may be negative."""
     monkeypatch.setattr(decomposition, "LEAST_DROP", 0.1)
     for seed in range(8):
@@ -208,9 +267,13 @@ def test_shrinking_with_an_indefinite_kernel_never_leads_to_a_false_certificate(
         kernel = Sigmoid(1.0, coef0)
         problem = make_problem("classification", X, y, t, kernel=kernel, C=3.0, budget=0)
         assert problem.gram.diag().min() < 0
-        result = run(Decomposition(working_set=16, history=1), problem, tol=0.01, limits=Limits(max_time=1.0))
+        result = run(
+            Decomposition(working_set=16, history=1), problem, tol=0.01, limits=Limits(max_time=1.0)
+        )
         true = dual_violation(kernel(X), problem, result.model.a)
-        assert result.certificate.violation == pytest.approx(true, abs=1e-8 * max(1.0, np.abs(result.model.a).sum()))
+        assert result.certificate.violation == pytest.approx(
+            true, abs=1e-8 * max(1.0, np.abs(result.model.a).sum())
+        )
 
 
 # -- the options of the ablations -----------------------------------------------------------------------------------------------------------
@@ -270,7 +333,10 @@ def test_every_cache_size_reaches_the_optimum(machine, budget, prefer_cached, la
 @every_machine
 def test_threads_do_not_change_the_result(machine, large, small_sets):
     X, y, t, _, _ = large
-    results = [solve(make_problem(machine, X, y, t, n_threads=threads), 1e-3, working_set=64) for threads in (1, 2, 3)]
+    results = [
+        solve(make_problem(machine, X, y, t, n_threads=threads), 1e-3, working_set=64)
+        for threads in (1, 2, 3)
+    ]
     for other in results[1:]:
         np.testing.assert_array_equal(other.model.a, results[0].model.a)
         assert other.certificate == results[0].certificate
@@ -282,7 +348,10 @@ def test_smo_and_decomposition_agree_on_decision_values(machine, large, small_se
     X, y, t = (A[:80] for A in large[:3])
     K = RBF(0.5)(X)
     values = []
-    for options in ({"working_set": 2, "keep": 0.0, "shrinking": False}, {"working_set": 32, "history": 1}):
+    for options in (
+        {"working_set": 2, "keep": 0.0, "shrinking": False},
+        {"working_set": 32, "history": 1},
+    ):
         problem = make_problem(machine, X, y, t, budget=0.0 if "history" in options else 1e8)
         values.append(decision_values(machine, problem, solve(problem, 1e-6, **options).model, K))
     np.testing.assert_allclose(values[0], values[1], atol=2e-4 * np.abs(values[0]).max())
@@ -300,7 +369,9 @@ def test_shrinking_removes_variables_and_saves_kernel_values(small_sets):
         result = solve(problem, 1e-4, working_set=16, shrinking=shrinking)
         check_certificate(result, problem, RBF(0.5)(X), 1e-4)
         values[shrinking], active[shrinking] = problem.gram.n_values, result.history["active"].min()
-    assert active[True] < 400 and active[False] == 600  # a third and more leaves; how many depends on the way that was taken
+    assert (
+        active[True] < 400 and active[False] == 600
+    )  # a third and more leaves; how many depends on the way that was taken
     assert values[True] < values[False]
 
 
@@ -374,10 +445,14 @@ def test_a_start_from_the_solution_ends_in_one_step(machine, large, small_sets):
 
 
 @every_machine
-def test_a_start_from_elsewhere_ends_at_the_optimum_and_leaves_the_start_alone(machine, large, small_sets):
+def test_a_start_from_elsewhere_ends_at_the_optimum_and_leaves_the_start_alone(
+    machine, large, small_sets
+):
     X, y, t, K, exact = large
     problem = make_problem(machine, X, y, t)
-    start = problem.feasible(solve(make_problem(machine, X, y, t, nu=NU, C=2.0), 0.5, working_set=64).model.a)
+    start = problem.feasible(
+        solve(make_problem(machine, X, y, t, nu=NU, C=2.0), 0.5, working_set=64).model.a
+    )
     before = start.copy()
     result = solve(problem, 1e-3, start=start, working_set=64)
     check_certificate(result, problem, K, 1e-3, exact[machine])
@@ -403,7 +478,9 @@ def test_repeated_rows_are_rows_of_weight_two_and_a_doubled_C(machine, options, 
     if options:
         monkeypatch.setattr(decomposition, "WHOLE", 8)
         monkeypatch.setattr(decomposition, "EXACT", 0)
-    tol, digits = (1e-7, 1e-5) if options else (1e-3, 1e-9)  # the whole is polished, the other is not
+    tol, digits = (
+        (1e-7, 1e-5) if options else (1e-3, 1e-9)
+    )  # the whole is polished, the other is not
     X, y, t = random_rows(100, seed=13)
     K = RBF(0.5)(X)
     twice = [np.repeat(A, 2, axis=0) for A in (X, y, t)]
@@ -421,8 +498,12 @@ def test_repeated_rows_are_rows_of_weight_two_and_a_doubled_C(machine, options, 
         objectives[name] = result.certificate.objective
     scale = np.abs(values["repeated"]).max()
     if machine == "one_class":
-        values["doubled C"] = 2 * values["doubled C"]  # it has no C: with bounds half as large, the function is half as large
-    np.testing.assert_allclose(values["weight two"], values["repeated"], rtol=0, atol=digits * scale)
+        values["doubled C"] = (
+            2 * values["doubled C"]
+        )  # it has no C: with bounds half as large, the function is half as large
+    np.testing.assert_allclose(
+        values["weight two"], values["repeated"], rtol=0, atol=digits * scale
+    )
     np.testing.assert_allclose(values["doubled C"], values["repeated"], rtol=0, atol=digits * scale)
     if machine in ("classification", "regression", "nu_regression"):
         assert objectives["weight two"] == pytest.approx(objectives["repeated"], rel=1e-7)
@@ -442,7 +523,9 @@ def test_the_order_of_the_rows_does_not_matter(machine, options, monkeypatch):
     straight = make_problem(machine, X, y, t)
     shuffled = make_problem(machine, X[order], y[order], t[order])
     values = decision_values(machine, straight, solve(straight, tol, **options).model, K)
-    others = decision_values(machine, shuffled, solve(shuffled, tol, **options).model, K[np.ix_(order, order)])
+    others = decision_values(
+        machine, shuffled, solve(shuffled, tol, **options).model, K[np.ix_(order, order)]
+    )
     np.testing.assert_allclose(others, values[order], rtol=0, atol=digits * np.abs(values).max())
 
 
@@ -533,16 +616,30 @@ def check_end(problem, result, X):
     """Convergence, or a status that says truly why not; and a usable point either way."""
     a = result.model.a
     check_feasible(problem, a)
-    assert np.all(np.isfinite(result.model.s)) and np.all(np.isfinite(result.model.level)) and np.isfinite(result.certificate.gap)
+    assert (
+        np.all(np.isfinite(result.model.s))
+        and np.all(np.isfinite(result.model.level))
+        and np.isfinite(result.certificate.gap)
+    )
     assert result.status.converged == result.certificate.holds
     if not result.status.converged:
         assert result.status.reason == "max_time" and "max_time" in str(result.status)
     if len(X) <= 300:  # the twin is slow
-        K = np.exp(-0.5 * cdist(X, X, "sqeuclidean"))  # by differences: sums of squares lose the digits of unscaled features
+        K = np.exp(
+            -0.5 * cdist(X, X, "sqeuclidean")
+        )  # by differences: sums of squares lose the digits of unscaled features
         rounding = 1e-9 + 1e-12 * np.abs(a).sum()  # s is a sum of |a| kernel values of size one
         # and a kernel value comes from sums of squares, whose last digit is worth so much for unscaled features
-        rounding += 0.5 * 4 * np.finfo(float).eps * float(np.square(X - X.mean(axis=0)).sum(axis=1).max()) * float(np.abs(a).max())
-        assert dual_violation(K, problem, a) == pytest.approx(result.certificate.violation, abs=rounding)
+        rounding += (
+            0.5
+            * 4
+            * np.finfo(float).eps
+            * float(np.square(X - X.mean(axis=0)).sum(axis=1).max())
+            * float(np.abs(a).max())
+        )
+        assert dual_violation(K, problem, a) == pytest.approx(
+            result.certificate.violation, abs=rounding
+        )
 
 
 @every_machine
@@ -578,7 +675,12 @@ def test_a_huge_C_ends(machine, case, decomposed, monkeypatch):
     result = run(Decomposition(working_set=64), problem, tol=1e-3, limits=limits)
     assert limits.seconds < MOST
     check_end(problem, result, X)
-    if machine == "classification" and case in ("identical points", "constant features", "thousandfold duplicates", "unscaled features"):
+    if machine == "classification" and case in (
+        "identical points",
+        "constant features",
+        "thousandfold duplicates",
+        "unscaled features",
+    ):
         assert result.status.converged, f"{result.status} after {result.n_iter} steps"
 
 

@@ -29,11 +29,20 @@ def problems():
 
 
 def by_lbfgs(problem):
-    H = (problem.V @ problem.V.T if not sp.issparse(problem.V) else (problem.V @ problem.V.T).toarray()) + np.diag(problem.shift)
+    H = (
+        problem.V @ problem.V.T
+        if not sp.issparse(problem.V)
+        else (problem.V @ problem.V.T).toarray()
+    ) + np.diag(problem.shift)
     value = lambda a: (0.5 * a @ H @ a - problem.linear @ a, H @ a - problem.linear)  # noqa: E731
     bounds = [(0.0, None if np.isinf(bound) else bound) for bound in problem.upper]
     return minimize(
-        value, np.zeros(problem.n), jac=True, method="L-BFGS-B", bounds=bounds, options={"maxiter": 20000, "ftol": 1e-15, "gtol": 1e-10}
+        value,
+        np.zeros(problem.n),
+        jac=True,
+        method="L-BFGS-B",
+        bounds=bounds,
+        options={"maxiter": 20000, "ftol": 1e-15, "gtol": 1e-10},
     )
 
 
@@ -44,7 +53,9 @@ def test_a_point_is_stretched_to_its_best_length(name):
     for short in (0.7, 0.9, 0.999, 1.0, 1.2):
         value, length = problem.stretched(short * w)
         lengths = np.linspace(1.0, 1.5, 2001)
-        assert 1.0 <= length <= 1.5 and value == pytest.approx(problem.primal(length * short * w), rel=1e-12)
+        assert 1.0 <= length <= 1.5 and value == pytest.approx(
+            problem.primal(length * short * w), rel=1e-12
+        )
         assert value <= min(problem.primal(s * short * w) for s in lengths) * (1 + 1e-6)
     assert problem.stretched(np.zeros(9)) == (problem.primal(np.zeros(9)), 1.0)
 
@@ -66,8 +77,15 @@ def test_the_hinge_is_that_of_liblinear():
     X = factor(n=400)  # labels inside: all +1, and so twice with both signs
     rows, sign = np.vstack([X, -X]), np.repeat([1.0, -1.0], 400)
     for loss, shift, upper in (("hinge", 0.0, 0.3), ("squared_hinge", 1 / 0.6, np.inf)):
-        other = svm.LinearSVC(C=0.3, loss=loss, dual=True, fit_intercept=False, tol=1e-8, max_iter=200000).fit(rows, sign)
-        mine = run(DualDescent(), FactoredDual(sign[:, None] * rows, 1.0, shift, upper), tol=1e-10, max_iter=20000)
+        other = svm.LinearSVC(
+            C=0.3, loss=loss, dual=True, fit_intercept=False, tol=1e-8, max_iter=200000
+        ).fit(rows, sign)
+        mine = run(
+            DualDescent(),
+            FactoredDual(sign[:, None] * rows, 1.0, shift, upper),
+            tol=1e-10,
+            max_iter=20000,
+        )
         np.testing.assert_allclose(mine.model.w, other.coef_[0], rtol=1e-4, atol=1e-6)
 
 
@@ -85,7 +103,9 @@ def test_the_gap_bounds_the_distance_to_the_minimum_at_every_step(name):
 
 
 def test_the_best_primal_point_is_kept():
-    problem = FactoredDual(factor(n=300, r=40), 1.0, 1e-4, np.inf)  # as with C = 5,000: w itself goes up and down
+    problem = FactoredDual(
+        factor(n=300, r=40), 1.0, 1e-4, np.inf
+    )  # as with C = 5,000: w itself goes up and down
     result = run(DualDescent(), problem, tol=1e-9, max_iter=300)
     assert np.all(np.diff(result.history["objective"]) <= 0)
     assert problem.primal(result.model.best) == pytest.approx(result.model.primal, rel=1e-12)
@@ -96,7 +116,10 @@ def test_the_best_primal_point_is_kept():
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_csr_gives_what_an_array_gives(dtype):
     V = factor(n=300, r=40, density=0.2).astype(dtype)
-    a, b = (run(DualDescent(seed=3), FactoredDual(W, 1.0, 0.0, 0.7), tol=1e-8, max_iter=5000) for W in (V, sp.csr_matrix(V)))
+    a, b = (
+        run(DualDescent(seed=3), FactoredDual(W, 1.0, 0.0, 0.7), tol=1e-8, max_iter=5000)
+        for W in (V, sp.csr_matrix(V))
+    )
     assert a.certificate.precision == np.dtype(dtype).name
     np.testing.assert_allclose(a.model.w, b.model.w, rtol=1e-7, atol=1e-9)
     assert a.n_iter == b.n_iter
@@ -104,7 +127,9 @@ def test_csr_gives_what_an_array_gives(dtype):
 
 def test_the_seed_decides_the_way_not_the_goal():
     problem = problems()["squared hinge"]
-    one, same, other = (run(DualDescent(seed=s), problem, tol=1e-10, max_iter=5000).model for s in (1, 1, 2))
+    one, same, other = (
+        run(DualDescent(seed=s), problem, tol=1e-10, max_iter=5000).model for s in (1, 1, 2)
+    )
     assert np.array_equal(one.a, same.a) and not np.array_equal(one.a, other.a)
     np.testing.assert_allclose(one.w, other.w, atol=1e-5)
 
@@ -113,14 +138,18 @@ def test_a_start_is_cut_at_the_bounds_and_used():
     problem = problems()["hinge"]
     cold = run(DualDescent(), problem, tol=1e-6, max_iter=5000)
     warm = run(DualDescent(), problem, tol=1e-6, max_iter=5000, start=cold.model.a * 1.0)
-    assert len(warm.history["gap"]) == 1 < len(cold.history["gap"]) and warm.n_iter < cold.n_iter  # one step of the run
+    assert (
+        len(warm.history["gap"]) == 1 < len(cold.history["gap"]) and warm.n_iter < cold.n_iter
+    )  # one step of the run
     state = DualDescent().init(problem, np.full(problem.n, 1e9))
     assert np.array_equal(state.a, problem.upper)
 
 
 def test_max_iter_is_kept_and_said():
     result = run(DualDescent(), problems()["squared hinge"], tol=1e-12, max_iter=3)
-    assert result.n_iter == 3 and result.status.reason == "max_iter" and not result.certificate.holds
+    assert (
+        result.n_iter == 3 and result.status.reason == "max_iter" and not result.certificate.holds
+    )
 
 
 def test_zero_rows_and_zero_bounds():
@@ -128,7 +157,11 @@ def test_zero_rows_and_zero_bounds():
     upper = np.full(22, 0.5)
     upper[3] = 0.0
     result = run(DualDescent(), FactoredDual(V, 1.0, 0.0, upper), tol=1e-8, max_iter=5000)
-    assert result.certificate.holds and result.model.a[3] == 0.0 and np.array_equal(result.model.a[20:], [0.5, 0.5])
+    assert (
+        result.certificate.holds
+        and result.model.a[3] == 0.0
+        and np.array_equal(result.model.a[20:], [0.5, 0.5])
+    )
 
 
 @pytest.mark.parametrize(

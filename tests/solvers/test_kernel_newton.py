@@ -20,12 +20,24 @@ either_way = pytest.mark.parametrize("fit_intercept", [True, False])
 def rows(n=120, n_columns=1, seed=0):
     rng = np.random.default_rng(seed)
     X = rng.standard_normal((n, 3)) + 1.0
-    y = np.where(np.sin(2 * X[:, :n_columns]) + 0.5 * rng.standard_normal((n, n_columns)) > 0.2, 1.0, -1.0)
+    y = np.where(
+        np.sin(2 * X[:, :n_columns]) + 0.5 * rng.standard_normal((n, n_columns)) > 0.2, 1.0, -1.0
+    )
     return X, y, rng.uniform(0.2, 3.0, n)
 
 
-def problem_of(X, y, weight, loss, kernel=KERNEL, fit_intercept=True, dtype=np.float64, n_threads=1, **options):
-    return AllRows(ready(kernel, X, dtype=dtype), y, weight, loss, fit_intercept, n_threads=n_threads, **options)
+def problem_of(
+    X, y, weight, loss, kernel=KERNEL, fit_intercept=True, dtype=np.float64, n_threads=1, **options
+):
+    return AllRows(
+        ready(kernel, X, dtype=dtype),
+        y,
+        weight,
+        loss,
+        fit_intercept,
+        n_threads=n_threads,
+        **options,
+    )
 
 
 def solved(problem, tol=1e-14, **options):
@@ -35,7 +47,9 @@ def solved(problem, tol=1e-14, **options):
 def value(K, y, weight, loss, coef, b):
     """The objective, by its definition."""
     f = K @ coef + b
-    return 0.5 * np.einsum("ic,ij,jc->", coef, K, coef) + float((weight[:, None] * loss.value(y, f)).sum())
+    return 0.5 * np.einsum("ic,ij,jc->", coef, K, coef) + float(
+        (weight[:, None] * loss.value(y, f)).sum()
+    )
 
 
 @every_loss
@@ -72,10 +86,16 @@ def test_against_scipy(loss, fit_intercept):
         coef, b = point[:-1], point[-1] if fit_intercept else 0.0
         f = K @ coef + b
         G = weight * loss.gradient(y[:, 0], f)
-        return 0.5 * coef @ K @ coef + weight @ loss.value(y[:, 0], f), np.append(K @ (coef + G), G.sum() if fit_intercept else 0.0)
+        return 0.5 * coef @ K @ coef + weight @ loss.value(y[:, 0], f), np.append(
+            K @ (coef + G), G.sum() if fit_intercept else 0.0
+        )
 
-    least = minimize(objective, np.zeros(41), jac=True, method="BFGS", options={"maxiter": 5000, "gtol": 1e-9}).fun
-    assert solved(problem_of(X, y, weight, loss, fit_intercept=fit_intercept)).certificate.objective == pytest.approx(least, rel=1e-8)
+    least = minimize(
+        objective, np.zeros(41), jac=True, method="BFGS", options={"maxiter": 5000, "gtol": 1e-9}
+    ).fun
+    assert solved(
+        problem_of(X, y, weight, loss, fit_intercept=fit_intercept)
+    ).certificate.objective == pytest.approx(least, rel=1e-8)
 
 
 @either_way
@@ -104,7 +124,11 @@ def test_regression():
     assert 0 < np.count_nonzero(result.model.coef) < len(X)
 
 
-@pytest.mark.parametrize("loss", [SquaredEpsilonInsensitive(epsilon=0.1), SquaredHinge(), SmoothHinge()], ids=lambda loss: loss.name)
+@pytest.mark.parametrize(
+    "loss",
+    [SquaredEpsilonInsensitive(epsilon=0.1), SquaredHinge(), SmoothHinge()],
+    ids=lambda loss: loss.name,
+)
 def test_rounding_errors_lead_nowhere(loss):
     """A tolerance that no arithmetic reaches: it ends where it was."""
     for seed in range(5):
@@ -115,7 +139,9 @@ def test_rounding_errors_lead_nowhere(loss):
         assert far.violation < 1e-12
 
 
-@pytest.mark.parametrize("loss", [SquaredHinge(), SmoothHinge(), LeastSquares()], ids=lambda loss: loss.name)
+@pytest.mark.parametrize(
+    "loss", [SquaredHinge(), SmoothHinge(), LeastSquares()], ids=lambda loss: loss.name
+)
 @either_way
 def test_the_best_function_is_there_at_the_start(loss, fit_intercept):
     """Equal rows, as many of either label: zero is the best function, and the multipliers say so."""
@@ -135,7 +161,9 @@ def test_kernels_of_low_rank(kernel, fit_intercept):
     assert result.certificate.violation < 1e-9
     K = kernel(X)
     f = K @ result.model.coef + result.model.intercept
-    np.testing.assert_allclose(K @ (result.model.coef + weight[:, None] * SquaredHinge().gradient(y, f)), 0.0, atol=1e-6)
+    np.testing.assert_allclose(
+        K @ (result.model.coef + weight[:, None] * SquaredHinge().gradient(y, f)), 0.0, atol=1e-6
+    )
 
 
 def test_rows_that_are_not_felt_have_no_coefficient():
@@ -170,10 +198,16 @@ def test_doubling_ends_where_all_rows_at_once_end(dtype, loss):
     assert doubled.history["active"][-1] == 2500
     assert doubled.certificate.holds and whole.certificate.holds
     assert doubled.certificate.objective == pytest.approx(whole.certificate.objective, rel=3 * tol)
-    np.testing.assert_allclose(doubled.model.scores, whole.model.scores, atol=2e-2 if dtype == np.float32 else 1e-3)
+    np.testing.assert_allclose(
+        doubled.model.scores, whole.model.scores, atol=2e-2 if dtype == np.float32 else 1e-3
+    )
     K = RBF(0.4)(X)
-    np.testing.assert_allclose(doubled.model.scores, K @ doubled.model.coef + doubled.model.intercept, atol=1e-3)
-    assert doubled.certificate.objective == pytest.approx(value(K, y, weight, loss, doubled.model.coef, doubled.model.intercept), rel=1e-5)
+    np.testing.assert_allclose(
+        doubled.model.scores, K @ doubled.model.coef + doubled.model.intercept, atol=1e-3
+    )
+    assert doubled.certificate.objective == pytest.approx(
+        value(K, y, weight, loss, doubled.model.coef, doubled.model.intercept), rel=1e-5
+    )
 
 
 def test_a_stop_among_the_first_rows_is_seen_from_all_of_them():
@@ -192,7 +226,10 @@ def test_a_stop_among_the_first_rows_is_seen_from_all_of_them():
 @every_loss
 def test_same_bits_for_any_number_of_threads(loss):
     X, y, weight = rows(2200, n_columns=2)
-    first, *others = (solved(problem_of(X, y, weight, loss, dtype=None, n_threads=threads), 1e-4).model for threads in (1, 2, 3))
+    first, *others = (
+        solved(problem_of(X, y, weight, loss, dtype=None, n_threads=threads), 1e-4).model
+        for threads in (1, 2, 3)
+    )
     for other in others:
         assert np.array_equal(first.coef, other.coef)
         assert np.array_equal(first.intercept, other.intercept)
@@ -202,19 +239,30 @@ def test_dense_and_sparse_rows_agree():
     X, y, weight = rows(300)
     X[np.random.default_rng(0).random(X.shape) < 0.4] = 0.0
     X = np.hstack([X, np.zeros((300, 200))])
-    dense, sparse = (solved(problem_of(given, y, weight, SquaredHinge())).model for given in (X, sp.csr_matrix(X)))
+    dense, sparse = (
+        solved(problem_of(given, y, weight, SquaredHinge())).model
+        for given in (X, sp.csr_matrix(X))
+    )
     np.testing.assert_allclose(dense.scores, sparse.scores, atol=1e-8)
 
 
 def test_float32_at_a_large_weight_of_the_errors():
     """Rounding of the values hides 1 / (2 C): the problem says so beforehand, and a step still goes down."""
     X, y, _ = rows(1200)
-    exact, rough = (problem_of(X, y, np.full(1200, 1e6), SquaredHinge(), RBF(0.05), dtype=dtype) for dtype in (np.float64, np.float32))
+    exact, rough = (
+        problem_of(X, y, np.full(1200, 1e6), SquaredHinge(), RBF(0.05), dtype=dtype)
+        for dtype in (np.float64, np.float32)
+    )
     assert exact.blur() == 0.0
-    least, found = (run(KernelNewton(), problem, tol=1e-4, max_iter=30).certificate.objective for problem in (exact, rough))
+    least, found = (
+        run(KernelNewton(), problem, tol=1e-4, max_iter=30).certificate.objective
+        for problem in (exact, rough)
+    )
     assert least <= found <= (1 + rough.blur()) * least
     assert rough.blur() > 0.1
-    assert problem_of(X, y, np.ones(1200), SquaredHinge(), RBF(0.05), dtype=np.float32).blur() < 1e-4
+    assert (
+        problem_of(X, y, np.ones(1200), SquaredHinge(), RBF(0.05), dtype=np.float32).blur() < 1e-4
+    )
 
 
 def test_start_from_a_solution():

@@ -14,7 +14,17 @@ from slimsvm.tiles import ready
 LOSSES = [SquaredHinge(), SmoothHinge(), LeastSquares(), SquaredEpsilonInsensitive(0.1)]
 
 
-def make(loss, n=150, m=12, kernel=None, columns=1, dtype=np.float64, fit_intercept=True, threads=1, seed=0):
+def make(
+    loss,
+    n=150,
+    m=12,
+    kernel=None,
+    columns=1,
+    dtype=np.float64,
+    fit_intercept=True,
+    threads=1,
+    seed=0,
+):
     rng = np.random.default_rng(seed)
     X = rng.standard_normal((n, 3))
     y = np.sign(X[:, [0]] * X[:, [1]] + 0.3 * rng.standard_normal((n, columns)))
@@ -32,7 +42,10 @@ def naive_objective(problem, coef, intercept):
     K_XB = c.kernel(np.asarray(c.rows.X, np.float64), c.vectors)
     K_BB = c.kernel(c.vectors) + c.jitter * np.eye(c.m)
     f = K_XB @ coef + intercept
-    return 0.5 * np.einsum("jc,jl,lc->", coef, K_BB, coef) + (problem.weight @ problem.loss.value(problem.target, f)).sum()
+    return (
+        0.5 * np.einsum("jc,jl,lc->", coef, K_BB, coef)
+        + (problem.weight @ problem.loss.value(problem.target, f)).sum()
+    )
 
 
 @pytest.mark.parametrize("loss", LOSSES, ids=lambda loss: loss.name)
@@ -45,9 +58,13 @@ def test_minimum_is_that_of_a_general_minimiser(loss, fit_intercept):
     def value(flat):
         return naive_objective(problem, flat[:m, None], flat[m:] if fit_intercept else 0.0)
 
-    other = minimize(value, np.zeros(m + fit_intercept), method="BFGS", options={"gtol": 1e-9, "maxiter": 5000})
+    other = minimize(
+        value, np.zeros(m + fit_intercept), method="BFGS", options={"gtol": 1e-9, "maxiter": 5000}
+    )
     assert result.certificate.objective <= other.fun * (1 + 1e-9)
-    assert result.certificate.objective == pytest.approx(naive_objective(problem, result.model.coef, result.model.intercept), rel=1e-10)
+    assert result.certificate.objective == pytest.approx(
+        naive_objective(problem, result.model.coef, result.model.intercept), rel=1e-10
+    )
     assert result.certificate.scope == SUBSPACE
     assert result.certificate.holds
 
@@ -72,7 +89,9 @@ def test_columns_are_independent_machines():
         np.testing.assert_allclose(together.scores[:, c], alone.scores[:, 0], atol=1e-6)
 
 
-@pytest.mark.parametrize("kernel", [RBF(0.3), Laplacian(0.2), Polynomial(0.5, 2, 1.0)], ids=lambda kernel: kernel.name)
+@pytest.mark.parametrize(
+    "kernel", [RBF(0.3), Laplacian(0.2), Polynomial(0.5, 2, 1.0)], ids=lambda kernel: kernel.name
+)
 def test_least_squares_has_a_closed_form(kernel):
     problem = make(LeastSquares(), m=6, kernel=kernel)
     c = problem.columns
@@ -93,12 +112,17 @@ def test_float32_values_and_blocks_made_anew_agree_with_float64():
     again = KernelColumns(small.columns.rows, 20, max_memory=1e-3)
     assert not again.keeps
     again.append(np.asarray(small.columns.vectors))
-    anew = run(Newton(), Subspace(again, small.target, small.weight, small.loss), tol=1e-10, max_iter=50)
+    anew = run(
+        Newton(), Subspace(again, small.target, small.weight, small.loss), tol=1e-10, max_iter=50
+    )
     assert anew.certificate.objective == pytest.approx(rounded.certificate.objective, rel=1e-6)
 
 
 def test_same_bits_for_any_number_of_threads():
-    one, two = (run(Newton(), make(SquaredHinge(), n=5000, m=30, threads=t), tol=1e-8, max_iter=30).model for t in (1, 2))
+    one, two = (
+        run(Newton(), make(SquaredHinge(), n=5000, m=30, threads=t), tol=1e-8, max_iter=30).model
+        for t in (1, 2)
+    )
     assert np.array_equal(one.coef, two.coef)
     assert np.array_equal(one.scores, two.scores)
 
@@ -109,7 +133,9 @@ def test_a_weight_of_two_is_a_row_twice():
     twice = KernelColumns(c.rows.take(np.tile(np.arange(80), 2)), c.m)
     twice.append(np.asarray(c.vectors))
     doubled = Subspace(c, problem.target, 2 * problem.weight, problem.loss)
-    repeated = Subspace(twice, np.vstack([problem.target] * 2), np.concatenate([problem.weight] * 2), problem.loss)
+    repeated = Subspace(
+        twice, np.vstack([problem.target] * 2), np.concatenate([problem.weight] * 2), problem.loss
+    )
     a, b = (run(Newton(), p, tol=1e-14, max_iter=60).model for p in (doubled, repeated))
     np.testing.assert_allclose(a.scores, b.scores[:80], atol=1e-8)
 
@@ -135,11 +161,17 @@ def test_growing_the_factor_equals_factoring_at_once():
 
 def test_no_basis_leaves_the_intercept():
     problem = make(LeastSquares())
-    empty = Subspace(KernelColumns(problem.columns.rows, 3), problem.target, problem.weight, problem.loss)
+    empty = Subspace(
+        KernelColumns(problem.columns.rows, 3), problem.target, problem.weight, problem.loss
+    )
     state = Newton().init(empty)
-    assert state.intercept[0] == pytest.approx(np.average(problem.target[:, 0], weights=problem.weight))
+    assert state.intercept[0] == pytest.approx(
+        np.average(problem.target[:, 0], weights=problem.weight)
+    )
 
 
 def test_search_along_a_line_that_only_rises_stays():
     loss, one = SquaredHinge(), np.ones((4, 1))
-    assert least_along(loss, one, np.ones(4), 2 * one, one, np.array([1.0]), np.array([1.0]))[0] == 0.0
+    assert (
+        least_along(loss, one, np.ones(4), 2 * one, one, np.array([1.0]), np.array([1.0]))[0] == 0.0
+    )

@@ -17,7 +17,14 @@ def passing(n=1500, kernel=KERNELS[0], budget=2e8, seed=0, dtype=np.float64):
     y = np.where(np.random.default_rng(seed).random(n) < 0.1, -y, y).astype(float)
     operand = ready(kernel, X, dtype=dtype)
     order = np.random.default_rng(seed + 1).permutation(n)
-    return X, Passing(operand, y, np.random.default_rng(seed + 2).uniform(0.5, 3.0, n), np.arange(n), order, budget=budget)
+    return X, Passing(
+        operand,
+        y,
+        np.random.default_rng(seed + 2).uniform(0.5, 3.0, n),
+        np.arange(n),
+        order,
+        budget=budget,
+    )
 
 
 def check(S, X, kernel, most=np.inf):
@@ -32,11 +39,15 @@ def check(S, X, kernel, most=np.inf):
     assert (S.a[v] >= 0).all() and (S.a[v] <= S.upper[v] * (1 + 1e-12)).all()
     np.testing.assert_allclose(S.K[np.ix_(v, v)], kernel(X[S.ids[v]], X[S.ids[v]]), atol=1e-9)
     np.testing.assert_allclose(
-        S.vectors.operand(S.m).X[v] + (0 if S.vectors.like.shift is None else S.vectors.like.shift), X[S.ids[v]], atol=1e-9
+        S.vectors.operand(S.m).X[v] + (0 if S.vectors.like.shift is None else S.vectors.like.shift),
+        X[S.ids[v]],
+        atol=1e-9,
     )
     rises = np.where(S.sign[v] > 0, S.a[v] < S.upper[v], S.a[v] > 0)
     falls = np.where(S.sign[v] > 0, S.a[v] > 0, S.a[v] < S.upper[v])
-    assert S.bottom == pytest.approx(o[rises].min(), abs=1e-7) and S.top == pytest.approx(o[falls].max(), abs=1e-7)
+    assert S.bottom == pytest.approx(o[rises].min(), abs=1e-7) and S.top == pytest.approx(
+        o[falls].max(), abs=1e-7
+    )
 
 
 @pytest.mark.parametrize("selection", SELECTIONS)
@@ -58,7 +69,10 @@ def test_frozen_vectors_count_in_every_value():
     assert S.f_a.size > 100 and S.K.shape[0] <= 1024
     np.testing.assert_array_equal(S.f_a, S.f_upper)
     check(S, X, KERNELS[0])
-    known = [np.concatenate([getattr(S, name)[S.alive], getattr(S, f"f_{name}")]) for name in ("a", "upper", "sign", "ids")]
+    known = [
+        np.concatenate([getattr(S, name)[S.alive], getattr(S, f"f_{name}")])
+        for name in ("a", "upper", "sign", "ids")
+    ]
     again = restored(problem.operand.take(known[3]), X, *known, 1.0)
     assert again.f_a.size > 0
     check(again, X, KERNELS[0])
@@ -79,10 +93,20 @@ def test_decay_scales_the_function_and_stays_feasible():
 def test_the_first_rows_by_hand():
     """Two rows of one class wait; one of the other makes a pair, whose optimum is known."""
     X = np.array([[0.0], [0.1], [1.0]])
-    problem = Passing(ready(RBF(1.0), X, dtype=np.float64), np.array([1.0, 1.0, -1.0]), np.full(3, 100.0), np.arange(3), np.arange(3))
+    problem = Passing(
+        ready(RBF(1.0), X, dtype=np.float64),
+        np.array([1.0, 1.0, -1.0]),
+        np.full(3, 100.0),
+        np.arange(3),
+        np.arange(3),
+    )
     S = run(Online(), problem, tol=1e-9, max_iter=2).model
     assert S.alive.size == 2 and not S.a[S.alive].any() and S.level == -1.0
-    S = run(Online(), Passing(problem.operand, problem.sign, problem.upper, problem.ids, np.array([2, 0])), tol=1e-9).model
+    S = run(
+        Online(),
+        Passing(problem.operand, problem.sign, problem.upper, problem.ids, np.array([2, 0])),
+        tol=1e-9,
+    ).model
     a = 2.0 / (2.0 - 2.0 * np.exp(-1.0))  # both at the margin: a (1 - k) = 1
     np.testing.assert_allclose(np.sort(S.a[S.alive]), [a, a])
     assert S.violation < 1e-12

@@ -17,7 +17,18 @@ from slimsvm.tiles import ready
 KERNELS = [RBF(0.5), Laplacian(0.3), Polynomial(0.2, 2, 1.0), Sigmoid(0.1, 0.2)]
 
 
-def make(loss, n=150, m=12, kernel=None, C=1.0, weight=None, dtype=np.float64, threads=1, max_memory=None, seed=0):
+def make(
+    loss,
+    n=150,
+    m=12,
+    kernel=None,
+    C=1.0,
+    weight=None,
+    dtype=np.float64,
+    threads=1,
+    max_memory=None,
+    seed=0,
+):
     rng = np.random.default_rng(seed)
     X = rng.standard_normal((n, 3))
     sign = np.where(X[:, 0] * X[:, 1] + 0.5 * rng.standard_normal(n) > 0, 1.0, -1.0)
@@ -29,7 +40,9 @@ def make(loss, n=150, m=12, kernel=None, C=1.0, weight=None, dtype=np.float64, t
 def naive(problem):
     """V and F, from the kernel itself."""
     features = problem.features
-    K = features.rows.kernel(np.asarray(features.rows.X, np.float64), np.asarray(features._basis.X, np.float64))
+    K = features.rows.kernel(
+        np.asarray(features.rows.X, np.float64), np.asarray(features._basis.X, np.float64)
+    )
     V = features.sign[:, None] * np.hstack([K, np.ones((features.n, 1))])
     return V, lambda u: 0.5 * u @ u + problem.weight @ problem.loss.value(1.0, V @ u)
 
@@ -37,7 +50,13 @@ def naive(problem):
 def by_bfgs(problem):
     V, value = naive(problem)
     slope = lambda u: u + V.T @ (problem.weight * problem.loss.gradient(1.0, V @ u))  # noqa: E731
-    return minimize(value, np.zeros(V.shape[1]), jac=slope, method="BFGS", options={"gtol": 1e-9, "maxiter": 20000}).fun
+    return minimize(
+        value,
+        np.zeros(V.shape[1]),
+        jac=slope,
+        method="BFGS",
+        options={"gtol": 1e-9, "maxiter": 20000},
+    ).fun
 
 
 @pytest.mark.parametrize("kernel", KERNELS, ids=lambda kernel: kernel.name)
@@ -49,7 +68,11 @@ def test_features_are_labels_times_kernel_values_and_one(kernel):
     np.testing.assert_allclose(problem.features.project(V @ u), V.T @ (V @ u), rtol=1e-11)
     D = np.random.default_rng(0).random(V.shape[0])
     D[::3] = 0.0
-    np.testing.assert_allclose(np.tril(problem.features.gram(D)), np.tril(np.eye(V.shape[1]) + V.T @ (D[:, None] * V)), atol=1e-9)
+    np.testing.assert_allclose(
+        np.tril(problem.features.gram(D)),
+        np.tril(np.eye(V.shape[1]) + V.T @ (D[:, None] * V)),
+        atol=1e-9,
+    )
 
 
 @pytest.mark.parametrize("C", [0.01, 1.0, 100.0])
@@ -61,9 +84,16 @@ def test_three_solvers_find_the_minimum_of_one_problem(kernel, C):
     best = by_bfgs(problem)
     results = {
         "newton": run(SmoothNewton(), problem, tol=1e-8, max_iter=100),
-        "smooth": run(SmoothNewton(), make(SmoothHinge(beta=1e7), kernel=kernel, C=C, weight=weight), tol=1e-8, max_iter=200),
+        "smooth": run(
+            SmoothNewton(),
+            make(SmoothHinge(beta=1e7), kernel=kernel, C=C, weight=weight),
+            tol=1e-8,
+            max_iter=200,
+        ),
         "decomposition": run(Chunking(), problem, tol=1e-8, max_iter=100),
-        "lagrangian": run(Lagrangian(), problem, tol=1e-8, max_iter=300000) if C < 100 else None,  # it would not end
+        "lagrangian": run(Lagrangian(), problem, tol=1e-8, max_iter=300000)
+        if C < 100
+        else None,  # it would not end
         "accelerated": run(AcceleratedLagrangian(), problem, tol=1e-8, max_iter=300000),
     }
     _, value = naive(problem)
@@ -85,7 +115,11 @@ def test_smooth_newton_against_a_general_minimiser(beta):
 
 def test_the_smooth_problem_tends_to_the_squared_hinge():
     exact = run(SmoothNewton(), make(SquaredHinge()), tol=1e-14, max_iter=100).certificate.objective
-    away = [run(SmoothNewton(), make(SmoothHinge(beta)), tol=1e-14, max_iter=100).certificate.objective - exact for beta in (1, 10, 100)]
+    away = [
+        run(SmoothNewton(), make(SmoothHinge(beta)), tol=1e-14, max_iter=100).certificate.objective
+        - exact
+        for beta in (1, 10, 100)
+    ]
     assert np.all(np.diff(away) < 0) and 0 < away[-1] < 1e-3 * exact
 
 
@@ -93,7 +127,10 @@ def test_smooth_newton_begins_with_less_of_a_large_C():
     """Where rows come and go along every direction, even exact steps with all of C are short and many; the minimum is the same."""
     X = np.random.default_rng(0).standard_normal((1500, 4)) * [1.0, 0.3, 0.1, 0.05] / 3
     V = SignedFeatures(
-        ready(RBF(16.0), X, dtype=np.float64), np.where(np.abs(X[:, 0]) > 0.43, 1.0, -1.0), np.arange(0, 1500, 10), many=True
+        ready(RBF(16.0), X, dtype=np.float64),
+        np.where(np.abs(X[:, 0]) > 0.43, 1.0, -1.0),
+        np.arange(0, 1500, 10),
+        many=True,
     )
     problem, solver = Reduced(V, np.full(1500, 4096.0), SmoothHinge(1e4)), SmoothNewton()
     ends, shares = [], []
@@ -107,7 +144,10 @@ def test_smooth_newton_begins_with_less_of_a_large_C():
         ends.append(state)
     lowest = int(np.argmin(shares))
     assert shares[lowest] < 1.0 and np.all(np.diff(shares[lowest:]) >= 0)
-    assert ends[0].objective == pytest.approx(ends[1].objective, rel=1e-6) and ends[0].n_iter < 0.7 * ends[1].n_iter
+    assert (
+        ends[0].objective == pytest.approx(ends[1].objective, rel=1e-6)
+        and ends[0].n_iter < 0.7 * ends[1].n_iter
+    )
 
 
 @pytest.mark.parametrize("kernel", KERNELS, ids=lambda kernel: kernel.name)
@@ -131,7 +171,9 @@ def test_least_squares_of_float32_rows_is_corrected(C):
     expected = np.linalg.solve(V.T @ (D[:, None] * V) + np.eye(81), V.T @ D)
     result = run(LeastSquaresSystem(), problem, tol=1e-3, max_iter=10)
     assert result.certificate.violation <= 1e-10
-    np.testing.assert_allclose(result.model.u, expected, rtol=1e-3, atol=1e-5 * np.abs(expected).max())
+    np.testing.assert_allclose(
+        result.model.u, expected, rtol=1e-3, atol=1e-5 * np.abs(expected).max()
+    )
     single, double = problem.features.gram(D, True), problem.features.gram(D)
     assert 0 < np.abs(single - double).max() <= 1e-4 * np.abs(double).max()
 
@@ -202,14 +244,19 @@ def test_the_corrected_metric_is_that_of_dense_bfgs():
         solver.step(problem, state, 1e-15, k + 1)
         s, y = state.u - u, state.gradient - gradient
         direction = -B @ gradient
-        np.testing.assert_allclose(s / np.linalg.norm(s), direction / np.linalg.norm(direction), atol=1e-5)
+        np.testing.assert_allclose(
+            s / np.linalg.norm(s), direction / np.linalg.norm(direction), atol=1e-5
+        )
         left = np.eye(9) - np.outer(s, y) / (s @ y)
         B = left @ B @ left.T + np.outer(s, s) / (s @ y)
 
 
 def test_the_corrected_metric_brings_a_large_C_to_its_end():
     problem = make(SquaredHinge(), n=400, C=1e4)
-    quick, slow = (run(solver, problem, tol=1e-3, max_iter=2000) for solver in (AcceleratedLagrangian(), Lagrangian()))
+    quick, slow = (
+        run(solver, problem, tol=1e-3, max_iter=2000)
+        for solver in (AcceleratedLagrangian(), Lagrangian())
+    )
     assert quick.certificate.holds and quick.n_iter < 500
     assert not slow.certificate.holds or slow.n_iter > 3 * quick.n_iter
 
@@ -219,11 +266,18 @@ def test_features_for_many_passes_are_the_same_numbers():
     X, sign = rng.standard_normal((3000, 4)), np.where(rng.random(3000) < 0.5, 1.0, -1.0)
     rows = ready(RBF(0.5), X, dtype=np.float32)
     once, often, tight = (
-        SignedFeatures(rows, sign, np.arange(0, 3000, 60), memory, many=many) for memory, many in ((None, False), (None, True), (0.6, True))
+        SignedFeatures(rows, sign, np.arange(0, 3000, 60), memory, many=many)
+        for memory, many in ((None, False), (None, True), (0.6, True))
     )
-    assert (once.megabytes, often.megabytes, tight.megabytes) == (3000 * 51 * 4 / 2**20, 3000 * 51 * 8 / 2**20, 3000 * 51 * 4 / 2**20)
+    assert (once.megabytes, often.megabytes, tight.megabytes) == (
+        3000 * 51 * 4 / 2**20,
+        3000 * 51 * 8 / 2**20,
+        3000 * 51 * 4 / 2**20,
+    )
     u = rng.standard_normal(51)
-    assert np.array_equal(once.margins(u), often.margins(u)) and np.array_equal(once.margins(u), tight.margins(u))
+    assert np.array_equal(once.margins(u), often.margins(u)) and np.array_equal(
+        once.margins(u), tight.margins(u)
+    )
 
 
 @pytest.mark.parametrize("max_memory", [None, 0.01])
@@ -242,7 +296,9 @@ def test_a_system_in_few_rows_is_that_in_all_columns(n_felt, max_memory):
 def test_rows_that_hardly_count_are_left_out_and_change_nothing():
     problem = make(SmoothHinge(beta=50.0), n=3000, m=30, C=100.0)
     result = run(SmoothNewton(), problem, tol=1e-13, max_iter=100)
-    assert result.certificate.holds and result.certificate.objective == pytest.approx(by_bfgs(problem), rel=1e-8)
+    assert result.certificate.holds and result.certificate.objective == pytest.approx(
+        by_bfgs(problem), rel=1e-8
+    )
     state = SmoothNewton().init(problem, result.model.u)
     D = problem.curvatures(state.margins)
     state.gradient = state.gradient + 1e6  # as if far from the end
@@ -264,23 +320,37 @@ def test_working_sets_grow_until_they_hold_all_support_vectors(C):
         solver.step(problem, state, 1e-9, state.n_iter + 1)
         sizes.append(int(state.inside.sum()))
         assert state.dual >= before[0] and state.primal <= before[1], "the best of both are kept"
-        assert state.dual <= best.certificate.objective * (1 + 1e-9) and state.primal >= best.certificate.objective * (1 - 1e-9)
-    assert sizes[0] <= 1000 and np.all(np.diff(sizes) >= 0) and np.all(np.array(sizes[1:]) <= 2 * np.array(sizes[:-1]))
-    assert np.all(state.inside[problem.features.margins(best.model.u) < 1 - 1e-6]) and sizes[-1] < 6000
+        assert state.dual <= best.certificate.objective * (
+            1 + 1e-9
+        ) and state.primal >= best.certificate.objective * (1 - 1e-9)
+    assert (
+        sizes[0] <= 1000
+        and np.all(np.diff(sizes) >= 0)
+        and np.all(np.array(sizes[1:]) <= 2 * np.array(sizes[:-1]))
+    )
+    assert (
+        np.all(state.inside[problem.features.margins(best.model.u) < 1 - 1e-6]) and sizes[-1] < 6000
+    )
     np.testing.assert_allclose(state.u, best.model.u, atol=1e-3 * np.abs(best.model.u).max())
 
 
 def test_working_sets_are_counted_and_limited():
     problem = make(SquaredHinge(), n=6000, m=20, C=1e4)
     result = run(Chunking(), problem, tol=1e-12, max_iter=1)
-    assert result.n_iter == 1 and result.status.reason == "max_iter" and not result.certificate.holds
+    assert (
+        result.n_iter == 1 and result.status.reason == "max_iter" and not result.certificate.holds
+    )
     assert np.isfinite(result.model.u).all() and result.history["active"][-1] <= 1000
 
 
-@pytest.mark.parametrize("solver", [Lagrangian(), AcceleratedLagrangian()], ids=lambda solver: type(solver).__name__)
+@pytest.mark.parametrize(
+    "solver", [Lagrangian(), AcceleratedLagrangian()], ids=lambda solver: type(solver).__name__
+)
 def test_the_lagrangian_says_when_it_has_not_converged(solver):
     result = run(solver, make(SquaredHinge(), C=1e5), tol=1e-8, max_iter=4)
-    assert result.n_iter == 4 and result.status.reason == "max_iter" and not result.certificate.holds
+    assert (
+        result.n_iter == 4 and result.status.reason == "max_iter" and not result.certificate.holds
+    )
     assert np.isfinite(result.model.u).all() and result.certificate.violation > 1e-8
 
 
@@ -296,7 +366,9 @@ def test_a_step_with_which_it_may_diverge_is_refused(share):
     ids=lambda solver: type(solver).__name__,
 )
 def test_a_weight_of_two_is_a_row_twice(solver):
-    loss = {"SmoothNewton": SmoothHinge(), "LeastSquaresSystem": LeastSquares()}.get(type(solver).__name__, SquaredHinge())
+    loss = {"SmoothNewton": SmoothHinge(), "LeastSquaresSystem": LeastSquares()}.get(
+        type(solver).__name__, SquaredHinge()
+    )
     one = make(loss, n=80)
     rows, sign = one.features.rows, one.features.sign
     basis = np.arange(0, 80, 7)
@@ -304,21 +376,32 @@ def test_a_weight_of_two_is_a_row_twice(solver):
     twice = np.concatenate([np.arange(80), np.arange(1, 80, 2)])
     repeated = Reduced(SignedFeatures(rows.take(twice), sign[twice], basis), np.ones(120), loss)
     a, b = (run(solver, problem, tol=1e-12, max_iter=100) for problem in (weighted, repeated))
-    np.testing.assert_allclose(a.model.u, b.model.u, atol=1e-9)  # also of an iteration that has not converged yet: every step is the same
+    np.testing.assert_allclose(
+        a.model.u, b.model.u, atol=1e-9
+    )  # also of an iteration that has not converged yet: every step is the same
     assert a.n_iter == b.n_iter
 
 
 @pytest.mark.parametrize(
-    "solver", [SmoothNewton(), Lagrangian(), AcceleratedLagrangian(), Chunking()], ids=lambda solver: type(solver).__name__
+    "solver",
+    [SmoothNewton(), Lagrangian(), AcceleratedLagrangian(), Chunking()],
+    ids=lambda solver: type(solver).__name__,
 )
 def test_same_bits_for_any_number_of_threads(solver):
-    one, two = (run(solver, make(SquaredHinge(), n=9000, m=60, threads=t), tol=1e-6, max_iter=20).model.u for t in (1, 2))
+    one, two = (
+        run(solver, make(SquaredHinge(), n=9000, m=60, threads=t), tol=1e-6, max_iter=20).model.u
+        for t in (1, 2)
+    )
     assert np.array_equal(one, two)
 
 
 def test_float32_values_and_blocks_made_anew_agree_with_float64():
-    exact = run(SmoothNewton(), make(SmoothHinge(), n=3000, m=20), tol=1e-10, max_iter=50).certificate
-    rounded = run(SmoothNewton(), make(SmoothHinge(), n=3000, m=20, dtype=np.float32), tol=1e-10, max_iter=50).certificate
+    exact = run(
+        SmoothNewton(), make(SmoothHinge(), n=3000, m=20), tol=1e-10, max_iter=50
+    ).certificate
+    rounded = run(
+        SmoothNewton(), make(SmoothHinge(), n=3000, m=20, dtype=np.float32), tol=1e-10, max_iter=50
+    ).certificate
     little = make(SmoothHinge(), n=3000, m=20, dtype=np.float32, max_memory=1e-3)
     anew = run(SmoothNewton(), little, tol=1e-10, max_iter=50).certificate
     assert rounded.precision == "float32" and exact.precision == "float64"

@@ -25,7 +25,9 @@ def make(kernel, loss, n=120, m=3, columns=1, dtype=np.float64):
 
 @pytest.mark.parametrize("kernel", KERNELS, ids=str)
 @pytest.mark.parametrize(
-    "loss", [SmoothHinge(), SquaredHinge(), LeastSquares(), SquaredEpsilonInsensitive(0.1)], ids=lambda loss: loss.name
+    "loss",
+    [SmoothHinge(), SquaredHinge(), LeastSquares(), SquaredEpsilonInsensitive(0.1)],
+    ids=lambda loss: loss.name,
 )
 @pytest.mark.parametrize("columns", [1, 3])
 def test_derivative_is_that_of_differences(kernel, loss, columns):
@@ -50,7 +52,9 @@ def test_derivative_with_sparse_rows():
     X = sp.random(150, 400, density=0.01, format="csr", random_state=0)
     rows = ready(RBF(0.5), X, dtype=np.dtype(np.float64))
     assert sp.issparse(rows.X)
-    problem = Subspace(KernelColumns(rows, 2), np.sign(rng.standard_normal((150, 1))), np.ones(150), SquaredHinge())
+    problem = Subspace(
+        KernelColumns(rows, 2), np.sign(rng.standard_normal((150, 1))), np.ones(150), SquaredHinge()
+    )
     vectors = np.asarray(X[:2].toarray() + 0.1 * rng.standard_normal((2, 400)))
 
     def value(B):

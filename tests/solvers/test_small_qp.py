@@ -24,7 +24,9 @@ def check_optimal(G, h, bound, solution, tol=1e-10):
     a = solution.a
     assert np.all(a >= 0) and a.sum() <= bound * (1 + 1e-14)
     gain = h - G @ a
-    scale = max(np.abs(h).max(), 1e3 * np.finfo(float).eps * (np.abs(G) @ a).max() / tol, 1e-300)  # ... or of the rounding errors of Ga
+    scale = max(
+        np.abs(h).max(), 1e3 * np.finfo(float).eps * (np.abs(G) @ a).max() / tol, 1e-300
+    )  # ... or of the rounding errors of Ga
     assert solution.xi == pytest.approx(max(0.0, gain.max()), abs=tol * scale)
     assert np.all(gain <= solution.xi + tol * scale)
     assert np.all(gain[a > 0] >= solution.xi - tol * scale)
@@ -140,7 +142,9 @@ def test_cuts_as_they_come(seed):
     a, last = np.empty(0), 0.0
     for round_ in range(120):
         size = 10.0 ** (4 - round_ / 30)
-        P = np.vstack([P, size * (rng.standard_normal(12) + 0.5) + (P[-1] * 0.9 if round_ else 0.0)])
+        P = np.vstack(
+            [P, size * (rng.standard_normal(12) + 0.5) + (P[-1] * 0.9 if round_ else 0.0)]
+        )
         h = np.append(h, size * rng.uniform(0.5, 1.0))
         solution = solve_small_qp(P @ P.T, h, start=a)
         check_optimal(P @ P.T, h, 1.0, solution)

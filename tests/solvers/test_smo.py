@@ -17,8 +17,14 @@ def set_up(machine, n=20, seed=0, kernel=None, **options):
     X, y, t = random_rows(n, seed)
     problem = make_problem(machine, X, y, t, kernel=kernel, **options)
     K = problem.gram.operand.kernel(X)
-    order = np.argsort(-problem.sign, kind="stable") if problem.two_equalities else np.arange(problem.n_variables)
-    split = int(np.count_nonzero(problem.sign > 0)) if problem.two_equalities else problem.n_variables
+    order = (
+        np.argsort(-problem.sign, kind="stable")
+        if problem.two_equalities
+        else np.arange(problem.n_variables)
+    )
+    split = (
+        int(np.count_nonzero(problem.sign > 0)) if problem.two_equalities else problem.n_variables
+    )
     rows, a = problem.row[order], problem.start[order].copy()
     block = np.ascontiguousarray(K[np.ix_(rows, rows)])
     o = (K @ problem.coef(problem.start))[rows] + problem.sign[order] * problem.linear[order]
@@ -37,7 +43,9 @@ def check_feasible(problem, a):
     for group in problem.groups():
         z = problem.sign[group]
         # each step adds and subtracts the same number: what is lost is rounding
-        assert z @ a[group] == pytest.approx(z @ problem.start[group], abs=1e-11 * max(1.0, problem.upper.sum()))
+        assert z @ a[group] == pytest.approx(
+            z @ problem.start[group], abs=1e-11 * max(1.0, problem.upper.sum())
+        )
 
 
 @every_machine
@@ -59,7 +67,9 @@ def test_it_stops_at_the_tolerance_and_says_the_truth(machine, tol):
     problem, K, order, split, arguments = set_up(machine, n=60)
     _, violation = smo(*arguments, split, tol, NO_LIMIT)
     assert violation <= tol
-    assert dual_violation(K, problem, unsorted(order, arguments[4])) == pytest.approx(violation, abs=1e-11)
+    assert dual_violation(K, problem, unsorted(order, arguments[4])) == pytest.approx(
+        violation, abs=1e-11
+    )
 
 
 @every_machine

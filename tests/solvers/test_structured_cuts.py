@@ -47,7 +47,9 @@ def by_enumeration(oracle, Z, true, weight, scaling=0.0):
             rows.append(np.concatenate([(Z[a:b].T @ change).ravel(), bias, phi]))
             losses.append(loss)
             owner.append(i)
-    different = np.unique(np.column_stack([rows, losses, owner]).round(12), axis=0)  # many rankings have the same score
+    different = np.unique(
+        np.column_stack([rows, losses, owner]).round(12), axis=0
+    )  # many rankings have the same score
     A, losses, owner = different[:, :-2], different[:, -2], different[:, -1].astype(int)
     size, m = d * width + (width if scaling else 0) + n_linear, weight.size
 
@@ -96,13 +98,17 @@ def test_every_space_finds_the_optimum_with_all_constraints(oracle, scaling):
     X, true, weight = problem_data(oracle)
     K = KERNEL(X, X)
     risk = JointRisk(oracle, true.labels, true.offsets, weight)
-    best = by_enumeration(oracle, np.linalg.cholesky(K + 1e-13 * np.eye(len(X))), true, weight, scaling)
+    best = by_enumeration(
+        oracle, np.linalg.cholesky(K + 1e-13 * np.eye(len(X))), true, weight, scaling
+    )
     columns = KernelColumns(ready(KERNEL, X, dtype=np.float64), len(X))
     columns.append(columns.rows.X)
     for space in (KernelSpace(K), SubspaceSpace(columns)):
         for line_search in (True, False):
             joint = JointSpace(space, risk.width, risk.n_linear, scaling)
-            certificate = solved(joint, risk, solver=CuttingPlane(line_search=line_search)).certificate
+            certificate = solved(
+                joint, risk, solver=CuttingPlane(line_search=line_search)
+            ).certificate
             assert certificate.objective == pytest.approx(best, rel=1e-6)
     sparse_best = by_enumeration(oracle, X, true, weight, scaling)
     joint = JointSpace(ExplicitSpace(X), risk.width, risk.n_linear, scaling)
@@ -114,10 +120,16 @@ def test_every_space_finds_the_optimum_with_all_constraints(oracle, scaling):
 def test_samples_of_all_examples_are_exact(oracle, sampling):
     X, true, weight = problem_data(oracle, 12)
     risk = JointRisk(oracle, true.labels, true.offsets, weight)
-    exact = solved(JointSpace(KernelSpace(KERNEL(X, X)), risk.width, risk.n_linear, 0.5), risk).certificate.objective
-    space = SampledSpace(ready(KERNEL, X, dtype=np.float64), risk.width, risk.n_linear, 0.5, sampling == LINEAR)
+    exact = solved(
+        JointSpace(KernelSpace(KERNEL(X, X)), risk.width, risk.n_linear, 0.5), risk
+    ).certificate.objective
+    space = SampledSpace(
+        ready(KERNEL, X, dtype=np.float64), risk.width, risk.n_linear, 0.5, sampling == LINEAR
+    )
     result = solved(space, risk, 1e-5, SampledCuts(sampling=sampling, sample_size=100))
-    assert exact - 1e-6 * exact <= result.certificate.objective <= exact + 1e-5 * weight.sum() * 1.01
+    assert (
+        exact - 1e-6 * exact <= result.certificate.objective <= exact + 1e-5 * weight.sum() * 1.01
+    )
     assert result.certificate.scope == FULL
 
 
@@ -132,14 +144,20 @@ def test_the_scores_of_sampled_cuts_are_those_of_the_expansion(line_search, max_
     true = oracle.encode(y, 80)
     risk = JointRisk(oracle, true.labels, true.offsets, np.full(80, 2.0))
     space = SampledSpace(ready(KERNEL, X, dtype=np.float64), 3, 0, 0.5, max_memory=max_memory)
-    problem, solver = OneSlack(space, risk, 0.0), SampledCuts(sample_size=10, max_idle=2, line_search=line_search)
+    problem, solver = (
+        OneSlack(space, risk, 0.0),
+        SampledCuts(sample_size=10, max_idle=2, line_search=line_search),
+    )
     state = solver.init(problem)
     for _ in range(90):
         solver.step(problem, state, 1e-6, 1000)
     parts, coef, intercept, _ = space.expansion(state.W[:, 0])
     expected = KERNEL(X, X[parts]) @ coef + intercept
     np.testing.assert_allclose(space.scores(state.W).reshape(80, 3), expected, atol=2e-5)
-    norm = np.einsum("il,ij,jl->", coef, KERNEL(X[parts], X[parts]), coef) + (intercept**2).sum() / 0.25
+    norm = (
+        np.einsum("il,ij,jl->", coef, KERNEL(X[parts], X[parts]), coef)
+        + (intercept**2).sum() / 0.25
+    )
     assert space.inner(state.W, state.W)[0] == pytest.approx(norm, rel=1e-5)
 
 
@@ -153,7 +171,10 @@ def test_the_objective_of_linear_time_is_that_of_its_model():
     result = solved(space, risk, 1e-2, SampledCuts(sample_size=40))
     model = result.model
     K = KERNEL(X, X[model.indices])
-    value = 0.5 * float(model.coef[:, 0] @ K[model.indices] @ model.coef[:, 0]) + risk.at((K @ model.coef).ravel())[0]
+    value = (
+        0.5 * float(model.coef[:, 0] @ K[model.indices] @ model.coef[:, 0])
+        + risk.at((K @ model.coef).ravel())[0]
+    )
     assert result.certificate.objective == pytest.approx(value, rel=1e-5)
     exact = solved(JointSpace(KernelSpace(KERNEL(X, X)), 1), risk).certificate.objective
     assert exact * (1 - 1e-6) <= value <= exact + result.certificate.risk_bound
@@ -174,7 +195,9 @@ def test_a_basis_grows_for_all_labels_at_once():
 
     grown = solved(JointSpace(SubspaceSpace(columns, grow), 3, 0, 1.0), risk, 1e-8)
     assert columns.m == 25
-    again = solved(JointSpace(SubspaceSpace(columns), 3, 0, 1.0), risk, 1e-8)  # the same basis, from the beginning
+    again = solved(
+        JointSpace(SubspaceSpace(columns), 3, 0, 1.0), risk, 1e-8
+    )  # the same basis, from the beginning
     assert grown.certificate.objective == pytest.approx(again.certificate.objective, rel=1e-7)
 
 
@@ -232,7 +255,9 @@ def test_draws_are_in_proportion_to_the_weights():
     assert even(10, rng)[1].sum() == pytest.approx(200.0)
 
 
-@pytest.mark.parametrize("weight", [np.ones(300), np.arange(300) % 3 + 0.5], ids=["even", "weighted"])
+@pytest.mark.parametrize(
+    "weight", [np.ones(300), np.arange(300) % 3 + 0.5], ids=["even", "weighted"]
+)
 def test_draws_do_not_depend_on_who_else_is_in_the_subset(weight):
     """So that a rounding error, which lets an example in or out, does not change the whole sample."""
     draw, among = Draw(weight), np.arange(0, 300, 2)
@@ -249,7 +274,10 @@ def test_products_of_cuts_are_the_same_in_groups(monkeypatch):
     for values in (1 << 18, 60):
         monkeypatch.setattr(sampled_space, "VALUES_A_TASK", values)
         space = SampledSpace(ready(KERNEL, X, dtype=np.float64), 2, 0, keeps=False, n_threads=2)
-        cuts = [(rng.permutation(50)[:size], rng.standard_normal((size, 2))) for size in (3, 20, 0, 7, 1)]
+        cuts = [
+            (rng.permutation(50)[:size], rng.standard_normal((size, 2)))
+            for size in (3, 20, 0, 7, 1)
+        ]
         for parts, responses in cuts:
             space.add(parts, responses, np.empty(0), space.at(parts))
         new = np.arange(11)
@@ -257,7 +285,9 @@ def test_products_of_cuts_are_the_same_in_groups(monkeypatch):
         for k, (parts, responses) in enumerate(cuts):
             np.testing.assert_allclose(found[k], KERNEL(X[new], X[parts]) @ responses, atol=1e-12)
             for j, (others, theirs) in enumerate(cuts):
-                assert space.G[k, j] == pytest.approx(np.vdot(responses, KERNEL(X[parts], X[others]) @ theirs), abs=1e-10)
+                assert space.G[k, j] == pytest.approx(
+                    np.vdot(responses, KERNEL(X[parts], X[others]) @ theirs), abs=1e-10
+                )
 
 
 def test_the_parts_of_examples():
@@ -270,7 +300,15 @@ def test_the_bounds_of_the_paper():
     """Theorems of Yu & Joachims (2008), by hand."""
     C, D, R_sq, eps, r = 2.0, 1.0, 3.0, 0.1, 400
     most = 8 * C * D * R_sq / eps**2
-    assert risk_bound(LINEAR, C, D, R_sq, most, eps, r) == pytest.approx(C * (eps + np.sqrt(4 * C * D * R_sq * np.log(most / 0.05) / r)))
+    assert risk_bound(LINEAR, C, D, R_sq, most, eps, r) == pytest.approx(
+        C * (eps + np.sqrt(4 * C * D * R_sq * np.log(most / 0.05) / r))
+    )
     assert risk_bound(CONSTANT, C, D, R_sq, most, eps, r) == pytest.approx(
-        C * (eps + 2 * (D + 2 * np.sqrt(3.0) * np.sqrt(2 * C * D)) * np.sqrt(np.log(most / 0.025) / (2 * r)))
+        C
+        * (
+            eps
+            + 2
+            * (D + 2 * np.sqrt(3.0) * np.sqrt(2 * C * D))
+            * np.sqrt(np.log(most / 0.025) / (2 * r))
+        )
     )

@@ -123,7 +123,9 @@ def pivoted(
         column, root = ahead.columns[ahead.place[pivot]], np.sqrt(d[pivot])
         since = np.ascontiguousarray(Vt[ahead.known : at, pivot])
 
-        def strip(k: int, column: Array = column, since: Array = since, root: float = root, at: int = at) -> None:
+        def strip(
+            k: int, column: Array = column, since: Array = since, root: float = root, at: int = at
+        ) -> None:
             part = slice(*edges[k])
             Vt[at, part] = (column[part] - since @ Vt[at - since.size : at, part]) / root
             d[part] -= np.square(Vt[at, part], dtype=np.float64)
@@ -154,8 +156,14 @@ class Ahead:
     def look(self, far: Array, Vt: Array, most: int) -> None:
         """Columns of the rows that are farthest by ``far``, without what V says, which is kept by columns."""
         used = Vt.shape[0] - self.known if self.place else 1
-        self._many = max(1, min(MOST_AHEAD, 2 * self._many if 2 * used >= self._many else self._many // 2, most))
-        some = np.argpartition(-far, self._many - 1)[: self._many] if self._many < far.size else np.arange(far.size)
+        self._many = max(
+            1, min(MOST_AHEAD, 2 * self._many if 2 * used >= self._many else self._many // 2, most)
+        )
+        some = (
+            np.argpartition(-far, self._many - 1)[: self._many]
+            if self._many < far.size
+            else np.arange(far.size)
+        )
         some = np.union1d(some[np.isfinite(far[some])], [int(np.argmax(far))])
         self.place, self.known = {int(row): k for k, row in enumerate(some)}, Vt.shape[0]
         self.columns = among(self.rows, some, None, self.n_threads)
@@ -170,7 +178,9 @@ class Ahead:
             parallel(strip, len(self.edges), self.n_threads)
 
 
-def thresholded(rows: Operand, n_entries: int, *, enough: Callable[[], bool] | None = None, n_threads: int = 1) -> Factor:
+def thresholded(
+    rows: Operand, n_entries: int, *, enough: Callable[[], bool] | None = None, n_threads: int = 1
+) -> Factor:
     """ICF 1: the ``n_entries`` largest entries of each column below the diagonal, and the diagonal.
 
     Parameters
@@ -206,7 +216,9 @@ def thresholded(rows: Operand, n_entries: int, *, enough: Callable[[], bool] | N
             left = np.sqrt(2.0 * dropped) / max(float(diag.sum()), np.finfo(float).tiny)
             return Factor(V, np.arange(n), float(left), beta)
         beta = FIRST_BETA * float(np.mean(diag)) * 2.0**restart
-    raise ValueError("The kernel matrix cannot be factorised, whatever is added to its diagonal: it is not that of a kernel.")
+    raise ValueError(
+        "The kernel matrix cannot be factorised, whatever is added to its diagonal: it is not that of a kernel."
+    )
 
 
 def _columns_within(
@@ -215,7 +227,11 @@ def _columns_within(
     """The columns of V, one after the other, and the sum of squares of what was dropped; None at a pivot that is not positive."""
     n = rows.n
     most = min(n, n_entries + 1)
-    indptr, indices, data = np.zeros(n + 1, np.int64), np.empty(n * most, np.int64), np.empty(n * most)
+    indptr, indices, data = (
+        np.zeros(n + 1, np.int64),
+        np.empty(n * most, np.int64),
+        np.empty(n * most),
+    )
     heads, after = np.full(n, -1), np.full(n, -1)  # lists: columns whose next entry is in row j
     at = np.zeros(n, np.int64)  # where in its column that entry is
     work, dropped = np.zeros(n), 0.0
@@ -224,20 +240,29 @@ def _columns_within(
         if start and enough is not None and enough():
             # the rest as if it were diagonal; with r_i what is left there, an entry that is not seen is at most sqrt(r_i r_j)
             used = int(indptr[start])
-            own = np.maximum(0.0, rows.diag() + beta - np.bincount(indices[:used], np.square(data[:used]), minlength=n))[start:]
+            own = np.maximum(
+                0.0,
+                rows.diag()
+                + beta
+                - np.bincount(indices[:used], np.square(data[:used]), minlength=n),
+            )[start:]
             indptr[start:] = used + np.arange(n - start + 1)
             indices[used : indptr[n]], data[used : indptr[n]] = np.arange(start, n), np.sqrt(own)
             dropped += 0.5 * float(own.sum() ** 2 - np.square(own).sum())
             break
         end = min(n, start + BLOCK)
-        values = among(rows, np.arange(start, end), np.arange(start, n), n_threads)  # below the diagonal, and a little above
+        values = among(
+            rows, np.arange(start, end), np.arange(start, n), n_threads
+        )  # below the diagonal, and a little above
         if not np.isfinite(values).all():
             raise ValueError(
                 "The kernel matrix cannot be factorised: it has values that are not finite (NaN or infinity). Scale the features."
             )
         for j in range(start, end):
             column = values[j - start, j - start :].astype(np.float64)
-            lost = _next_column(j, column, beta, flat, n_entries, indptr, indices, data, heads, after, at, work)
+            lost = _next_column(
+                j, column, beta, flat, n_entries, indptr, indices, data, heads, after, at, work
+            )
             if lost < 0.0:
                 return None
             dropped += lost
@@ -286,7 +311,11 @@ def _next_column(
     least, spare = 0.0, n
     if n - j - 1 > n_entries:
         size = np.abs(work[j + 1 :])
-        least = np.partition(size, size.size - n_entries)[size.size - n_entries] if n_entries > 0 else np.inf
+        least = (
+            np.partition(size, size.size - n_entries)[size.size - n_entries]
+            if n_entries > 0
+            else np.inf
+        )
         spare = n_entries - int((size > least).sum())
     root, lost = np.sqrt(work[j]), 0.0
     end = indptr[j]
@@ -344,7 +373,13 @@ class Cholesky:
             return rows_at(columns, candidates)
         known = None
         if columns.m:
-            known = np.hstack(columns.each_block(lambda start, end, K: columns.inverse @ K.astype(np.float64, copy=False)))
-        found = pivoted(columns.rows, n_new, candidates=candidates, known=known, n_threads=columns.n_threads)
+            known = np.hstack(
+                columns.each_block(
+                    lambda start, end, K: columns.inverse @ K.astype(np.float64, copy=False)
+                )
+            )
+        found = pivoted(
+            columns.rows, n_new, candidates=candidates, known=known, n_threads=columns.n_threads
+        )
         columns.n_values += found.n_values
         return rows_at(columns, found.pivots)

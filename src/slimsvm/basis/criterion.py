@@ -91,7 +91,13 @@ class Values:
     def take(self, which: Array) -> Values:
         """Of some of the vectors."""
         return Values(
-            self.S[which], self.drop[which], self.left[which], self.diag[which], self.Z[:, which], self.K_terms[which], self.K_B[which]
+            self.S[which],
+            self.drop[which],
+            self.left[which],
+            self.diag[which],
+            self.Z[:, which],
+            self.K_terms[which],
+            self.K_B[which],
         )
 
 
@@ -112,21 +118,37 @@ class Criterion:
         Which D.
     """
 
-    def __init__(self, columns: KernelColumns, row_weights: Array, n_rows: int, rng: np.random.Generator, orthogonal: bool = True) -> None:
+    def __init__(
+        self,
+        columns: KernelColumns,
+        row_weights: Array,
+        n_rows: int,
+        rng: np.random.Generator,
+        orthogonal: bool = True,
+    ) -> None:
         self.columns, self.orthogonal, self.kernel = columns, orthogonal, columns.kernel
         A = np.asarray(row_weights, np.float64)
         self.row_weights = A[:, None] if A.ndim == 1 else A
-        self.L = np.ascontiguousarray(columns.L)  # a part of a larger array, of which every solve would make a copy
+        self.L = np.ascontiguousarray(
+            columns.L
+        )  # a part of a larger array, of which every solve would make a copy
         if columns.m:
             rows = columns.rows
-            self.basis = Sum(columns.basis if rows.index is None else rows.take(columns.vectors), columns.n_threads)
+            self.basis = Sum(
+                columns.basis if rows.index is None else rows.take(columns.vectors),
+                columns.n_threads,
+            )
         self._sample(n_rows, rng)
 
     def _sample(self, n_rows: int, rng: np.random.Generator) -> None:
         """Choose the terms."""
         A = self.row_weights
         self.n_rows = n_rows
-        self.picked, divisor = sampled(np.abs(A[:, 0]) if A.shape[1] == 1 else np.sqrt(np.einsum("ic,ic->i", A, A)), n_rows, rng)
+        self.picked, divisor = sampled(
+            np.abs(A[:, 0]) if A.shape[1] == 1 else np.sqrt(np.einsum("ic,ic->i", A, A)),
+            n_rows,
+            rng,
+        )
         self.A = A[self.picked] / divisor[:, None]
         self.excess = self.A - A[self.picked]  # what a row of the sample weighs more than it should
         self.is_sample = bool(np.any(divisor != 1.0))
@@ -143,7 +165,9 @@ class Criterion:
     def _orthogonal_weights(self) -> Array:
         """-K_BB^-1 K_B,terms A: with these the residual of the sample is orthogonal to the span."""
         K = self._K_B_terms()
-        products = np.asarray(K @ self.A.astype(K.dtype), np.float64)  # a sample's sum: float32 is the least of its errors
+        products = np.asarray(
+            K @ self.A.astype(K.dtype), np.float64
+        )  # a sample's sum: float32 is the least of its errors
         return -self._solved(self._solved(products), "T")
 
     def _K_B_terms(self) -> Array:
@@ -162,7 +186,9 @@ class Criterion:
     def points(self, vectors: Array) -> Operand:
         """Vectors (dense, float64, in the coordinates of the rows) as an operand."""
         dtype = self.columns.dtype
-        return Operand(self.kernel, np.ascontiguousarray(vectors, dtype), squared_norms(vectors).astype(dtype))
+        return Operand(
+            self.kernel, np.ascontiguousarray(vectors, dtype), squared_norms(vectors).astype(dtype)
+        )
 
     def at(self, points: Operand, rows: Array | None = None) -> Values:
         """The drop and what belongs to it; ``rows`` says which rows of the data the points are, if they are."""
@@ -209,7 +235,9 @@ class Criterion:
         """g(b) / (drop(b) k'(b,b)) for every b; zero where there is no drop to speak of."""
         inner, _, centred = self.kernel.slope()
         drop = np.maximum(values.drop, 0.0)
-        weights = self._inner_values(self.terms, inner, points, values.K_terms) * (values.S @ self.A.T)
+        weights = self._inner_values(self.terms, inner, points, values.K_terms) * (
+            values.S @ self.A.T
+        )
         step = self.terms.combined(weights)
         total = weights.sum(axis=1)
         if self.columns.m:
@@ -253,13 +281,17 @@ class Criterion:
         A partial Cholesky factorisation of the pool's kernel matrix outside of the span, pivoted by the drop: O(n_new (d + m)) for each.
         """
         S, left = values.S.copy(), values.left.copy()
-        pool = replace(pool, source=None, picked=None)  # only its values matter, not where the rows came from
+        pool = replace(
+            pool, source=None, picked=None
+        )  # only its values matter, not where the rows came from
         everyone = Sum(pool, 1)
         G = np.empty((n_new, pool.n))
         free = values.drop >= 0.0
         chosen: list[int] = []
         while True:
-            drop = np.where(free & (left > CLOSE * values.left), self._drop(S, left, values.diag), -1.0)
+            drop = np.where(
+                free & (left > CLOSE * values.left), self._drop(S, left, values.diag), -1.0
+            )
             best = int(np.argmax(drop)) if drop.size else -1
             if best < 0 or drop[best] < 0.0:
                 break
@@ -295,7 +327,9 @@ def sampled(size: Array, n: int, rng: np.random.Generator) -> tuple[Array, Array
         return positive, np.ones(positive.size)
     size = size[positive]
     certain = np.zeros(size.size, bool)
-    while True:  # the others share what the certain ones leave, and then some of them may be certain too
+    while (
+        True
+    ):  # the others share what the certain ones leave, and then some of them may be certain too
         share = size * ((n - np.count_nonzero(certain)) / size[~certain].sum())
         beyond = ~certain & (share >= 1.0)
         if not beyond.any():
@@ -303,7 +337,9 @@ def sampled(size: Array, n: int, rng: np.random.Generator) -> tuple[Array, Array
         certain |= beyond
     share[certain] = 0.0
     n_strata = n - np.count_nonzero(certain)
-    hits = np.searchsorted(np.cumsum(share), np.arange(n_strata) + rng.random(n_strata), side="right")
+    hits = np.searchsorted(
+        np.cumsum(share), np.arange(n_strata) + rng.random(n_strata), side="right"
+    )
     found, times = np.unique(np.minimum(hits, np.flatnonzero(~certain)[-1]), return_counts=True)
     kept = np.concatenate([np.flatnonzero(certain), found])
     divisor = np.concatenate([np.ones(kept.size - found.size), share[found] / times])

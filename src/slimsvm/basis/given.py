@@ -59,22 +59,35 @@ class Given:
     ) -> Selection:
         """The vectors, checked; the weights and the candidates are ignored."""
         if columns.rows.index is not None:
-            raise ValueError("A basis given as an array needs rows of features; the kernel is precomputed.")
-        return moved(columns, columns.in_rows_coordinates(_checked(self.vectors, columns.rows.X.shape[1])[:n_new]))
+            raise ValueError(
+                "A basis given as an array needs rows of features; the kernel is precomputed."
+            )
+        return moved(
+            columns,
+            columns.in_rows_coordinates(_checked(self.vectors, columns.rows.X.shape[1])[:n_new]),
+        )
 
 
 def _checked(vectors: Any, n_features: int) -> Any:
     """As float64, dense or CSR; what is wrong is said."""
     try:
-        vectors = vectors.tocsr().astype(np.float64) if sp.issparse(vectors) else np.asarray(vectors, np.float64)
+        vectors = (
+            vectors.tocsr().astype(np.float64)
+            if sp.issparse(vectors)
+            else np.asarray(vectors, np.float64)
+        )
     except (TypeError, ValueError) as error:
         raise ValueError(f"The basis given is not an array of numbers: {error}") from error
     if vectors.ndim != 2:
-        raise ValueError(f"The basis given has shape {vectors.shape}; expected two dimensions, one row for each vector.")
+        raise ValueError(
+            f"The basis given has shape {vectors.shape}; expected two dimensions, one row for each vector."
+        )
     if vectors.shape[0] == 0:
         raise ValueError("The basis given has no vectors.")
     if vectors.shape[1] != n_features:
-        raise ValueError(f"The basis given has {vectors.shape[1]} features, the data has {n_features}.")
+        raise ValueError(
+            f"The basis given has {vectors.shape[1]} features, the data has {n_features}."
+        )
     if not np.isfinite(vectors.data if sp.issparse(vectors) else vectors).all():
         raise ValueError("The basis given contains NaN or infinity.")
     return vectors

@@ -82,8 +82,14 @@ class Greedy:
     ) -> Selection:
         """Up to ``n_new`` rows; ``basis_weights`` are the coefficients with their sign changed."""
         if here is None:
-            raise ValueError("basis='greedy' needs a machine to improve, and a loss with a curvature such as 'squared_hinge'.")
-        coef = np.zeros((columns.m, here.scores.shape[1])) if basis_weights is None else -np.asarray(basis_weights, np.float64)
+            raise ValueError(
+                "basis='greedy' needs a machine to improve, and a loss with a curvature such as 'squared_hinge'."
+            )
+        coef = (
+            np.zeros((columns.m, here.scores.shape[1]))
+            if basis_weights is None
+            else -np.asarray(basis_weights, np.float64)
+        )
         model = _Model(columns, here, coef)
         free = np.ones(columns.n, bool)
         chosen: list[int] = []
@@ -124,7 +130,11 @@ class _Model:
                 root = K * np.sqrt(self.D[start:end, c])
                 return np.asarray(root @ root.T)
 
-            H[b:, b:] = np.asarray(sum(columns.each_block(work))) + columns.K_BB + columns.jitter * np.eye(m)
+            H[b:, b:] = (
+                np.asarray(sum(columns.each_block(work)))
+                + columns.K_BB
+                + columns.jitter * np.eye(m)
+            )
         if b:
             H[0, 0] = self.D[:, c].sum()
             if m:
@@ -172,7 +182,11 @@ class _Model:
         def task(e: int) -> None:
             part = slice(*edges[e])
             values = K[:, part].astype(np.float64)
-            pieces[e] = values @ self.G[part], np.square(values) @ self.D[part], values @ self.D[part]
+            pieces[e] = (
+                values @ self.G[part],
+                np.square(values) @ self.D[part],
+                values @ self.D[part],
+            )
 
         parallel(task, len(edges), self.columns.n_threads)
         first, second, third = (np.asarray(sum(piece[i] for piece in pieces)) for i in range(3))
@@ -193,17 +207,30 @@ class _Model:
             column = u[:, :, c] + K_PB.T
             if self.intercept:
                 column = np.vstack([K_D[None, :, c], column])
-            solved.append(solve_triangular(self.R[c], column, lower=True, check_finite=False) if self.R[c].size else column)
+            solved.append(
+                solve_triangular(self.R[c], column, lower=True, check_finite=False)
+                if self.R[c].size
+                else column
+            )
             left[:, c] -= np.einsum("jq,jq->q", solved[c], solved[c])
         good = np.asarray((left > FLAT[columns.dtype.name] * h).all(axis=1))
         if columns.m:  # a row that would not be accepted
             Z = columns.coordinates(K_PB[:, : columns.m].T)
-            good &= np.asarray(rows.diag(), np.float64)[pool] - np.einsum("jq,jq->q", Z, Z) > DEPENDENT * columns.jitter
+            good &= (
+                np.asarray(rows.diag(), np.float64)[pool] - np.einsum("jq,jq->q", Z, Z)
+                > DEPENDENT * columns.jitter
+            )
         if not good.any():
             return -1
-        gain = np.where(good, (np.square(g) / np.where(good[:, None], h if alone else left, 1.0)).sum(axis=1), -1.0)
+        gain = np.where(
+            good,
+            (np.square(g) / np.where(good[:, None], h if alone else left, 1.0)).sum(axis=1),
+            -1.0,
+        )
         best = int(np.argmax(gain))
-        self._join(int(pool[best]), K[best], g[best], left[best], [part[:, best] for part in solved])
+        self._join(
+            int(pool[best]), K[best], g[best], left[best], [part[:, best] for part in solved]
+        )
         return best
 
     def _join(self, row: int, k: Array, g: Array, left: Array, solved: list[Array]) -> None:
@@ -212,7 +239,11 @@ class _Model:
         along, shift = np.zeros((size, n_columns)), np.zeros(n_columns)
         step = -g / left
         for c in range(n_columns):
-            back = -solve_triangular(self.R[c], solved[c], lower=True, trans="T", check_finite=False) if self.R[c].size else solved[c]
+            back = (
+                -solve_triangular(self.R[c], solved[c], lower=True, trans="T", check_finite=False)
+                if self.R[c].size
+                else solved[c]
+            )
             along[:, c], shift[c] = back[b:], back[0] if b else 0.0
             R = np.zeros((size + b + 1, size + b + 1))
             R[:-1, :-1], R[-1, :-1], R[-1, -1] = self.R[c], solved[c], np.sqrt(left[c])

@@ -20,7 +20,9 @@ from slimsvm.problems.subspace import KernelColumns
 
 Array = NDArray[Any]
 BATCH_ROWS = 1024  # at least; and at least twice as many as centres, so that most centres move in every batch
-SAMPLED_ROWS = 256  # for each centre, rows that take part at most: more of them change the centres little
+SAMPLED_ROWS = (
+    256  # for each centre, rows that take part at most: more of them change the centres little
+)
 LEAST_CENTRES = 40  # as many rows as for so many centres take part in any case
 
 
@@ -64,10 +66,14 @@ class KMeans:
     ) -> Selection:
         """``n_new`` centres; the weights of the residual are ignored."""
         if columns.rows.index is not None:
-            raise ValueError("basis='kmeans' needs rows of features; with a precomputed kernel choose rows, for example basis='random'.")
+            raise ValueError(
+                "basis='kmeans' needs rows of features; with a precomputed kernel choose rows, for example basis='random'."
+            )
         if n_new >= candidates.size:
             return rows_at(columns, candidates)
-        from sklearn.cluster import MiniBatchKMeans  # here: it takes longer to import than all other bases together
+        from sklearn.cluster import (
+            MiniBatchKMeans,
+        )  # here: it takes longer to import than all other bases together
 
         X, weight = columns.rows.X, self.sample_weight
         seed = int(rng.integers(2**31 - 1))
@@ -76,9 +82,18 @@ class KMeans:
         if picked.size < X.shape[0]:
             X, weight = X[picked], None if weight is None else weight[picked]
         batch = max(BATCH_ROWS, 2 * n_new)
-        machine = MiniBatchKMeans(n_new, max_iter=self.max_iter, batch_size=batch, n_init=1, random_state=seed, compute_labels=False)
+        machine = MiniBatchKMeans(
+            n_new,
+            max_iter=self.max_iter,
+            batch_size=batch,
+            n_init=1,
+            random_state=seed,
+            compute_labels=False,
+        )
         # one thread: the sum by which it decides to stop would depend on the order in which threads end
         with threadpool_limits(1), warnings.catch_warnings():
-            warnings.simplefilter("ignore", ConvergenceWarning)  # fewer clusters than asked for: the basis refuses what is there twice
+            warnings.simplefilter(
+                "ignore", ConvergenceWarning
+            )  # fewer clusters than asked for: the basis refuses what is there twice
             machine.fit(X, sample_weight=weight)
         return moved(columns, machine.cluster_centers_)

@@ -52,7 +52,9 @@ class Margin:
     ) -> Selection:
         """Up to ``n_new`` rows that are not in the span of the basis already; the weights are ignored."""
         if here is None:
-            raise ValueError("basis='margin' needs the scores of a machine; choose the first vectors with another basis, such as Random.")
+            raise ValueError(
+                "basis='margin' needs the scores of a machine; choose the first vectors with another basis, such as Random."
+            )
         pool = drawn(candidates, self.n_candidates * n_new, rng)
         if columns.m:  # a row of the basis is as good as any other to stay unsure about
             Z = columns.coordinates(against_basis(columns, pool).T.astype(np.float64))

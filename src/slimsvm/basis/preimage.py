@@ -42,7 +42,12 @@ from slimsvm.tiles import Operand
 
 Array = NDArray[Any]
 N_CANDIDATES = 59  # the best of so many is among the best 5 % with probability 1 - 0.95^59 = 0.95 (Smola & Schoelkopf 2000)
-LONGER, SHORTER, LONGEST, SHORTEST = 2.0, 0.25, 8.0, 1e-3  # the rate after a better step, after a worse one, and its bounds
+LONGER, SHORTER, LONGEST, SHORTEST = (
+    2.0,
+    0.25,
+    8.0,
+    1e-3,
+)  # the rate after a better step, after a worse one, and its bounds
 NOISE = 0.2  # error of the last sample over truth that is wanted; half of it found nothing better on a9a, in a quarter more time
 SOON = 1.25  # growth of the basis until the number of rows is looked at again
 THIN = 1e-3  # the share of |b|^2 that may go when the smallest entries of a vector for sparse rows are set to zero
@@ -95,7 +100,9 @@ class PursuitRows:
             indices = drawn(candidates, self.n_candidates * n_new, rng)
             criterion = _criterion(columns, row_weights, self.n_rows, rng, self.orthogonal)
             pool = columns.rows.take(indices)
-            return rows_at(columns, indices[criterion.greedy(pool, criterion.at(pool, indices), n_new)])
+            return rows_at(
+                columns, indices[criterion.greedy(pool, criterion.at(pool, indices), n_new)]
+            )
 
 
 @dataclass(frozen=True)
@@ -164,14 +171,24 @@ class Pursuit:
             # 1. random candidate rows
             indices = drawn(candidates, self.n_candidates * n_new, rng)
             first = self._seen.get("m", 0)
-            lately = first <= columns.m <= SOON * first and self._seen.get("rows", 0) >= 2 * self.n_rows
-            criterion = _criterion(columns, row_weights, self._seen["rows"] if lately else self.n_rows, rng, self.orthogonal)
+            lately = (
+                first <= columns.m <= SOON * first and self._seen.get("rows", 0) >= 2 * self.n_rows
+            )
+            criterion = _criterion(
+                columns,
+                row_weights,
+                self._seen["rows"] if lately else self.n_rows,
+                rng,
+                self.orthogonal,
+            )
             pool = columns.rows.take(indices)
             known = criterion.at(pool, indices)
             if columns.rows.index is not None or not columns.kernel.differentiable:
                 return rows_at(columns, indices[criterion.greedy(pool, known, n_new)])
             # 2. starts that differ
-            starts = criterion.greedy(pool, known, n_new + 1 if lately else max(self.n_starts, 2 * n_new))
+            starts = criterion.greedy(
+                pool, known, n_new + 1 if lately else max(self.n_starts, 2 * n_new)
+            )
             if not starts.size:
                 return rows_at(columns, indices[starts])
             # 3. up from each
@@ -185,7 +202,9 @@ class Pursuit:
                 ends = ends[best]
                 if criterion.is_sample:
                     self._seen["m"] = columns.m
-                    self._seen["rows"] = self._enough(criterion, points.take(best), values.take(best), rng)
+                    self._seen["rows"] = self._enough(
+                        criterion, points.take(best), values.take(best), rng
+                    )
                     last = criterion.resampled(self._seen["rows"], rng)
                 ends = climbed(last, ends, self.max_iter, self.tol)
             # 6. the best of the ends
@@ -197,18 +216,30 @@ class Pursuit:
                 chosen = criterion.greedy(points, values, n_new)
             return moved(columns, points.X[chosen])
 
-    def _enough(self, criterion: Criterion, points: Operand, values: Values, rng: np.random.Generator) -> int:
+    def _enough(
+        self, criterion: Criterion, points: Operand, values: Values, rng: np.random.Generator
+    ) -> int:
         """Rows at which the errors of the sample are a share NOISE of the truth: see the module's text."""
         again = criterion.resampled(self.n_rows, rng).at(points)
         size = np.maximum(values.left, 1e-3 * values.diag)[:, None]
-        real = float((values.S * again.S / size).sum()) / max(float((values.S**2 / size).sum()), 1e-300)
+        real = float((values.S * again.S / size).sum()) / max(
+            float((values.S**2 / size).sum()), 1e-300
+        )
         wanted = (1.0 / min(max(real, 1e-6), 1.0) - 1.0) / NOISE
         return int(min(max(2.0, wanted) * self.n_rows, max(self.max_rows, self.n_rows)))
 
 
-def _criterion(columns: KernelColumns, row_weights: Array | None, n_rows: int, rng: np.random.Generator, orthogonal: bool) -> Criterion:
+def _criterion(
+    columns: KernelColumns,
+    row_weights: Array | None,
+    n_rows: int,
+    rng: np.random.Generator,
+    orthogonal: bool,
+) -> Criterion:
     if row_weights is None:
-        raise ValueError("A pursuit needs the weights of the residual; choose the first vectors with another basis, such as Random.")
+        raise ValueError(
+            "A pursuit needs the weights of the residual; choose the first vectors with another basis, such as Random."
+        )
     return Criterion(columns, row_weights, n_rows, rng, orthogonal)
 
 
@@ -266,7 +297,11 @@ def _like(pool: Operand, vectors: Array) -> Operand:
 
 
 def _stacked(first: Operand, second: Operand) -> Operand:
-    X = sp.vstack([first.X, second.X], format="csr") if sp.issparse(second.X) else np.vstack([first.X, second.X])
+    X = (
+        sp.vstack([first.X, second.X], format="csr")
+        if sp.issparse(second.X)
+        else np.vstack([first.X, second.X])
+    )
     assert first.sq is not None and second.sq is not None
     return Operand(first.kernel, X, np.concatenate([first.sq, second.sq]))
 

@@ -17,7 +17,9 @@ from slimsvm.problems.subspace import KernelColumns, Subspace
 from slimsvm.tiles import Operand, Strips, block
 
 Array = NDArray[Any]
-SPARSE_DENSITY = 1 / 3  # an entry of a CSR matrix takes 12 bytes, of an array 8; and products with an array are faster
+SPARSE_DENSITY = (
+    1 / 3
+)  # an entry of a CSR matrix takes 12 bytes, of an array 8; and products with an array are faster
 
 
 @dataclass(frozen=True)
@@ -109,7 +111,9 @@ def _as_kept(columns: KernelColumns, vectors: Any) -> Any:
         sparse = False
     else:
         filled = vectors.nnz if sp.issparse(vectors) else np.count_nonzero(vectors)
-        sparse = filled < SPARSE_DENSITY * vectors.shape[0] * vectors.shape[1] or vectors.shape[0] == 0
+        sparse = (
+            filled < SPARSE_DENSITY * vectors.shape[0] * vectors.shape[1] or vectors.shape[0] == 0
+        )
     if sparse:
         return vectors.tocsr() if sp.issparse(vectors) else sp.csr_matrix(vectors)
     return vectors.toarray() if sp.issparse(vectors) else np.ascontiguousarray(vectors)

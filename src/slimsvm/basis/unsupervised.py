@@ -70,7 +70,9 @@ class Unsupervised:
             size = known + m
             Z = np.empty((0, pool.size))
             if size and pool.size:
-                K = np.hstack([against_basis(columns, pool), among(rows, pool, chosen[:m])]).astype(np.float64)
+                K = np.hstack([against_basis(columns, pool), among(rows, pool, chosen[:m])]).astype(
+                    np.float64
+                )
                 columns.n_values += m * pool.size
                 Z = solve_triangular(L[:size, :size], K.T, lower=True, check_finite=False)
             left = diag[pool] - np.einsum("jq,jq->q", Z, Z)

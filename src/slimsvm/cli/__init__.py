@@ -25,7 +25,10 @@ def main() -> None:
     try:
         import click  # noqa: F401 (imported here so that the package works without it)
     except ImportError:
-        print("slimsvm: error: the command line needs click: pip install 'slimsvm[cli]'", file=sys.stderr)
+        print(
+            "slimsvm: error: the command line needs click: pip install 'slimsvm[cli]'",
+            file=sys.stderr,
+        )
         sys.exit(2)
     from slimsvm.cli.commands import program
 

@@ -19,7 +19,16 @@ from numpy.typing import NDArray
 
 from slimsvm import __version__
 from slimsvm.cli.data import Request, read, widen
-from slimsvm.cli.files import ModelFile, as_lines, check_writable, format_by_name, looks_like_model, same_file, write_bytes, write_model
+from slimsvm.cli.files import (
+    ModelFile,
+    as_lines,
+    check_writable,
+    format_by_name,
+    looks_like_model,
+    same_file,
+    write_bytes,
+    write_model,
+)
 from slimsvm.cli.options import (
     MACHINES,
     Gamma,
@@ -58,7 +67,9 @@ Array = NDArray[Any]
 INTERRUPTED = 130
 
 
-@click.group(cls=Program, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
+@click.group(
+    cls=Program, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110}
+)
 @click.version_option(__version__, prog_name="slimsvm")
 def program() -> None:
     """Train kernel support vector machines, and use them.
@@ -73,29 +84,64 @@ def program() -> None:
 @program.command(short_help="Train a machine.")
 @click.argument("data")
 @click.argument("model", required=False)
-@click.option("--machine", type=click.Choice(list(MACHINES)), default="svc", show_default=True, help="What to train.")
+@click.option(
+    "--machine",
+    type=click.Choice(list(MACHINES)),
+    default="svc",
+    show_default=True,
+    help="What to train.",
+)
 @click.option("--C", "C", type=positive, help="Price of a margin violation. [default: 1]")
 @click.option("--kernel", type=click.Choice(sorted(KERNELS)), help="[default: rbf]")
 @click.option("--gamma", type=Gamma(), help="Of rbf, laplacian, poly and sigmoid. [default: scale]")
 @click.option("--degree", type=click.IntRange(min=0), help="Of poly. [default: 3]")
 @click.option("--coef0", type=Number(), help="Of poly and sigmoid. [default: 0]")
 @click.option("--nu", type=share, help="Of nu-svc, nu-svr and one-class. [default: 0.5]")
-@click.option("--epsilon", type=Number(min=0), help="Half the width of the tube of svr. [default: 0.1]")
-@click.option("--tol", type=positive, help="Violation of the optimality conditions, or with --n-basis the relative gap. [default: 0.001]")
-@click.option("--cache-size", type=positive, help="Memory for kernel values, in MB. [default: 200]")
-@click.option("--max-iter", type=click.IntRange(min=-1), help="Limit on the iterations; -1: none. [default: -1; 1000 with --n-basis]")
-@click.option("--max-time", type=positive, help="Limit on the seconds of the fit. [default: none]")
-@click.option("--class-weight", multiple=True, metavar="balanced|LABEL=WEIGHT", help="Factors of C; may be repeated, once for each label.")
-@click.option("--no-shrinking", "shrinking", flag_value=False, type=bool, default=None, help="Keep all variables in view.")
 @click.option(
-    "--n-features", type=click.IntRange(min=1), help="Number of features, where the data may not show the last. [default: as in DATA]"
+    "--epsilon", type=Number(min=0), help="Half the width of the tube of svr. [default: 0.1]"
+)
+@click.option(
+    "--tol",
+    type=positive,
+    help="Violation of the optimality conditions, or with --n-basis the relative gap. [default: 0.001]",
+)
+@click.option("--cache-size", type=positive, help="Memory for kernel values, in MB. [default: 200]")
+@click.option(
+    "--max-iter",
+    type=click.IntRange(min=-1),
+    help="Limit on the iterations; -1: none. [default: -1; 1000 with --n-basis]",
+)
+@click.option("--max-time", type=positive, help="Limit on the seconds of the fit. [default: none]")
+@click.option(
+    "--class-weight",
+    multiple=True,
+    metavar="balanced|LABEL=WEIGHT",
+    help="Factors of C; may be repeated, once for each label.",
+)
+@click.option(
+    "--no-shrinking",
+    "shrinking",
+    flag_value=False,
+    type=bool,
+    default=None,
+    help="Keep all variables in view.",
+)
+@click.option(
+    "--n-features",
+    type=click.IntRange(min=1),
+    help="Number of features, where the data may not show the last. [default: as in DATA]",
 )
 @sparse_options
 @jobs_option
 @label_option
 @format_option
 @to_option
-@click.option("--verbose/--quiet", "verbose", default=None, help="Show progress, or nothing. [default: progress on a terminal]")
+@click.option(
+    "--verbose/--quiet",
+    "verbose",
+    default=None,
+    help="Show progress, or nothing. [default: progress on a terminal]",
+)
 @json_option
 @click.pass_context
 def train(
@@ -136,7 +182,9 @@ def train(
     begin = time.perf_counter()
     unsupervised = machine == "one-class"
     labelled = label_column is not None if unsupervised else True
-    wanted = Request(labelled, label_column, n_features, precomputed=parameters.get("kernel") == "precomputed")
+    wanted = Request(
+        labelled, label_column, n_features, precomputed=parameters.get("kernel") == "precomputed"
+    )
     rows = read(data, format, wanted)
     y = None if unsupervised else targets(rows, data, regression=machine in ("svr", "nu-svr"))
     if class_weight:
@@ -152,21 +200,35 @@ def train(
     fit_seconds = time.perf_counter() - begin
     estimator.set_params(verbose=0, n_jobs=None)  # these belong to this run, not to the model
     if rows.names and len(set(rows.names)) == len(rows.names):
-        estimator.feature_names_in_ = np.array(rows.names, dtype=object)  # so that predict finds the columns by name
+        estimator.feature_names_in_ = np.array(
+            rows.names, dtype=object
+        )  # so that predict finds the columns by name
     n_bytes = save_whatever_happens(estimator, model, to or format_by_name(model) or "slim")
 
-    facts = {"rows": rows.X.shape[0], "model": model, "bytes": n_bytes, "read_seconds": read_seconds, "fit_seconds": fit_seconds}
+    facts = {
+        "rows": rows.X.shape[0],
+        "model": model,
+        "bytes": n_bytes,
+        "read_seconds": read_seconds,
+        "fit_seconds": fit_seconds,
+    }
     if as_json:
         click.echo(json.dumps(plain({**describe(estimator), **facts})))
     if not quiet:
         n_rows, n_columns = rows.X.shape
         classes = f", {len(estimator.classes_)} classes" if hasattr(estimator, "classes_") else ""
-        click.echo(f"{n_rows:,} rows, {n_columns:,} features{classes}, read in {read_seconds:.2f} s", err=True)
+        click.echo(
+            f"{n_rows:,} rows, {n_columns:,} features{classes}, read in {read_seconds:.2f} s",
+            err=True,
+        )
         click.echo(f"{vectors_in_words(estimator)}, fitted in {fit_seconds:.2f} s", err=True)
     if not quiet or not estimator.status_.converged:
         click.echo(str(estimator.status_), err=True)
     if not quiet:
-        click.echo(f"model written to {'standard output' if model == '-' else model} ({size_in_words(n_bytes)})", err=True)
+        click.echo(
+            f"model written to {'standard output' if model == '-' else model} ({size_in_words(n_bytes)})",
+            err=True,
+        )
     if estimator.status_.reason == "interrupted":
         ctx.exit(INTERRUPTED)
 
@@ -177,7 +239,9 @@ def train(
 @click.argument("output", required=False, default="-")
 @click.option("--decision", is_flag=True, help="Write decision values in place of labels.")
 @click.option(
-    "--n-features", type=click.IntRange(min=1), help="Number of features, for models of LIBSVM and SVM-light. [default: as in DATA]"
+    "--n-features",
+    type=click.IntRange(min=1),
+    help="Number of features, for models of LIBSVM and SVM-light. [default: as in DATA]",
 )
 @foreign_option
 @jobs_option
@@ -208,24 +272,41 @@ def predict(
     if data == model == "-":
         raise click.UsageError("Data and model cannot both come from standard input.", ctx)
     if looks_like_model(data):
-        raise click.UsageError(f"{data} is a model. The order is: slimsvm predict DATA MODEL [OUTPUT].", ctx)
+        raise click.UsageError(
+            f"{data} is a model. The order is: slimsvm predict DATA MODEL [OUTPUT].", ctx
+        )
     if same_file(data, output) or same_file(model, output):
         raise click.UsageError("OUTPUT is one of the input files.", ctx)
     check_writable(output)
     file = ModelFile(model)
     estimator = file.load(machine, n_features)
-    rows = read(data, format, request_for(estimator, None, label_column, any_width=file.format != "slim" and n_features is None))
-    if rows.X.shape[1] > estimator.n_features_in_:  # the model's file only shows features that its support vectors have
+    rows = read(
+        data,
+        format,
+        request_for(
+            estimator, None, label_column, any_width=file.format != "slim" and n_features is None
+        ),
+    )
+    if (
+        rows.X.shape[1] > estimator.n_features_in_
+    ):  # the model's file only shows features that its support vectors have
         estimator = file.load(machine, rows.X.shape[1])
     X = widen(rows.X, estimator.n_features_in_)
     estimator.set_params(n_jobs=n_jobs)
     begin = time.perf_counter()
-    warnings.filterwarnings("ignore", "X does not have valid feature names")  # they were compared when the data was read
+    warnings.filterwarnings(
+        "ignore", "X does not have valid feature names"
+    )  # they were compared when the data was read
     has_values = decision and hasattr(estimator, "decision_function")
     values = estimator.decision_function(X) if has_values else estimator.predict(X)
     labels = estimator.predict(X) if has_values and rows.y is not None else values
     scores = {} if rows.y is None else score(estimator, labels, rows.y)
-    facts = {"rows": X.shape[0], "model": model, "predict_seconds": time.perf_counter() - begin, **scores}
+    facts = {
+        "rows": X.shape[0],
+        "model": model,
+        "predict_seconds": time.perf_counter() - begin,
+        **scores,
+    }
     if as_json and output == "-":
         facts["decision" if decision else "predictions"] = values.tolist()
     else:
@@ -236,7 +317,10 @@ def predict(
         n_rows, seconds = facts["rows"], facts["predict_seconds"]
         click.echo(f"{n_rows:,} rows in {seconds:.2f} s", err=True)
         if "accuracy" in facts:
-            click.echo(f"accuracy {100 * facts['accuracy']:.4g} % ({facts['correct']:,} of {n_rows:,})", err=True)
+            click.echo(
+                f"accuracy {100 * facts['accuracy']:.4g} % ({facts['correct']:,} of {n_rows:,})",
+                err=True,
+            )
         if "mean_squared_error" in facts:
             click.echo(f"mean squared error {facts['mean_squared_error']:.6g}", err=True)
 
@@ -259,8 +343,12 @@ def info(model: str, machine: str, n_jobs: int, as_json: bool) -> None:
 @program.command(short_help="Make a model small.")
 @click.argument("model")
 @click.argument("out")
-@click.option("--n-basis", type=click.IntRange(min=1), required=True, help="Number of vectors that remain.")
-@click.option("--data", help="Training data: the small model is tuned to it, and is more accurate then.")
+@click.option(
+    "--n-basis", type=click.IntRange(min=1), required=True, help="Number of vectors that remain."
+)
+@click.option(
+    "--data", help="Training data: the small model is tuned to it, and is more accurate then."
+)
 @click.option("--max-time", type=positive, help="Limit on the seconds. [default: none]")
 @seed_option
 @jobs_option
@@ -304,9 +392,13 @@ def compress(
     X = y = None
     if data is not None:
         estimator, X, y = labelled_rows(file, estimator, machine, data, format, label_column)
-        warnings.filterwarnings("ignore", "X does not have valid feature names")  # they were compared when the data was read
+        warnings.filterwarnings(
+            "ignore", "X does not have valid feature names"
+        )  # they were compared when the data was read
     begin = time.perf_counter()
-    small = compressed(estimator, n_basis, X, y, random_state=random_state, n_jobs=n_jobs, max_time=max_time)
+    small = compressed(
+        estimator, n_basis, X, y, random_state=random_state, n_jobs=n_jobs, max_time=max_time
+    )
     facts: dict[str, Any] = {"seconds": time.perf_counter() - begin}
     if X is not None:
         for name, each in (("before", estimator), ("after", small)):
@@ -317,15 +409,24 @@ def compress(
     if as_json:
         click.echo(json.dumps(plain({**describe(small), **facts})))
     if not quiet:
-        click.echo(f"{vectors_in_words(estimator)} to {vectors_in_words(small)} in {facts['seconds']:.2f} s", err=True)
+        click.echo(
+            f"{vectors_in_words(estimator)} to {vectors_in_words(small)} in {facts['seconds']:.2f} s",
+            err=True,
+        )
     if not quiet or not small.status_.converged:
         click.echo(str(small.status_), err=True)
     if not quiet:
         for name in facts.get("after", {}):
             if name != "correct":
                 before, after = facts["before"][name], facts["after"][name]
-                click.echo(f"{name.replace('_', ' ')} on the data: {before:.6g} before, {after:.6g} after", err=True)
-        click.echo(f"model written to {'standard output' if out == '-' else out} ({size_in_words(n_bytes)})", err=True)
+                click.echo(
+                    f"{name.replace('_', ' ')} on the data: {before:.6g} before, {after:.6g} after",
+                    err=True,
+                )
+        click.echo(
+            f"model written to {'standard output' if out == '-' else out} ({size_in_words(n_bytes)})",
+            err=True,
+        )
     if small.status_.reason == "interrupted":
         ctx.exit(INTERRUPTED)
 
@@ -338,7 +439,16 @@ def compress(
 @json_option
 @quiet_option
 @click.pass_context
-def convert(ctx: click.Context, /, model: str, out: str, to: str | None, machine: str, as_json: bool, quiet: bool) -> None:
+def convert(
+    ctx: click.Context,
+    /,
+    model: str,
+    out: str,
+    to: str | None,
+    machine: str,
+    as_json: bool,
+    quiet: bool,
+) -> None:
     """Write MODEL to OUT in another format: .slim, .libsvm or .model, .svmlight."""
     format = to or format_by_name(out)
     if format is None:
@@ -350,12 +460,26 @@ def convert(ctx: click.Context, /, model: str, out: str, to: str | None, machine
     if as_json:
         click.echo(json.dumps({"model": model, "out": out, "format": format, "bytes": n_bytes}))
     if not quiet:
-        click.echo(f"model written to {'standard output' if out == '-' else out} ({size_in_words(n_bytes)})", err=True)
+        click.echo(
+            f"model written to {'standard output' if out == '-' else out} ({size_in_words(n_bytes)})",
+            err=True,
+        )
 
 
 @program.command(short_help="See it work, beside scikit-learn.")
-@click.option("--rows", type=click.IntRange(min=200), default=50_000, show_default=True, help="Training rows of the generated data.")
-@click.option("--picture", default="slimsvm-demo.png", show_default=True, help="File for the picture of the decision boundary.")
+@click.option(
+    "--rows",
+    type=click.IntRange(min=200),
+    default=50_000,
+    show_default=True,
+    help="Training rows of the generated data.",
+)
+@click.option(
+    "--picture",
+    default="slimsvm-demo.png",
+    show_default=True,
+    help="File for the picture of the decision boundary.",
+)
 @jobs_option
 @json_option
 def demo(rows: int, picture: str, n_jobs: int, as_json: bool) -> None:

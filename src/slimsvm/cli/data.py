@@ -54,12 +54,16 @@ def read(path: str, format: str | None = None, request: Request | None = None) -
     format = format or source.format
     if request.label_column is not None and format in ("libsvm", "npz"):
         where = "is the first word of a line" if format == "libsvm" else "is in the array y"
-        raise ValueError(f"{source.name}: --label-column is for CSV and Parquet files; in {format} files the label {where}")
+        raise ValueError(
+            f"{source.name}: --label-column is for CSV and Parquet files; in {format} files the label {where}"
+        )
     data = READERS[format](source, request)
     if data.X.shape[0] == 0:
         raise ValueError(f"{source.name}: there are no rows")
     if request.n_features not in (None, data.X.shape[1]) and not request.any_width:
-        raise ValueError(f"{source.name}: {data.X.shape[1]} features, but there must be {request.n_features}")
+        raise ValueError(
+            f"{source.name}: {data.X.shape[1]} features, but there must be {request.n_features}"
+        )
     return data
 
 
@@ -78,18 +82,33 @@ def read_npz(source: Source, request: Request) -> Data:
     with source.open() as file:
         content = file.read()
     if not content.startswith(b"PK"):  # NumPy would take it for a pickle
-        raise ValueError(f"{source.name}: not a readable NPZ file (it is no zip archive of arrays, as numpy.savez writes it)")
+        raise ValueError(
+            f"{source.name}: not a readable NPZ file (it is no zip archive of arrays, as numpy.savez writes it)"
+        )
     try:
         with np.load(io.BytesIO(content), allow_pickle=False) as arrays:
             found = {name: arrays[name] for name in arrays.files}
-    except (ValueError, BadZipFile, EOFError, KeyError, zlib.error, AttributeError, TypeError) as error:
+    except (
+        ValueError,
+        BadZipFile,
+        EOFError,
+        KeyError,
+        zlib.error,
+        AttributeError,
+        TypeError,
+    ) as error:
         raise ValueError(f"{source.name}: not a readable NPZ file ({error})") from error
     if {"X_data", "X_indices", "X_indptr", "X_shape"} <= set(found):
         try:
-            X = sp.csr_matrix((found["X_data"], found["X_indices"], found["X_indptr"]), shape=tuple(found["X_shape"].tolist()))
+            X = sp.csr_matrix(
+                (found["X_data"], found["X_indices"], found["X_indptr"]),
+                shape=tuple(found["X_shape"].tolist()),
+            )
             X.check_format(full_check=True)
         except (ValueError, TypeError, IndexError) as error:
-            raise ValueError(f"{source.name}: X_data, X_indices, X_indptr and X_shape are not a CSR matrix ({error})") from error
+            raise ValueError(
+                f"{source.name}: X_data, X_indices, X_indptr and X_shape are not a CSR matrix ({error})"
+            ) from error
     elif "X" in found:
         X = found["X"]
     else:
@@ -97,12 +116,18 @@ def read_npz(source: Source, request: Request) -> Data:
             f"{source.name}: there is no array X, nor X_data, X_indices, X_indptr and X_shape; found {sorted(found) or 'none'}"
         )
     if X.ndim != 2 or X.dtype.kind not in "fiub":
-        raise ValueError(f"{source.name}: X must be a matrix of numbers, but has shape {X.shape} and type {X.dtype}")
+        raise ValueError(
+            f"{source.name}: X must be a matrix of numbers, but has shape {X.shape} and type {X.dtype}"
+        )
     y = found.get("y")
     if y is None and request.labelled:
-        raise ValueError(f"{source.name}: there is no array y for the labels; found {sorted(found)}")
+        raise ValueError(
+            f"{source.name}: there is no array y for the labels; found {sorted(found)}"
+        )
     if y is not None and y.shape != (X.shape[0],):
-        raise ValueError(f"{source.name}: y must have one label for each of the {X.shape[0]} rows, but has shape {y.shape}")
+        raise ValueError(
+            f"{source.name}: y must have one label for each of the {X.shape[0]} rows, but has shape {y.shape}"
+        )
     check_finite(source, X)
     return Data(X, checked_labels(source, y, request))
 
@@ -113,7 +138,9 @@ def read_parquet(source: Source, request: Request) -> Data:
         import pyarrow
         import pyarrow.parquet
     except ImportError as error:
-        raise ValueError(f"{source.name}: Parquet needs pyarrow: pip install 'slimsvm[parquet]'") from error
+        raise ValueError(
+            f"{source.name}: Parquet needs pyarrow: pip install 'slimsvm[parquet]'"
+        ) from error
     try:
         with source.open() as file:
             table = pyarrow.parquet.read_table(pyarrow.BufferReader(file.read()))
@@ -125,7 +152,9 @@ def read_parquet(source: Source, request: Request) -> Data:
     for place in features:
         column = table.column(place).to_numpy()
         if column.dtype.kind not in "fiub":
-            raise ValueError(f"{source.name}: column {names[place]!r} is not made of numbers; text must be encoded first, and gaps filled")
+            raise ValueError(
+                f"{source.name}: column {names[place]!r} is not made of numbers; text must be encoded first, and gaps filled"
+            )
         columns.append(column)
     X = np.column_stack(columns)
     check_finite(source, X)
@@ -144,7 +173,9 @@ def check_finite(source: Source, X: Any) -> None:
         return
     place = np.argwhere(~np.isfinite(values))[0]
     row = np.searchsorted(X.indptr, place[0], side="right") - 1 if sp.issparse(X) else place[0]
-    raise ValueError(f"{source.name}: row {row} (counted from 0) has a value that is missing or not finite")
+    raise ValueError(
+        f"{source.name}: row {row} (counted from 0) has a value that is missing or not finite"
+    )
 
 
 def checked_labels(source: Source, y: Any, request: Request) -> Any:
@@ -152,10 +183,14 @@ def checked_labels(source: Source, y: Any, request: Request) -> Any:
     if y is None or y.dtype.kind in "iubUT":
         return y
     if y.dtype.kind != "f":
-        raise ValueError(f"{source.name}: the labels must be numbers or text, but have the type {y.dtype}")
+        raise ValueError(
+            f"{source.name}: the labels must be numbers or text, but have the type {y.dtype}"
+        )
     missing = np.flatnonzero(~np.isfinite(y))
     if missing.size and request.labelled:
-        raise ValueError(f"{source.name}: row {missing[0]} (counted from 0) has a label that is missing or not finite")
+        raise ValueError(
+            f"{source.name}: row {missing[0]} (counted from 0) has a label that is missing or not finite"
+        )
     return None if missing.size else y
 
 

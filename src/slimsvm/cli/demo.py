@@ -50,7 +50,12 @@ class Outcome:
     vectors: int
 
 
-def run_demo(n_rows: int = 50_000, picture: str = "slimsvm-demo.png", n_jobs: int | None = -1, show: Show = print) -> dict[str, Any]:
+def run_demo(
+    n_rows: int = 50_000,
+    picture: str = "slimsvm-demo.png",
+    n_jobs: int | None = -1,
+    show: Show = print,
+) -> dict[str, Any]:
     """Train, compare, draw.
 
     Parameters
@@ -88,7 +93,9 @@ def run_demo(n_rows: int = 50_000, picture: str = "slimsvm-demo.png", n_jobs: in
     outcomes: list[Outcome] = []
     machines: list[Any] = []
     for case in cases(n_rows):
-        show(f"training on {case.name}: {case.X.shape[0]:,} rows, {case.X.shape[1]} features, {len(np.unique(case.y))} classes ...")
+        show(
+            f"training on {case.name}: {case.X.shape[0]:,} rows, {case.X.shape[1]} features, {len(np.unique(case.y))} classes ..."
+        )
         for name, machine in zip(NAMES, contestants(case, n_jobs), strict=True):
             machines.append(machine)
             outcomes.append(race(case, name, machine))
@@ -96,23 +103,38 @@ def run_demo(n_rows: int = 50_000, picture: str = "slimsvm-demo.png", n_jobs: in
     print_table(outcomes, show)
     for ours, theirs, sparse in zip(outcomes[::3], outcomes[1::3], outcomes[2::3], strict=True):
         ratio = theirs.fit_seconds / ours.fit_seconds
-        words = f"was {ratio:.1f} times as fast as" if ratio >= 1 else f"took {1 / ratio:.1f} times as long as"
-        gain, points = theirs.predict_seconds / sparse.predict_seconds, 100 * (sparse.accuracy - theirs.accuracy)
+        words = (
+            f"was {ratio:.1f} times as fast as"
+            if ratio >= 1
+            else f"took {1 / ratio:.1f} times as long as"
+        )
+        gain, points = (
+            theirs.predict_seconds / sparse.predict_seconds,
+            100 * (sparse.accuracy - theirs.accuracy),
+        )
         show(f"{ours.data}: the fit {words} scikit-learn's")
         show(
             f"{ours.data}: {sparse.vectors} vectors instead of {theirs.vectors:,} predict {gain:.0f} times as fast, accuracy {points:+.2f}; "
             f"to find them took {sparse.fit_seconds / ours.fit_seconds:.1f} times as long as our exact fit"
         )
     drawn = draw(machines[:3], n_rows, picture, show)
-    return {"compilation_seconds": compilation, "results": [asdict(outcome) for outcome in outcomes], "picture": picture if drawn else None}
+    return {
+        "compilation_seconds": compilation,
+        "results": [asdict(outcome) for outcome in outcomes],
+        "picture": picture if drawn else None,
+    }
 
 
 def warm_up(n_jobs: int | None) -> None:
     """Small fits that make Numba compile, or load, all that the demo needs; their time must not count as training."""
     for case in cases(6000):
         for cache_size in (200, 20):  # MB: the kernel matrix fits, or it does not
-            SVC(**case.parameters, cache_size=cache_size, n_jobs=n_jobs).fit(case.X, case.y).predict(case.X_test[:1000])
-        SparseSVC(5, **case.parameters, n_jobs=n_jobs, random_state=0).fit(case.X[:2000], case.y[:2000]).predict(case.X_test[:1000])
+            SVC(**case.parameters, cache_size=cache_size, n_jobs=n_jobs).fit(
+                case.X, case.y
+            ).predict(case.X_test[:1000])
+        SparseSVC(5, **case.parameters, n_jobs=n_jobs, random_state=0).fit(
+            case.X[:2000], case.y[:2000]
+        ).predict(case.X_test[:1000])
 
 
 def contestants(case: Case, n_jobs: int | None) -> tuple[Any, Any, Any]:
@@ -131,9 +153,13 @@ def n_vectors(machine: Any) -> int:
 
 def cases(n_rows: int) -> Iterator[Case]:
     """The checkerboard with the kernel width of Yu and Joachims (2008), and scikit-learn's digits."""
-    yield Case("checkers", {"C": 1.0, "gamma": 20.0}, *checkers(n_rows, seed=0), *checkers(20_000, seed=1))
+    yield Case(
+        "checkers", {"C": 1.0, "gamma": 20.0}, *checkers(n_rows, seed=0), *checkers(20_000, seed=1)
+    )
     X, y = load_digits(return_X_y=True)
-    X_train, X_test, y_train, y_test = train_test_split(X / 16.0, y, test_size=0.3, random_state=0, stratify=y)
+    X_train, X_test, y_train, y_test = train_test_split(
+        X / 16.0, y, test_size=0.3, random_state=0, stratify=y
+    )
     yield Case("digits", {"C": 10.0, "gamma": 0.05}, X_train, y_train, X_test, y_test)
 
 
@@ -145,7 +171,9 @@ def race(case: Case, name: str, machine: Any) -> Outcome:
     predicted = machine.predict(case.X_test)
     end = time.perf_counter()
     accuracy = float(np.mean(predicted == case.y_test))
-    return Outcome(case.name, name, len(case.y), fitted - begin, end - fitted, accuracy, n_vectors(machine))
+    return Outcome(
+        case.name, name, len(case.y), fitted - begin, end - fitted, accuracy, n_vectors(machine)
+    )
 
 
 def print_table(outcomes: list[Outcome], show: Show) -> None:
@@ -165,16 +193,25 @@ def print_table(outcomes: list[Outcome], show: Show) -> None:
         from rich.console import Console
         from rich.table import Table
     except ImportError:
-        widths = [max(len(line[column]) for line in [COLUMNS, *cells]) for column in range(len(COLUMNS))]
+        widths = [
+            max(len(line[column]) for line in [COLUMNS, *cells]) for column in range(len(COLUMNS))
+        ]
         for line in [COLUMNS, tuple("-" * width for width in widths), *cells]:
-            texts = [cell.ljust(width) if at < 2 else cell.rjust(width) for at, (cell, width) in enumerate(zip(line, widths, strict=True))]
+            texts = [
+                cell.ljust(width) if at < 2 else cell.rjust(width)
+                for at, (cell, width) in enumerate(zip(line, widths, strict=True))
+            ]
             show("  ".join(texts).rstrip())
         return
     table = Table(*COLUMNS)
     for column in table.columns[2:]:
         column.justify = "right"
     for at, line in enumerate(cells):
-        table.add_row(*line, style="" if outcomes[at].machine == "scikit-learn" else "bold", end_section=at % 3 == 2)
+        table.add_row(
+            *line,
+            style="" if outcomes[at].machine == "scikit-learn" else "bold",
+            end_section=at % 3 == 2,
+        )
     console = Console()
     with console.capture() as captured:
         console.print(table)
@@ -197,17 +234,29 @@ def draw(machines: list[Any], n_rows: int, picture: str, show: Show) -> bool:
     figure.subplots_adjust(left=0.04, right=0.99, bottom=0.05, top=0.88, wspace=0.04)
     for panel, name, machine in zip(panels, NAMES, machines, strict=True):
         values = machine.decision_function(grid).reshape(n_points, n_points)
-        panel.contourf(axis, axis, values, levels=np.linspace(-2, 2, 17), cmap="RdBu", extend="both", alpha=0.75)
+        panel.contourf(
+            axis,
+            axis,
+            values,
+            levels=np.linspace(-2, 2, 17),
+            cmap="RdBu",
+            extend="both",
+            alpha=0.75,
+        )
         panel.contour(axis, axis, values, levels=[0.0], colors="black", linewidths=1.5)
         some = slice(0, 1500)
-        panel.scatter(X[some, 0], X[some, 1], c=np.where(y[some] > 0, "navy", "darkred"), s=3, linewidths=0)
+        panel.scatter(
+            X[some, 0], X[some, 1], c=np.where(y[some] > 0, "navy", "darkred"), s=3, linewidths=0
+        )
         if isinstance(machine, SparseSVC):
             panel.scatter(*machine.basis_.T, marker="x", c="black", s=40)
         panel.set_title(f"{name}: {n_vectors(machine):,} vectors")
         panel.set_aspect("equal")
         panel.set_xlim(axis[0], axis[-1])
         panel.set_ylim(axis[0], axis[-1])
-    figure.suptitle(f"checkers, {n_rows:,} rows: decision function, its zero line, some rows (dots) and the basis (crosses)")
+    figure.suptitle(
+        f"checkers, {n_rows:,} rows: decision function, its zero line, some rows (dots) and the basis (crosses)"
+    )
     with opened(picture) as file:
         figure.savefig(file, format="png", dpi=110)
     show(f"picture of the decision boundary: {picture}")

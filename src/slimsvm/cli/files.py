@@ -17,8 +17,16 @@ from slimsvm.cli.source import standard_input
 from slimsvm.persistence import load, load_libsvm, load_svmlight, save, save_libsvm, save_svmlight
 from slimsvm.persistence.atomic import replacing
 
-WRITERS: dict[str, Callable[..., Any]] = {"slim": save, "libsvm": save_libsvm, "svmlight": save_svmlight}
-READERS: dict[str, Callable[..., Any]] = {"slim": load, "libsvm": load_libsvm, "svmlight": load_svmlight}
+WRITERS: dict[str, Callable[..., Any]] = {
+    "slim": save,
+    "libsvm": save_libsvm,
+    "svmlight": save_svmlight,
+}
+READERS: dict[str, Callable[..., Any]] = {
+    "slim": load,
+    "libsvm": load_libsvm,
+    "svmlight": load_svmlight,
+}
 BY_EXTENSION = {".slim": "slim", ".libsvm": "libsvm", ".model": "libsvm", ".svmlight": "svmlight"}
 BEGINNINGS = {b"PK\x03\x04": "slim", b"svm_type ": "libsvm", b"SVM-light ": "svmlight"}
 
@@ -86,7 +94,12 @@ class ModelFile:
         """
         options: dict[str, Any] = {} if self.format == "slim" else {"n_features": n_features}
         if self.format == "svmlight":
-            options["estimator"] = {"svc": "SVC", "nu-svc": "NuSVC", "svr": "SVR", "nu-svr": "NuSVR"}[machine]
+            options["estimator"] = {
+                "svc": "SVC",
+                "nu-svc": "NuSVC",
+                "svr": "SVR",
+                "nu-svr": "NuSVR",
+            }[machine]
         reader = READERS[self.format]
         if self.path != "-":
             return reader(self.path, **options)
@@ -128,7 +141,9 @@ def write_bytes(path: str, parts: Iterable[bytes]) -> None:
             with open(path, "wb") as file:
                 file.writelines(parts)
     except OSError as error:
-        error.filename = error.filename or ("standard output" if path == "-" else path)  # a full device names no file
+        error.filename = error.filename or (
+            "standard output" if path == "-" else path
+        )  # a full device names no file
         raise
 
 
@@ -161,4 +176,9 @@ def check_writable(path: str) -> None:
 
 def same_file(one: str, other: str) -> bool:
     """Whether both paths lead to the same ordinary file."""
-    return "-" not in (one, other) and os.path.isfile(one) and os.path.isfile(other) and os.path.samefile(one, other)
+    return (
+        "-" not in (one, other)
+        and os.path.isfile(one)
+        and os.path.isfile(other)
+        and os.path.samefile(one, other)
+    )

@@ -15,7 +15,13 @@ from slimsvm.cli.files import WRITERS
 from slimsvm.estimators import SVC, SVR, NuSVC, NuSVR, OneClassSVM, SparseSVC, SparseSVR
 from slimsvm.estimators.sparse_base import ALL, BASES
 
-MACHINES: dict[str, Any] = {"svc": SVC, "nu-svc": NuSVC, "svr": SVR, "nu-svr": NuSVR, "one-class": OneClassSVM}
+MACHINES: dict[str, Any] = {
+    "svc": SVC,
+    "nu-svc": NuSVC,
+    "svr": SVR,
+    "nu-svr": NuSVR,
+    "one-class": OneClassSVM,
+}
 SPARSE_MACHINES: dict[str, Any] = {"svc": SparseSVC, "svr": SparseSVR}  # with --n-basis
 
 
@@ -40,7 +46,11 @@ class Program(click.Group):
         except BrokenPipeError:  # the reader of our output has seen enough; click ends quietly
             raise
         except OSError as error:
-            raise Failure(f"{error.filename}: {error.strerror}" if error.filename and error.strerror else str(error)) from error
+            raise Failure(
+                f"{error.filename}: {error.strerror}"
+                if error.filename and error.strerror
+                else str(error)
+            ) from error
         except ValueError as error:
             raise Failure(str(error)) from error
         except MemoryError as error:
@@ -55,16 +65,24 @@ class Number(click.FloatRange):
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         """From the text of the option."""
         number = super().convert(value, param, ctx)
-        return number if math.isfinite(number) else self.fail(f"{value!r} is not a finite number.", param, ctx)
+        return (
+            number
+            if math.isfinite(number)
+            else self.fail(f"{value!r} is not a finite number.", param, ctx)
+        )
 
     def _describe_range(self) -> str:
-        return super()._describe_range() if (self.min, self.max) != (None, None) else "any"  # click: "x<=None"
+        return (
+            super()._describe_range() if (self.min, self.max) != (None, None) else "any"
+        )  # click: "x<=None"
 
 
 def some_threads(ctx: click.Context, param: click.Parameter, value: int) -> int:
     """The number of threads, which is not zero."""
     if value == 0:
-        raise click.BadParameter("there must be at least one thread; -1: one for each core.", ctx, param)
+        raise click.BadParameter(
+            "there must be at least one thread; -1: one for each core.", ctx, param
+        )
     return value
 
 
@@ -78,7 +96,9 @@ class Gamma(click.ParamType):
         try:
             return value if value in ("scale", "auto") else Number(min=0).convert(value, param, ctx)
         except click.BadParameter:
-            self.fail(f"{value!r} is none of 'scale', 'auto', or a number of at least 0.", param, ctx)
+            self.fail(
+                f"{value!r} is none of 'scale', 'auto', or a number of at least 0.", param, ctx
+            )
 
 
 class Size(click.ParamType):
@@ -94,10 +114,14 @@ class Size(click.ParamType):
 positive = Number(min=0, min_open=True)
 share = Number(min=0, min_open=True, max=1)
 format_option = click.option(
-    "--format", type=click.Choice(FORMATS), help="Format of DATA. [default: by its extension; libsvm if that says nothing]"
+    "--format",
+    type=click.Choice(FORMATS),
+    help="Format of DATA. [default: by its extension; libsvm if that says nothing]",
 )
 label_option = click.option(
-    "--label-column", metavar="NAME|INDEX", help="Column of the labels in CSV and Parquet, by name or counted from 0. [default: the last]"
+    "--label-column",
+    metavar="NAME|INDEX",
+    help="Column of the labels in CSV and Parquet, by name or counted from 0. [default: the last]",
 )
 jobs_option = click.option(
     "--n-jobs",
@@ -108,7 +132,10 @@ jobs_option = click.option(
     help="Threads; -1: one for each core. (The classes of the package have 1.)",
 )
 to_option = click.option(
-    "--to", "to", type=click.Choice(list(WRITERS)), help="Format of the model that is written. [default: by its extension]"
+    "--to",
+    "to",
+    type=click.Choice(list(WRITERS)),
+    help="Format of the model that is written. [default: by its extension]",
 )
 foreign_option = click.option(
     "--machine",
@@ -118,14 +145,27 @@ foreign_option = click.option(
     help="What a model of SVM-light is: its file does not say. Other files do.",
 )
 seed_option = click.option(
-    "--random-state", type=click.IntRange(min=0, max=2**32 - 1), help="Seed of what is drawn at random. [default: another each time]"
+    "--random-state",
+    type=click.IntRange(min=0, max=2**32 - 1),
+    help="Seed of what is drawn at random. [default: another each time]",
 )
 SPARSE_OPTIONS = (
-    click.option("--n-basis", type=Size(), help="Train a svc or svr with so many vectors, which it finds itself; auto: their number too."),
+    click.option(
+        "--n-basis",
+        type=Size(),
+        help="Train a svc or svr with so many vectors, which it finds itself; auto: their number too.",
+    ),
     click.option(
         "--loss",
         type=click.Choice(
-            ["squared_hinge", "hinge", "smooth_hinge", "squared_epsilon_insensitive", "epsilon_insensitive", "least_squares"]
+            [
+                "squared_hinge",
+                "hinge",
+                "smooth_hinge",
+                "squared_epsilon_insensitive",
+                "epsilon_insensitive",
+                "least_squares",
+            ]
         ),
         help="With --n-basis: what an error costs. [default: squared_hinge, or squared_epsilon_insensitive for svr]",
     ),
@@ -135,16 +175,30 @@ SPARSE_OPTIONS = (
         help="With --n-basis: where the vectors come from; all: from all rows, whatever the size says. [default: pursuit]",
     ),
     click.option(
-        "--refine/--no-refine", default=None, help="With --n-basis: move the vectors to an optimum. [default: if loss and kernel allow]"
+        "--refine/--no-refine",
+        default=None,
+        help="With --n-basis: move the vectors to an optimum. [default: if loss and kernel allow]",
     ),
     click.option(
         "--validation-fraction",
         type=Number(min=0, min_open=True, max=1, max_open=True),
         help="With --n-basis: share of the rows to hold out. [default: 0.1 for auto, else none]",
     ),
-    click.option("--max-basis", type=click.IntRange(min=1), help="The largest size that --n-basis auto looks at. [default: 500]"),
-    click.option("--accuracy-loss", type=Number(min=0, max=1), help="What --n-basis auto gives up for fewer vectors. [default: 0.005]"),
-    click.option("--max-memory", type=positive, help="With --n-basis: memory for kernel values, in MB. [default: 2000]"),
+    click.option(
+        "--max-basis",
+        type=click.IntRange(min=1),
+        help="The largest size that --n-basis auto looks at. [default: 500]",
+    ),
+    click.option(
+        "--accuracy-loss",
+        type=Number(min=0, max=1),
+        help="What --n-basis auto gives up for fewer vectors. [default: 0.005]",
+    ),
+    click.option(
+        "--max-memory",
+        type=positive,
+        help="With --n-basis: memory for kernel values, in MB. [default: 2000]",
+    ),
 )
 
 
@@ -155,7 +209,9 @@ def sparse_options(command: Callable[..., Any]) -> Callable[..., Any]:
     return command
 
 
-json_option = click.option("--json", "as_json", is_flag=True, help="Print the results as JSON on standard output.")
+json_option = click.option(
+    "--json", "as_json", is_flag=True, help="Print the results as JSON on standard output."
+)
 quiet_option = click.option("--quiet", is_flag=True, help="Print warnings and errors only.")
 
 

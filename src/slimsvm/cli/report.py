@@ -9,7 +9,14 @@ import warnings
 import click
 
 from slimsvm.cli.files import ModelFile, check_writable, looks_like_model, same_file, write_bytes
-from slimsvm.cli.options import foreign_option, format_option, jobs_option, json_option, label_option, quiet_option
+from slimsvm.cli.options import (
+    foreign_option,
+    format_option,
+    jobs_option,
+    json_option,
+    label_option,
+    quiet_option,
+)
 from slimsvm.cli.steps import labelled_rows
 from slimsvm.estimators import OneClassSVM
 from slimsvm.report import model_page
@@ -18,10 +25,16 @@ from slimsvm.report.words import size_in_words
 
 @click.command(short_help="Write a page about a model.")
 @click.argument("model")
-@click.option("--data", help="Rows with labels to try the model on; better not those it was trained on.")
+@click.option(
+    "--data", help="Rows with labels to try the model on; better not those it was trained on."
+)
 @click.option("--output", help="File for the page; - for standard output. [default: MODEL.html]")
 @click.option(
-    "--image-shape", type=click.IntRange(min=1), nargs=2, metavar="H W", help="Height and width, if rows are pictures. [default: a square]"
+    "--image-shape",
+    type=click.IntRange(min=1),
+    nargs=2,
+    metavar="H W",
+    help="Height and width, if rows are pictures. [default: a square]",
 )
 @foreign_option
 @jobs_option
@@ -51,7 +64,9 @@ def report(
     if model == data == "-":
         raise click.UsageError("Data and model cannot both come from standard input.", ctx)
     if model == "-" and output is None:
-        raise click.UsageError("With a model from standard input, name the file for the page with --output.", ctx)
+        raise click.UsageError(
+            "With a model from standard input, name the file for the page with --output.", ctx
+        )
     output = output or f"{model}.html"
     if output == "-" and as_json:
         raise click.UsageError("The page and the JSON cannot both go to standard output.", ctx)
@@ -65,16 +80,28 @@ def report(
     X = y = None
     if data is not None:
         needed = None if isinstance(estimator, OneClassSVM) else True
-        estimator, X, y = labelled_rows(file, estimator, machine, data, format, label_column, needed)
+        estimator, X, y = labelled_rows(
+            file, estimator, machine, data, format, label_column, needed
+        )
     n_features = estimator.n_features_in_
     if image_shape is not None and image_shape[0] * image_shape[1] != n_features:
-        raise click.UsageError(f"--image-shape {image_shape[0]} {image_shape[1]} does not fit the {n_features} features of the model.", ctx)
-    warnings.filterwarnings("ignore", "X does not have valid feature names")  # they were compared when the data was read
+        raise click.UsageError(
+            f"--image-shape {image_shape[0]} {image_shape[1]} does not fit the {n_features} features of the model.",
+            ctx,
+        )
+    warnings.filterwarnings(
+        "ignore", "X does not have valid feature names"
+    )  # they were compared when the data was read
     name = "standard input" if model == "-" else os.path.basename(model)
     facts = {"format": file.format, "bytes": file.n_bytes}
-    page = model_page(estimator, X, y, name=name, image_shape=image_shape, n_jobs=n_jobs, facts=facts).encode()
+    page = model_page(
+        estimator, X, y, name=name, image_shape=image_shape, n_jobs=n_jobs, facts=facts
+    ).encode()
     write_bytes(output, [page])
     if as_json:
         click.echo(json.dumps({"model": model, "output": output, "bytes": len(page)}))
     if not quiet:
-        click.echo(f"page written to {'standard output' if output == '-' else output} ({size_in_words(len(page))})", err=True)
+        click.echo(
+            f"page written to {'standard output' if output == '-' else output} ({size_in_words(len(page))})",
+            err=True,
+        )

@@ -21,7 +21,13 @@ from numpy.typing import NDArray
 
 Array = NDArray[Any]
 
-BY_EXTENSION = {".csv": "csv", ".tsv": "csv", ".npz": "npz", ".parquet": "parquet", ".pq": "parquet"}  # all others: LIBSVM text
+BY_EXTENSION = {
+    ".csv": "csv",
+    ".tsv": "csv",
+    ".npz": "npz",
+    ".parquet": "parquet",
+    ".pq": "parquet",
+}  # all others: LIBSVM text
 PACKED: dict[str, Any] = {".gz": gzip.open, ".bz2": bz2.open}
 
 
@@ -80,7 +86,9 @@ class Source:
     @property
     def format(self) -> str:
         """By the extension; ``.gz`` and ``.bz2`` are looked through."""
-        suffixes = [suffix.lower() for suffix in Path(self.path).suffixes if suffix.lower() not in PACKED]
+        suffixes = [
+            suffix.lower() for suffix in Path(self.path).suffixes if suffix.lower() not in PACKED
+        ]
         return BY_EXTENSION.get(suffixes[-1] if suffixes else "", "libsvm")
 
     @contextmanager
@@ -95,9 +103,13 @@ class Source:
             with PACKED.get(Path(self.path).suffix.lower(), open)(self.path, "rb") as file:
                 yield file
         except (EOFError, zlib.error, OSError) as error:
-            if isinstance(error, OSError) and error.errno is not None:  # of the system; those of gzip and bzip2 have no number
+            if (
+                isinstance(error, OSError) and error.errno is not None
+            ):  # of the system; those of gzip and bzip2 have no number
                 raise
-            raise ValueError(f"{self.name}: the packed file is damaged, or of another kind ({error})") from error
+            raise ValueError(
+                f"{self.name}: the packed file is damaged, or of another kind ({error})"
+            ) from error
 
     @contextmanager
     def open_lines(self) -> Iterator[BinaryIO]:
@@ -141,29 +153,45 @@ def label_index(source: Source, header: Sequence[str], request: Request) -> int 
         return stripped.index(wanted)
     if is_integer(wanted) and -n_columns <= int(wanted) < n_columns:
         return int(wanted) % n_columns
-    raise ValueError(f"{source.name}: there is no column {wanted!r}; there are {n_columns} columns, counted from 0")
+    raise ValueError(
+        f"{source.name}: there is no column {wanted!r}; there are {n_columns} columns, counted from 0"
+    )
 
 
-def choose_columns(source: Source, n_columns: int, header: list[str] | None, request: Request) -> tuple[list[int], int | None]:
+def choose_columns(
+    source: Source, n_columns: int, header: list[str] | None, request: Request
+) -> tuple[list[int], int | None]:
     """The columns of the features, in the order the model wants them, and that of the label."""
     everything = list(range(n_columns))
     if request.names is not None and header is not None:  # by name
         missing = [name for name in request.names if name not in header]
         if missing:
-            raise ValueError(f"{source.name}: there is no column {missing[0]!r}, which the model was trained with")
+            raise ValueError(
+                f"{source.name}: there is no column {missing[0]!r}, which the model was trained with"
+            )
         features = [header.index(name) for name in request.names]
         rest = [column for column in everything if column not in set(features)]
-        label = label_index(source, header, request) if request.label_column is not None else rest[0] if len(rest) == 1 else None
+        label = (
+            label_index(source, header, request)
+            if request.label_column is not None
+            else rest[0]
+            if len(rest) == 1
+            else None
+        )
         return features, label
     labelled, n_features = request.labelled, request.n_features
     if labelled is None and n_features is not None:
         labelled = request.label_column is not None or n_columns == n_features + 1
         if n_columns - int(labelled) != n_features:
-            raise ValueError(f"{source.name}: {n_columns} columns, but the model has {n_features} features")
+            raise ValueError(
+                f"{source.name}: {n_columns} columns, but the model has {n_features} features"
+            )
     label = label_index(source, header or [""] * n_columns, request) if labelled else None
     features = [column for column in everything if column != label]
     if not features:
-        raise ValueError(f"{source.name}: {'there are no features, only a label' if n_columns else 'the file is empty'}")
+        raise ValueError(
+            f"{source.name}: {'there are no features, only a label' if n_columns else 'the file is empty'}"
+        )
     return features, label
 
 

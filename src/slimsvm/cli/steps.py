@@ -21,19 +21,30 @@ def machine_for(machine: str, names: list[str], ctx: click.Context) -> Any:
     """The class to train, by the name of the machine and whether there is an --n-basis; options that mean nothing for it are refused."""
     sparse = "n_basis" in names
     if sparse and machine not in SPARSE_MACHINES:
-        raise click.UsageError(f"--n-basis has no meaning for --machine {machine}, only for {' and '.join(SPARSE_MACHINES)}.", ctx)
+        raise click.UsageError(
+            f"--n-basis has no meaning for --machine {machine}, only for {' and '.join(SPARSE_MACHINES)}.",
+            ctx,
+        )
     kind = SPARSE_MACHINES[machine] if sparse else MACHINES[machine]
     known = kind().get_params()
     for name in names:
         if name not in known:
             option = f"--{name.replace('_', '-')}"
-            if machine in SPARSE_MACHINES and not sparse and name in SPARSE_MACHINES[machine]().get_params():
+            if (
+                machine in SPARSE_MACHINES
+                and not sparse
+                and name in SPARSE_MACHINES[machine]().get_params()
+            ):
                 raise click.UsageError(f"{option} has a meaning only with --n-basis.", ctx)
-            raise click.UsageError(f"{option} has no meaning for --machine {machine}{' with --n-basis' * sparse}.", ctx)
+            raise click.UsageError(
+                f"{option} has no meaning for --machine {machine}{' with --n-basis' * sparse}.", ctx
+            )
     return kind
 
 
-def request_for(estimator: Any, labelled: bool | None, label_column: str | None, any_width: bool) -> Request:
+def request_for(
+    estimator: Any, labelled: bool | None, label_column: str | None, any_width: bool
+) -> Request:
     """What data must be like for a model."""
     classes = getattr(estimator, "classes_", None)
     first = getattr(estimator, "estimators_", [estimator])[0]  # of a CrossTraining
@@ -52,7 +63,11 @@ def vectors_in_words(estimator: Any) -> str:
     """How many vectors a machine has, and of which kind."""
     if hasattr(estimator, "basis_coef_"):
         return f"{estimator.n_basis_:,} basis vectors"
-    return f"{len(estimator.support_):,} support vectors" if hasattr(estimator, "support_") else "linear weights"
+    return (
+        f"{len(estimator.support_):,} support vectors"
+        if hasattr(estimator, "support_")
+        else "linear weights"
+    )
 
 
 def targets(rows: Data, name: str, regression: bool) -> Array:
@@ -60,23 +75,42 @@ def targets(rows: Data, name: str, regression: bool) -> Array:
     y = np.asarray(rows.y)
     if regression and y.dtype.kind not in "fiub":
         raise ValueError(f"{name}: the labels are text, and regression needs numbers")
-    if not regression and y.dtype.kind == "f" and np.all(y == np.floor(y)) and np.all(np.abs(y) < 2**53):
+    if (
+        not regression
+        and y.dtype.kind == "f"
+        and np.all(y == np.floor(y))
+        and np.all(np.abs(y) < 2**53)
+    ):
         return y.astype(np.int64)
     return y
 
 
 def labelled_rows(
-    file: ModelFile, estimator: Any, machine: str, data: str, format: str | None, label_column: str | None, labelled: bool | None = True
+    file: ModelFile,
+    estimator: Any,
+    machine: str,
+    data: str,
+    format: str | None,
+    label_column: str | None,
+    labelled: bool | None = True,
 ) -> tuple[Any, Any, Array | None]:
     """The machine of a model file, and rows and labels for it: as wide as each other, the labels as the machine wants them.
 
     With ``labelled=None`` the rows may be without labels, which are None then.
     """
-    rows = read(data, format, request_for(estimator, labelled, label_column, any_width=file.format != "slim"))
+    rows = read(
+        data,
+        format,
+        request_for(estimator, labelled, label_column, any_width=file.format != "slim"),
+    )
     if rows.y is None and labelled:
-        raise ValueError(f"{data}: there are no labels, and they are needed; name their column with --label-column")
+        raise ValueError(
+            f"{data}: there are no labels, and they are needed; name their column with --label-column"
+        )
     y = None if rows.y is None else targets(rows, data, regression=is_regressor(estimator))
-    if rows.X.shape[1] > estimator.n_features_in_:  # the model's file only shows features that its support vectors have
+    if (
+        rows.X.shape[1] > estimator.n_features_in_
+    ):  # the model's file only shows features that its support vectors have
         estimator = file.load(machine, rows.X.shape[1])
     return estimator, widen(rows.X, estimator.n_features_in_), y
 
@@ -97,7 +131,10 @@ def parse_class_weight(words: tuple[str, ...], y: Any, ctx: click.Context) -> An
     """From the texts of the option to what the classes take."""
     if words == ("balanced",):
         return "balanced"
-    known = {(f"{label:.17g}" if isinstance(label, float) else str(label)): label for label in np.unique(y).tolist()}
+    known = {
+        (f"{label:.17g}" if isinstance(label, float) else str(label)): label
+        for label in np.unique(y).tolist()
+    }
     weights = {}
     for word in words:
         text, equals, weight = word.rpartition("=")
@@ -106,9 +143,15 @@ def parse_class_weight(words: tuple[str, ...], y: Any, ctx: click.Context) -> An
         except ValueError:
             number = -1.0
         if not equals or not 0 < number < np.inf:
-            raise click.UsageError(f"--class-weight takes 'balanced' or LABEL=WEIGHT with a positive number, not {word!r}.", ctx)
+            raise click.UsageError(
+                f"--class-weight takes 'balanced' or LABEL=WEIGHT with a positive number, not {word!r}.",
+                ctx,
+            )
         if text.lstrip("+") not in known:
-            raise click.UsageError(f"--class-weight {word}: no row has the label {text!r}; there are {', '.join(list(known)[:10])}.", ctx)
+            raise click.UsageError(
+                f"--class-weight {word}: no row has the label {text!r}; there are {', '.join(list(known)[:10])}.",
+                ctx,
+            )
         weights[known[text.lstrip("+")]] = number
     return weights
 

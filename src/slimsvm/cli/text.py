@@ -14,7 +14,18 @@ from collections.abc import Sequence
 import numpy as np
 import scipy.sparse as sp
 
-from slimsvm.cli.source import Array, Data, Request, Source, choose_columns, is_finite, is_integer, is_number, label_index, show
+from slimsvm.cli.source import (
+    Array,
+    Data,
+    Request,
+    Source,
+    choose_columns,
+    is_finite,
+    is_integer,
+    is_number,
+    label_index,
+    show,
+)
 
 # -- LIBSVM and SVM-light text --------------------------------------------------------------------------------------------------------
 
@@ -27,7 +38,9 @@ def read_libsvm(source: Source, request: Request) -> Data:
     try:
         with source.open_lines() as file:
             if request.precomputed:
-                X, y = load_svmlight_file(file, n_features=None if n_features is None else n_features + 1, zero_based=True)
+                X, y = load_svmlight_file(
+                    file, n_features=None if n_features is None else n_features + 1, zero_based=True
+                )
                 X = X.toarray()[:, 1:]
             else:
                 X, y = load_svmlight_file(file, n_features=n_features, zero_based=False)
@@ -59,11 +72,17 @@ def check_libsvm_lines(source: Source, request: Request) -> None:
                     source.bad(number, f"the feature index {show(key)} is not an integer")
                 index = int(key)
                 if index < least:
-                    source.bad(number, f"feature indices start at {least}, but here is {show(word)}")
+                    source.bad(
+                        number, f"feature indices start at {least}, but here is {show(word)}"
+                    )
                 if index <= previous:
-                    source.bad(number, f"feature indices must increase, but {index} follows {previous}")
+                    source.bad(
+                        number, f"feature indices must increase, but {index} follows {previous}"
+                    )
                 if not is_finite(value):
-                    source.bad(number, f"the value {show(value)} of feature {index} is not a finite number")
+                    source.bad(
+                        number, f"the value {show(value)} of feature {index} is not a finite number"
+                    )
                 if index > most:
                     source.bad(number, f"feature {index}, but there are only {most} features")
                 previous = index
@@ -78,14 +97,20 @@ def read_csv(source: Source, request: Request) -> Data:
         first = next((line for line in text if line.strip()), "")
         delimiter = max(",;\t", key=first.count)
         cells = next(csv.reader([first], delimiter=delimiter), [])
-    label = label_index(source, cells, request)  # as if the first line was a header, which is right for names, and harmless for indices
-    header = bool(cells) and not any(is_number(cell) for place, cell in enumerate(cells) if place != label)
+    label = label_index(
+        source, cells, request
+    )  # as if the first line was a header, which is right for names, and harmless for indices
+    header = bool(cells) and not any(
+        is_number(cell) for place, cell in enumerate(cells) if place != label
+    )
     if len(cells) == 1:
         header = not is_number(cells[0])
     names = [cell.strip() for cell in cells] if header else None
     features, label = choose_columns(source, len(cells), names, request)
 
-    codes: dict[str, int] = {}  # labels by order of appearance: they may be text, and the table holds numbers
+    codes: dict[
+        str, int
+    ] = {}  # labels by order of appearance: they may be text, and the table holds numbers
 
     def code(cell: str) -> float:
         return codes.setdefault(cell.strip(), len(codes))
@@ -111,8 +136,16 @@ def read_csv(source: Source, request: Request) -> Data:
         raise ValueError(f"{source.name}: {error}") from error
     table = table.reshape(-1, len(cells))
     X = np.ascontiguousarray(table[:, features])
-    as_numbers = bool(request.labelled) and not request.text_labels and all(is_number(cell) for cell in codes)
-    if not np.isfinite(X).all() or "" in codes or (as_numbers and not all(is_finite(cell) for cell in codes)):
+    as_numbers = (
+        bool(request.labelled)
+        and not request.text_labels
+        and all(is_number(cell) for cell in codes)
+    )
+    if (
+        not np.isfinite(X).all()
+        or "" in codes
+        or (as_numbers and not all(is_finite(cell) for cell in codes))
+    ):
         check_csv_lines(source, delimiter, header, len(cells), features, label, as_numbers)
     y: Array | None = None
     if label is not None:
@@ -140,18 +173,30 @@ def check_csv_lines(
                 header = False
                 continue
             if len(cells) != n_columns:
-                source.bad(reader.line_num, f"{len(cells)} columns, but the first line has {n_columns}")
+                source.bad(
+                    reader.line_num, f"{len(cells)} columns, but the first line has {n_columns}"
+                )
             for column in features:
                 if not cells[column].strip():
                     source.bad(reader.line_num, f"column {column + 1} is empty")
                 if not is_number(cells[column]):
-                    source.bad(reader.line_num, f"column {column + 1}: {show(cells[column])} is not a number; text must be encoded first")
+                    source.bad(
+                        reader.line_num,
+                        f"column {column + 1}: {show(cells[column])} is not a number; text must be encoded first",
+                    )
                 if not is_finite(cells[column]):
-                    source.bad(reader.line_num, f"column {column + 1}: {show(cells[column])} is not a finite number")
+                    source.bad(
+                        reader.line_num,
+                        f"column {column + 1}: {show(cells[column])} is not a finite number",
+                    )
             if label is not None and not cells[label].strip():
                 source.bad(reader.line_num, "the label is missing")
-            if label is not None and as_numbers and not is_finite(cells[label]):  # nan among numbers is a gap, among words a word
-                source.bad(reader.line_num, f"the label {show(cells[label])} is not a finite number")
+            if (
+                label is not None and as_numbers and not is_finite(cells[label])
+            ):  # nan among numbers is a gap, among words a word
+                source.bad(
+                    reader.line_num, f"the label {show(cells[label])} is not a finite number"
+                )
 
 
 def numbers_if_possible(labels: Array) -> Array:

@@ -4,4 +4,13 @@ from slimsvm.datasets.download import ChecksumError, DownloadError
 from slimsvm.datasets.generators import banana, checkers, waveform
 from slimsvm.datasets.loading import cache_folder, load, names
 
-__all__ = ["ChecksumError", "DownloadError", "banana", "cache_folder", "checkers", "load", "names", "waveform"]
+__all__ = [
+    "ChecksumError",
+    "DownloadError",
+    "banana",
+    "cache_folder",
+    "checkers",
+    "load",
+    "names",
+    "waveform",
+]

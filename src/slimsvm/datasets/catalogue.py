@@ -49,7 +49,9 @@ MNIST = (
 
 
 def _files(base: str, *names: str, sha256: tuple[str, ...] = ()) -> tuple[File, ...]:
-    return tuple(File(name, (base + name,), sha256[i] if sha256 else None) for i, name in enumerate(names))
+    return tuple(
+        File(name, (base + name,), sha256[i] if sha256 else None) for i, name in enumerate(names)
+    )
 
 
 def _mnist(name: str, sha256: str) -> File:
@@ -91,10 +93,22 @@ CATALOGUE: dict[str, Entry] = {
         784,
         "Handwritten digits of 28 x 28 pixels in [0, 1]. Y. LeCun, C. Cortes, C. Burges.",
         (
-            _mnist("train-images-idx3-ubyte.gz", "440fcabf73cc546fa21475e81ea370265605f56be210a4024d2ca8f203523609"),
-            _mnist("train-labels-idx1-ubyte.gz", "3552534a0a558bbed6aed32b30c495cca23d567ec52cac8be1a0730e8010255c"),
-            _mnist("t10k-images-idx3-ubyte.gz", "8d422c7b0a1c1c79245a5bcf07fe86e33eeafee792b84584aec276f5a2dbc4e6"),
-            _mnist("t10k-labels-idx1-ubyte.gz", "f7ae60f92e00ec6debd23a6088c31dbd2371eca3ffa0defaefb259924204aec6"),
+            _mnist(
+                "train-images-idx3-ubyte.gz",
+                "440fcabf73cc546fa21475e81ea370265605f56be210a4024d2ca8f203523609",
+            ),
+            _mnist(
+                "train-labels-idx1-ubyte.gz",
+                "3552534a0a558bbed6aed32b30c495cca23d567ec52cac8be1a0730e8010255c",
+            ),
+            _mnist(
+                "t10k-images-idx3-ubyte.gz",
+                "8d422c7b0a1c1c79245a5bcf07fe86e33eeafee792b84584aec276f5a2dbc4e6",
+            ),
+            _mnist(
+                "t10k-labels-idx1-ubyte.gz",
+                "f7ae60f92e00ec6debd23a6088c31dbd2371eca3ffa0defaefb259924204aec6",
+            ),
         ),
         readers.idx,
         finish=readers.grey,
@@ -121,7 +135,14 @@ CATALOGUE: dict[str, Entry] = {
         13_212,
         47_236,
         "Reuters news: topic CCAT against the rest. The five subsets of RCV1-v2 in the LIBSVM collection, every document once.",
-        _files(LIBSVM + "multilabel/", *(f"rcv1subset_topics_{part}_{i}.svm.bz2" for part in ("train", "test") for i in range(1, 6))),
+        _files(
+            LIBSVM + "multilabel/",
+            *(
+                f"rcv1subset_topics_{part}_{i}.svm.bz2"
+                for part in ("train", "test")
+                for i in range(1, 6)
+            ),
+        ),
         readers.rcv1,
     ),
     "20news": Entry(

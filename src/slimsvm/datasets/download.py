@@ -28,7 +28,9 @@ from typing import Any
 
 from slimsvm import __version__
 
-LATER = frozenset({408, 425, 429, 500, 502, 503, 504})  # status codes that may be another one a moment later
+LATER = frozenset(
+    {408, 425, 429, 500, 502, 503, 504}
+)  # status codes that may be another one a moment later
 NO_NETWORK = frozenset({errno.ENETUNREACH, errno.EHOSTUNREACH, errno.ENETDOWN})
 BLOCK = 1 << 16
 
@@ -100,16 +102,22 @@ def fetch(
                 return path
     reasons = "; ".join(f"{url}: {explain(error)}" for url, error in failures)
     wrong = all(isinstance(error, ChecksumError) for _, error in failures)
-    raise (ChecksumError if wrong else DownloadError)(f"{path.name} could not be downloaded. {reasons}.") from failures[-1][1]
+    raise (ChecksumError if wrong else DownloadError)(
+        f"{path.name} could not be downloaded. {reasons}."
+    ) from failures[-1][1]
 
 
 class _Download:
     """One file from one address."""
 
-    def __init__(self, url: str, path: Path, sha256: str | None, timeout: float, meter: Meter) -> None:
+    def __init__(
+        self, url: str, path: Path, sha256: str | None, timeout: float, meter: Meter
+    ) -> None:
         self.url, self.sha256, self.timeout, self.meter = url, sha256, timeout, meter
         self.part = path.with_name(path.name + ".part")
-        self.mark = path.with_name(path.name + ".part.from")  # the address, and the server's mark of the version
+        self.mark = path.with_name(
+            path.name + ".part.from"
+        )  # the address, and the server's mark of the version
 
     def complete(self, attempts: int, pause: float) -> None:
         """Try until the part is the whole, or raise what stood in the way."""
@@ -121,17 +129,28 @@ class _Download:
                 if self.sha256 is None or (found := digest_of(self.part)) == self.sha256:
                     return
                 self.forget()
-                error = ChecksumError(f"its SHA-256 digest is {found}, but should be {self.sha256}; nothing of it was kept")
-                if not resumed:  # the whole file in one go: it is the file that is wrong, not an old part
+                error = ChecksumError(
+                    f"its SHA-256 digest is {found}, but should be {self.sha256}; nothing of it was kept"
+                )
+                if (
+                    not resumed
+                ):  # the whole file in one go: it is the file that is wrong, not an old part
                     raise error
             except urllib.error.HTTPError as answer:
                 answer.close()
-                if answer.code == 416:  # there is nothing after the part: it belongs to another version
+                if (
+                    answer.code == 416
+                ):  # there is nothing after the part: it belongs to another version
                     self.forget()
                 elif answer.code not in LATER:
                     raise
                 error = answer
-            except (urllib.error.URLError, ConnectionError, TimeoutError, http.client.HTTPException) as trouble:
+            except (
+                urllib.error.URLError,
+                ConnectionError,
+                TimeoutError,
+                http.client.HTTPException,
+            ) as trouble:
                 if is_offline(trouble):
                     raise
                 error = trouble
@@ -150,16 +169,24 @@ class _Download:
             headers["Range"] = f"bytes={have}-"
             if version:
                 headers["If-Range"] = version
-        with urllib.request.urlopen(urllib.request.Request(self.url, headers=headers), timeout=self.timeout) as answer:
-            if answer.status == 206 and not answer.headers.get("Content-Range", "").startswith(f"bytes {have}-"):
+        with urllib.request.urlopen(
+            urllib.request.Request(self.url, headers=headers), timeout=self.timeout
+        ) as answer:
+            if answer.status == 206 and not answer.headers.get("Content-Range", "").startswith(
+                f"bytes {have}-"
+            ):
                 self.forget()
-                raise http.client.HTTPException("the server sent another range than the one asked for")
+                raise http.client.HTTPException(
+                    "the server sent another range than the one asked for"
+                )
             start = have if answer.status == 206 else 0
             length = answer.headers.get("Content-Length")
             total = start + int(length) if length and length.isdecimal() else None
             tag = answer.headers.get("ETag", "")
             # A weak tag stands for files that are as good as equal, which is not enough to put two halves together.
-            version = answer.headers.get("Last-Modified", "") if tag.startswith("W/") or not tag else tag
+            version = (
+                answer.headers.get("Last-Modified", "") if tag.startswith("W/") or not tag else tag
+            )
             self.mark.write_text(f"{self.url}\n{version}", encoding="utf-8")
             with open(self.part, "ab" if start else "wb") as file:
                 self.meter(start, total)
@@ -199,7 +226,9 @@ def digest_of(path: Path) -> str:
 def is_offline(error: BaseException) -> bool:
     """Whether it is this machine that has no connection, so that trying again is of no use."""
     reason = error.reason if isinstance(error, urllib.error.URLError) else error
-    return isinstance(reason, socket.gaierror) or (isinstance(reason, OSError) and reason.errno in NO_NETWORK)
+    return isinstance(reason, socket.gaierror) or (
+        isinstance(reason, OSError) and reason.errno in NO_NETWORK
+    )
 
 
 def explain(error: BaseException) -> str:
@@ -227,7 +256,9 @@ def alone(folder: Path) -> Iterator[None]:
                         msvcrt.locking(file.fileno(), msvcrt.LK_LOCK, 1)
                         break
                     except OSError as error:
-                        if error.errno != errno.EDEADLK:  # that one only says that ten seconds are over
+                        if (
+                            error.errno != errno.EDEADLK
+                        ):  # that one only says that ten seconds are over
                             raise
             else:
                 import fcntl
@@ -258,9 +289,22 @@ class Meter:
         if self.shown and sys.stderr.isatty():
             with contextlib.suppress(ImportError):
                 from rich.console import Console
-                from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn, TransferSpeedColumn
+                from rich.progress import (
+                    BarColumn,
+                    DownloadColumn,
+                    Progress,
+                    TextColumn,
+                    TimeRemainingColumn,
+                    TransferSpeedColumn,
+                )
 
-                columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TransferSpeedColumn(), TimeRemainingColumn())
+                columns = (
+                    TextColumn("{task.description}"),
+                    BarColumn(),
+                    DownloadColumn(),
+                    TransferSpeedColumn(),
+                    TimeRemainingColumn(),
+                )
                 self._bar = Progress(*columns, console=Console(stderr=True))
                 self._bar.start()
                 self._task = self._bar.add_task(self.name, total=None)

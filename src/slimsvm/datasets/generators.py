@@ -12,7 +12,9 @@ __all__ = ["banana", "checkers", "waveform"]
 LARGEST_NOISE = 1e100  # squares of the rows are still numbers
 
 
-def checkers(n: int, noise: float = 0.02, seed: int = 0) -> tuple[NDArray[np.float64], NDArray[Any]]:
+def checkers(
+    n: int, noise: float = 0.02, seed: int = 0
+) -> tuple[NDArray[np.float64], NDArray[Any]]:
     """Rows from the squares of a four by four checkerboard, whose edges overlap a little [1]_.
 
     A cell (i, j), both in {-2, -1, 0, 1}, is drawn first, then a point of [i, i + 1 + noise] x [j, j + 1 + noise]; its label is

@@ -24,7 +24,14 @@ from slimsvm.datasets.readers import UNREADABLE, Arrays, content_digest, pack, u
 from slimsvm.persistence.atomic import replacing
 
 # what NumPy raises over a broken archive (one that is encrypted or packed in an unknown way included), and over one array in place of it
-DAMAGED = (*UNREADABLE, zipfile.BadZipFile, NotImplementedError, RuntimeError, TypeError, AttributeError)
+DAMAGED = (
+    *UNREADABLE,
+    zipfile.BadZipFile,
+    NotImplementedError,
+    RuntimeError,
+    TypeError,
+    AttributeError,
+)
 FOUR = ("X_train", "y_train", "X_test", "y_test")
 
 
@@ -162,7 +169,9 @@ def _entry(name: str) -> Entry:
         return CATALOGUE[name]
     near = difflib.get_close_matches(str(name).lower(), CATALOGUE, n=1)
     guess = f" Did you mean {near[0]!r}?" if near else ""
-    raise ValueError(f"There is no data set {name!r}.{guess} Those there are: {', '.join(CATALOGUE)}.")
+    raise ValueError(
+        f"There is no data set {name!r}.{guess} Those there are: {', '.join(CATALOGUE)}."
+    )
 
 
 def _from_data_folder(name: str, entry: Entry) -> Arrays | None:
@@ -172,7 +181,9 @@ def _from_data_folder(name: str, entry: Entry) -> Arrays | None:
         return None
     folder = Path(named).expanduser()
     if not folder.is_dir():
-        raise NotADirectoryError(f"The environment variable SLIMSVM_DATA names {named!r}, which is no folder; correct it or unset it.")
+        raise NotADirectoryError(
+            f"The environment variable SLIMSVM_DATA names {named!r}, which is no folder; correct it or unset it."
+        )
     if (folder / f"{name}.npz").exists():
         return _read_kept(folder / f"{name}.npz")
     paths = [path for file in entry.files if (path := _present(folder, file))]
@@ -181,10 +192,14 @@ def _from_data_folder(name: str, entry: Entry) -> Arrays | None:
     try:
         return entry.read(paths)
     except UNREADABLE as error:
-        raise ValueError(f"{', '.join(map(str, paths))}: not the files of {name!r}, or damaged ({error}).") from error
+        raise ValueError(
+            f"{', '.join(map(str, paths))}: not the files of {name!r}, or damaged ({error})."
+        ) from error
 
 
-def _from_cache(name: str, entry: Entry, cache: Path, download: bool, progress: bool | None) -> Arrays:
+def _from_cache(
+    name: str, entry: Entry, cache: Path, download: bool, progress: bool | None
+) -> Arrays:
     """From the cache; what it lacks is downloaded into it."""
     kept = cache / f"{name}.npz"
     if kept.exists():
@@ -195,13 +210,17 @@ def _from_cache(name: str, entry: Entry, cache: Path, download: bool, progress: 
             f"folder that holds {name}.npz. Or: {entry.instead}."
         )
     if not download and not all(_present(cache, file) for file in entry.files):
-        raise DownloadError(f"The data set {name!r} is not here, and download=False forbids to fetch it. {_what_to_do(name, entry, cache)}")
+        raise DownloadError(
+            f"The data set {name!r} is not here, and download=False forbids to fetch it. {_what_to_do(name, entry, cache)}"
+        )
     try:
         with alone(cache):
             if kept.exists():  # another process was quicker
                 return _read_kept(kept)
             paths = [
-                _present(cache, file) or fetch(file.urls, cache / file.name, sha256=file.sha256, progress=progress) for file in entry.files
+                _present(cache, file)
+                or fetch(file.urls, cache / file.name, sha256=file.sha256, progress=progress)
+                for file in entry.files
             ]
             arrays = _checked(name, entry, paths)
             with replacing(kept) as file:
@@ -212,7 +231,9 @@ def _from_cache(name: str, entry: Entry, cache: Path, download: bool, progress: 
     except ChecksumError:
         raise
     except DownloadError as error:
-        raise DownloadError(f"The data set {name!r} is not here, and {error} {_what_to_do(name, entry, cache)}") from error
+        raise DownloadError(
+            f"The data set {name!r} is not here, and {error} {_what_to_do(name, entry, cache)}"
+        ) from error
     except OSError as error:
         raise DownloadError(
             f"The data set {name!r} is not here, and its files cannot be kept in {cache} ({error.strerror or error}). Name a folder that can "
@@ -223,7 +244,9 @@ def _from_cache(name: str, entry: Entry, cache: Path, download: bool, progress: 
 def _present(folder: Path, file: File) -> Path | None:
     """A file of a source in a folder, as it is or unpacked."""
     unpacked = file.name.removesuffix(".bz2").removesuffix(".gz")
-    return next((folder / name for name in (file.name, unpacked) if (folder / name).is_file()), None)
+    return next(
+        (folder / name for name in (file.name, unpacked) if (folder / name).is_file()), None
+    )
 
 
 def _read_kept(path: Path) -> Arrays:
@@ -233,10 +256,14 @@ def _read_kept(path: Path) -> Arrays:
             with np.load(opened, allow_pickle=False) as file:
                 arrays = unpack(file)
             if not ({"X", "y"} <= set(arrays) or {"X_train", "y_train"} <= set(arrays)):
-                raise ValueError(f"it has no rows and labels X and y, or X_train and y_train, but {', '.join(arrays) or 'nothing'}")
+                raise ValueError(
+                    f"it has no rows and labels X and y, or X_train and y_train, but {', '.join(arrays) or 'nothing'}"
+                )
             return arrays
         except DAMAGED as error:
-            raise ValueError(f"{path} is damaged or no data set ({error}). Delete it, and load the data set again.") from error
+            raise ValueError(
+                f"{path} is damaged or no data set ({error}). Delete it, and load the data set again."
+            ) from error
 
 
 def _checked(name: str, entry: Entry, paths: list[Path]) -> Arrays:

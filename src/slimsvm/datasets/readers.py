@@ -46,7 +46,12 @@ def pack(arrays: Arrays) -> dict[str, np.ndarray]:
     packed: dict[str, np.ndarray] = {}
     for key, value in arrays.items():
         if sp.issparse(value):
-            fields = (value.data, value.indices.astype(np.int32), value.indptr.astype(np.int64), np.array(value.shape, np.int64))
+            fields = (
+                value.data,
+                value.indices.astype(np.int32),
+                value.indptr.astype(np.int64),
+                np.array(value.shape, np.int64),
+            )
             packed |= {f"{key}_{field}": array for field, array in zip(SPARSE, fields, strict=True)}
         else:
             packed[key] = np.asarray(value)
@@ -62,7 +67,9 @@ def unpack(packed: Any) -> Arrays:
             arrays[key] = packed[key]
         elif field == "data":
             data, indices, indptr, shape = (packed[f"{name}_{other}"] for other in SPARSE)
-            arrays[name] = sp.csr_matrix((data, indices, indptr), shape=tuple(int(side) for side in shape))
+            arrays[name] = sp.csr_matrix(
+                (data, indices, indptr), shape=tuple(int(side) for side in shape)
+            )
     return arrays
 
 
@@ -97,8 +104,12 @@ def libsvm(n_features: int, *, dense: bool = True, regression: bool = False) -> 
         arrays: Arrays = {}
         for path, suffix in zip(paths, ("",) if regression else ("_train", "_test"), strict=False):
             with opened(path) as file:
-                text = re.sub(rb":[ \t]+", b":", file.read())  # the files of protein have blanks between index and value
-            X, y = load_svmlight_file(io.BytesIO(text), n_features=n_features, zero_based=False, dtype=np.float32)
+                text = re.sub(
+                    rb":[ \t]+", b":", file.read()
+                )  # the files of protein have blanks between index and value
+            X, y = load_svmlight_file(
+                io.BytesIO(text), n_features=n_features, zero_based=False, dtype=np.float32
+            )
             X.eliminate_zeros()
             X.sort_indices()
             arrays[f"X{suffix}"] = X.toarray() if dense else X
@@ -152,8 +163,15 @@ def statlog(paths: Sequence[Path]) -> Arrays:
     """Tables of integers, the class at the end of each row; columns are scaled to [-1, 1] by their range in the training part."""
     train, test = (np.loadtxt(path, dtype=np.int64, ndmin=2) for path in paths)
     low, high = train[:, :-1].min(axis=0), train[:, :-1].max(axis=0)
-    scaled = [(2 * (part[:, :-1] - low) / (high - low) - 1).astype(np.float32) for part in (train, test)]
-    return {"X_train": scaled[0], "y_train": whole(train[:, -1]), "X_test": scaled[1], "y_test": whole(test[:, -1])}
+    scaled = [
+        (2 * (part[:, :-1] - low) / (high - low) - 1).astype(np.float32) for part in (train, test)
+    ]
+    return {
+        "X_train": scaled[0],
+        "y_train": whole(train[:, -1]),
+        "X_test": scaled[1],
+        "y_test": whole(test[:, -1]),
+    }
 
 
 def rcv1(paths: Sequence[Path]) -> Arrays:
@@ -171,7 +189,9 @@ def rcv1(paths: Sequence[Path]) -> Arrays:
         blocks, topics = [], []
         for path in files:
             with opened(path) as file:
-                X, labels = load_svmlight_file(file, n_features=47_236, zero_based=False, multilabel=True, dtype=np.float32)
+                X, labels = load_svmlight_file(
+                    file, n_features=47_236, zero_based=False, multilabel=True, dtype=np.float32
+                )
             blocks.append(X)
             topics += labels
         X = sp.vstack(blocks, format="csr")
@@ -187,7 +207,9 @@ def rcv1(paths: Sequence[Path]) -> Arrays:
 def _is_new(X: Any, row: int, seen: set[bytes]) -> bool:
     """Whether a row was not seen yet; it is from now on."""
     inside = slice(X.indptr[row], X.indptr[row + 1])
-    mark = hashlib.sha256(X.indices[inside].astype(np.int64).tobytes() + X.data[inside].tobytes()).digest()
+    mark = hashlib.sha256(
+        X.indices[inside].astype(np.int64).tobytes() + X.data[inside].tobytes()
+    ).digest()
     if mark in seen:
         return False
     seen.add(mark)
@@ -202,7 +224,10 @@ COVTYPE_HIGH = np.array([3858, 360, 66, 1397, 601, 7117, 254, 254, 254, 7173], n
 
 def grey(arrays: Arrays) -> Arrays:
     """Bytes as float32 in [0, 1]."""
-    return arrays | {key: arrays[key].reshape(len(arrays[key]), -1).astype(np.float32) / np.float32(255) for key in ("X_train", "X_test")}
+    return arrays | {
+        key: arrays[key].reshape(len(arrays[key]), -1).astype(np.float32) / np.float32(255)
+        for key in ("X_train", "X_test")
+    }
 
 
 def split_covtype(arrays: Arrays) -> Arrays:

@@ -60,13 +60,25 @@ class Machine(CallbackSupportMixin, BaseEstimator):
 
     _largest_C: ClassVar[float] = LARGEST_C
 
-    def _checked(self, X: Any, y: Any, sample_weight: Any, **options: Any) -> tuple[Any, Any, Array]:
+    def _checked(
+        self, X: Any, y: Any, sample_weight: Any, **options: Any
+    ) -> tuple[Any, Any, Array]:
         """Validated X, y (or NO_TARGET for none) and weights."""
         self._validate_params()
         if sp.issparse(X) and self._precomputed:
-            raise ValueError("A sparse precomputed kernel is not supported: pass the matrix of kernel values as a dense array.")
+            raise ValueError(
+                "A sparse precomputed kernel is not supported: pass the matrix of kernel values as a dense array."
+            )
         given = {} if y is NO_TARGET else {"y": y}
-        checked = validate_data(self, X, **given, dtype=[np.float64, np.float32], accept_sparse="csr", accept_large_sparse=True, **options)
+        checked = validate_data(
+            self,
+            X,
+            **given,
+            dtype=[np.float64, np.float32],
+            accept_sparse="csr",
+            accept_large_sparse=True,
+            **options,
+        )
         X, y = (checked, None) if y is NO_TARGET else checked
         refuse_broken(X)
         if options.get("y_numeric"):
@@ -76,7 +88,9 @@ class Machine(CallbackSupportMixin, BaseEstimator):
                 f"Precomputed matrix must be a square matrix. Input is a {X.shape[0]}x{X.shape[1]} matrix. "
                 "Pass kernel values between all pairs of training rows."
             )
-        weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True, copy=True)
+        weight = _check_sample_weight(
+            sample_weight, X, dtype=np.float64, ensure_non_negative=True, copy=True
+        )
         C, most = float(getattr(self, "C", 0.0)), float(weight.max())
         if most > 0.0 and self._largest_C / most < C:
             raise ValueError(
@@ -87,7 +101,9 @@ class Machine(CallbackSupportMixin, BaseEstimator):
 
     @property
     def _precomputed(self) -> bool:
-        return isinstance(self.kernel, Precomputed) or (isinstance(self.kernel, str) and self.kernel == "precomputed")
+        return isinstance(self.kernel, Precomputed) or (
+            isinstance(self.kernel, str) and self.kernel == "precomputed"
+        )
 
     @contextmanager
     def _fitting(self) -> Iterator[Fit]:
@@ -99,7 +115,11 @@ class Machine(CallbackSupportMixin, BaseEstimator):
         def tell_callbacks(record: Record) -> bool:
             task = context.subcontext(task_name="round")
             task.call_on_fit_task_begin(estimator=self)
-            return bool(task.call_on_fit_task_end(estimator=self, metadata={"seconds": record.seconds, **record.values}))
+            return bool(
+                task.call_on_fit_task_end(
+                    estimator=self, metadata={"seconds": record.seconds, **record.values}
+                )
+            )
 
         with ExitStack() as stack:
             watchers: list[Watcher] = []
@@ -136,16 +156,28 @@ class KernelMachine(Machine):
         if isinstance(kernel, Precomputed):
             self.kernel_: Kernel = kernel
             return finite(ready(kernel, X).take(order))
-        self.kernel_ = kernel if isinstance(kernel, FromCallable) else kernel.resolve(Rows(X, weight=weight))
+        self.kernel_ = (
+            kernel if isinstance(kernel, FromCallable) else kernel.resolve(Rows(X, weight=weight))
+        )
         # few rows: float64, because the solver goes on to near machine precision
-        operand = ready(self.kernel_, X, dtype=np.float64 if order.size <= EXACT else None, alone=True)
+        operand = ready(
+            self.kernel_, X, dtype=np.float64 if order.size <= EXACT else None, alone=True
+        )
         in_place = order.size == X.shape[0] and bool(np.all(order[1:] > order[:-1]))
         return finite(operand if in_place else operand.take(order))
 
     def _solve(self, problem: DualQP, fit: Fit, limits: Limits, start: Array | None) -> Result:
         solver = Decomposition(shrinking=bool(self.shrinking))
         start = None if start is None else problem.feasible(start)
-        return run(solver, problem, tol=float(self.tol), max_iter=int(self.max_iter), limits=limits, start=start, watchers=fit.watchers)
+        return run(
+            solver,
+            problem,
+            tol=float(self.tol),
+            max_iter=int(self.max_iter),
+            limits=limits,
+            start=start,
+            watchers=fit.watchers,
+        )
 
     @property
     def _cache_bytes(self) -> float:
@@ -153,7 +185,9 @@ class KernelMachine(Machine):
 
     def _report(self, results: list[Result]) -> None:
         """Set certificate_, status_, history_ and fit_status_ from the solved problems (several for the pairs of a multi-class machine)."""
-        worst = max(results, key=lambda result: (not result.status.converged, result.certificate.violation))
+        worst = max(
+            results, key=lambda result: (not result.status.converged, result.certificate.violation)
+        )
         first = results[0].certificate
         self.certificate_ = Certificate(
             first.scope,
@@ -161,7 +195,9 @@ class KernelMachine(Machine):
             worst.certificate.violation,
             float(sum(result.certificate.gap for result in results)),
             first.tol,
-            "float64" if all(result.certificate.precision == "float64" for result in results) else "float32",
+            "float64"
+            if all(result.certificate.precision == "float64" for result in results)
+            else "float32",
         )
         self.status_: Status = worst.status
         if len(results) > 1:
@@ -209,7 +245,13 @@ class KernelMachine(Machine):
             return made[2]
         basis = self.support_ if self._precomputed else self.support_vectors_
         pairs = self.n_support_ if self.dual_coef_.shape[0] > 1 else None
-        return Expansion(self.kernel_, basis, np.ascontiguousarray(self.dual_coef_.T, np.float64), self.intercept_, pairs)
+        return Expansion(
+            self.kernel_,
+            basis,
+            np.ascontiguousarray(self.dual_coef_.T, np.float64),
+            self.intercept_,
+            pairs,
+        )
 
     def _make(self) -> None:
         """Make the learned function ready for prediction, once: after a fit, and after attributes were restored from a file."""
@@ -218,7 +260,14 @@ class KernelMachine(Machine):
     def _outputs(self, X: Any) -> Array:
         """Decision values, shape (n, outputs)."""
         check_is_fitted(self)
-        X = validate_data(self, X, dtype=[np.float64, np.float32], accept_sparse="csr", accept_large_sparse=True, reset=False)
+        X = validate_data(
+            self,
+            X,
+            dtype=[np.float64, np.float32],
+            accept_sparse="csr",
+            accept_large_sparse=True,
+            reset=False,
+        )
         if self._precomputed and X.shape[1] != self.shape_fit_[0]:
             raise ValueError(
                 f"X.shape[1] = {X.shape[1]} should be equal to {self.shape_fit_[0]}, the number of samples at training time: "
@@ -227,7 +276,9 @@ class KernelMachine(Machine):
         return self._expansion().decision_function(X, n_threads(self.n_jobs))
 
     def __getstate__(self) -> dict[str, Any]:
-        state = dict(super().__getstate__())  # a copy: what comes back is the dictionary of the estimator itself
+        state = dict(
+            super().__getstate__()
+        )  # a copy: what comes back is the dictionary of the estimator itself
         state.pop("_made", None)
         return state
 
@@ -249,15 +300,21 @@ def refuse_broken(X: Any) -> None:
 def refuse_targets(y: Array) -> None:
     """Raise ValueError for targets that are no numbers, or whose squares are none: solvers would go on for ever."""
     if y.dtype.kind not in "fiub":
-        raise ValueError(f"y must be numbers, but holds {y.dtype.type.__name__} such as {y.tolist()[0]!r}. For classes, use a classifier.")
+        raise ValueError(
+            f"y must be numbers, but holds {y.dtype.type.__name__} such as {y.tolist()[0]!r}. For classes, use a classifier."
+        )
     largest = float(np.abs(y.astype(np.float64)).max())
     if largest > LARGEST_TARGET:
-        raise ValueError(f"y has values as large as {largest:.3g}, whose squares are beyond float64. Scale the targets.")
+        raise ValueError(
+            f"y has values as large as {largest:.3g}, whose squares are beyond float64. Scale the targets."
+        )
 
 
 def finite(operand: Operand) -> Operand:
     """The operand; complains if its kernel values are not finite, because then nothing that follows means anything."""
-    if not (np.isfinite(operand.diag()).all() and (operand.sq is None or np.isfinite(operand.sq).all())):
+    if not (
+        np.isfinite(operand.diag()).all() and (operand.sq is None or np.isfinite(operand.sq).all())
+    ):
         raise ValueError(
             f"The kernel {operand.kernel!r} gives values that are not finite (NaN or infinity) for these rows. Scale the features, for example "
             "with StandardScaler, or choose other parameters of the kernel."
@@ -269,6 +326,10 @@ def joined(histories: list[dict[str, Array]]) -> dict[str, Array]:
     """The histories one after the other; of several, each with the number of its problem."""
     if len(histories) == 1:
         return histories[0]
-    joined = {name: np.concatenate([history[name] for history in histories]) for name in histories[0]}
-    joined["problem"] = np.repeat(np.arange(len(histories)), [history["seconds"].size for history in histories])
+    joined = {
+        name: np.concatenate([history[name] for history in histories]) for name in histories[0]
+    }
+    joined["problem"] = np.repeat(
+        np.arange(len(histories)), [history["seconds"].size for history in histories]
+    )
     return joined

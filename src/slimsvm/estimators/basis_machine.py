@@ -36,7 +36,9 @@ class BasisMachine(Machine):
     intercept_: Array
     certificate_: Certificate
 
-    def _checked(self, X: Any, y: Any, sample_weight: Any, **options: Any) -> tuple[Any, Any, Array]:
+    def _checked(
+        self, X: Any, y: Any, sample_weight: Any, **options: Any
+    ) -> tuple[Any, Any, Array]:
         if self._precomputed:
             raise ValueError(
                 f"{type(self).__name__} needs the rows themselves, not kernel='precomputed': basis vectors are made from rows. "
@@ -49,28 +51,47 @@ class BasisMachine(Machine):
         """Bytes of the numbers that prediction needs."""
         check_is_fitted(self)
         basis = self.basis_
-        size = basis.data.nbytes + basis.indices.nbytes + basis.indptr.nbytes if sp.issparse(basis) else basis.nbytes
+        size = (
+            basis.data.nbytes + basis.indices.nbytes + basis.indptr.nbytes
+            if sp.issparse(basis)
+            else basis.nbytes
+        )
         return int(size + self.basis_coef_.nbytes + self.intercept_.nbytes)
 
     def _make(self) -> None:
         """Make the learned function ready for prediction, once: after a fit, and after attributes were restored."""
         exact = self.certificate_.precision == "float64"
-        self._made = Expansion(self.kernel_, self.basis_, self.basis_coef_, self.intercept_, exact=exact)
+        self._made = Expansion(
+            self.kernel_, self.basis_, self.basis_coef_, self.intercept_, exact=exact
+        )
 
     def _expansion(self) -> Expansion:
         """The learned function; made anew where an attribute was replaced since."""
         made = self._made
-        if made.coef is not self.basis_coef_ or made.intercept is not self.intercept_ or made.basis is not self.basis_:
+        if (
+            made.coef is not self.basis_coef_
+            or made.intercept is not self.intercept_
+            or made.basis is not self.basis_
+        ):
             self._make()
         return self._made
 
     def _outputs(self, X: Any) -> Array:
         check_is_fitted(self)
-        X = validate_data(self, X, dtype=[np.float64, np.float32], accept_sparse="csr", accept_large_sparse=True, reset=False)
+        X = validate_data(
+            self,
+            X,
+            dtype=[np.float64, np.float32],
+            accept_sparse="csr",
+            accept_large_sparse=True,
+            reset=False,
+        )
         return self._expansion().decision_function(X, n_threads(self.n_jobs))
 
     def __getstate__(self) -> dict[str, Any]:
-        state = dict(super().__getstate__())  # a copy: what comes back is the dictionary of the estimator itself
+        state = dict(
+            super().__getstate__()
+        )  # a copy: what comes back is the dictionary of the estimator itself
         state.pop("_made", None)
         return state
 

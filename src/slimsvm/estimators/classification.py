@@ -48,22 +48,33 @@ def sorted_labels(y: Any, name: str) -> tuple[Array, Array]:
     """The distinct labels in order, and the number of each label; complains about labels without an order, such as words beside numbers."""
     try:
         labels = np.unique(y)
-        return labels, np.searchsorted(labels, y)  # labels are few: quicker than the sort behind return_inverse
+        return labels, np.searchsorted(
+            labels, y
+        )  # labels are few: quicker than the sort behind return_inverse
     except TypeError as error:
         raise ValueError(
             f"The labels in {name} cannot be put in order ({error}). Use only numbers or only strings, and leave out rows without a label."
         ) from error
 
 
-def class_factors(class_weight: Any, *, classes: Array, y: Array, sample_weight: Array | None = None) -> Array:
+def class_factors(
+    class_weight: Any, *, classes: Array, y: Array, sample_weight: Array | None = None
+) -> Array:
     """Factor of C for each class: finite, not negative, and positive for two classes at least."""
-    factors = np.asarray(compute_class_weight(class_weight, classes=classes, y=y, sample_weight=sample_weight), np.float64)
+    factors = np.asarray(
+        compute_class_weight(class_weight, classes=classes, y=y, sample_weight=sample_weight),
+        np.float64,
+    )
     wrong = np.flatnonzero(~((factors >= 0.0) & (factors < np.inf)))
     if wrong.size:
         label, factor = classes.tolist()[wrong[0]], float(factors[wrong[0]])
-        raise ValueError(f"The class_weight of class {label!r} is {factor:g}; weights must be finite and not negative.")
+        raise ValueError(
+            f"The class_weight of class {label!r} is {factor:g}; weights must be finite and not negative."
+        )
     if np.count_nonzero(factors) < 2:
-        raise ValueError(f"class_weight={class_weight!r} leaves fewer than two of the classes {classes.tolist()} with a positive weight.")
+        raise ValueError(
+            f"class_weight={class_weight!r} leaves fewer than two of the classes {classes.tolist()} with a positive weight."
+        )
     return factors
 
 
@@ -81,7 +92,11 @@ def pair_values(values: Array, n_classes: int, shape: str) -> Array:
     """What ``decision_function`` returns of the outputs of all pairs: one column a class, or with 'ovo' one a pair; two classes: one in all."""
     if n_classes == 2:
         return np.asarray(values[:, 0])
-    return np.asarray(_ovr_decision_function(values < 0, -values, n_classes)) if shape == "ovr" else values
+    return (
+        np.asarray(_ovr_decision_function(values < 0, -values, n_classes))
+        if shape == "ovr"
+        else values
+    )
 
 
 def pair_labels(values: Array, n_classes: int, shape: str, break_ties: bool) -> Array:
@@ -139,8 +154,12 @@ class KernelClassifier(ClassifierMixin, KernelMachine):
         # several classes: sorted, so that the rows of a class stand together; two: as they are, without a copy
         order = used if classes.size == 2 else used[np.argsort(label[used], kind="stable")]
         label = label[order]
-        weights = class_factors(self.class_weight, classes=classes, y=classes[label], sample_weight=weight[order])
-        resume = self._start_from_last_fit(Rows(X, label, weight)) and classes.size == len(self.classes_)
+        weights = class_factors(
+            self.class_weight, classes=classes, y=classes[label], sample_weight=weight[order]
+        )
+        resume = self._start_from_last_fit(Rows(X, label, weight)) and classes.size == len(
+            self.classes_
+        )
         with self._fitting() as fit:
             operand = self._prepared(X, weight, order)
             pairs = [Pair(i, j) for i in range(classes.size) for j in range(i + 1, classes.size)]
@@ -149,14 +168,27 @@ class KernelClassifier(ClassifierMixin, KernelMachine):
             starts = [self._first_point(pair, order, label, resume) for pair in pairs]
             bounds = weight[order] * weights[label]
             results = self._solve_pairs(
-                pair_grams(operand, label, pairs, self._cache_bytes, fit.threads), label, bounds, classes, fit, starts
+                pair_grams(operand, label, pairs, self._cache_bytes, fit.threads),
+                label,
+                bounds,
+                classes,
+                fit,
+                starts,
             )
         self.classes_, self.class_weight_ = classes, weights
         self._collect(X, order, label, pairs, results)
         self._report(results)
         return self
 
-    def _solve_pairs(self, grams: Any, label: Array, bounds: Array, classes: Array, fit: Fit, starts: list[Array | None]) -> list[Result]:
+    def _solve_pairs(
+        self,
+        grams: Any,
+        label: Array,
+        bounds: Array,
+        classes: Array,
+        fit: Fit,
+        starts: list[Array | None],
+    ) -> list[Result]:
         """All pairs; small ones side by side, one a thread."""
         results: list[Any] = [None] * len(grams)
 
@@ -164,34 +196,50 @@ class KernelClassifier(ClassifierMixin, KernelMachine):
             pair, rows = grams.pairs[k], grams.rows(k)
             sign = np.where(label[rows] == pair.positive, 1.0, -1.0)
             names = tuple(classes[[pair.positive, pair.negative]].tolist())
-            results[k] = self._solve(self._problem(grams.gram(k), sign, bounds[rows], names), fit, limits, starts[k])
+            results[k] = self._solve(
+                self._problem(grams.gram(k), sign, bounds[rows], names), fit, limits, starts[k]
+            )
             grams.done(k)
 
         small, large = grams.split()
         for at, k in enumerate(large):
             solve(k, fit.limits.part(len(large) - at + len(small)))
         at_once = 1 if fit.watchers else fit.threads
-        parallel(lambda t: solve(small[t], fit.limits.part(len(small) - t, at_once)), len(small), at_once)
+        parallel(
+            lambda t: solve(small[t], fit.limits.part(len(small) - t, at_once)), len(small), at_once
+        )
         return results
 
-    def _collect(self, X: Any, order: Array, label: Array, pairs: list[Pair], results: list[Result]) -> None:
+    def _collect(
+        self, X: Any, order: Array, label: Array, pairs: list[Pair], results: list[Result]
+    ) -> None:
         """LIBSVM's layout: support vectors sorted by class, one row of coefficients fewer than classes."""
         n_classes = len(self.classes_)
         points = [self._finished(result) for result in results]
         coef = np.zeros((n_classes - 1, order.size))
         for pair, (a, _) in zip(pairs, points, strict=True):
             rows = pair.rows(label)
-            for own, other, sign in ((pair.positive, pair.negative, 1.0), (pair.negative, pair.positive, -1.0)):
+            for own, other, sign in (
+                (pair.positive, pair.negative, 1.0),
+                (pair.negative, pair.positive, -1.0),
+            ):
                 mine = label[rows] == own
                 line = 0 if n_classes == 2 else other - (other > own)
                 coef[line, rows[mine]] = sign * a[mine]
         support = np.flatnonzero(np.any(coef != 0, axis=0))
         support = support[np.argsort(label[support], kind="stable")]
         self.n_support_ = np.bincount(label[support], minlength=n_classes).astype(np.int32)
-        self._store_support(X, order[support], coef[:, support], np.array([intercept for _, intercept in points]))
-        self.n_iter_ = np.array([result.n_iter for result in results], np.int32 if max(r.n_iter for r in results) < 2**31 else np.int64)
+        self._store_support(
+            X, order[support], coef[:, support], np.array([intercept for _, intercept in points])
+        )
+        self.n_iter_ = np.array(
+            [result.n_iter for result in results],
+            np.int32 if max(r.n_iter for r in results) < 2**31 else np.int64,
+        )
 
-    def _fit_from(self, start: Array, X: Any, y: Any, sample_weight: Any = None) -> KernelClassifier:
+    def _fit_from(
+        self, start: Array, X: Any, y: Any, sample_weight: Any = None
+    ) -> KernelClassifier:
         """Fit that begins at a point of the dual problem, one value for each row of two classes; it is made feasible if it is not."""
         self._start = start
         try:
@@ -247,7 +295,11 @@ class KernelClassifier(ClassifierMixin, KernelMachine):
         array of shape (n_samples,)
         """
         values = self._outputs(X)
-        return self.classes_[pair_labels(values, len(self.classes_), self.decision_function_shape, bool(self.break_ties))]
+        return self.classes_[
+            pair_labels(
+                values, len(self.classes_), self.decision_function_shape, bool(self.break_ties)
+            )
+        ]
 
     def _linear_weights(self) -> Array:
         if len(self.classes_) == 2:
@@ -449,7 +501,11 @@ class NuSVC(KernelClassifier):
         self.random_state = random_state
 
     def _problem(self, gram: Gram, sign: Array, weight: Array, names: tuple[Any, Any]) -> DualQP:
-        largest = 2.0 * min(float(weight[sign > 0].sum()), float(weight[sign < 0].sum())) / float(weight.sum())
+        largest = (
+            2.0
+            * min(float(weight[sign > 0].sum()), float(weight[sign < 0].sum()))
+            / float(weight.sum())
+        )
         nu = float(self.nu)
         if nu > largest:
             warnings.warn(

@@ -20,9 +20,7 @@ from slimsvm.threads import parallel
 
 Array = NDArray[Any]
 SAME = 1e-5  # relative differences of k(x, x) up to which they are rounding errors of the rows
-CONVERGED = (
-    "Converged: no point lies outside of the (1 + {tol:g}) ball (the farthest by {violation:.2g} of the radius; duality gap {gap:.3g})."
-)
+CONVERGED = "Converged: no point lies outside of the (1 + {tol:g}) ball (the farthest by {violation:.2g} of the radius; duality gap {gap:.3g})."
 FULL = "Stopped at max_memory={memory:g}: the core set has grown to {size} vectors, and the farthest point lies outside by {violation:.2g}."
 
 
@@ -110,7 +108,16 @@ class CoreVectorSVC(KernelClassifier):
         **{
             name: constraint
             for name, constraint in KernelClassifier._parameter_constraints.items()
-            if name not in ("tol", "shrinking", "cache_size", "class_weight", "decision_function_shape", "break_ties", "warm_start")
+            if name
+            not in (
+                "tol",
+                "shrinking",
+                "cache_size",
+                "class_weight",
+                "decision_function_shape",
+                "break_ties",
+                "warm_start",
+            )
         },
     }
 
@@ -174,7 +181,15 @@ class CoreVectorSVC(KernelClassifier):
     def _finished(self, result: Result) -> tuple[Array, float]:
         return result.model.a, result.model.intercept
 
-    def _solve_pairs(self, grams: Any, label: Array, bounds: Array, classes: Array, fit: Fit, starts: list[Array | None]) -> list[Result]:
+    def _solve_pairs(
+        self,
+        grams: Any,
+        label: Array,
+        bounds: Array,
+        classes: Array,
+        fit: Fit,
+        starts: list[Array | None],
+    ) -> list[Result]:
         """All pairs, side by side."""
         refuse_unequal(grams.operand)
         n_pairs = len(grams)
@@ -186,7 +201,13 @@ class CoreVectorSVC(KernelClassifier):
             rows = grams.rows(k)
             sign = np.where(label[rows] == grams.pairs[k].positive, 1.0, -1.0)
             operand = grams.operand if n_pairs == 1 else grams.operand.take(rows)
-            problem = Ball(operand, sign, float(self.C), float(self.max_memory) * 2**20 / side_by_side, fit.threads)
+            problem = Ball(
+                operand,
+                sign,
+                float(self.C),
+                float(self.max_memory) * 2**20 / side_by_side,
+                fit.threads,
+            )
             limits = fit.limits if n_pairs == 1 else fit.limits.part(n_pairs - k, side_by_side)
             results[k] = self._solve_ball(problem, int(seeds[k]), fit, limits)
 
@@ -195,12 +216,28 @@ class CoreVectorSVC(KernelClassifier):
 
     def _solve_ball(self, problem: Ball, seed: int, fit: Fit, limits: Limits) -> Result:
         solver = CoreVector(self.ball, seed)
-        result = run(solver, problem, tol=float(self.eps), max_iter=int(self.max_iter), limits=limits, watchers=fit.watchers)
+        result = run(
+            solver,
+            problem,
+            tol=float(self.eps),
+            max_iter=int(self.max_iter),
+            limits=limits,
+            watchers=fit.watchers,
+        )
         facts = result.certificate.to_dict()
         if result.model.full and not result.certificate.holds:
             size = int(np.count_nonzero(result.model.a))
-            return replace(result, status=Status("max_memory", FULL.format(memory=self.max_memory, size=size, **facts)))
-        return replace(result, status=Status("converged", CONVERGED.format(**facts))) if result.status.converged else result
+            return replace(
+                result,
+                status=Status(
+                    "max_memory", FULL.format(memory=self.max_memory, size=size, **facts)
+                ),
+            )
+        return (
+            replace(result, status=Status("converged", CONVERGED.format(**facts)))
+            if result.status.converged
+            else result
+        )
 
 
 def refuse_unequal(operand: Any) -> None:

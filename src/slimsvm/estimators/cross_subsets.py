@@ -103,13 +103,20 @@ def drawn(size: int, counts: tuple[int, int], balanced: bool = True) -> tuple[in
     return first, min(counts[1], size - first)
 
 
-def draw_subset(candidates: tuple[Candidates, Candidates], counts: tuple[int, int], seed: int) -> tuple[Array, Array]:
+def draw_subset(
+    candidates: tuple[Candidates, Candidates], counts: tuple[int, int], seed: int
+) -> tuple[Array, Array]:
     """Rows of one subset, and their weights."""
     rng = np.random.RandomState(seed)
-    chosen = [np.sort(rng.permutation(own.rows.size)[:count]) for own, count in zip(candidates, counts, strict=True)]
+    chosen = [
+        np.sort(rng.permutation(own.rows.size)[:count])
+        for own, count in zip(candidates, counts, strict=True)
+    ]
     return (
         np.concatenate([own.rows[places] for own, places in zip(candidates, chosen, strict=True)]),
-        np.concatenate([own.weight[places] for own, places in zip(candidates, chosen, strict=True)]),
+        np.concatenate(
+            [own.weight[places] for own, places in zip(candidates, chosen, strict=True)]
+        ),
     )
 
 
@@ -119,7 +126,11 @@ def draw_subset(candidates: tuple[Candidates, Candidates], counts: tuple[int, in
 def seeded(estimator: Any, seed: int) -> Any:
     """A clone in which every random_state that is None has the given value."""
     machine = clone(estimator)
-    unset = [name for name, value in machine.get_params().items() if name.split("__")[-1] == "random_state" and value is None]
+    unset = [
+        name
+        for name, value in machine.get_params().items()
+        if name.split("__")[-1] == "random_state" and value is None
+    ]
     return machine.set_params(**dict.fromkeys(unset, int(seed)))
 
 
@@ -150,8 +161,17 @@ def limited(machine: Any, limits: Limits, n_left: int, n_jobs: int | None) -> An
     seconds = limits.part(n_left, effective_n_jobs(n_jobs)).max_time
     if seconds is None:
         return machine
-    own = {name: value for name, value in machine.get_params().items() if name.split("__")[-1] == "max_time"}
-    return machine.set_params(**{name: max(SOME, seconds if value is None else min(value, seconds)) for name, value in own.items()})
+    own = {
+        name: value
+        for name, value in machine.get_params().items()
+        if name.split("__")[-1] == "max_time"
+    }
+    return machine.set_params(
+        **{
+            name: max(SOME, seconds if value is None else min(value, seconds))
+            for name, value in own.items()
+        }
+    )
 
 
 def knows_limits(estimator: Any) -> bool:
@@ -159,7 +179,9 @@ def knows_limits(estimator: Any) -> bool:
     return any(name.split("__")[-1] == "max_time" for name in estimator.get_params())
 
 
-def opinion_of(machine: Any, given: Given, subset: Array, weight: Array, rows: Array, shown: Any) -> tuple[Array, Status | None]:
+def opinion_of(
+    machine: Any, given: Given, subset: Array, weight: Array, rows: Array, shown: Any
+) -> tuple[Array, Status | None]:
     """Train on the subset; decision values of the rows, and how the training ended, if the machine says that."""
     machine.fit(given.part(subset, subset), given.y[subset], **_weights(given, weight))
     status = getattr(machine, "status_", None)
@@ -168,7 +190,9 @@ def opinion_of(machine: Any, given: Given, subset: Array, weight: Array, rows: A
     return decisions(machine, given.part(rows, subset) if shown is None else shown), status
 
 
-def final_machine(machine: Any, given: Given, pair: Judged, refit: bool, warm: bool) -> tuple[Any, float]:
+def final_machine(
+    machine: Any, given: Given, pair: Judged, refit: bool, warm: bool
+) -> tuple[Any, float]:
     """The final machine of a pair, trained on the kept rows; and the shift of its decision values."""
     X, y = given.part(pair.kept, pair.kept), given.y[pair.kept]
     weight = np.ones(y.size) if given.weight is None else given.weight[pair.kept]
@@ -191,7 +215,9 @@ def _best_shift(machine: Any, given: Given, pair: Judged) -> float:
     """The constant that, added to the decision values, makes the hinge loss on all rows of the pair least; zero if that is as good."""
     y = given.y[pair.rows]
     weight = np.ones(y.size) if given.weight is None else given.weight[pair.rows]
-    by_class = compute_class_weight(getattr(machine, "class_weight", None), classes=machine.classes_, y=y, sample_weight=weight)
+    by_class = compute_class_weight(
+        getattr(machine, "class_weight", None), classes=machine.classes_, y=y, sample_weight=weight
+    )
     oracle = LossOracle(Hinge(), pair.sign, weight * by_class[(pair.sign > 0).astype(int)])
     values = decisions(machine, given.part(pair.rows, pair.kept))[:, None]
     shift = float(oracle.intercept(values, middle=True)[0])
@@ -219,13 +245,24 @@ def ended(machines: list[Any], before: list[Status | None]) -> Status:
     late = [status for status in after if status is not None and not status.converged]
     early = [status for status in before if status is not None and not status.converged]
     if late:
-        return Status(late[0].reason, f"{len(late)} of {len(after)} final machines did not converge. {late[0]}")
+        return Status(
+            late[0].reason,
+            f"{len(late)} of {len(after)} final machines did not converge. {late[0]}",
+        )
     if early:
         words = "did not converge, and rows were discarded by what they say as they are."
-        return Status(early[0].reason, f"{len(early)} of {len(before)} machines on subsets {words} {early[0]}")
+        return Status(
+            early[0].reason, f"{len(early)} of {len(before)} machines on subsets {words} {early[0]}"
+        )
     if None in after:
-        return Status("trained", f"All machines are trained; {type(machines[0]).__name__} does not say how its fits end.")
-    return Status("converged", "Converged: all machines, on subsets and on what was kept, reached their tolerance.")
+        return Status(
+            "trained",
+            f"All machines are trained; {type(machines[0]).__name__} does not say how its fits end.",
+        )
+    return Status(
+        "converged",
+        "Converged: all machines, on subsets and on what was kept, reached their tolerance.",
+    )
 
 
 def certified(machines: list[Any], everything: bool) -> Certificate | None:

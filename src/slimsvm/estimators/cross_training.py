@@ -39,7 +39,12 @@ from sklearn.utils import check_random_state, get_tags
 from sklearn.utils._param_validation import HasMethods, Interval, RealNotInt
 from sklearn.utils.multiclass import _ovr_decision_function
 from sklearn.utils.parallel import Parallel, delayed
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted, has_fit_parameter, validate_data
+from sklearn.utils.validation import (
+    _check_sample_weight,
+    check_is_fitted,
+    has_fit_parameter,
+    validate_data,
+)
 
 from slimsvm.estimators.base import refuse_broken
 from slimsvm.estimators.classification import SVC, encoded
@@ -171,7 +176,10 @@ class CrossTraining(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "estimator": [HasMethods(["fit", "decision_function"]), None],
         "n_subsets": [Interval(Integral, 1, None, closed="left")],
-        "subset_size": [Interval(Integral, 2, None, closed="left"), Interval(RealNotInt, 0.0, 1.0, closed="right")],
+        "subset_size": [
+            Interval(Integral, 2, None, closed="left"),
+            Interval(RealNotInt, 0.0, 1.0, closed="right"),
+        ],
         "balanced_subsets": ["boolean"],
         "held_out": ["boolean"],
         "refit_intercept": ["boolean"],
@@ -238,8 +246,13 @@ class CrossTraining(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         members = [used[label[used] == c] for c in range(classes.size)]
         candidates, same = distinct_rows(given, members)
         pairs = [(i, j) for i in range(classes.size) for j in range(i + 1, classes.size)]
-        seeds = check_random_state(self.random_state).randint(2**31 - 1, size=(len(pairs), int(self.n_subsets) + 1))
-        limits, judging = Limits(self.max_time), Limits(None if self.max_time is None else 0.5 * self.max_time)
+        seeds = check_random_state(self.random_state).randint(
+            2**31 - 1, size=(len(pairs), int(self.n_subsets) + 1)
+        )
+        limits, judging = (
+            Limits(self.max_time),
+            Limits(None if self.max_time is None else 0.5 * self.max_time),
+        )
         judged: list[Judged] = []
         before: list[Status | None] = []
         with Parallel(n_jobs=self.n_jobs, prefer="threads") as parallel:
@@ -248,13 +261,29 @@ class CrossTraining(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
                 rows = np.sort(np.concatenate([members[i], members[j]]))
                 sign = np.where(label[rows] == j, 1.0, -1.0)
                 with interrupts_at_once():
-                    judged.append(self._judge(given, rows, sign, (candidates[i], candidates[j]), same, own, parallel, share, before))
+                    judged.append(
+                        self._judge(
+                            given,
+                            rows,
+                            sign,
+                            (candidates[i], candidates[j]),
+                            same,
+                            own,
+                            parallel,
+                            share,
+                            before,
+                        )
+                    )
                 if self.verbose:
                     print(_line(classes[[i, j]].tolist(), judged[-1]), flush=True)
             # 6. the final machines
             finals = parallel(
                 delayed(final_machine)(
-                    self._machine(own[-1], limits, len(pairs) - k), given, pair, self.refit_intercept, self.warm_start_dual
+                    self._machine(own[-1], limits, len(pairs) - k),
+                    given,
+                    pair,
+                    self.refit_intercept,
+                    self.warm_start_dual,
                 )
                 for k, (pair, own) in enumerate(zip(judged, seeds, strict=True))
             )
@@ -263,7 +292,9 @@ class CrossTraining(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         self.shifts_ = np.array([shift for _, shift in finals])
         self._report(judged, weight)
         self.status_ = ended(self.estimators_, before)
-        self.certificate_ = certified(self.estimators_, all(pair.kept.size == pair.rows.size for pair in judged))
+        self.certificate_ = certified(
+            self.estimators_, all(pair.kept.size == pair.rows.size for pair in judged)
+        )
         return self
 
     @property
@@ -296,14 +327,22 @@ class CrossTraining(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
                 "none, and its fits cannot be ended. Leave max_time out, or choose one of slimsvm's machines."
             )
         tags = get_tags(self).input_tags
-        X, y = validate_data(self, X, y, accept_sparse="csr" if tags.sparse else False, ensure_all_finite=_finite(tags))
+        X, y = validate_data(
+            self,
+            X,
+            y,
+            accept_sparse="csr" if tags.sparse else False,
+            ensure_all_finite=_finite(tags),
+        )
         refuse_broken(X)
         if tags.pairwise and X.shape[0] != X.shape[1]:
             raise ValueError(
                 f"Precomputed matrix must be a square matrix. Input is a {X.shape[0]}x{X.shape[1]} matrix. "
                 "Pass kernel values between all pairs of training rows."
             )
-        weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True, copy=True)
+        weight = _check_sample_weight(
+            sample_weight, X, dtype=np.float64, ensure_non_negative=True, copy=True
+        )
         takes_weights = has_fit_parameter(self._template, "sample_weight")
         if not takes_weights and np.unique(weight[weight > 0]).size > 1:
             raise ValueError(
@@ -326,12 +365,18 @@ class CrossTraining(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
     ) -> Judged:
         """Steps 1 to 5 for one pair, on its distinct rows; ``same`` says which of them stands for a row. How trainings end joins ``before``."""
         distinct = np.sort(np.concatenate([candidates[0].rows, candidates[1].rows]))
-        counts = drawn(self._size(distinct.size), (candidates[0].rows.size, candidates[1].rows.size), self.balanced_subsets)
+        counts = drawn(
+            self._size(distinct.size),
+            (candidates[0].rows.size, candidates[1].rows.size),
+            self.balanced_subsets,
+        )
         # 1. and 2. subsets, and their machines
         shown = None if given.square else given.part(distinct, distinct)
         subsets = [draw_subset(candidates, counts, seed) for seed in seeds[:-1]]
         opinions = parallel(
-            delayed(opinion_of)(self._machine(seed, limits, len(subsets) - k), given, *subset, distinct, shown)
+            delayed(opinion_of)(
+                self._machine(seed, limits, len(subsets) - k), given, *subset, distinct, shown
+            )
             for k, (seed, subset) in enumerate(zip(seeds[:-1], subsets, strict=True))
         )
         values = [own for own, _ in opinions]
@@ -341,7 +386,12 @@ class CrossTraining(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         sign_of = np.empty(distinct.size)
         sign_of[place] = sign
         margins = sign_of * np.stack(values)
-        heard = np.array([~np.isin(distinct, own) if self.held_out else np.ones(distinct.size, bool) for own, _ in subsets])
+        heard = np.array(
+            [
+                ~np.isin(distinct, own) if self.held_out else np.ones(distinct.size, bool)
+                for own, _ in subsets
+            ]
+        )
         heard[:, ~heard.any(axis=0)] = True
         mean = margins.mean(axis=0, where=heard)
         variance = margins.var(axis=0, where=heard)
@@ -379,7 +429,9 @@ class CrossTraining(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         self.n_noise_ = np.array([pair.n_noise for pair in judged])
         self.n_redundant_ = np.array([pair.n_redundant for pair in judged])
         self.balance_before_ = np.array([_balance(weight[pair.rows], pair.sign) for pair in judged])
-        self.balance_after_ = np.array([_balance(weight[pair.kept], pair.sign[pair.stays]) for pair in judged])
+        self.balance_after_ = np.array(
+            [_balance(weight[pair.kept], pair.sign[pair.stays]) for pair in judged]
+        )
 
     # -- prediction ---------------------------------------------------------------------------------------------------------------------
 
@@ -387,10 +439,18 @@ class CrossTraining(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         """Decision values of the pairs, shape (n, pairs); positive for the second class."""
         check_is_fitted(self)
         tags = get_tags(self).input_tags
-        X = validate_data(self, X, accept_sparse="csr" if tags.sparse else False, ensure_all_finite=_finite(tags), reset=False)
+        X = validate_data(
+            self,
+            X,
+            accept_sparse="csr" if tags.sparse else False,
+            ensure_all_finite=_finite(tags),
+            reset=False,
+        )
         out = np.empty((X.shape[0], len(self.estimators_)))
         for k, (machine, shift) in enumerate(zip(self.estimators_, self.shifts_, strict=True)):
-            out[:, k] = decisions(machine, X[:, self.kept_indices_[k]] if tags.pairwise else X) + shift
+            out[:, k] = (
+                decisions(machine, X[:, self.kept_indices_[k]] if tags.pairwise else X) + shift
+            )
         return out
 
     def decision_function(self, X: Any) -> Array:
@@ -423,7 +483,9 @@ class CrossTraining(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         array of shape (n_samples,)
         """
         values = self.decision_function(X)
-        return self.classes_[(values > 0).astype(int) if values.ndim == 1 else np.argmax(values, axis=1)]
+        return self.classes_[
+            (values > 0).astype(int) if values.ndim == 1 else np.argmax(values, axis=1)
+        ]
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -432,7 +494,9 @@ class CrossTraining(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         tags.input_tags.pairwise = own.input_tags.pairwise
         tags.input_tags.allow_nan = own.input_tags.allow_nan
         tags.input_tags.positive_only = own.input_tags.positive_only
-        tags.classifier_tags.poor_score = own.classifier_tags is not None and own.classifier_tags.poor_score
+        tags.classifier_tags.poor_score = (
+            own.classifier_tags is not None and own.classifier_tags.poor_score
+        )
         return tags
 
 

@@ -35,7 +35,10 @@ from slimsvm.solvers.smo import polish
 from slimsvm.solvers.spaces import ExplicitSpace
 
 Array = NDArray[Any]
-ROUGH, EXACT_CUTS = 1e-9, 1e-13  # relative gaps: above the first, few rows are tried again with cuts down to the second
+ROUGH, EXACT_CUTS = (
+    1e-9,
+    1e-13,
+)  # relative gaps: above the first, few rows are tried again with cuts down to the second
 EXACT_TOL = 1e-26  # relative gap for few rows: half of a squared gradient, so 1e-13 in the weights
 TINY = float(np.finfo(float).tiny)
 LARGEST_SQUARE = 1e150  # of a value, times C: the same squared is still a number
@@ -59,7 +62,9 @@ class Coordinates:
     X: Any
     mean: Array | None = None
     rows: Any = field(default=None, repr=False)  # as given, (n, d)
-    turn: Array | None = field(default=None, repr=False)  # (n, r): the axes are (rows - mean)^T turn
+    turn: Array | None = field(
+        default=None, repr=False
+    )  # (n, r): the axes are (rows - mean)^T turn
 
     def given(self, W: Array, b: Array) -> tuple[Array, Array]:
         """Weights and intercepts for the features as they were given."""
@@ -71,7 +76,11 @@ class Coordinates:
 
     def own(self, coef: Array, intercept: Array) -> tuple[Array, Array]:
         """The other way round."""
-        W = coef if self.turn is None or self.mean is None else self.turn.T @ (np.asarray(self.rows @ coef) - self.mean @ coef)
+        W = (
+            coef
+            if self.turn is None or self.mean is None
+            else self.turn.T @ (np.asarray(self.rows @ coef) - self.mean @ coef)
+        )
         return W, (intercept if self.mean is None else intercept + self.mean @ coef)
 
 
@@ -85,7 +94,12 @@ def _coordinates(X: Any, weight: Array, centred: bool) -> Coordinates:
     if d <= n:
         return Coordinates((X.toarray() if sp.issparse(X) else X) - mean, mean)
     K, at_mean = X @ X.T, np.asarray(X @ mean).ravel()
-    K = (K.toarray() if sp.issparse(K) else K) - at_mean[:, None] - at_mean[None, :] + float(mean @ mean)
+    K = (
+        (K.toarray() if sp.issparse(K) else K)
+        - at_mean[:, None]
+        - at_mean[None, :]
+        + float(mean @ mean)
+    )
     square, U = eigh(0.5 * (K + K.T))
     kept = np.flatnonzero(square > max(float(square[-1]), TINY) * n * np.finfo(float).eps)
     if not kept.size:  # all rows are the same
@@ -94,7 +108,9 @@ def _coordinates(X: Any, weight: Array, centred: bool) -> Coordinates:
     return Coordinates(U[:, kept] * size, mean, X, U[:, kept] / size)
 
 
-def polished(X: Array, sign: Array, upper: Array, duals: Array, fit_intercept: bool, limits: Limits) -> tuple[Array, Array]:
+def polished(
+    X: Array, sign: Array, upper: Array, duals: Array, fit_intercept: bool, limits: Limits
+) -> tuple[Array, Array]:
     """The hinge's dual point of one column at near machine precision, from one nearby, or at least nearer; and the weights."""
     n = sign.size
     K, a = X @ X.T, np.clip(duals, 0.0, upper)
@@ -108,7 +124,12 @@ def polished(X: Array, sign: Array, upper: Array, duals: Array, fit_intercept: b
     else:  # a variable that costs nothing takes up what the equality demands
         K = np.pad(K, (0, 1))
         room = float(upper.sum()) + 1.0
-        z, bounds, a, o = np.append(z, 1.0), np.append(bounds, 2.0 * room), np.append(a, room), np.append(o, 0.0)
+        z, bounds, a, o = (
+            np.append(z, 1.0),
+            np.append(bounds, 2.0 * room),
+            np.append(a, room),
+            np.append(o, 0.0),
+        )
     o = o + K @ (z * a)
     for _ in range(POLISHES):
         _, more = polish(K, np.diag(K).copy(), z, bounds, a, o, z.size)
@@ -116,7 +137,9 @@ def polished(X: Array, sign: Array, upper: Array, duals: Array, fit_intercept: b
             break
     a = a[:n]
     w = X.T @ (sign * a)
-    w[np.abs(w) <= n * np.finfo(float).eps * (np.abs(X).T @ a)] = 0.0  # rounding errors of a zero: they would decide between equal classes
+    w[np.abs(w) <= n * np.finfo(float).eps * (np.abs(X).T @ a)] = (
+        0.0  # rounding errors of a zero: they would decide between equal classes
+    )
     return a, w
 
 
@@ -206,7 +229,10 @@ class LinearSVC(ClassifierMixin, Machine):
         "C": [Interval(Real, 0.0, None, closed="neither")],
         "fit_intercept": ["boolean"],
         "class_weight": [StrOptions({"balanced"}), dict, None],
-        **{name: Machine._parameter_constraints[name] for name in ("tol", "max_iter", "max_time", "warm_start", "n_jobs", "verbose")},
+        **{
+            name: Machine._parameter_constraints[name]
+            for name in ("tol", "max_iter", "max_time", "warm_start", "n_jobs", "verbose")
+        },
     }
 
     classes_: Array
@@ -257,13 +283,17 @@ class LinearSVC(ClassifierMixin, Machine):
         self
         """
         X, y, weight = self._checked(X, y, sample_weight)
-        if sp.issparse(X) and not X.has_canonical_format:  # products of SciPy add up entries written in parts, in the caller's matrix
+        if (
+            sp.issparse(X) and not X.has_canonical_format
+        ):  # products of SciPy add up entries written in parts, in the caller's matrix
             X = X.copy()
             X.sum_duplicates()
         classes, label, used = encoded(y, weight)
         if used.size < weight.size:
             X, label, weight = X[used], label[used], weight[used]
-        factors = class_factors(self.class_weight, classes=classes, y=classes[label], sample_weight=weight)
+        factors = class_factors(
+            self.class_weight, classes=classes, y=classes[label], sample_weight=weight
+        )
         weight = float(self.C) * weight * factors[label]
         largest = max(float(X.max()), -float(X.min()))
         if largest > math.sqrt(LARGEST_SQUARE / max(1.0, float(weight.max()))):
@@ -283,32 +313,58 @@ class LinearSVC(ClassifierMixin, Machine):
             coef, intercept = rows.given(W, b)
         self.classes_, self.class_weight_ = classes, factors
         # weights that are zero but for rounding errors would decide ties between classes by them
-        self.coef_ = np.ascontiguousarray(np.where(np.abs(coef).max(axis=0) * largest <= 1e-12, 0.0, coef).T)
+        self.coef_ = np.ascontiguousarray(
+            np.where(np.abs(coef).max(axis=0) * largest <= 1e-12, 0.0, coef).T
+        )
         self.intercept_ = np.asarray(intercept if self.fit_intercept else np.zeros(positive.size))
-        self.certificate_, self.history_, self.n_iter_ = result.certificate, result.history, result.n_iter
+        self.certificate_, self.history_, self.n_iter_ = (
+            result.certificate,
+            result.history,
+            result.n_iter,
+        )
         self.status_: Status = result.status
         self.fit_status_ = int(not self.status_.converged)
         if not self.status_.converged:
             warnings.warn(str(self.status_), ConvergenceWarning, stacklevel=3)
         return self
 
-    def _last(self, rows: Coordinates, n_features: int, n_columns: int) -> tuple[Array, Array] | None:
+    def _last(
+        self, rows: Coordinates, n_features: int, n_columns: int
+    ) -> tuple[Array, Array] | None:
         """The weights of the last fit, if they may be the start of this one."""
-        if not self.warm_start or getattr(self, "coef_", np.empty(0)).shape != (n_columns, n_features):
+        if not self.warm_start or getattr(self, "coef_", np.empty(0)).shape != (
+            n_columns,
+            n_features,
+        ):
             return None
         return rows.own(self.coef_.T, self.intercept_)
 
-    def _newton(self, rows: Coordinates, target: Array, weight: Array, fit: Fit, start: Any) -> tuple[Result, Array, Array]:
+    def _newton(
+        self, rows: Coordinates, target: Array, weight: Array, fit: Fit, start: Any
+    ) -> tuple[Result, Array, Array]:
         # scores are carried on from step to step: products in float32 would hide how far they stray
         space = ExplicitSpace(rows.X, fit.threads, exact=True)
         problem = LinearProblem(space, target, weight, SquaredHinge(), bool(self.fit_intercept))
         tol = min(float(self.tol), EXACT_TOL) if space.n <= EXACT else float(self.tol)
-        result = run(LinearNewton(), problem, tol=tol, max_iter=int(self.max_iter), limits=fit.limits, start=start, watchers=fit.watchers)
+        result = run(
+            LinearNewton(),
+            problem,
+            tol=tol,
+            max_iter=int(self.max_iter),
+            limits=fit.limits,
+            start=start,
+            watchers=fit.watchers,
+        )
         return self._told(result, result.certificate), result.model.coef, result.model.intercept
 
-    def _cutting_planes(self, rows: Coordinates, target: Array, weight: Array, fit: Fit, start: Any) -> tuple[Result, Array, Array]:
+    def _cutting_planes(
+        self, rows: Coordinates, target: Array, weight: Array, fit: Fit, start: Any
+    ) -> tuple[Result, Array, Array]:
         few = target.shape[0] <= EXACT
-        space, oracle = ExplicitSpace(rows.X, fit.threads), LossOracle(Hinge(), target, weight, fit.threads)
+        space, oracle = (
+            ExplicitSpace(rows.X, fit.threads),
+            LossOracle(Hinge(), target, weight, fit.threads),
+        )
         problem = OneSlack(space, oracle, np.inf if self.fit_intercept else 0.0)
         solver = CuttingPlane(keep_rows=few)
         state = solver.init(problem, start)
@@ -320,28 +376,60 @@ class LinearSVC(ClassifierMixin, Machine):
             if certificate.violation > ROUGH and result.status.converged and left != 0:
                 # features of very different size: more cuts find the way where the exact solver crawls
                 more = self._run(solver, problem, EXACT_CUTS, left, fit, state)
-                history = {name: np.concatenate([result.history[name], more.history[name]]) for name in result.history}
-                result = Result(more.model, more.certificate, result.status, history, result.n_iter + more.n_iter)
+                history = {
+                    name: np.concatenate([result.history[name], more.history[name]])
+                    for name in result.history
+                }
+                result = Result(
+                    more.model,
+                    more.certificate,
+                    result.status,
+                    history,
+                    result.n_iter + more.n_iter,
+                )
                 W, b, certificate = self._exact(rows.X, oracle, result, fit.limits)
         return self._told(result, certificate), W, b
 
     @staticmethod
     def _run(solver: Any, problem: Any, tol: float, max_iter: int, fit: Fit, start: Any) -> Result:
-        return run(solver, problem, tol=tol, max_iter=max_iter, limits=fit.limits, start=start, watchers=fit.watchers)
+        return run(
+            solver,
+            problem,
+            tol=tol,
+            max_iter=max_iter,
+            limits=fit.limits,
+            start=start,
+            watchers=fit.watchers,
+        )
 
-    def _exact(self, X: Array, oracle: LossOracle, result: Result, limits: Limits) -> tuple[Array, Array, Certificate]:
+    def _exact(
+        self, X: Array, oracle: LossOracle, result: Result, limits: Limits
+    ) -> tuple[Array, Array, Certificate]:
         """Few rows: on from the multipliers of the cuts to near machine precision; what it was, where that fails."""
         W, gap = np.empty_like(result.model.coef), np.empty(oracle.n_columns)
         for c in range(oracle.n_columns):
             sign = np.ascontiguousarray(oracle.target[:, c])
-            a, W[:, c] = polished(X, sign, oracle.weight, np.abs(result.model.row_duals[:, c]), bool(self.fit_intercept), limits)
+            a, W[:, c] = polished(
+                X,
+                sign,
+                oracle.weight,
+                np.abs(result.model.row_duals[:, c]),
+                bool(self.fit_intercept),
+                limits,
+            )
             gap[c] = float(W[:, c] @ W[:, c]) - float(a.sum())
         scores = X @ W
-        b = oracle.intercept(scores, middle=True) if self.fit_intercept else np.zeros(oracle.n_columns)
+        b = (
+            oracle.intercept(scores, middle=True)
+            if self.fit_intercept
+            else np.zeros(oracle.n_columns)
+        )
         risk = oracle.risk(scores + b)
         values, gap = 0.5 * np.einsum("jc,jc->c", W, W) + risk, np.maximum(0.0, gap + risk)
         relative = float((gap / np.maximum(values, TINY)).max())
-        certificate = Certificate(FULL, float(values.sum()), relative, float(gap.sum()), result.certificate.tol, "float64")
+        certificate = Certificate(
+            FULL, float(values.sum()), relative, float(gap.sum()), result.certificate.tol, "float64"
+        )
         if relative > max(ROUGH, result.certificate.violation):
             return result.model.coef, result.model.intercept, result.certificate
         return W, b, certificate
@@ -355,7 +443,10 @@ class LinearSVC(ClassifierMixin, Machine):
         elif status.converged:  # the solver could not get any further
             status = Status("stopped", STALLED.format(**certificate.to_dict()))
         elif status.reason == "max_iter":  # solvers of few rows have a tolerance of their own
-            status = Status("max_iter", SENTENCES["max_iter"].format(n_iter=result.n_iter, **certificate.to_dict()))
+            status = Status(
+                "max_iter",
+                SENTENCES["max_iter"].format(n_iter=result.n_iter, **certificate.to_dict()),
+            )
         return Result(result.model, certificate, status, result.history, result.n_iter)
 
     # -- prediction ---------------------------------------------------------------------------------------------------------------------
@@ -373,7 +464,14 @@ class LinearSVC(ClassifierMixin, Machine):
         array of shape (n_samples,) for two classes, else (n_samples, n_classes).
         """
         check_is_fitted(self)
-        X = validate_data(self, X, dtype=[np.float64, np.float32], accept_sparse="csr", accept_large_sparse=True, reset=False)
+        X = validate_data(
+            self,
+            X,
+            dtype=[np.float64, np.float32],
+            accept_sparse="csr",
+            accept_large_sparse=True,
+            reset=False,
+        )
         values = np.asarray(X @ self.coef_.T + self.intercept_)
         return values[:, 0] if len(self.classes_) == 2 else values
 
@@ -390,4 +488,6 @@ class LinearSVC(ClassifierMixin, Machine):
         array of shape (n_samples,)
         """
         values = self.decision_function(X)
-        return self.classes_[(values > 0).astype(int) if values.ndim == 1 else np.argmax(values, axis=1)]
+        return self.classes_[
+            (values > 0).astype(int) if values.ndim == 1 else np.argmax(values, axis=1)
+        ]

@@ -45,7 +45,14 @@ LEAST = 50  # a share of the rows is never fewer columns than this
 SMALL_TRACE = 1e-6  # of the trace of K: what is left when more columns are not worth their work, in float32 not even meant
 NEAR = 1e-6  # relative gap from which few rows are brought to near machine precision
 FEW_SWEEPS = 1000  # of the descent, for few rows
-KEPT = ("seconds", "objective", "gap", "violation", "n_support", "active")  # of the histories: what all solvers say
+KEPT = (
+    "seconds",
+    "objective",
+    "gap",
+    "violation",
+    "n_support",
+    "active",
+)  # of the histories: what all solvers say
 
 
 @dataclass(frozen=True)
@@ -148,14 +155,24 @@ class LowRankSVC(KernelClassifier):
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "factorization": [StrOptions({"pivoted", "threshold"})],
-        "rank": [Interval(Integral, 1, None, closed="left"), Interval(RealNotInt, 0.0, 1.0, closed="right")],
+        "rank": [
+            Interval(Integral, 1, None, closed="left"),
+            Interval(RealNotInt, 0.0, 1.0, closed="right"),
+        ],
         "retrain": ["boolean"],
         "C": [Interval(Real, 0.0, None, closed="neither")],
         "fit_intercept": ["boolean"],
         **{
             name: constraint
             for name, constraint in KernelClassifier._parameter_constraints.items()
-            if name not in ("shrinking", "cache_size", "decision_function_shape", "break_ties", "warm_start")
+            if name
+            not in (
+                "shrinking",
+                "cache_size",
+                "decision_function_shape",
+                "break_ties",
+                "warm_start",
+            )
         },
     }
 
@@ -199,12 +216,22 @@ class LowRankSVC(KernelClassifier):
     def _finished(self, result: Result) -> tuple[Array, float]:
         return result.model.a, result.model.intercept
 
-    def _collect(self, X: Any, order: Array, label: Array, pairs: list[Pair], results: list[Result]) -> None:
+    def _collect(
+        self, X: Any, order: Array, label: Array, pairs: list[Pair], results: list[Result]
+    ) -> None:
         super()._collect(X, order, label, pairs, results)
         self.factor_error_ = np.array([result.model.left for result in results])
         self.factor_shift_ = np.array([result.model.beta for result in results])
 
-    def _solve_pairs(self, grams: Any, label: Array, bounds: Array, classes: Array, fit: Fit, starts: list[Array | None]) -> list[Result]:
+    def _solve_pairs(
+        self,
+        grams: Any,
+        label: Array,
+        bounds: Array,
+        classes: Array,
+        fit: Fit,
+        starts: list[Array | None],
+    ) -> list[Result]:
         """All pairs, side by side."""
         if isinstance(self.rank, Integral) and int(self.rank) > grams.operand.n:
             raise ValueError(
@@ -221,23 +248,34 @@ class LowRankSVC(KernelClassifier):
             sign = np.where(label[rows] == grams.pairs[k].positive, 1.0, -1.0)
             operand = grams.operand if n_pairs == 1 else grams.operand.take(rows)
             limits = fit.limits if n_pairs == 1 else fit.limits.part(n_pairs - k, side_by_side)
-            results[k] = self._solve_pair(operand, sign, float(self.C) * bounds[rows], fit, limits, int(seeds[k]))
+            results[k] = self._solve_pair(
+                operand, sign, float(self.C) * bounds[rows], fit, limits, int(seeds[k])
+            )
 
         parallel(solve, n_pairs, side_by_side)
         return results
 
-    def _solve_pair(self, operand: Operand, sign: Array, upper: Array, fit: Fit, limits: Limits, seed: int) -> Result:
+    def _solve_pair(
+        self, operand: Operand, sign: Array, upper: Array, fit: Fit, limits: Limits, seed: int
+    ) -> Result:
         # 1. equal rows have one row of the factor; equal rows of one class are one variable
         first, place = places(operand.X if operand.index is None else operand.X[operand.index])
         _, chosen, which = np.unique(2 * place + (sign > 0), return_index=True, return_inverse=True)
         upper, own = np.bincount(which, upper), sign[chosen]
         # 2. the factor
-        factor = self._factor(operand if first.size == operand.n else operand.take(first), fit, limits)
+        factor = self._factor(
+            operand if first.size == operand.n else operand.take(first), fit, limits
+        )
         F, late = factor.V[place[chosen]], limits.reason()
         # 3. the machine on it
         if self.fit_intercept:
             rows = ready(Linear(), F, dtype=np.float64 if operand.n <= EXACT else None)
-            result = self._solve(classification(make_gram(rows, self._cache_bytes, fit.threads), own, upper), fit, limits, None)
+            result = self._solve(
+                classification(make_gram(rows, self._cache_bytes, fit.threads), own, upper),
+                fit,
+                limits,
+                None,
+            )
             a, intercept = result.model.a, -float(result.model.level[0])
         else:
             result = self._descended(F, own, upper, operand, fit, limits, seed)
@@ -246,11 +284,15 @@ class LowRankSVC(KernelClassifier):
         support = np.flatnonzero(a > 0)
         if self.retrain and np.unique(own[support]).size == 2 and limits.reason() is None:
             gram = make_gram(operand.take(chosen[support]), self._cache_bytes, fit.threads)
-            again = self._solve(classification(gram, own[support], upper[support]), fit, limits, None)
+            again = self._solve(
+                classification(gram, own[support], upper[support]), fit, limits, None
+            )
             a, intercept = np.zeros(a.size), -float(again.model.level[0])
             a[support] = again.model.a
             result = replace(again, n_iter=result.n_iter + again.n_iter)
-        if late is not None and result.status.converged:  # the machine is as good as its factor, which is not what was asked for
+        if (
+            late is not None and result.status.converged
+        ):  # the machine is as good as its factor, which is not what was asked for
             sentence = f"Stopped ({late}) after {limits.seconds:.1f} s, while the kernel matrix was factorised: the factor is incomplete."
             result = replace(result, status=Status(late, sentence))
         everywhere = np.zeros(sign.size)
@@ -276,28 +318,65 @@ class LowRankSVC(KernelClassifier):
         tol = 0.0 if operand.n <= EXACT else SMALL_TRACE
         return pivoted(operand, size, tol=tol, enough=enough, n_threads=fit.threads)
 
-    def _descended(self, F: Any, sign: Array, upper: Array, operand: Operand, fit: Fit, limits: Limits, seed: int) -> Result:
+    def _descended(
+        self,
+        F: Any,
+        sign: Array,
+        upper: Array,
+        operand: Operand,
+        fit: Fit,
+        limits: Limits,
+        seed: int,
+    ) -> Result:
         """The machine without an intercept; few rows to near machine precision."""
         V = sp.diags(sign) @ F if sp.issparse(F) else F * sign[:, None].astype(F.dtype)
-        problem, few, most = FactoredDual(V, 1.0, 0.0, upper), operand.n <= EXACT, int(self.max_iter)
+        problem, few, most = (
+            FactoredDual(V, 1.0, 0.0, upper),
+            operand.n <= EXACT,
+            int(self.max_iter),
+        )
         tol = min(float(self.tol), NEAR) if few else float(self.tol)
-        if few:  # where the scale of the kernel is bad, the descent crawls, and what follows does not
+        if (
+            few
+        ):  # where the scale of the kernel is bad, the descent crawls, and what follows does not
             most = FEW_SWEEPS if most < 0 else min(most, FEW_SWEEPS)
-        result = run(DualDescent(seed), problem, tol=tol, max_iter=most, limits=limits, watchers=fit.watchers)
+        result = run(
+            DualDescent(seed), problem, tol=tol, max_iter=most, limits=limits, watchers=fit.watchers
+        )
         a, certificate = result.model.a, result.certificate
         if few and limits.reason() is None:
-            exact, _ = polished(F.toarray() if sp.issparse(F) else F.astype(np.float64), sign, upper, a, False, limits)
+            exact, _ = polished(
+                F.toarray() if sp.issparse(F) else F.astype(np.float64),
+                sign,
+                upper,
+                a,
+                False,
+                limits,
+            )
             w = problem.combined(exact)
             primal = problem.primal(w)
             gap = max(0.0, primal + problem.dual(exact, w))
             if gap <= certificate.gap:
-                a, certificate = exact, replace(certificate, objective=primal, gap=gap, violation=gap / primal if primal > 0 else 0.0)
+                a, certificate = (
+                    exact,
+                    replace(
+                        certificate,
+                        objective=primal,
+                        gap=gap,
+                        violation=gap / primal if primal > 0 else 0.0,
+                    ),
+                )
         certificate = replace(certificate, tol=float(self.tol))
         status = result.status
         if certificate.holds:
             status = Status("converged", CONVERGED.format(**certificate.to_dict()))
-        elif status.converged or (status.reason == "max_iter" and most != int(self.max_iter)):  # the limit that few rows have was the end
+        elif status.converged or (
+            status.reason == "max_iter" and most != int(self.max_iter)
+        ):  # the limit that few rows have was the end
             status = Status("stopped", STALLED.format(**certificate.to_dict()))
         elif status.reason == "max_iter":
-            status = Status("max_iter", SENTENCES["max_iter"].format(n_iter=result.n_iter, **certificate.to_dict()))
+            status = Status(
+                "max_iter",
+                SENTENCES["max_iter"].format(n_iter=result.n_iter, **certificate.to_dict()),
+            )
         return replace(result, model=Found(a, 0.0), certificate=certificate, status=status)

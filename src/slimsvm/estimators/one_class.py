@@ -113,7 +113,9 @@ class OneClassSVM(OutlierMixin, KernelMachine):
             start = start[used]
         with self._fitting() as fit:
             operand = self._prepared(X, weight, used)
-            problem = one_class(make_gram(operand, self._cache_bytes, fit.threads), weight[used], float(self.nu))
+            problem = one_class(
+                make_gram(operand, self._cache_bytes, fit.threads), weight[used], float(self.nu)
+            )
             result = self._solve(problem, fit, fit.limits, start)
         a = result.model.a
         support = np.flatnonzero(a)
@@ -137,7 +139,9 @@ class OneClassSVM(OutlierMixin, KernelMachine):
         array of shape (n_samples,)
         """
         values = self._outputs(X)[:, 0]
-        values[np.abs(values) <= 1e-11 * np.abs(self.offset_)] = 0.0  # free support vectors lie on the border: not a matter of rounding
+        values[np.abs(values) <= 1e-11 * np.abs(self.offset_)] = (
+            0.0  # free support vectors lie on the border: not a matter of rounding
+        )
         return values
 
     def score_samples(self, X: Any) -> Array:

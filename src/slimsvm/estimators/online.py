@@ -34,7 +34,15 @@ from slimsvm.threads import parallel
 from slimsvm.tiles import Operand, ready, safe_dtype
 
 Array = NDArray[Any]
-KEPT = ("seconds", "objective", "gap", "violation", "kernel_values", "active", "n_support")  # of the histories: what both solvers say
+KEPT = (
+    "seconds",
+    "objective",
+    "gap",
+    "violation",
+    "kernel_values",
+    "active",
+    "n_support",
+)  # of the histories: what both solvers say
 PASSED = "All {n} rows of this call have passed; the expansion has {size} vectors, and its most violating pair violates by {violation:.2g}."
 
 
@@ -51,7 +59,9 @@ class Stream:
 
 def _streams(self: OnlineSVC) -> bool:
     if self._precomputed:
-        raise AttributeError("partial_fit needs rows: with a precomputed kernel there are none. Use fit, or a kernel that has a name.")
+        raise AttributeError(
+            "partial_fit needs rows: with a precomputed kernel there are none. Use fit, or a kernel that has a name."
+        )
     return True
 
 
@@ -211,7 +221,15 @@ class OnlineSVC(KernelClassifier):
 
     # -- data in memory -----------------------------------------------------------------------------------------------------------------
 
-    def _solve_pairs(self, grams: Any, label: Array, bounds: Array, classes: Array, fit: Fit, starts: list[Array | None]) -> list[Result]:
+    def _solve_pairs(
+        self,
+        grams: Any,
+        label: Array,
+        bounds: Array,
+        classes: Array,
+        fit: Fit,
+        starts: list[Array | None],
+    ) -> list[Result]:
         """All pairs, side by side."""
         self.__dict__.pop("_stream", None)  # a fit forgets the stream
         self._refuse_small_cache(grams.operand)
@@ -249,10 +267,16 @@ class OnlineSVC(KernelClassifier):
         n, v = problem.sign.size, S.alive
         rows = np.concatenate([S.ids[v], S.f_ids])
         a, upper = np.zeros(n), problem.upper.copy()
-        a[rows], upper[rows] = np.concatenate([S.a[v], S.f_a]), np.concatenate([S.upper[v], S.f_upper])
+        a[rows], upper[rows] = (
+            np.concatenate([S.a[v], S.f_a]),
+            np.concatenate([S.upper[v], S.f_upper]),
+        )
         solution = DualSolution(a, np.empty(0), (S.level, S.level))
         if self.finishing and passed.status.converged and (reason := limits.reason()) is not None:
-            passed = replace(passed, status=Status(reason, f"Stopped ({reason}) before the finishing. {passed.status}"))
+            passed = replace(
+                passed,
+                status=Status(reason, f"Stopped ({reason}) before the finishing. {passed.status}"),
+            )
         if not self.finishing or not passed.status.converged:
             return replace(passed, model=solution)
         everything = n <= EXACT and self.max_support is None
@@ -260,13 +284,22 @@ class OnlineSVC(KernelClassifier):
         if np.unique(problem.sign[support]).size < 2:  # nothing was asked about the other class
             return replace(passed, model=solution)
         operand = problem.operand if everything else problem.operand.take(support)
-        del S, passed.model  # the kernel values of the expansion: the finishing has a cache of its own
+        del (
+            S,
+            passed.model,
+        )  # the kernel values of the expansion: the finishing has a cache of its own
         gram = make_gram(operand, problem.budget, fit.threads)
-        result = self._solve(classification(gram, problem.sign[support], upper[support]), fit, limits, a[support])
+        result = self._solve(
+            classification(gram, problem.sign[support], upper[support]), fit, limits, a[support]
+        )
         a[:] = 0.0
         a[support] = result.model.a
-        certificate = result.certificate if everything else replace(result.certificate, scope=SUBSPACE)
-        history = {name: np.concatenate([passed.history[name], result.history[name]]) for name in KEPT}
+        certificate = (
+            result.certificate if everything else replace(result.certificate, scope=SUBSPACE)
+        )
+        history = {
+            name: np.concatenate([passed.history[name], result.history[name]]) for name in KEPT
+        }
         return replace(
             result,
             model=replace(result.model, a=a, s=np.empty(0)),
@@ -275,18 +308,34 @@ class OnlineSVC(KernelClassifier):
             n_iter=passed.n_iter + result.n_iter,
         )
 
-    def _pass(self, problem: Passing, seed: Any, start: Expanding | None, fit: Fit, limits: Limits) -> Result:
+    def _pass(
+        self, problem: Passing, seed: Any, start: Expanding | None, fit: Fit, limits: Limits
+    ) -> Result:
         """All rows once; what ends a pass is that there are no more rows."""
         solver = Online(self.selection, self.max_support, seed)
-        result = run(solver, problem, tol=float(self.tol), max_iter=int(self.max_iter), limits=limits, start=start, watchers=fit.watchers)
+        result = run(
+            solver,
+            problem,
+            tol=float(self.tol),
+            max_iter=int(self.max_iter),
+            limits=limits,
+            start=start,
+            watchers=fit.watchers,
+        )
         if result.model.done:
             size = result.model.alive.size + result.model.f_a.size
-            sentence = PASSED.format(n=problem.order.size, size=size, violation=result.certificate.violation)
+            sentence = PASSED.format(
+                n=problem.order.size, size=size, violation=result.certificate.violation
+            )
             result = replace(result, status=Status("converged", sentence))
         return replace(result, history={name: result.history[name] for name in KEPT})
 
     def _refuse_small_cache(self, operand: Operand) -> None:
-        if self.max_support is not None and (need := (int(self.max_support) + 256) ** 2 * operand.dtype.itemsize) > self._cache_bytes:
+        if (
+            self.max_support is not None
+            and (need := (int(self.max_support) + 256) ** 2 * operand.dtype.itemsize)
+            > self._cache_bytes
+        ):
             raise ValueError(
                 f"max_support={self.max_support} needs {need / 2**20:.0f} MB for kernel values, more than cache_size={self.cache_size:g}. "
                 "Raise cache_size, or lower max_support."
@@ -296,7 +345,9 @@ class OnlineSVC(KernelClassifier):
 
     @available_if(_streams)
     @with_callbacks
-    def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> OnlineSVC:
+    def partial_fit(
+        self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None
+    ) -> OnlineSVC:
         """Learn from a batch of rows, and keep nothing of it but what the expansion needs.
 
         After a ``fit`` it goes on from the fitted machine.
@@ -316,7 +367,9 @@ class OnlineSVC(KernelClassifier):
         -------
         self
         """
-        first = not hasattr(self, "support_")  # a first call that failed may have left other attributes
+        first = not hasattr(
+            self, "support_"
+        )  # a first call that failed may have left other attributes
         if not first:
             self._refuse_another_kernel()
         X, y, weight = self._checked(X, y, sample_weight, reset=first)
@@ -333,18 +386,25 @@ class OnlineSVC(KernelClassifier):
             side_by_side = 1 if fit.watchers else fit.threads
 
             def learn(k: int) -> None:
-                rows = np.flatnonzero(((label == pairs[k].positive) | (label == pairs[k].negative)) & (weight > 0))
+                rows = np.flatnonzero(
+                    ((label == pairs[k].positive) | (label == pairs[k].negative)) & (weight > 0)
+                )
                 state = stream.pairs[k]
                 if self.decay < 1.0 and stream.n_calls:
                     decayed(state, float(self.decay))
                 seed = [stream.seed, k, stream.n_calls]
-                sign, order = np.where(label[rows] == pairs[k].positive, 1.0, -1.0), np.random.default_rng(seed).permutation(rows.size)
+                sign, order = (
+                    np.where(label[rows] == pairs[k].positive, 1.0, -1.0),
+                    np.random.default_rng(seed).permutation(rows.size),
+                )
                 whole = rows.size == label.size
                 problem = Passing(
                     operand if whole else operand.take(rows), sign, float(self.C) * weight[rows], stream.n_seen + rows, order,
                     X if whole else X[rows], self._cache_bytes / len(pairs), fit.threads if len(pairs) == 1 else 1,
                 )  # fmt: skip
-                limits = fit.limits if len(pairs) == 1 else fit.limits.part(len(pairs) - k, side_by_side)
+                limits = (
+                    fit.limits if len(pairs) == 1 else fit.limits.part(len(pairs) - k, side_by_side)
+                )
                 results[k] = self._pass(problem, seed, state, fit, limits)
 
             parallel(learn, len(pairs), side_by_side)
@@ -356,9 +416,14 @@ class OnlineSVC(KernelClassifier):
 
     def _refuse_another_kernel(self) -> None:
         """Coefficients of one kernel mean nothing with another; C, weights and limits may change from call to call."""
-        asked, known = make_kernel(self.kernel, gamma=self.gamma, degree=self.degree, coef0=self.coef0), self.kernel_
+        asked, known = (
+            make_kernel(self.kernel, gamma=self.gamma, degree=self.degree, coef0=self.coef0),
+            self.kernel_,
+        )
         has = known.get_params()
-        if type(asked) is not type(known) or any(value not in ("scale", "auto", has[name]) for name, value in asked.get_params().items()):
+        if type(asked) is not type(known) or any(
+            value not in ("scale", "auto", has[name]) for name, value in asked.get_params().items()
+        ):
             raise ValueError(
                 f"The kernel cannot change in the middle of a stream: it is {known}, but {asked} is asked for. Use a new machine."
             )
@@ -366,21 +431,31 @@ class OnlineSVC(KernelClassifier):
     def _set_classes(self, classes: Any, y: Array, first: bool) -> None:
         if first:
             if classes is None:
-                raise ValueError("classes must be passed on the first call to partial_fit: all labels that will ever come.")
+                raise ValueError(
+                    "classes must be passed on the first call to partial_fit: all labels that will ever come."
+                )
             known, _ = sorted_labels(classes, "classes")
             if known.size < 2:
-                raise ValueError(f"The number of classes has to be greater than one; got {known.size} class in classes={classes!r}.")
+                raise ValueError(
+                    f"The number of classes has to be greater than one; got {known.size} class in classes={classes!r}."
+                )
             if isinstance(self.class_weight, str):
                 raise ValueError(
                     "class_weight='balanced' needs to see all labels, which partial_fit does not. Pass a dict of class weights."
                 )
         else:
             known = self.classes_
-            if classes is not None and not np.array_equal(sorted_labels(classes, "classes")[0], known):
-                raise ValueError(f"classes={classes!r} is not the same as on the last call to partial_fit, it was {known!r}.")
+            if classes is not None and not np.array_equal(
+                sorted_labels(classes, "classes")[0], known
+            ):
+                raise ValueError(
+                    f"classes={classes!r} is not the same as on the last call to partial_fit, it was {known!r}."
+                )
         unknown = np.setdiff1d(sorted_labels(y, "y")[0], known, assume_unique=True)
         if unknown.size:
-            raise ValueError(f"y has the label {unknown.tolist()[0]!r}, which is not among the classes {known.tolist()}.")
+            raise ValueError(
+                f"y has the label {unknown.tolist()[0]!r}, which is not among the classes {known.tolist()}."
+            )
         if first:
             self.class_weight_ = class_factors(self.class_weight, classes=known, y=known)
             self.classes_ = known
@@ -393,28 +468,41 @@ class OnlineSVC(KernelClassifier):
         """A stream that begins, with these rows or with the machine that ``fit`` has left."""
         fitted = hasattr(self, "support_")
         if not fitted:
-            kernel = make_kernel(self.kernel, gamma=self.gamma, degree=self.degree, coef0=self.coef0)
-            self.kernel_ = kernel if isinstance(kernel, FromCallable) else kernel.resolve(Rows(X, weight=weight))
+            kernel = make_kernel(
+                self.kernel, gamma=self.gamma, degree=self.degree, coef0=self.coef0
+            )
+            self.kernel_ = (
+                kernel
+                if isinstance(kernel, FromCallable)
+                else kernel.resolve(Rows(X, weight=weight))
+            )
         like = finite(ready(self.kernel_, X))
         self._refuse_small_cache(like)
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         nothing = X[:0].copy()
         pairs = [empty(like, nothing) for _ in self._pairs_of_classes()]
-        self._stream = Stream(seed, 0, 0, replace(like.take(slice(0, 0)), source=None, picked=None), pairs)
+        self._stream = Stream(
+            seed, 0, 0, replace(like.take(slice(0, 0)), source=None, picked=None), pairs
+        )
         if fitted:
             self._go_on_from_fit()
 
     def _go_on_from_fit(self) -> None:
         """The expansions of the pairs, from the support vectors of the fitted machine."""
         stream, X = self._stream, self.support_vectors_
-        label, order = np.repeat(np.arange(len(self.classes_)), self.n_support_), np.arange(self.support_.size)
+        label, order = (
+            np.repeat(np.arange(len(self.classes_)), self.n_support_),
+            np.arange(self.support_.size),
+        )
         coef = np.abs(self.dual_coef_)
         for k, pair in enumerate(self._pairs_of_classes()):
             rows = pair.rows(label)
             other = np.where(label[rows] == pair.positive, pair.negative, pair.positive)
             a = coef[0 if coef.shape[0] == 1 else other - (other > label[rows]), rows]
             rows, a = rows[a > 0], a[a > 0]
-            upper = np.maximum(a, float(self.C) * self.class_weight_[label[rows]])  # weights of rows are not known any more
+            upper = np.maximum(
+                a, float(self.C) * self.class_weight_[label[rows]]
+            )  # weights of rows are not known any more
             sign = np.where(label[rows] == pair.positive, 1.0, -1.0)
             stream.pairs[k] = self._restored(X[rows], a, upper, sign, order[rows])
         stream.n_seen = order.size
@@ -426,12 +514,19 @@ class OnlineSVC(KernelClassifier):
             X = sp.csr_matrix(X) if sp.issparse(raw) else X.toarray()
         if like.sq is None:
             return X, finite(ready(self.kernel_, X))
-        operand = ready(self.kernel_, X.toarray() if sp.issparse(X) and not sp.issparse(like.X) else X, like=like)
+        operand = ready(
+            self.kernel_,
+            X.toarray() if sp.issparse(X) and not sp.issparse(like.X) else X,
+            like=like,
+        )
         if sp.issparse(like.X) and not sp.issparse(operand.X):
             operand = replace(operand, X=sp.csr_matrix(operand.X))
         finite(operand)
         assert operand.sq is not None
-        if like.dtype == np.float32 and safe_dtype(self.kernel_, operand.sq.astype(np.float64), X.shape[1]) == np.float64:
+        if (
+            like.dtype == np.float32
+            and safe_dtype(self.kernel_, operand.sq.astype(np.float64), X.shape[1]) == np.float64
+        ):
             self._upgrade()
             return self._readied(X)
         return X, operand
@@ -452,7 +547,12 @@ class OnlineSVC(KernelClassifier):
         """The public attributes, in LIBSVM's layout, from the expansions of all pairs."""
         parts = [S.everything() for S in self._stream.pairs]
         ids = np.concatenate([part[4] for part in parts])
-        label = np.concatenate([np.where(part[3] > 0, pair.positive, pair.negative) for pair, part in zip(pairs, parts, strict=True)])
+        label = np.concatenate(
+            [
+                np.where(part[3] > 0, pair.positive, pair.negative)
+                for pair, part in zip(pairs, parts, strict=True)
+            ]
+        )
         weighty = np.flatnonzero(np.concatenate([part[1] for part in parts]) > 0)
         _, first = np.unique(ids[weighty], return_index=True)
         first = weighty[first]
@@ -460,12 +560,21 @@ class OnlineSVC(KernelClassifier):
         place = {int(i): at for at, i in enumerate(ids[first])}
         coef = np.zeros((len(self.classes_) - 1, first.size))
         for pair, (_, a, _, sign, own) in zip(pairs, parts, strict=True):
-            for positive, mine, other in ((True, pair.positive, pair.negative), (False, pair.negative, pair.positive)):
+            for positive, mine, other in (
+                (True, pair.positive, pair.negative),
+                (False, pair.negative, pair.positive),
+            ):
                 rows = np.flatnonzero((a > 0) & ((sign > 0) == positive))
                 line = 0 if coef.shape[0] == 1 else other - (other > mine)
                 coef[line, [place[int(i)] for i in own[rows]]] = sign[rows] * a[rows]
         raws = [part[0] for part in parts]
-        vectors = raws[0] if len(raws) == 1 else sp.vstack(raws, format="csr") if sp.issparse(raws[0]) else np.concatenate(raws)
+        vectors = (
+            raws[0]
+            if len(raws) == 1
+            else sp.vstack(raws, format="csr")
+            if sp.issparse(raws[0])
+            else np.concatenate(raws)
+        )
         self.support_, self.support_vectors_ = ids[first], vectors[first]
         self.dual_coef_, self.intercept_ = coef, np.array([-S.level for S in self._stream.pairs])
         self.n_support_ = np.bincount(label[first], minlength=len(self.classes_)).astype(np.int32)
@@ -479,18 +588,38 @@ class OnlineSVC(KernelClassifier):
     def stream_(self) -> dict[str, Any]:
         """All that ``partial_fit`` needs to go on, as plain values: for model files."""
         if "_stream" not in self.__dict__:
-            raise AttributeError("There is no stream: partial_fit was not called since the last fit.")
+            raise AttributeError(
+                "There is no stream: partial_fit was not called since the last fit."
+            )
         S, like = self._stream, self._stream.like
         form = "given" if like.sq is None else "sparse" if sp.issparse(like.X) else "dense"
-        values = {"seed": S.seed, "n_calls": S.n_calls, "n_seen": S.n_seen, "form": form, "dtype": str(like.dtype), "shift": like.shift}
+        values = {
+            "seed": S.seed,
+            "n_calls": S.n_calls,
+            "n_seen": S.n_seen,
+            "form": form,
+            "dtype": str(like.dtype),
+            "shift": like.shift,
+        }
         return {**values, "pairs": [pair.to_dict() for pair in S.pairs]}
 
     @stream_.setter
     def stream_(self, values: dict[str, Any]) -> None:
         d, dtype = int(self.n_features_in_), np.dtype(values["dtype"])
-        X: Any = sp.csr_matrix((0, d), dtype=dtype) if values["form"] == "sparse" else np.empty((0, d), dtype)
-        like = Operand(self.kernel_, X, None if values["form"] == "given" else np.empty(0, dtype), values["shift"])
+        X: Any = (
+            sp.csr_matrix((0, d), dtype=dtype)
+            if values["form"] == "sparse"
+            else np.empty((0, d), dtype)
+        )
+        like = Operand(
+            self.kernel_,
+            X,
+            None if values["form"] == "given" else np.empty(0, dtype),
+            values["shift"],
+        )
         pairs = [empty(like, pair["raw"]) for pair in values["pairs"]]
         self._stream = Stream(values["seed"], values["n_calls"], values["n_seen"], like, pairs)
         for k, pair in enumerate(values["pairs"]):
-            pairs[k] = Expanding.from_dict(pair, like, self._readied(pair["raw"])[1], self._readied(pair["f_raw"])[1])
+            pairs[k] = Expanding.from_dict(
+                pair, like, self._readied(pair["raw"])[1], self._readied(pair["f_raw"])[1]
+            )

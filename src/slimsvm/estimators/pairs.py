@@ -38,8 +38,16 @@ class Pair:
 class PairGrams:
     """The Gram of every pair, made when asked for."""
 
-    def __init__(self, operand: Operand, label: Array, pairs: list[Pair], budget: float, n_threads: int) -> None:
-        self.operand, self.label, self.pairs, self.budget, self.n_threads = operand, label, pairs, budget, n_threads
+    def __init__(
+        self, operand: Operand, label: Array, pairs: list[Pair], budget: float, n_threads: int
+    ) -> None:
+        self.operand, self.label, self.pairs, self.budget, self.n_threads = (
+            operand,
+            label,
+            pairs,
+            budget,
+            n_threads,
+        )
         self._ends = np.concatenate([[0], np.cumsum(np.bincount(label))])
         self._own_blocks: dict[int, Array] = {}
         self._locks = [threading.Lock() for _ in range(self._ends.size - 1)]
@@ -56,7 +64,11 @@ class PairGrams:
     def split(self) -> tuple[list[int], list[int]]:
         """Pairs small enough to be solved side by side, and the others."""
         size = np.diff(self._ends)
-        small = [k for k, pair in enumerate(self.pairs) if len(self) > 1 and size[pair.positive] + size[pair.negative] <= WHOLE]
+        small = [
+            k
+            for k, pair in enumerate(self.pairs)
+            if len(self) > 1 and size[pair.positive] + size[pair.negative] <= WHOLE
+        ]
         return small, sorted(set(range(len(self))) - set(small))
 
     def gram(self, k: int) -> Gram:
@@ -86,7 +98,9 @@ class PairGrams:
     def _own(self, c: int) -> OwnRows:
         if c not in self._own_rows:
             n = int(self._ends[c + 1] - self._ends[c])
-            self._own_rows[c] = OwnRows(n, OWN_SHARE * self.budget * n / max(1, self.operand.n), self.operand.dtype)
+            self._own_rows[c] = OwnRows(
+                n, OWN_SHARE * self.budget * n / max(1, self.operand.n), self.operand.dtype
+            )
         return self._own_rows[c]
 
     def _own_block(self, c: int) -> Array:
@@ -122,6 +136,8 @@ class WholePairGram(Gram):
         Gram.__init__(self, self.operand.exact(), 0.0, 1)
 
 
-def pair_grams(operand: Operand, label: Array, pairs: list[Pair], budget: float, n_threads: int) -> PairGrams:
+def pair_grams(
+    operand: Operand, label: Array, pairs: list[Pair], budget: float, n_threads: int
+) -> PairGrams:
     """The Grams of all pairs of classes of an operand whose rows are sorted by class."""
     return PairGrams(operand, label, pairs, budget, n_threads)

@@ -37,7 +37,10 @@ from slimsvm.tiles import Operand, ready
 Array = NDArray[Any]
 FEWEST = 50  # basis vectors that a fraction of the rows stands for, at least, if there are so many
 SMALL = 1 << 22  # kernel values of a pair up to which pairs are trained side by side, one a thread
-EXACT_TOL, EXACT_STEPS = 1e-26, 50  # relative gap for few rows: half of a squared gradient, so 1e-13 in the coefficients
+EXACT_TOL, EXACT_STEPS = (
+    1e-26,
+    50,
+)  # relative gap for few rows: half of a squared gradient, so 1e-13 in the coefficients
 
 
 @dataclass
@@ -160,8 +163,15 @@ class ReducedSVC(ClassifierMixin, BasisMachine):
     """
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
-        **{name: values for name, values in BasisMachine._parameter_constraints.items() if name != "warm_start"},
-        "n_basis": [Interval(Integral, 1, None, closed="left"), Interval(RealNotInt, 0.0, 1.0, closed="right")],
+        **{
+            name: values
+            for name, values in BasisMachine._parameter_constraints.items()
+            if name != "warm_start"
+        },
+        "n_basis": [
+            Interval(Integral, 1, None, closed="left"),
+            Interval(RealNotInt, 0.0, 1.0, closed="right"),
+        ],
         "solver": [StrOptions({"smooth", "least_squares", "lagrangian", "decomposition"})],
         "beta": [Interval(Real, 0.0, None, closed="neither"), None],
         "class_weight": [StrOptions({"balanced"}), dict, None],
@@ -242,9 +252,13 @@ class ReducedSVC(ClassifierMixin, BasisMachine):
             )
         if used.size < label.size:
             X, label, weight = X[used], label[used], weight[used]
-        factors = class_factors(self.class_weight, classes=classes, y=classes[label], sample_weight=weight)
+        factors = class_factors(
+            self.class_weight, classes=classes, y=classes[label], sample_weight=weight
+        )
         kernel = make_kernel(self.kernel, gamma=self.gamma, degree=self.degree, coef0=self.coef0)
-        self.kernel_ = kernel if isinstance(kernel, FromCallable) else kernel.resolve(Rows(X, weight=weight))
+        self.kernel_ = (
+            kernel if isinstance(kernel, FromCallable) else kernel.resolve(Rows(X, weight=weight))
+        )
         weight = float(self.C) * weight * factors[label]
         with self._fitting() as fit:
             rows = finite(ready(self.kernel_, X, dtype=np.float64 if X.shape[0] <= EXACT else None))
@@ -260,7 +274,9 @@ class ReducedSVC(ClassifierMixin, BasisMachine):
         if self.beta is None:
             return
         if self.solver in ("least_squares", "decomposition"):
-            raise ValueError(f"solver={self.solver!r} has no beta; got beta={self.beta!r}. Leave it out, or use 'smooth' or 'lagrangian'.")
+            raise ValueError(
+                f"solver={self.solver!r} has no beta; got beta={self.beta!r}. Leave it out, or use 'smooth' or 'lagrangian'."
+            )
         if self.solver == "lagrangian" and not float(self.beta) * float(self.C) < 1.0:
             raise ValueError(
                 f"beta={self.beta!r} is not less than 1/C={1.0 / float(self.C):g}: with solver='lagrangian' the iteration may then cycle or "
@@ -279,16 +295,35 @@ class ReducedSVC(ClassifierMixin, BasisMachine):
     def _draws(self, label: Array, n_classes: int, place: Array, first: Array) -> list[Draw]:
         """Rows and basis of every pair of classes."""
         rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31 - 1))
-        pairs = [Pair(i, j) for i in range(n_classes) for j in range(i + 1, n_classes)] if n_classes > 2 else [Pair(1, 0)]
+        pairs = (
+            [Pair(i, j) for i in range(n_classes) for j in range(i + 1, n_classes)]
+            if n_classes > 2
+            else [Pair(1, 0)]
+        )
         draws = []
         for pair in pairs:
             rows = pair.rows(label)
-            at = first if rows.size == label.size else np.unique(place[rows], return_index=True)[1]  # the first row of each value
-            size = int(self.n_basis) if isinstance(self.n_basis, Integral) else max(FEWEST, round(float(self.n_basis) * rows.size))
-            draws.append(Draw(pair, rows, at[np.sort(drawn(np.arange(at.size), size, rng))], int(rng.integers(2**31 - 1))))
+            at = (
+                first if rows.size == label.size else np.unique(place[rows], return_index=True)[1]
+            )  # the first row of each value
+            size = (
+                int(self.n_basis)
+                if isinstance(self.n_basis, Integral)
+                else max(FEWEST, round(float(self.n_basis) * rows.size))
+            )
+            draws.append(
+                Draw(
+                    pair,
+                    rows,
+                    at[np.sort(drawn(np.arange(at.size), size, rng))],
+                    int(rng.integers(2**31 - 1)),
+                )
+            )
         return draws
 
-    def _solve_pairs(self, draws: list[Draw], rows: Operand, label: Array, weight: Array, fit: Fit) -> list[Result]:
+    def _solve_pairs(
+        self, draws: list[Draw], rows: Operand, label: Array, weight: Array, fit: Fit
+    ) -> list[Result]:
         """All pairs; small ones side by side, one a thread."""
         results: list[Any] = [None] * len(draws)
 
@@ -296,35 +331,69 @@ class ReducedSVC(ClassifierMixin, BasisMachine):
             draw = draws[k]
             sign = np.where(label[draw.rows] == draw.pair.positive, 1.0, -1.0)
             own = rows if draw.rows.size == rows.n else rows.take(draw.rows)  # of two classes, all
-            features = SignedFeatures(own, sign, draw.basis, self.max_memory, fit.threads, many=self.solver != "least_squares")
+            features = SignedFeatures(
+                own,
+                sign,
+                draw.basis,
+                self.max_memory,
+                fit.threads,
+                many=self.solver != "least_squares",
+            )
             results[k] = self._solved(features, weight[draw.rows], draw.seed, fit, limits)
 
-        small = [k for k, draw in enumerate(draws) if len(draws) > 1 and draw.rows.size * draw.basis.size <= SMALL]
+        small = [
+            k
+            for k, draw in enumerate(draws)
+            if len(draws) > 1 and draw.rows.size * draw.basis.size <= SMALL
+        ]
         large = sorted(set(range(len(draws))) - set(small))
         for at, k in enumerate(large):
             solve(k, fit.limits.part(len(large) - at + len(small)))
         at_once = 1 if fit.watchers else fit.threads
-        parallel(lambda t: solve(small[t], fit.limits.part(len(small) - t, at_once)), len(small), at_once)
+        parallel(
+            lambda t: solve(small[t], fit.limits.part(len(small) - t, at_once)), len(small), at_once
+        )
         return results
 
-    def _solved(self, V: SignedFeatures, weight: Array, seed: int, fit: Fit, limits: Limits) -> Result:
+    def _solved(
+        self, V: SignedFeatures, weight: Array, seed: int, fit: Fit, limits: Limits
+    ) -> Result:
         """One pair: its result, with a model of coefficients and intercept in one."""
         tol, few = float(self.tol), V.n <= EXACT
         exact = min(tol, EXACT_TOL) if few else tol
-        about: dict[str, Any] = {"max_iter": int(self.max_iter), "limits": limits, "watchers": fit.watchers}
+        about: dict[str, Any] = {
+            "max_iter": int(self.max_iter),
+            "limits": limits,
+            "watchers": fit.watchers,
+        }
         if self.solver == "least_squares":
-            result = run(LeastSquaresSystem(), Reduced(V, weight, LeastSquares()), tol=exact, **about)
+            result = run(
+                LeastSquaresSystem(), Reduced(V, weight, LeastSquares()), tol=exact, **about
+            )
         elif self.solver == "smooth":
             loss = SmoothHinge() if self.beta is None else SmoothHinge(float(self.beta))
             result = run(SmoothNewton(), Reduced(V, weight, loss), tol=exact, **about)
         elif self.solver == "lagrangian":
-            solver = AcceleratedLagrangian() if self.beta is None else Lagrangian(float(self.beta) * float(self.C))
+            solver = (
+                AcceleratedLagrangian()
+                if self.beta is None
+                else Lagrangian(float(self.beta) * float(self.C))
+            )
             result = run(solver, Reduced(V, weight, SquaredHinge()), tol=tol, **about)
         else:
             result = run(Chunking(seed), Reduced(V, weight, SquaredHinge()), tol=tol, **about)
         u, certificate = result.model.u, replace(result.certificate, tol=tol)
-        if few and certificate.holds and self.solver in ("lagrangian", "decomposition"):  # the last digits, by a few of Newton's steps
-            near = run(SmoothNewton(), Reduced(V, weight, SquaredHinge()), tol=EXACT_TOL, max_iter=EXACT_STEPS, limits=limits, start=u)
+        if (
+            few and certificate.holds and self.solver in ("lagrangian", "decomposition")
+        ):  # the last digits, by a few of Newton's steps
+            near = run(
+                SmoothNewton(),
+                Reduced(V, weight, SquaredHinge()),
+                tol=EXACT_TOL,
+                max_iter=EXACT_STEPS,
+                limits=limits,
+                start=u,
+            )
             if near.certificate.gap <= certificate.gap:
                 u, certificate = near.model.u, replace(near.certificate, tol=tol)
         if certificate.holds:
@@ -335,7 +404,15 @@ class ReducedSVC(ClassifierMixin, BasisMachine):
 
     # -- what comes out -----------------------------------------------------------------------------------------------------------------
 
-    def _collect(self, X: Any, used: Array, draws: list[Draw], results: list[Result], place: Array, first: Array) -> None:
+    def _collect(
+        self,
+        X: Any,
+        used: Array,
+        draws: list[Draw],
+        results: list[Result],
+        place: Array,
+        first: Array,
+    ) -> None:
         """One basis for all pairs: distinct rows, each once."""
         values = [place[draw.rows[draw.basis]] for draw in draws]
         shared = np.unique(np.concatenate(values))
@@ -349,7 +426,9 @@ class ReducedSVC(ClassifierMixin, BasisMachine):
         self.n_iter_ = np.array([result.n_iter for result in results], np.int64)
 
     def _report(self, results: list[Result], limits: Limits) -> None:
-        worst = max(results, key=lambda result: (not result.status.converged, result.certificate.violation))
+        worst = max(
+            results, key=lambda result: (not result.status.converged, result.certificate.violation)
+        )
         violation, tol = max(result.certificate.violation for result in results), float(self.tol)
         self.certificate_ = Certificate(
             results[0].certificate.scope,
@@ -359,9 +438,14 @@ class ReducedSVC(ClassifierMixin, BasisMachine):
             tol,
             results[0].certificate.precision,
         )
-        problem = {"smooth": "the smooth problem", "least_squares": "the least-squares problem"}.get(self.solver, "the problem")
+        problem = {
+            "smooth": "the smooth problem",
+            "least_squares": "the least-squares problem",
+        }.get(self.solver, "the problem")
         of_pairs = "" if len(results) == 1 else " of the worst pair"
-        text = f"the relative duality gap of {problem}{of_pairs} is {violation:.2g}, with tol={tol:g}"
+        text = (
+            f"the relative duality gap of {problem}{of_pairs} is {violation:.2g}, with tol={tol:g}"
+        )
         advice = "; solver='smooth' needs fewer steps" if self.solver == "lagrangian" else ""
         words = {
             "converged": f"Converged: {text}.",
@@ -408,4 +492,8 @@ class ReducedSVC(ClassifierMixin, BasisMachine):
         array of shape (n_samples,)
         """
         values = self._outputs(X)
-        return self.classes_[pair_labels(values, len(self.classes_), self.decision_function_shape, bool(self.break_ties))]
+        return self.classes_[
+            pair_labels(
+                values, len(self.classes_), self.decision_function_shape, bool(self.break_ties)
+            )
+        ]

@@ -53,7 +53,9 @@ class KernelRegressor(RegressorMixin, KernelMachine):
             start = np.concatenate([np.maximum(coef[used], 0.0), np.maximum(-coef[used], 0.0)])
         with self._fitting() as fit:
             operand = self._prepared(X, weight, used)
-            problem = self._problem(make_gram(operand, self._cache_bytes, fit.threads), y[used], weight[used])
+            problem = self._problem(
+                make_gram(operand, self._cache_bytes, fit.threads), y[used], weight[used]
+            )
             result = self._solve(problem, fit, fit.limits, start)
         coef = problem.coef(result.model.a)
         support = np.flatnonzero(coef)

@@ -131,7 +131,11 @@ class SparseSVC(ClassifierMixin, SparseMachine):
         return LOSSES[self.loss]()
 
     def _score(self, scores: Array, target: Array, weight: Array) -> float:
-        right = (scores[:, 0] > 0) == (target[:, 0] > 0) if target.shape[1] == 1 else scores.argmax(axis=1) == target.argmax(axis=1)
+        right = (
+            (scores[:, 0] > 0) == (target[:, 0] > 0)
+            if target.shape[1] == 1
+            else scores.argmax(axis=1) == target.argmax(axis=1)
+        )
         return float(np.average(right, weights=weight))
 
     def _targets(self, label: Array, n_classes: int) -> Array:
@@ -161,7 +165,9 @@ class SparseSVC(ClassifierMixin, SparseMachine):
         classes, label, used = encoded(y, weight)
         if used.size < label.size:
             X, label, weight = X[used], label[used], weight[used]
-        weights = class_factors(self.class_weight, classes=classes, y=classes[label], sample_weight=weight)
+        weights = class_factors(
+            self.class_weight, classes=classes, y=classes[label], sample_weight=weight
+        )
         weight = weight * weights[label]
         target, held_out = self._targets(label, classes.size), None
         fraction = self.validation_fraction or (AUTO_FRACTION if self.n_basis == "auto" else None)
@@ -224,7 +230,9 @@ class SparseSVC(ClassifierMixin, SparseMachine):
             label = values.argmax(axis=1)
         return np.asarray(self.classes_[label])
 
-    def certify(self, X: Any, y: Any, sample_weight: Any = None, *, max_time: float | None = None) -> Certificate:
+    def certify(
+        self, X: Any, y: Any, sample_weight: Any = None, *, max_time: float | None = None
+    ) -> Certificate:
         """How far this machine is, at most, from the exact one with the same loss, on these rows.
 
         Takes the kernel values among all rows that are not safely on their side; the time that takes is printed first.
@@ -257,7 +265,12 @@ class SparseSVC(ClassifierMixin, SparseMachine):
                 f"y has the label {np.asarray(y)[~known].tolist()[0]!r}, which is not one of the classes {self.classes_.tolist()}."
             )
         label, used = np.searchsorted(self.classes_, y), weight > 0
-        weights = class_factors(self.class_weight, classes=self.classes_, y=np.asarray(y)[used], sample_weight=weight[used])
+        weights = class_factors(
+            self.class_weight,
+            classes=self.classes_,
+            y=np.asarray(y)[used],
+            sample_weight=weight[used],
+        )
         return X[used], label[used], weight[used] * weights[label[used]]
 
 
@@ -299,8 +312,14 @@ class SparseSVR(RegressorMixin, SparseMachine):
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         **SparseMachine._parameter_constraints,
-        "loss": [StrOptions({"squared_epsilon_insensitive", "epsilon_insensitive", "least_squares"})],
-        "basis": [StrOptions({*BASES, ALL} - {"margin"}), "array-like", "sparse matrix"],  # a small |f| says nothing of a regression
+        "loss": [
+            StrOptions({"squared_epsilon_insensitive", "epsilon_insensitive", "least_squares"})
+        ],
+        "basis": [
+            StrOptions({*BASES, ALL} - {"margin"}),
+            "array-like",
+            "sparse matrix",
+        ],  # a small |f| says nothing of a regression
         "epsilon": [Interval(Real, 0.0, None, closed="left")],
     }
 
@@ -354,12 +373,20 @@ class SparseSVR(RegressorMixin, SparseMachine):
         self.verbose = verbose
 
     def _loss(self) -> Loss:
-        return LOSSES[self.loss]() if self.loss == "least_squares" else LOSSES[self.loss](epsilon=float(self.epsilon))  # type: ignore[call-arg]
+        return (
+            LOSSES[self.loss]()
+            if self.loss == "least_squares"
+            else LOSSES[self.loss](epsilon=float(self.epsilon))
+        )  # type: ignore[call-arg]
 
     def _score(self, scores: Array, target: Array, weight: Array) -> float:
         mean = np.average(target[:, 0], weights=weight)
         spread = float(weight @ np.square(target[:, 0] - mean))
-        return 1.0 - float(weight @ np.square(target[:, 0] - scores[:, 0])) / spread if spread > 0 else 0.0
+        return (
+            1.0 - float(weight @ np.square(target[:, 0] - scores[:, 0])) / spread
+            if spread > 0
+            else 0.0
+        )
 
     @with_callbacks
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> SparseSVR:
@@ -379,7 +406,11 @@ class SparseSVR(RegressorMixin, SparseMachine):
         self
         """
         X, y, weight = self._checked(X, y, sample_weight, y_numeric=True)
-        target, used, held_out = np.asarray(y, np.float64)[:, None], np.flatnonzero(weight > 0), None
+        target, used, held_out = (
+            np.asarray(y, np.float64)[:, None],
+            np.flatnonzero(weight > 0),
+            None,
+        )
         if used.size < weight.size:
             X, target, weight = X[used], target[used], weight[used]
         fraction = self.validation_fraction or (AUTO_FRACTION if self.n_basis == "auto" else None)
@@ -407,7 +438,9 @@ class SparseSVR(RegressorMixin, SparseMachine):
         """
         return self._outputs(X)[:, 0]
 
-    def certify(self, X: Any, y: Any, sample_weight: Any = None, *, max_time: float | None = None) -> Certificate:
+    def certify(
+        self, X: Any, y: Any, sample_weight: Any = None, *, max_time: float | None = None
+    ) -> Certificate:
         """How far this machine is, at most, from the exact one with the same loss, on these rows.
 
         Parameters
@@ -425,4 +458,6 @@ class SparseSVR(RegressorMixin, SparseMachine):
         check_is_fitted(self)
         X, y, weight = self._checked(X, y, sample_weight, y_numeric=True, reset=False)
         used = weight > 0
-        return certified(self, X[used], np.asarray(y, np.float64)[used, None], weight[used], max_time)
+        return certified(
+            self, X[used], np.asarray(y, np.float64)[used, None], weight[used], max_time
+        )

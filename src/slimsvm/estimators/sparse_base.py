@@ -11,9 +11,26 @@ from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from slimsvm.basis import Cholesky, Given, Greedy, KMeans, Margin, Pursuit, PursuitRows, Random, Unsupervised
+from slimsvm.basis import (
+    Cholesky,
+    Given,
+    Greedy,
+    KMeans,
+    Margin,
+    Pursuit,
+    PursuitRows,
+    Random,
+    Unsupervised,
+)
 from slimsvm.estimators.base import finite
-from slimsvm.estimators.sparse_path import ALL, PathMachine, PathPoint, Training, distance_bound, sizes_up_to
+from slimsvm.estimators.sparse_path import (
+    ALL,
+    PathMachine,
+    PathPoint,
+    Training,
+    distance_bound,
+    sizes_up_to,
+)
 from slimsvm.expansion import Expansion
 from slimsvm.kernels import FromCallable, Kernel, make_kernel
 from slimsvm.losses import Loss
@@ -35,7 +52,10 @@ Array = NDArray[Any]
 # (ijcnn1, 50 vectors, path included: 98.47 % after growing on 5,000 rows and on all 49,990, 98.35 % on 22,700; four seeds, three for the
 # last; seeds differ by 0.1, so that these are no different)
 GROWING, GROWING_A_VECTOR = 5_000, 25
-EXACT_TOL, EXACT_CUTS_TOL = 1e-16, 1e-12  # relative gap for few rows, by Newton's method and by cutting planes
+EXACT_TOL, EXACT_CUTS_TOL = (
+    1e-16,
+    1e-12,
+)  # relative gap for few rows, by Newton's method and by cutting planes
 SATURATED = 0.2  # of accuracy_loss: gained less than this at two sizes in a row, n_basis='auto' looks no further
 SMALLER_SIZES = 0.5  # of the tolerance, for the refinement at the smaller sizes of a path
 # of the tolerance, for the refinement at the size asked for. Accuracy on a sixth of the training rows and CPU seconds at 0.14, 0.07 and 0.035:
@@ -73,7 +93,11 @@ class SparseMachine(PathMachine):
 
     def _refines(self, loss: Loss, kernel: Kernel) -> bool:
         """Whether the basis vectors are moved; complains if that was asked for and is impossible."""
-        others = "'squared_hinge', 'smooth_hinge' or 'least_squares'" if loss.takes_labels else "'squared_epsilon_insensitive'"
+        others = (
+            "'squared_hinge', 'smooth_hinge' or 'least_squares'"
+            if loss.takes_labels
+            else "'squared_epsilon_insensitive'"
+        )
         if isinstance(self.basis, str) and self.basis in NEED_CURVATURE and not loss.differentiable:
             raise ValueError(
                 f"basis={self.basis!r} needs a loss with a curvature, which loss={self.loss!r} has not; use {others}, or another basis, "
@@ -83,7 +107,9 @@ class SparseMachine(PathMachine):
         if self.refine == "auto":
             return able and isinstance(self.basis, str) and self.basis != ALL
         if self.refine and isinstance(self.basis, str) and self.basis == ALL:
-            raise ValueError("refine=True has nothing to move with basis='all': the machine is exact; use refine=False, or another basis.")
+            raise ValueError(
+                "refine=True has nothing to move with basis='all': the machine is exact; use refine=False, or another basis."
+            )
         if self.refine and not loss.differentiable:
             raise ValueError(
                 f"refine=True needs a loss with a derivative, which loss={self.loss!r} has not; use {others}, or refine=False."
@@ -105,7 +131,9 @@ class SparseMachine(PathMachine):
         """Find basis and coefficients for the rows X (all of positive weight); sets the fitted attributes."""
         loss = self._loss()
         kernel = make_kernel(self.kernel, gamma=self.gamma, degree=self.degree, coef0=self.coef0)
-        kernel = kernel if isinstance(kernel, FromCallable) else kernel.resolve(Rows(X, weight=weight))
+        kernel = (
+            kernel if isinstance(kernel, FromCallable) else kernel.resolve(Rows(X, weight=weight))
+        )
         refines, last = self._refines(loss, kernel), self._last_basis(X, target)
         self.kernel_ = kernel
         with self._fitting() as fit:
@@ -113,7 +141,12 @@ class SparseMachine(PathMachine):
             rows = finite(ready(kernel, X, dtype=np.float64 if n <= EXACT else None))
             candidates = distinct(X)
             wanted = self._wanted()
-            everything = isinstance(self.basis, str) and self.basis != ALL and self.n_basis != "auto" and candidates.size <= wanted
+            everything = (
+                isinstance(self.basis, str)
+                and self.basis != ALL
+                and self.n_basis != "auto"
+                and candidates.size <= wanted
+            )
             wanted = min(candidates.size, wanted) if isinstance(self.basis, str) else wanted
             T = Training(
                 rows,
@@ -140,14 +173,20 @@ class SparseMachine(PathMachine):
 
     def _last_basis(self, X: Any, target: Array) -> Any:
         """The basis of the last fit, if this one is to go on from it; a basis that is given is taken as it is."""
-        if not self.warm_start or not isinstance(self.basis, str) or not hasattr(self, "basis_coef_"):
+        if (
+            not self.warm_start
+            or not isinstance(self.basis, str)
+            or not hasattr(self, "basis_coef_")
+        ):
             return None
         fits = self.basis_.shape[1] == X.shape[1] and self.basis_coef_.shape[1] == target.shape[1]
         return self.basis_ if fits else None
 
     # -- 1. the vectors to begin with ---------------------------------------------------------------------------------------------------
 
-    def _first_vectors(self, T: Training, X: Any, columns: KernelColumns, weight: Array, last: Any) -> tuple[Any, Array | None]:
+    def _first_vectors(
+        self, T: Training, X: Any, columns: KernelColumns, weight: Array, last: Any
+    ) -> tuple[Any, Array | None]:
         """Vectors that are known before any training, in the coordinates of the rows; None where pursuit finds them."""
         if T.everything:
             order = T.candidates[in_order(X[T.candidates])]
@@ -155,9 +194,13 @@ class SparseMachine(PathMachine):
         if last is not None:
             return columns.in_rows_coordinates(last), None
         if not isinstance(self.basis, str):
-            selection = Given(self.basis).select(columns, None, None, T.sizes[-1], T.rng, T.candidates)
+            selection = Given(self.basis).select(
+                columns, None, None, T.sizes[-1], T.rng, T.candidates
+            )
         elif self.basis in ONE_SHOT:
-            chooser: Any = KMeans(sample_weight=weight) if self.basis == "kmeans" else BASES[self.basis]()
+            chooser: Any = (
+                KMeans(sample_weight=weight) if self.basis == "kmeans" else BASES[self.basis]()
+            )
             selection = chooser.select(columns, None, None, T.sizes[-1], T.rng, T.candidates)
         else:
             return None, None
@@ -177,34 +220,64 @@ class SparseMachine(PathMachine):
         for size in T.sizes:
             if size > known:
                 break
-            self._add_point(T, *self._solved(replace(grown, columns=columns.first(size)), tol), indices)
+            self._add_point(
+                T, *self._solved(replace(grown, columns=columns.first(size)), tol), indices
+            )
             if self._enough(T):
                 return
-        if vectors is not None and (T.everything or last is None):  # nothing grows; what was refused is not replaced
+        if vectors is not None and (
+            T.everything or last is None
+        ):  # nothing grows; what was refused is not replaced
             if not T.points or T.points[-1].n_basis < known:
                 self._add_point(T, *self._solved(grown, tol), indices)
             return
         choose = BASES[self.basis]()
         sizes = [size for size in T.sizes if size > known]
-        for point in pursue(grown, choose, sizes, T.candidates, T.rng, tol=tol, limits=T.fit.limits, watchers=T.fit.watchers):
+        for point in pursue(
+            grown,
+            choose,
+            sizes,
+            T.candidates,
+            T.rng,
+            tol=tol,
+            limits=T.fit.limits,
+            watchers=T.fit.watchers,
+        ):
             self._add_point(T, grown, point.state, point.indices if known == 0 else None)
             if self._enough(T):
                 return
 
     def _train_all(self, T: Training, X: Any) -> None:
         """The exact machine, over all rows; its basis is the rows that the loss feels."""
-        problem = AllRows(T.rows, T.target, T.weight, T.loss, bool(self.fit_intercept), self.max_memory, T.fit.threads)
+        problem = AllRows(
+            T.rows,
+            T.target,
+            T.weight,
+            T.loss,
+            bool(self.fit_intercept),
+            self.max_memory,
+            T.fit.threads,
+        )
         if problem.blur() > float(self.tol):  # float32 would hide what was asked for
             T.rows = problem.rows = ready(self.kernel_, X, dtype=np.float64)
         solver = KernelNewton(seed=int(T.rng.integers(2**31 - 1)))
         tol = EXACT_TOL if T.rows.n <= EXACT else float(self.tol)
         max_iter = int(self.max_iter) if self.max_iter > 0 else 1000
-        result = run(solver, problem, tol=tol, max_iter=max_iter, limits=T.fit.limits, watchers=T.fit.watchers)
+        result = run(
+            solver,
+            problem,
+            tol=tol,
+            max_iter=max_iter,
+            limits=T.fit.limits,
+            watchers=T.fit.watchers,
+        )
         model, certificate = result.model, result.certificate
         felt = np.flatnonzero(model.coef.any(axis=1))
         basis = X[felt]
         score = self._score(model.scores, T.target, T.weight)
-        f = Expansion(self.kernel_, basis, model.coef[felt], model.intercept, exact=T.rows.dtype == np.float64)
+        f = Expansion(
+            self.kernel_, basis, model.coef[felt], model.intercept, exact=T.rows.dtype == np.float64
+        )
         held = None if T.held_out is None else self._validation(T, f)
         T.n_iter = result.n_iter
         T.sizes = [felt.size]
@@ -241,18 +314,27 @@ class SparseMachine(PathMachine):
         columns = KernelColumns(rows, T.sizes[-1], self.max_memory, T.fit.threads)
         return Subspace(columns, target, weight, T.loss, bool(self.fit_intercept))
 
-    def _add_point(self, T: Training, problem: Subspace, state: NewtonState, indices: Array | None) -> None:
+    def _add_point(
+        self, T: Training, problem: Subspace, state: NewtonState, indices: Array | None
+    ) -> None:
         """Refine, if that is wanted, and keep the machine of this size."""
         columns, m = problem.columns, problem.columns.m
         T.n_iter += state.n_iter
         if T.refined and m:
-            whole = Subspace(KernelColumns(T.rows, m, self.max_memory, T.fit.threads), T.target, T.weight, T.loss, bool(self.fit_intercept))
+            whole = Subspace(
+                KernelColumns(T.rows, m, self.max_memory, T.fit.threads),
+                T.target,
+                T.weight,
+                T.loss,
+                bool(self.fit_intercept),
+            )
             left = len([size for size in T.sizes if size >= m])
             moved = refine(
                 whole,
                 columns.vectors,
                 (state.coef, state.intercept),
-                tol=float(self.tol) * (LAST_SIZE if m == T.sizes[-1] and self.n_basis != "auto" else SMALLER_SIZES),
+                tol=float(self.tol)
+                * (LAST_SIZE if m == T.sizes[-1] and self.n_basis != "auto" else SMALLER_SIZES),
                 max_iter=int(self.max_iter) if self.max_iter > 0 else 1000,
                 limits=T.fit.limits.part(left) if self.max_time is not None else T.fit.limits,
                 rng=T.rng,
@@ -262,7 +344,11 @@ class SparseMachine(PathMachine):
             )
             problem, columns, state, indices = whole, whole.columns, moved.state, None
             T.n_iter += moved.n_evaluations
-        gradient = np.abs(T.weight[:, None] * T.loss.gradient(T.target, state.scores)) if problem.columns.n == T.rows.n else None
+        gradient = (
+            np.abs(T.weight[:, None] * T.loss.gradient(T.target, state.scores))
+            if problem.columns.n == T.rows.n
+            else None
+        )
         outside = None if gradient is None else gradient.T @ columns.distances()
         self._keep(
             T,
@@ -280,7 +366,14 @@ class SparseMachine(PathMachine):
         if T.held_out is None:
             return None
         return lambda vectors, solution: self._validation(
-            T, Expansion(self.kernel_, problem.columns.in_given_coordinates(vectors), solution.coef, solution.intercept, exact=False)
+            T,
+            Expansion(
+                self.kernel_,
+                problem.columns.in_given_coordinates(vectors),
+                solution.coef,
+                solution.intercept,
+                exact=False,
+            ),
         )
 
     def _enough(self, T: Training) -> bool:
@@ -303,12 +396,20 @@ class SparseMachine(PathMachine):
         if vectors is not None:
             accepted = np.flatnonzero(columns.append(vectors))
             indices = None if indices is None else indices[accepted]
-        grows = vectors is None or (last is not None and columns.m < T.sizes[-1] and not T.everything)
+        grows = vectors is None or (
+            last is not None and columns.m < T.sizes[-1] and not T.everything
+        )
         growth = Growth(BASES[self.basis](), T.rng, T.candidates) if grows else None
-        limits = {"tol": EXACT_CUTS_TOL if T.rows.n <= EXACT else float(self.tol), "max_iter": int(self.max_iter), "limits": T.fit.limits}
+        limits = {
+            "tol": EXACT_CUTS_TOL if T.rows.n <= EXACT else float(self.tol),
+            "max_iter": int(self.max_iter),
+            "limits": T.fit.limits,
+        }
         problem = OneSlack(SubspaceSpace(columns, growth), oracle, scaling)
         state: Any = None
-        points: list[tuple[KernelColumns, Any, Array | None, tuple[float | None, float | None]]] = []
+        points: list[
+            tuple[KernelColumns, Any, Array | None, tuple[float | None, float | None]]
+        ] = []
         for size in sorted({columns.m or T.sizes[-1], *T.sizes}, reverse=True):
             if points and size >= points[-1][0].m:
                 continue
@@ -324,10 +425,27 @@ class SparseMachine(PathMachine):
                 T.duals = result.model.row_duals
                 indices = indices if growth is None else growth.indices(columns)
             outside = solver.outside(problem, state, problem.space.columns.distances())
-            points.append((problem.space.columns, result.model, indices, distance_bound(T, result.model.objective, state.gap, *outside)))
+            points.append(
+                (
+                    problem.space.columns,
+                    result.model,
+                    indices,
+                    distance_bound(T, result.model.objective, state.gap, *outside),
+                )
+            )
         for some, model, which, bound in reversed(points):
             gap = np.maximum(0.0, model.objective - model.lower_bound)
-            self._keep(T, some, model.coef, model.intercept, model.scores, model.objective, gap, which, bound)
+            self._keep(
+                T,
+                some,
+                model.coef,
+                model.intercept,
+                model.scores,
+                model.objective,
+                gap,
+                which,
+                bound,
+            )
 
 
 class Growth:
@@ -336,7 +454,9 @@ class Growth:
     One at a time, or a share of those there are, if that is more.
     """
 
-    def __init__(self, choose: Any, rng: np.random.Generator, candidates: Array, share: float = 0.0) -> None:
+    def __init__(
+        self, choose: Any, rng: np.random.Generator, candidates: Array, share: float = 0.0
+    ) -> None:
         self.choose, self.rng, self.candidates, self.share = choose, rng, candidates, share
         self._found: list[int] = []
         self._offered: Array | None = None
@@ -345,7 +465,9 @@ class Growth:
         """Vectors for the residual."""
         self._note(columns)
         n_new = min(max(1, int(self.share * columns.m)), columns.max_basis - columns.m)
-        selection = self.choose.select(columns, row_weights, basis_weights, n_new, self.rng, self.candidates)
+        selection = self.choose.select(
+            columns, row_weights, basis_weights, n_new, self.rng, self.candidates
+        )
         self._offered = selection.indices if selection.n else None
         return selection.vectors
 

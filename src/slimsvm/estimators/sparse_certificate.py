@@ -23,14 +23,18 @@ TINY = np.finfo(float).tiny
 CERTIFY_ROWS = 2048
 
 
-def certified(machine: Any, X: Any, target: Array, weight: Array, max_time: float | None) -> Certificate:
+def certified(
+    machine: Any, X: Any, target: Array, weight: Array, max_time: float | None
+) -> Certificate:
     """The gap to the exact machine with the same loss, from a feasible point of its dual.
 
     The dual point g is what the loss says at the scores (or the solver's own, where the loss has a kink), scaled so that its sum is zero;
     gap = |f|^2/2 + sum w L + |sum_i g_i phi(x_i)|^2/2 + sum w L*(g/w).
     """
     validate_parameter_constraints(
-        {"max_time": machine._parameter_constraints["max_time"]}, {"max_time": max_time}, caller_name=f"{type(machine).__name__}.certify"
+        {"max_time": machine._parameter_constraints["max_time"]},
+        {"max_time": max_time},
+        caller_name=f"{type(machine).__name__}.certify",
     )
     loss, threads = machine._loss(), n_threads(machine.n_jobs)
     w = float(machine.C) * weight[:, None]
@@ -47,12 +51,23 @@ def certified(machine: Any, X: Any, target: Array, weight: Array, max_time: floa
     if machine.fit_intercept:  # the multipliers of both signs must balance
         up, down = np.maximum(g, 0).sum(axis=0), np.maximum(-g, 0).sum(axis=0)
         least = np.minimum(up, down)
-        g = np.where(g > 0, g * (least / np.maximum(up, TINY)), g * (least / np.maximum(down, TINY)))
-    objective = 0.5 * float(machine._expansion().squared_norm().sum()) + float((w * loss.value(target, scores)).sum())
+        g = np.where(
+            g > 0, g * (least / np.maximum(up, TINY)), g * (least / np.maximum(down, TINY))
+        )
+    objective = 0.5 * float(machine._expansion().squared_norm().sum()) + float(
+        (w * loss.value(target, scores)).sum()
+    )
     square = _dual_square(machine, X, g, threads, max_time)
     gap = objective + 0.5 * square + float((w * loss.conjugate(target, g / w)).sum())
     gap = max(0.0, gap)
-    return Certificate(FULL, objective, gap / objective if objective > 0 else 0.0, gap, float(machine.tol), machine.certificate_.precision)
+    return Certificate(
+        FULL,
+        objective,
+        gap / objective if objective > 0 else 0.0,
+        gap,
+        float(machine.tol),
+        machine.certificate_.precision,
+    )
 
 
 def _dual_square(machine: Any, X: Any, g: Array, threads: int, max_time: float | None) -> float:
@@ -72,7 +87,9 @@ def _dual_square(machine: Any, X: Any, g: Array, threads: int, max_time: float |
             total += float(g[:, c] @ s)
         if start == 0 and felt.size > CERTIFY_ROWS:
             expected = (time.perf_counter() - begin) * felt.size / CERTIFY_ROWS
-            print(f"certify: {felt.size:,} rows among themselves, about {expected:.0f} s", flush=True)
+            print(
+                f"certify: {felt.size:,} rows among themselves, about {expected:.0f} s", flush=True
+            )
         if limits.reason() is not None and part.stop < felt.size:
             warnings.warn(
                 f"certify stopped at max_time={max_time:g} s with {part.stop:,} of {felt.size:,} rows done: the gap is not known.",

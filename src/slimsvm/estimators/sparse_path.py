@@ -82,7 +82,9 @@ class Training:
     held_out: Any = None  # rows and labels kept aside
     points: list[PathPoint] = field(default_factory=list)
     n_iter: int = 0
-    duals: Array | None = None  # of the rows, where the solver knows better than the derivative of the loss
+    duals: Array | None = (
+        None  # of the rows, where the solver knows better than the derivative of the loss
+    )
 
 
 class PathMachine(BasisMachine):
@@ -122,7 +124,18 @@ class PathMachine(BasisMachine):
         held = None if T.held_out is None else self._validation(T, f)
         indices = None if indices is None else indices[: columns.m]
         T.points.append(
-            PathPoint(columns.m, basis, coef, intercept, indices, float(objective.sum()), float(gap.sum()), training, held, *bound)
+            PathPoint(
+                columns.m,
+                basis,
+                coef,
+                intercept,
+                indices,
+                float(objective.sum()),
+                float(gap.sum()),
+                training,
+                held,
+                *bound,
+            )
         )
 
     # -- what comes out -----------------------------------------------------------------------------------------------------------------
@@ -131,19 +144,37 @@ class PathMachine(BasisMachine):
         chosen = T.points[-1]
         if self.n_basis == "auto" and T.held_out is not None:
             scores = [point.validation_score or 0.0 for point in T.points]
-            good = [p for p, score in zip(T.points, scores, strict=True) if score >= max(scores) - float(self.accuracy_loss)]
+            good = [
+                p
+                for p, score in zip(T.points, scores, strict=True)
+                if score >= max(scores) - float(self.accuracy_loss)
+            ]
             chosen = good[0] if good else chosen  # none if scores are not numbers
         self.path_ = T.points
         self.n_iter_ = max(1, T.n_iter)
         self._row_duals = T.duals
         names = ("objective", "n_basis")
         self.history_ = {"seconds": np.array([record.seconds for record in history])}
-        self.history_ |= {name: np.array([record.values.get(name, np.nan) for record in history]) for name in names}
+        self.history_ |= {
+            name: np.array([record.values.get(name, np.nan) for record in history])
+            for name in names
+        }
         relative = chosen.gap / chosen.objective if chosen.objective > 0 else 0.0
-        about = (float(self.tol), str(np.dtype(T.rows.dtype)), chosen.projection_error, chosen.bound)
+        about = (
+            float(self.tol),
+            str(np.dtype(T.rows.dtype)),
+            chosen.projection_error,
+            chosen.bound,
+        )
         exact = isinstance(self.basis, str) and self.basis == ALL
-        self.certificate_ = Certificate(FULL if exact else SUBSPACE, chosen.objective, relative, chosen.gap, *about)
-        ended = "max_iter" if self.n_iter_ >= (int(self.max_iter) if self.max_iter > 0 else 1000) else "stalled"
+        self.certificate_ = Certificate(
+            FULL if exact else SUBSPACE, chosen.objective, relative, chosen.gap, *about
+        )
+        ended = (
+            "max_iter"
+            if self.n_iter_ >= (int(self.max_iter) if self.max_iter > 0 else 1000)
+            else "stalled"
+        )
         reason = T.fit.limits.reason() or ("converged" if self.certificate_.holds else ended)
         where = "of all functions," if exact else "within their span"
         text = f"{chosen.n_basis} basis vectors; {where} the objective is at most {relative:.2g} of itself above the optimum"
@@ -184,7 +215,9 @@ class PathMachine(BasisMachine):
         check_is_fitted(self)
         points = {point.n_basis: point for point in self.path_}
         if n_basis not in points:
-            raise ValueError(f"n_basis={n_basis!r} is not a size of the path; the sizes are {sorted(points)}.")
+            raise ValueError(
+                f"n_basis={n_basis!r} is not a size of the path; the sizes are {sorted(points)}."
+            )
         other = copy.copy(self)
         other._take_point(points[n_basis])
         point = points[n_basis]
@@ -197,7 +230,10 @@ class PathMachine(BasisMachine):
             projection_error=point.projection_error,
             bound=point.bound,
         )
-        other.status_ = Status("converged", f"Cut from the path of a fit with {max(points)} basis vectors: {n_basis} of them.")
+        other.status_ = Status(
+            "converged",
+            f"Cut from the path of a fit with {max(points)} basis vectors: {n_basis} of them.",
+        )
         other.path_ = [p for p in self.path_ if p.n_basis <= n_basis]
         return other
 

@@ -21,7 +21,9 @@ Array = NDArray[Any]
 
 def stacked(X: Any, name: str) -> tuple[Any, Array | None]:
     """Rows, and the number of them in each example where X is a list of arrays (or CSR matrices), one for each example."""
-    several = isinstance(X, np.ndarray) and (X.ndim == 3 or (X.ndim == 1 and X.dtype == object))  # of one length, of different lengths
+    several = isinstance(X, np.ndarray) and (
+        X.ndim == 3 or (X.ndim == 1 and X.dtype == object)
+    )  # of one length, of different lengths
     if several or isinstance(X, Iterator):
         X = list(X)
     if not isinstance(X, list | tuple) or not len(X) or not _is_sequence(X[0]):
@@ -30,9 +32,13 @@ def stacked(X: Any, name: str) -> tuple[Any, Array | None]:
     width = blocks[0].shape[1]
     for i, block in enumerate(blocks):
         if block.shape[0] and block.shape[1] != width:
-            raise ValueError(f"{name}: example {i} has {block.shape[1]} features, but example 0 has {width}.")
+            raise ValueError(
+                f"{name}: example {i} has {block.shape[1]} features, but example 0 has {width}."
+            )
         if not block.shape[0]:
-            raise ValueError(f"{name}: example {i} has no parts; every example needs at least one row.")
+            raise ValueError(
+                f"{name}: example {i} has no parts; every example needs at least one row."
+            )
     lengths = np.array([block.shape[0] for block in blocks], np.int64)
     if any(sp.issparse(block) for block in blocks):
         return sp.vstack(blocks, format="csr"), lengths
@@ -56,14 +62,20 @@ def _block(x: Any, i: int, name: str) -> Any:
     try:
         block = np.asarray(x)
     except ValueError as error:
-        raise ValueError(f"{name}: the rows of example {i} have different lengths; {shape}.") from error
+        raise ValueError(
+            f"{name}: the rows of example {i} have different lengths; {shape}."
+        ) from error
     if block.ndim != 2:
-        raise ValueError(f"{name}: example {i} has {block.ndim} dimension{'s' * (block.ndim != 1)}; {shape}.")
+        raise ValueError(
+            f"{name}: example {i} has {block.ndim} dimension{'s' * (block.ndim != 1)}; {shape}."
+        )
     if block.dtype.kind in "OUS":
         try:
             block = block.astype(np.float64)
         except (TypeError, ValueError) as error:
-            raise ValueError(f"{name}: example {i} has entries that are not numbers ({error}); {shape}.") from error
+            raise ValueError(
+                f"{name}: example {i} has entries that are not numbers ({error}); {shape}."
+            ) from error
     return _finite(block, i, name)
 
 
@@ -80,7 +92,9 @@ def _framed(rows: Array, X: Any, name: str) -> Any:
     columns = X[0].columns
     for i, block in enumerate(X):
         if hasattr(block, "iloc") and not columns.equals(block.columns):
-            raise ValueError(f"{name}: example {i} has the columns {list(block.columns)}, but example 0 has {list(columns)}.")
+            raise ValueError(
+                f"{name}: example {i} has the columns {list(block.columns)}, but example 0 has {list(columns)}."
+            )
     return type(X[0])(rows, columns=columns)
 
 
@@ -128,7 +142,10 @@ class StructuralSVM(StructuralMachine):
     (0.99, 'kernel')
     """
 
-    _parameter_constraints: ClassVar[dict[str, Any]] = {"oracle": [StructuredOracle], **StructuralMachine._parameter_constraints}
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        "oracle": [StructuredOracle],
+        **StructuralMachine._parameter_constraints,
+    }
 
     def __init__(
         self,
@@ -198,11 +215,15 @@ class StructuralSVM(StructuralMachine):
         rows, lengths = self._stacked(X)
         rows, _, _ = self._checked(rows, NO_TARGET, None)
         n = rows.shape[0] if lengths is None else lengths.size
-        weight = _check_sample_weight(sample_weight, np.empty((n, 1)), dtype=np.float64, ensure_non_negative=True, copy=True)
+        weight = _check_sample_weight(
+            sample_weight, np.empty((n, 1)), dtype=np.float64, ensure_non_negative=True, copy=True
+        )
         oracle = self._oracle()
         if oracle.one_example:
             if sample_weight is not None and not np.all(weight == weight[0]):
-                raise ValueError(f"{self._name} sees the whole set as one example: sample_weight has no meaning here. Leave it out.")
+                raise ValueError(
+                    f"{self._name} sees the whole set as one example: sample_weight has no meaning here. Leave it out."
+                )
             weight = np.ones(1)
         used = np.flatnonzero(weight > 0)
         kept = None
@@ -261,7 +282,9 @@ class StructuralSVM(StructuralMachine):
         rows, lengths = self._stacked(X)
         scores = self._outputs(rows)
         offsets = self.oracle_.offsets(scores.shape[0], lengths)
-        return self.oracle_.decode(self._best(scores, offsets), None if lengths is None else offsets, self.classes_)
+        return self.oracle_.decode(
+            self._best(scores, offsets), None if lengths is None else offsets, self.classes_
+        )
 
     def score(self, X: Any, Y: Any, sample_weight: Any = None) -> float:
         """One minus the mean loss: of examples, or of their parts where the loss is a sum over them.
@@ -282,7 +305,9 @@ class StructuralSVM(StructuralMachine):
         scores = self._outputs(rows)
         true = self.oracle_.encode(Y, scores.shape[0], lengths, self.classes_)
         n = true.offsets.size - 1
-        weight = _check_sample_weight(sample_weight, np.empty((n, 1)), dtype=np.float64, ensure_non_negative=True)
+        weight = _check_sample_weight(
+            sample_weight, np.empty((n, 1)), dtype=np.float64, ensure_non_negative=True
+        )
         return 1.0 - self._mean_loss(true, self._best(scores, true.offsets), weight)
 
 

@@ -41,7 +41,9 @@ from slimsvm.tiles import Operand, kernel_values, ready
 Array = NDArray[Any]
 LARGEST = 1e16  # of C times a weight: beyond, |w|^2 is lost in the rounding errors of the losses
 EXACT_TOL = 1e-12  # relative gap for few rows
-SAMPLE_ERROR = 1e-3  # of a kernel value, relative to the largest: a sample of thousands has ten times as much
+SAMPLE_ERROR = (
+    1e-3  # of a kernel value, relative to the largest: a sample of thousands has ten times as much
+)
 # of the basis: so many vectors join with one cut, since a function of many labels needs many vectors. Satimage, 500 of them: 196 rounds and not
 # 590, and a lower objective
 GROWTH = 1 / 16
@@ -67,7 +69,11 @@ class StructuralMachine(BasisMachine):
     """Base of StructuralSVM and its fronts."""
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
-        **{name: values for name, values in BasisMachine._parameter_constraints.items() if name != "warm_start"},
+        **{
+            name: values
+            for name, values in BasisMachine._parameter_constraints.items()
+            if name != "warm_start"
+        },
         "space": [StrOptions({"auto", *SPACES})],
         "sampling": [StrOptions({LINEAR, CONSTANT})],
         "sample_size": [Interval(Integral, 1, None, closed="left")],
@@ -84,16 +90,26 @@ class StructuralMachine(BasisMachine):
 
     # -- training -----------------------------------------------------------------------------------------------------------------------
 
-    def _train(self, X: Any, Y: Any, weight: Array, oracle: StructuredOracle, lengths: Array | None = None) -> None:
+    def _train(
+        self, X: Any, Y: Any, weight: Array, oracle: StructuredOracle, lengths: Array | None = None
+    ) -> None:
         """Train on rows X and outputs Y, examples of these weights (all positive); sets the fitted attributes."""
         oracle = clone(oracle)
         true = oracle.encode(Y, X.shape[0], lengths)
         kernel = make_kernel(self.kernel, gamma=self.gamma, degree=self.degree, coef0=self.coef0)
-        of_parts = np.repeat(weight, np.diff(true.offsets)) if weight.size == true.offsets.size - 1 else np.ones(X.shape[0])
-        self.kernel_ = kernel if isinstance(kernel, FromCallable) else kernel.resolve(Rows(X, weight=of_parts))
+        of_parts = (
+            np.repeat(weight, np.diff(true.offsets))
+            if weight.size == true.offsets.size - 1
+            else np.ones(X.shape[0])
+        )
+        self.kernel_ = (
+            kernel if isinstance(kernel, FromCallable) else kernel.resolve(Rows(X, weight=of_parts))
+        )
         self.space_ = self._chosen_space(X.shape[0], true.offsets.size - 1, oracle)
         self.oracle_, self.classes_ = oracle, true.classes
-        if sp.issparse(X) and not X.has_canonical_format:  # products of SciPy add up entries written in parts, in the caller's matrix
+        if (
+            sp.issparse(X) and not X.has_canonical_format
+        ):  # products of SciPy add up entries written in parts, in the caller's matrix
             X = X.copy()
             X.sum_duplicates()
         with self._fitting() as fit:
@@ -126,7 +142,9 @@ class StructuralMachine(BasisMachine):
                 "kernel='linear'."
             )
         needed = 8 * n**2 / 2**20
-        if self.space == "kernel" and needed > (DEFAULT_MEMORY if self.max_memory is None else float(self.max_memory)):
+        if self.space == "kernel" and needed > (
+            DEFAULT_MEMORY if self.max_memory is None else float(self.max_memory)
+        ):
             raise ValueError(
                 f"space='kernel' needs {needed:,.0f} megabytes for the kernel values of {n:,} rows; allow them with max_memory, or use "
                 "'sampled' or 'subspace'."
@@ -145,19 +163,33 @@ class StructuralMachine(BasisMachine):
         return np.random.default_rng(check_random_state(self.random_state).randint(2**31 - 1))
 
     def _joint(self, space: Any, risk: JointRisk) -> OneSlack:
-        return OneSlack(JointSpace(space, risk.width, risk.n_linear, float(bool(self.fit_intercept))), risk, 0.0)
+        return OneSlack(
+            JointSpace(space, risk.width, risk.n_linear, float(bool(self.fit_intercept))), risk, 0.0
+        )
 
-    def _solved(self, solver: CuttingPlane, problem: OneSlack, fit: Fit, state: Any = None) -> Result:
+    def _solved(
+        self, solver: CuttingPlane, problem: OneSlack, fit: Fit, state: Any = None
+    ) -> Result:
         few = problem.oracle.n_parts <= EXACT and self.space_ != "sampled"
         tol = min(float(self.tol), EXACT_TOL) if few else float(self.tol)
-        result = run(solver, problem, tol=tol, max_iter=int(self.max_iter), limits=fit.limits, start=state, watchers=fit.watchers)
+        result = run(
+            solver,
+            problem,
+            tol=tol,
+            max_iter=int(self.max_iter),
+            limits=fit.limits,
+            start=state,
+            watchers=fit.watchers,
+        )
         result.certificate = replace(result.certificate, tol=float(self.tol))
         return result
 
     def _in_explicit(self, X: Any, risk: JointRisk, weight: Array, fit: Fit) -> Found:
         with np.errstate(over="ignore"):
             finite(Operand(self.kernel_, X, squared_norms(X)))
-        problem = self._joint(ExplicitSpace(X.astype(np.float64) if X.shape[0] <= EXACT else X, fit.threads), risk)
+        problem = self._joint(
+            ExplicitSpace(X.astype(np.float64) if X.shape[0] <= EXACT else X, fit.threads), risk
+        )
         result = self._solved(CuttingPlane(bool(self.line_search), keep_rows=False), problem, fit)
         W, space = result.model.coef[:, 0], problem.space
         return Found(result, space.by_label(W), space.intercepts(W), W[: risk.n_linear])
@@ -175,17 +207,30 @@ class StructuralMachine(BasisMachine):
     def _in_sampled(self, X: Any, risk: JointRisk, weight: Array, fit: Fit) -> Found:
         rows, linear_time = finite(self._sample_rows(X)), self.sampling == LINEAR
         scaling = float(bool(self.fit_intercept))
-        space = SampledSpace(rows, risk.width, risk.n_linear, scaling, linear_time, self.max_memory, fit.threads)
+        space = SampledSpace(
+            rows, risk.width, risk.n_linear, scaling, linear_time, self.max_memory, fit.threads
+        )
         seed = int(self._rng().integers(2**31 - 1))
-        solver = SampledCuts(bool(self.line_search), sampling=self.sampling, sample_size=int(self.sample_size), seed=seed)
+        solver = SampledCuts(
+            bool(self.line_search),
+            sampling=self.sampling,
+            sample_size=int(self.sample_size),
+            seed=seed,
+        )
         result = self._solved(solver, OneSlack(space, risk, 0.0), fit)
         model = result.model
-        return Found(result, model.coef, model.intercept, model.linear, X[model.indices], model.indices)
+        return Found(
+            result, model.coef, model.intercept, model.linear, X[model.indices], model.indices
+        )
 
     def _sample_rows(self, X: Any) -> Any:
         """In float32 wherever its errors are small against those of a sample; products of cuts are in float32 anyway."""
         rows = ready(self.kernel_, X, dtype=np.float32)
-        largest = float(np.abs(rows.diag()).max()) if rows.sq is not None and np.isfinite(rows.sq).all() else 0.0
+        largest = (
+            float(np.abs(rows.diag()).max())
+            if rows.sq is not None and np.isfinite(rows.sq).all()
+            else 0.0
+        )
         safe = largest > 0.0 and rows.error() <= SAMPLE_ERROR * largest
         return rows if safe else ready(self.kernel_, X)
 
@@ -200,14 +245,22 @@ class StructuralMachine(BasisMachine):
             indices = candidates[in_order(X[candidates])]
             indices = indices[np.flatnonzero(columns.append(rows.X[indices]))]
         elif given or self.basis in ONE_SHOT:
-            choose: Any = Given(self.basis) if given else KMeans(sample_weight=weight) if self.basis == "kmeans" else BASES[self.basis]()
+            choose: Any = (
+                Given(self.basis)
+                if given
+                else KMeans(sample_weight=weight)
+                if self.basis == "kmeans"
+                else BASES[self.basis]()
+            )
             selection = choose.select(columns, None, None, wanted, rng, candidates)
             accepted = np.flatnonzero(columns.append(selection.vectors))
             indices = None if selection.indices is None else selection.indices[accepted]
         else:
             growth = Growth(BASES[self.basis](), rng, candidates, GROWTH)
         problem = self._joint(SubspaceSpace(columns, growth), risk)
-        solver = CuttingPlane(bool(self.line_search), keep_rows=growth is not None or X.shape[0] <= EXACT)
+        solver = CuttingPlane(
+            bool(self.line_search), keep_rows=growth is not None or X.shape[0] <= EXACT
+        )
         state = solver.init(problem)
         result = self._solved(solver, problem, fit, state)
         W, space = result.model.coef[:, 0], problem.space
@@ -221,25 +274,35 @@ class StructuralMachine(BasisMachine):
         return found
 
     @staticmethod
-    def _outside(problem: OneSlack, solver: CuttingPlane, state: Any, columns: KernelColumns) -> tuple[float, float]:
+    def _outside(
+        problem: OneSlack, solver: CuttingPlane, state: Any, columns: KernelColumns
+    ) -> tuple[float, float]:
         """How much of a cut lies outside of the span, and how far the exact machine can be; see ``_bound`` of the sparse machines."""
         risk = problem.oracle
-        distances = np.concatenate([np.repeat(columns.distances(), risk.width), np.zeros(risk.n_linear)])
+        distances = np.concatenate(
+            [np.repeat(columns.distances(), risk.width), np.zeros(risk.n_linear)]
+        )
         largest, together = (float(value[0]) for value in solver.outside(problem, state, distances))
-        here = min(0.5 * together**2, largest * float(np.sqrt(2.0 * max(float(state.objective[0]), 0.0))))
+        here = min(
+            0.5 * together**2, largest * float(np.sqrt(2.0 * max(float(state.objective[0]), 0.0)))
+        )
         return largest / float(risk.weight.sum()), float(state.gap[0]) + here
 
     # -- what comes out -----------------------------------------------------------------------------------------------------------------
 
     def _store(self, X: Any, found: Found, fit: Fit) -> None:
         result = found.result
-        self.certificate_ = replace(result.certificate, projection_error=found.projection_error, bound=found.bound)
+        self.certificate_ = replace(
+            result.certificate, projection_error=found.projection_error, bound=found.bound
+        )
         self.linear_, self.intercept_ = np.array(found.linear), np.array(found.intercept)
         self.__dict__.pop("coef_", None)
         if self.space_ == "explicit":
             self.coef_ = np.ascontiguousarray(found.coef.T)
         self.basis_ = found.basis if found.basis is not None else np.empty((0, X.shape[1]))
-        self.basis_coef_ = found.coef if found.basis is not None else np.empty((0, found.coef.shape[1]))
+        self.basis_coef_ = (
+            found.coef if found.basis is not None else np.empty((0, found.coef.shape[1]))
+        )
         self.basis_indices_, self.n_basis_ = found.indices, int(self.basis_.shape[0])
         self.n_iter_, self.history_ = result.n_iter, result.history
         self._make()
@@ -274,7 +337,14 @@ class StructuralMachine(BasisMachine):
         check_is_fitted(self)
         if self.space_ != "explicit":
             return super()._outputs(X)
-        X = validate_data(self, X, dtype=[np.float64, np.float32], accept_sparse="csr", accept_large_sparse=True, reset=False)
+        X = validate_data(
+            self,
+            X,
+            dtype=[np.float64, np.float32],
+            accept_sparse="csr",
+            accept_large_sparse=True,
+            reset=False,
+        )
         return np.asarray(X @ self.coef_.T + self.intercept_, np.float64)
 
     def _best(self, scores: Array, offsets: Array) -> Array:

@@ -138,7 +138,9 @@ class CrammerSingerSVC(ClassifierMixin, StructuralMachine):
         classes, label, used = encoded(y, weight)
         if used.size < weight.size:
             X, label, weight = X[used], label[used], weight[used]
-        factors = class_factors(self.class_weight, classes=classes, y=classes[label], sample_weight=weight)
+        factors = class_factors(
+            self.class_weight, classes=classes, y=classes[label], sample_weight=weight
+        )
         self._train(X, classes[label], weight * factors[label], Multiclass(self.cost))
         self.class_weight_ = factors
         if self.basis_indices_ is not None:
@@ -223,8 +225,15 @@ class MultivariateSVC(ClassifierMixin, StructuralMachine):
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "loss": [StrOptions(set(MEASURES))],
-        "k": [Interval(Integral, 1, None, closed="left"), Interval(RealNotInt, 0.0, 1.0, closed="neither")],
-        **{name: values for name, values in StructuralMachine._parameter_constraints.items() if name not in ("sampling", "sample_size")},
+        "k": [
+            Interval(Integral, 1, None, closed="left"),
+            Interval(RealNotInt, 0.0, 1.0, closed="neither"),
+        ],
+        **{
+            name: values
+            for name, values in StructuralMachine._parameter_constraints.items()
+            if name not in ("sampling", "sample_size")
+        },
         "space": [StrOptions({"auto", *SPACES} - {"sampled"})],
     }
 
@@ -344,7 +353,9 @@ class MultivariateSVC(ClassifierMixin, StructuralMachine):
         float
         """
         if sample_weight is not None:
-            raise ValueError(f"{self.loss} is a measure of the whole set, without weights of rows; leave sample_weight out.")
+            raise ValueError(
+                f"{self.loss} is a measure of the whole set, without weights of rows; leave sample_weight out."
+            )
         scores = self._outputs(X)
         true = self.oracle_.encode(y, scores.shape[0], None, self.classes_)
         return 1.0 - self._mean_loss(true, self._best(scores, true.offsets))
@@ -393,7 +404,10 @@ class ChainSVM(StructuralSVM):
     (0.99, (10,))
     """
 
-    _parameter_constraints: ClassVar[dict[str, Any]] = {"start_end": ["boolean"], **StructuralMachine._parameter_constraints}
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        "start_end": ["boolean"],
+        **StructuralMachine._parameter_constraints,
+    }
 
     def __init__(
         self,

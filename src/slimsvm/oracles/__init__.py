@@ -6,4 +6,13 @@ from slimsvm.oracles.multiclass import Binary, Multiclass
 from slimsvm.oracles.multivariate import Multivariate
 from slimsvm.oracles.structured import Encoded, InvalidAnswer, StructuredOracle
 
-__all__ = ["Binary", "Chain", "Encoded", "InvalidAnswer", "LossOracle", "Multiclass", "Multivariate", "StructuredOracle"]
+__all__ = [
+    "Binary",
+    "Chain",
+    "Encoded",
+    "InvalidAnswer",
+    "LossOracle",
+    "Multiclass",
+    "Multivariate",
+    "StructuredOracle",
+]

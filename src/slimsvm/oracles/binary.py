@@ -88,16 +88,24 @@ class LossOracle:
 
     def _part(self, first: int, last: int, columns: Array | None) -> tuple[Array, Array]:
         target = self.target[first:last]
-        return (target if columns is None or columns.size == self.n_columns else target[:, columns]), self.weight[first:last]
+        return (
+            target if columns is None or columns.size == self.n_columns else target[:, columns]
+        ), self.weight[first:last]
 
-    def cut(self, first: int, last: int, scores: Array, columns: Array | None = None) -> tuple[Array, Array, Array]:
+    def cut(
+        self, first: int, last: int, scores: Array, columns: Array | None = None
+    ) -> tuple[Array, Array, Array]:
         """Rows first to last: their share of the risk and of the offset, for each column, and their responses v (rows, columns).
 
         ``columns`` are those that the scores stand for, in ascending order; None: all.
         """
         y, weight = self._part(first, last, columns)
         slopes = self.loss.gradient(y, scores)
-        return weight @ self.loss.value(y, scores), -(weight @ self.loss.conjugate(y, slopes)), weight[:, None] * slopes
+        return (
+            weight @ self.loss.value(y, scores),
+            -(weight @ self.loss.conjugate(y, slopes)),
+            weight[:, None] * slopes,
+        )
 
     def cuts(self, scores: Array, columns: Array | None = None) -> tuple[Array, Array, Array]:
         """The same for all rows."""
@@ -129,7 +137,9 @@ class LossOracle:
         parallel(task, len(parts), self.n_threads)
         return np.asarray(sum(parts[1:], parts[0]))
 
-    def balanced(self, scores: Array, columns: Array | None = None) -> tuple[Array, Array, Array, Array]:
+    def balanced(
+        self, scores: Array, columns: Array | None = None
+    ) -> tuple[Array, Array, Array, Array]:
         """The best intercept for each column, and with it risk, offset and responses of the cut whose responses sum to zero.
 
         ``scores`` are without an intercept; the cut is R(f) >= offset + v'f for every intercept in f.
@@ -154,12 +164,21 @@ class LossOracle:
             up, down = weight @ np.maximum(slopes, 0.0), weight @ np.maximum(-slopes, 0.0)
             least = np.minimum(up, down)
             with np.errstate(invalid="ignore", divide="ignore"):
-                slopes *= np.where(slopes > 0, np.where(up > 0, least / up, 0.0), np.where(down > 0, least / down, 0.0))
+                slopes *= np.where(
+                    slopes > 0,
+                    np.where(up > 0, least / up, 0.0),
+                    np.where(down > 0, least / down, 0.0),
+                )
 
         def work(first: int, last: int) -> Array:
             t, w = self._part(first, last, columns)
             u = slopes[first:last]
-            sums = np.stack([w @ self.loss.value(t, scores[first:last] + intercept), -(w @ self.loss.conjugate(t, u))])
+            sums = np.stack(
+                [
+                    w @ self.loss.value(t, scores[first:last] + intercept),
+                    -(w @ self.loss.conjugate(t, u)),
+                ]
+            )
             u *= w[:, None]
             return sums
 
@@ -190,13 +209,22 @@ class LossOracle:
         """Where the slope of R(f + b) in b turns positive, and the share of the jump there; ``extra`` is added to the slope."""
         assert self.kinks is not None
         at, jump = np.empty(scores.size * self.kinks.size), np.empty(scores.size * self.kinks.size)
-        size, slope = _intercept_kinks(scores, target, self.weight, self.labels, self.kinks, at, jump)
+        size, slope = _intercept_kinks(
+            scores, target, self.weight, self.labels, self.kinks, at, jump
+        )
         if not size:
             return 0.0, 0.0
         b, tau = _crossing(at, jump, size, slope + extra, 0.0)
         return float(b), float(tau)
 
-    def line(self, scores: Array, change: Array, slope: Array, curvature: Array, columns: Array | None = None) -> Array:
+    def line(
+        self,
+        scores: Array,
+        change: Array,
+        slope: Array,
+        curvature: Array,
+        columns: Array | None = None,
+    ) -> Array:
         """The t >= 0 with the least t slope + t^2 curvature/2 + R(f + t d), for each column."""
         y, weight = self._part(0, self.n, columns)
         if self.kinks is None:
@@ -233,7 +261,9 @@ class LossOracle:
     def unpacked(self, kept: Slopes, first: int, last: int) -> Array:
         """The responses of rows first to last."""
         codes = kept.codes[first:last]
-        return np.asarray(self.weight[first:last] * (codes if kept.values is None else kept.values[codes]))
+        return np.asarray(
+            self.weight[first:last] * (codes if kept.values is None else kept.values[codes])
+        )
 
     def products(self, kept: list[Slopes], first: int, last: int, values: Array) -> Array:
         """values (q, rows) times the responses of rows first to last, of each cut: (q, cuts)."""
@@ -269,14 +299,19 @@ def _kinks(loss: Loss) -> Array | None:
 def _smooth_intercept(loss: Loss, target: Array, weight: Array, scores: Array) -> Array:
     slope = weight @ loss.gradient(target, scores)
     sign, nothing = np.where(slope > 0, -1.0, 1.0), np.zeros(scores.shape[1])
-    return np.asarray(sign * least_along(loss, target, weight, scores, np.ones_like(scores) * sign, nothing, nothing))
+    return np.asarray(
+        sign
+        * least_along(loss, target, weight, scores, np.ones_like(scores) * sign, nothing, nothing)
+    )
 
 
 # -- loops ----------------------------------------------------------------------------------------------------------------------------------
 
 
 @compiled
-def _intercept_kinks(scores: Array, target: Array, weight: Array, labels: bool, kinks: Array, at: Array, jump: Array) -> tuple[int, float]:
+def _intercept_kinks(
+    scores: Array, target: Array, weight: Array, labels: bool, kinks: Array, at: Array, jump: Array
+) -> tuple[int, float]:
     """Fill in where the slope of sum_i weight_i L(y_i, f_i + b) jumps as b grows; returns their number, and the slope at minus infinity."""
     size, slope = 0, 0.0
     for i in range(scores.size):
@@ -291,7 +326,9 @@ def _intercept_kinks(scores: Array, target: Array, weight: Array, labels: bool, 
 
 
 @compiled
-def _slopes_at(scores: Array, target: Array, labels: bool, kinks: Array, b: float, tau: float, out: Array) -> None:
+def _slopes_at(
+    scores: Array, target: Array, labels: bool, kinks: Array, b: float, tau: float, out: Array
+) -> None:
     """The slopes at intercept b; where it is a kink, the share tau of its jump. The same differences as above: ties are exact."""
     for i in range(scores.size):
         u = -1.0 if not labels or target[i] > 0.0 else 0.0
@@ -305,7 +342,16 @@ def _slopes_at(scores: Array, target: Array, labels: bool, kinks: Array, b: floa
 
 
 @compiled
-def _line_kinks(f: Array, d: Array, target: Array, weight: Array, labels: bool, kinks: Array, at: Array, jump: Array) -> tuple[int, float]:
+def _line_kinks(
+    f: Array,
+    d: Array,
+    target: Array,
+    weight: Array,
+    labels: bool,
+    kinks: Array,
+    at: Array,
+    jump: Array,
+) -> tuple[int, float]:
     """The same along f + t d, for t > 0; returns their number, and the slope just after t = 0."""
     size, slope = 0, 0.0
     for i in range(f.size):
@@ -316,7 +362,11 @@ def _line_kinks(f: Array, d: Array, target: Array, weight: Array, labels: bool, 
                 ahead = target[i] + kinks[k] - f[i]
                 if ahead < 0.0 or (ahead == 0.0 and change > 0.0):
                     u += 1.0
-                if ahead != 0.0 and (ahead > 0.0) == (change > 0.0) and abs(ahead) < FAR * abs(change):
+                if (
+                    ahead != 0.0
+                    and (ahead > 0.0) == (change > 0.0)
+                    and abs(ahead) < FAR * abs(change)
+                ):
                     at[size], jump[size] = ahead / change, w * abs(change)
                     size += 1
             slope += w * change * u
@@ -324,7 +374,9 @@ def _line_kinks(f: Array, d: Array, target: Array, weight: Array, labels: bool, 
 
 
 @compiled
-def _crossing(at: Array, jump: Array, size: int, slope: float, curvature: float) -> tuple[float, float]:
+def _crossing(
+    at: Array, jump: Array, size: int, slope: float, curvature: float
+) -> tuple[float, float]:
     """Where slope + curvature x + (sum of the jumps below x) turns from negative to not, and the share of the jump there that it takes.
 
     Quickselect: a pivot splits the jumps; the side that cannot hold the crossing is summed up, or dropped. Rearranges the arrays.
@@ -337,7 +389,9 @@ def _crossing(at: Array, jump: Array, size: int, slope: float, curvature: float)
             low, upper = min(low, at[k]), max(upper, at[k])
     seed = 1
     while first < last:
-        seed = (seed * 16807) % 2147483647  # any sequence will do that no order of rows is made against
+        seed = (
+            seed * 16807
+        ) % 2147483647  # any sequence will do that no order of rows is made against
         pivot = at[first + seed % (last - first)]
         i, k, j = first, first, last
         below, equal = 0.0, 0.0
@@ -365,4 +419,6 @@ def _crossing(at: Array, jump: Array, size: int, slope: float, curvature: float)
     if curvature > 0.0:
         root = -slope / curvature
         return (min(root, upper), 0.0) if share == 0.0 else (root, 0.0)
-    return (upper, share) if negative else (low, 0.0)  # not by the sign that is left: it may be that of a rounding error
+    return (
+        (upper, share) if negative else (low, 0.0)
+    )  # not by the sign that is left: it may be that of a rounding error

@@ -59,17 +59,23 @@ class Chain(BlockOracle):
     def prepare(self, classes: Array) -> None:
         """One column for each label, and a linear part of transitions and perhaps starts and ends."""
         if classes.size < 2:
-            raise ValueError(f"{self.name}: there must be at least two labels, but Y has {classes.size}.")
+            raise ValueError(
+                f"{self.name}: there must be at least two labels, but Y has {classes.size}."
+            )
         self.n_labels = self.n_columns = K = int(classes.size)
         self.n_linear = K * K + (2 * K if self.start_end else 0)
 
     def offsets(self, n_rows: int, lengths: Any = None) -> Array:
         """Where each sequence begins, and where the last ends."""
         if lengths is None:
-            raise ValueError(f"{self.name}: X must be a list of sequences, one array of rows for each.")
+            raise ValueError(
+                f"{self.name}: X must be a list of sequences, one array of rows for each."
+            )
         return super().offsets(n_rows, lengths)
 
-    def worst(self, scores: Array, labels: Array, offsets: Array, linear: Array, n_threads: int = 1) -> tuple[Array, Array, Array]:
+    def worst(
+        self, scores: Array, labels: Array, offsets: Array, linear: Array, n_threads: int = 1
+    ) -> tuple[Array, Array, Array]:
         """The sequences with the most wrong positions plus score, by Viterbi's recursion."""
         found, n = np.empty(labels.size, np.int64), offsets.size - 1
         delta, margin, parts = np.empty(n), np.empty(n), self._parts(linear)
@@ -84,7 +90,11 @@ class Chain(BlockOracle):
     def best(self, scores: Array, offsets: Array, linear: Array, n_threads: int = 1) -> Array:
         """The sequences with the highest score."""
         found, parts = np.zeros(int(offsets[-1]), np.int64), self._parts(linear)
-        in_groups(lambda a, b: _viterbi(scores, offsets[a : b + 1], *parts, found, 0.0, found), offsets, n_threads)
+        in_groups(
+            lambda a, b: _viterbi(scores, offsets[a : b + 1], *parts, found, 0.0, found),
+            offsets,
+            n_threads,
+        )
         return found
 
     def losses(self, labels: Array, found: Array, offsets: Array) -> Array:
@@ -107,13 +117,24 @@ class Chain(BlockOracle):
         K = self.n_labels
         linear = np.ascontiguousarray(linear, np.float64)
         nothing = np.zeros(K)
-        start, end = (linear[K * K : K * K + K], linear[K * K + K :]) if self.start_end else (nothing, nothing)
+        start, end = (
+            (linear[K * K : K * K + K], linear[K * K + K :])
+            if self.start_end
+            else (nothing, nothing)
+        )
         return linear[: K * K].reshape(K, K), start, end
 
 
 @compiled
 def _viterbi(
-    scores: Array, offsets: Array, transition: Array, start: Array, end: Array, labels: Array, augment: float, found: Array
+    scores: Array,
+    offsets: Array,
+    transition: Array,
+    start: Array,
+    end: Array,
+    labels: Array,
+    augment: float,
+    found: Array,
 ) -> None:
     """Fill in the best labels of each sequence, where every label but the true one has ``augment`` more."""
     K, longest = start.size, 0
@@ -149,7 +170,15 @@ def _viterbi(
 
 @compiled
 def _violations(
-    scores: Array, offsets: Array, transition: Array, start: Array, end: Array, labels: Array, found: Array, delta: Array, margin: Array
+    scores: Array,
+    offsets: Array,
+    transition: Array,
+    start: Array,
+    end: Array,
+    labels: Array,
+    found: Array,
+    delta: Array,
+    margin: Array,
 ) -> None:
     """Loss, and loss plus score less the true score, of each sequence found; one that does not violate is replaced by the truth."""
     for i in range(offsets.size - 1):
@@ -169,7 +198,9 @@ def _violations(
 
 
 @compiled
-def _count(labels: Array, offsets: Array, weight: Array, K: int, start_end: bool, out: Array) -> None:
+def _count(
+    labels: Array, offsets: Array, weight: Array, K: int, start_end: bool, out: Array
+) -> None:
     for i in range(offsets.size - 1):
         first, last = offsets[i], offsets[i + 1] - 1
         for t in range(first + 1, last + 1):

@@ -24,10 +24,14 @@ Array = NDArray[Any]
 class _OneLabel(BlockOracle):
     """Every row is an example."""
 
-    def encode(self, Y: Any, n_rows: int, lengths: Any = None, classes: Array | None = None) -> Encoded:
+    def encode(
+        self, Y: Any, n_rows: int, lengths: Any = None, classes: Array | None = None
+    ) -> Encoded:
         """The labels as numbers; see the base class. There are no ``lengths``."""
         if lengths is not None:
-            raise ValueError(f"{self.name}: an example is one row of X with one label; sequences are for Chain.")
+            raise ValueError(
+                f"{self.name}: an example is one row of X with one label; sequences are for Chain."
+            )
         return super().encode(Y, n_rows, None, classes)
 
     def decode(self, labels: Array, offsets: Array | None, classes: Array) -> Array:
@@ -59,9 +63,15 @@ class Binary(_OneLabel):
             raise ValueError(f"{self.name}: there must be two classes, but Y has {classes.size}.")
         self.n_labels, self.n_columns = 2, 1
 
-    def worst(self, scores: Array, labels: Array, offsets: Array, linear: Array, n_threads: int = 1) -> tuple[Array, Array, Array]:
+    def worst(
+        self, scores: Array, labels: Array, offsets: Array, linear: Array, n_threads: int = 1
+    ) -> tuple[Array, Array, Array]:
         """The other label where the margin is missed."""
-        found, delta, margin = np.empty(labels.size, np.int64), np.empty(labels.size), np.empty(labels.size)
+        found, delta, margin = (
+            np.empty(labels.size, np.int64),
+            np.empty(labels.size),
+            np.empty(labels.size),
+        )
         _worst_sign(scores, labels, found, delta, margin)
         return found, delta, margin
 
@@ -74,7 +84,13 @@ class Binary(_OneLabel):
         return (labels != found).astype(np.float64)
 
     def cut(
-        self, scores: Array, labels: Array, offsets: Array, weight: Array, linear: Array, n_threads: int = 1
+        self,
+        scores: Array,
+        labels: Array,
+        offsets: Array,
+        weight: Array,
+        linear: Array,
+        n_threads: int = 1,
     ) -> tuple[float, float, Array, Array]:
         """As in the base class; the response of a missed margin is the weight with the sign of the other label."""
         responses = np.empty((labels.size, 1))
@@ -108,7 +124,9 @@ class Multiclass(_OneLabel):
     def prepare(self, classes: Array) -> None:
         """One column for each class; checks the cost matrix against their number."""
         if classes.size < 2:
-            raise ValueError(f"{self.name}: there must be at least two classes, but Y has {classes.size}.")
+            raise ValueError(
+                f"{self.name}: there must be at least two classes, but Y has {classes.size}."
+            )
         self.n_labels = self.n_columns = n = int(classes.size)
         if self.cost is None:
             self._costs = 1.0 - np.eye(n)
@@ -118,7 +136,9 @@ class Multiclass(_OneLabel):
         except (TypeError, ValueError):
             cost = np.empty(0)
         if cost.shape != (n, n):
-            raise ValueError(f"{self.name}: cost must be an array of shape ({n}, {n}), a row and a column for each class.")
+            raise ValueError(
+                f"{self.name}: cost must be an array of shape ({n}, {n}), a row and a column for each class."
+            )
         for bad, what in (
             (~np.isfinite(cost), "finite"),
             (cost < 0, "zero or more"),
@@ -126,12 +146,20 @@ class Multiclass(_OneLabel):
         ):
             if bad.any():
                 a, b = np.argwhere(bad)[0]
-                raise ValueError(f"{self.name}: cost[{a}, {b}] is {cost[a, b]}; costs must be {what}.")
+                raise ValueError(
+                    f"{self.name}: cost[{a}, {b}] is {cost[a, b]}; costs must be {what}."
+                )
         self._costs = cost
 
-    def worst(self, scores: Array, labels: Array, offsets: Array, linear: Array, n_threads: int = 1) -> tuple[Array, Array, Array]:
+    def worst(
+        self, scores: Array, labels: Array, offsets: Array, linear: Array, n_threads: int = 1
+    ) -> tuple[Array, Array, Array]:
         """The class with the largest cost plus score, its cost, and by how much it exceeds the score of the true class."""
-        found, delta, margin = np.empty(labels.size, np.int64), np.empty(labels.size), np.empty(labels.size)
+        found, delta, margin = (
+            np.empty(labels.size, np.int64),
+            np.empty(labels.size),
+            np.empty(labels.size),
+        )
 
         def work(a: int, b: int) -> None:
             _worst_class(scores[a:b], labels[a:b], self._costs, found[a:b], delta[a:b], margin[a:b])
@@ -158,7 +186,11 @@ def _worst_sign(scores: Array, labels: Array, found: Array, delta: Array, margin
         y, f = labels[i], np.float64(scores[i, 0])
         missed = 1.0 - f if y == 1 else 1.0 + f
         wrong = missed > 0.0
-        found[i], delta[i], margin[i] = 1 - y if wrong else y, 1.0 if wrong else 0.0, missed if wrong else 0.0
+        found[i], delta[i], margin[i] = (
+            1 - y if wrong else y,
+            1.0 if wrong else 0.0,
+            missed if wrong else 0.0,
+        )
 
 
 @compiled
@@ -177,7 +209,9 @@ def _hinge(scores: Array, labels: Array, weight: Array, responses: Array) -> tup
 
 
 @compiled
-def _worst_class(scores: Array, labels: Array, costs: Array, found: Array, delta: Array, margin: Array) -> None:
+def _worst_class(
+    scores: Array, labels: Array, costs: Array, found: Array, delta: Array, margin: Array
+) -> None:
     for i in range(labels.size):
         y = labels[i]
         top, c = np.float64(scores[i, y]), y

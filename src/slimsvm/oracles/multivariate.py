@@ -90,11 +90,17 @@ class Multivariate(BlockOracle):
     def prepare(self, classes: Array) -> None:
         """Two labels, one column of scores."""
         if self.measure not in MEASURES:
-            raise ValueError(f"{self.name}: measure must be one of {', '.join(MEASURES)}, not {self.measure!r}.")
-        whole = isinstance(self.k, int | np.integer) and not isinstance(self.k, bool) and self.k >= 1
+            raise ValueError(
+                f"{self.name}: measure must be one of {', '.join(MEASURES)}, not {self.measure!r}."
+            )
+        whole = (
+            isinstance(self.k, int | np.integer) and not isinstance(self.k, bool) and self.k >= 1
+        )
         share = isinstance(self.k, float | np.floating) and 0.0 < self.k < 1.0
         if not (whole or share):
-            raise ValueError(f"{self.name}: k must be a whole number of at least 1, or a share between 0 and 1, not {self.k!r}.")
+            raise ValueError(
+                f"{self.name}: k must be a whole number of at least 1, or a share between 0 and 1, not {self.k!r}."
+            )
         if classes.size != 2:
             raise ValueError(f"{self.name}: there must be two classes, but Y has {classes.size}.")
         self.n_labels, self.n_columns = 2, 1
@@ -102,10 +108,14 @@ class Multivariate(BlockOracle):
     def offsets(self, n_rows: int, lengths: Any = None) -> Array:
         """All rows are one example."""
         if lengths is not None:
-            raise ValueError(f"{self.name}: X must be one array of rows; the whole set is one example.")
+            raise ValueError(
+                f"{self.name}: X must be one array of rows; the whole set is one example."
+            )
         return np.array([0, n_rows], np.int64)
 
-    def encode(self, Y: Any, n_rows: int, lengths: Any = None, classes: Array | None = None) -> Encoded:
+    def encode(
+        self, Y: Any, n_rows: int, lengths: Any = None, classes: Array | None = None
+    ) -> Encoded:
         """The labels as numbers; see the base class. When classes are learned, k must not exceed the number of rows."""
         true = super().encode(Y, n_rows, lengths, classes)
         if classes is None and self.measure.endswith("_at_k") and self.k > n_rows:
@@ -128,13 +138,21 @@ class Multivariate(BlockOracle):
 
     # -- the set ------------------------------------------------------------------------------------------------------------------------
 
-    def worst(self, scores: Array, labels: Array, offsets: Array, linear: Array, n_threads: int = 1) -> tuple[Array, Array, Array]:
+    def worst(
+        self, scores: Array, labels: Array, offsets: Array, linear: Array, n_threads: int = 1
+    ) -> tuple[Array, Array, Array]:
         """The most violating labels or ranks, their loss, and how much they violate."""
         found, delta, responses = self._found(scores, labels, offsets)
         return found, np.array([delta]), np.array([self._margin(delta, responses, scores)])
 
     def cut(
-        self, scores: Array, labels: Array, offsets: Array, weight: Array, linear: Array, n_threads: int = 1
+        self,
+        scores: Array,
+        labels: Array,
+        offsets: Array,
+        weight: Array,
+        linear: Array,
+        n_threads: int = 1,
     ) -> tuple[float, float, Array, Array]:
         """As in the base class; the head of this module says what the responses are."""
         _, delta, responses = self._found(scores, labels, offsets)
@@ -162,8 +180,12 @@ class Multivariate(BlockOracle):
             return np.array([1.0 - _average_precision(y, found)])
         predicted = int(np.sum(found))
         if self.measure == "f1":
-            return np.array([1.0 - 2.0 * right / (n_positive + predicted) if n_positive + predicted else 0.0])
-        return np.array([1.0 - right / (predicted if self.measure == "precision_at_k" else max(1, n_positive))])
+            return np.array(
+                [1.0 - 2.0 * right / (n_positive + predicted) if n_positive + predicted else 0.0]
+            )
+        return np.array(
+            [1.0 - right / (predicted if self.measure == "precision_at_k" else max(1, n_positive))]
+        )
 
     def max_loss(self, offsets: Array) -> float:
         """All measures lie between 0 and 1."""
@@ -175,22 +197,34 @@ class Multivariate(BlockOracle):
     def _found(self, scores: Array, labels: Array, offsets: Array) -> tuple[Array, float, Array]:
         """The worst output, its loss, and the responses per unit of weight."""
         if offsets.size != 2:
-            raise ValueError(f"{self.name}: the whole set is one example, it cannot be cut from {offsets.size - 1} examples.")
+            raise ValueError(
+                f"{self.name}: the whole set is one example, it cannot be cut from {offsets.size - 1} examples."
+            )
         f = np.asarray(scores[:, 0], np.float64)
         positive, negative = (np.flatnonzero(labels == label) for label in (1, 0))
-        positive, negative = (rows[np.argsort(-f[rows], kind="stable")] for rows in (positive, negative))
+        positive, negative = (
+            rows[np.argsort(-f[rows], kind="stable")] for rows in (positive, negative)
+        )
         P, N = positive.size, negative.size
         if not P or not N:
             raise ValueError(f"{self.name}: the set must have both positive and negative rows.")
         responses: Array = np.zeros(f.size)
         if self.ranks:
-            above, below = _pairs(f[positive], f[negative]) if self.measure == "roc_auc" else _worst_precision(f[positive], f[negative])
+            above, below = (
+                _pairs(f[positive], f[negative])
+                if self.measure == "roc_auc"
+                else _worst_precision(f[positive], f[negative])
+            )
             responses[positive], responses[negative] = -above / (P * N), below / (P * N)
             found = np.empty(f.size, np.int64)
             found[positive], found[negative] = np.arange(P) + above, np.arange(N) + P - below
         else:
             k = self._count(f.size)
-            a, b = _worst_f1(f[positive], f[negative]) if self.measure == "f1" else self._worst_at(k, f[positive], f[negative])
+            a, b = (
+                _worst_f1(f[positive], f[negative])
+                if self.measure == "f1"
+                else self._worst_at(k, f[positive], f[negative])
+            )
             found = np.zeros(f.size, np.int64)
             found[positive[:a]] = found[negative[:b]] = 1
             responses = found - (labels if self.measure == "f1" else _reference(labels, k, P, N))
@@ -199,8 +233,14 @@ class Multivariate(BlockOracle):
     def _worst_at(self, k: int, positive: Array, negative: Array) -> tuple[int, int]:
         """How many of the k are positive, of those worst for the measure."""
         a = np.arange(max(0, k - negative.size), min(k, positive.size) + 1)
-        sums_p, sums_n = (np.concatenate([np.zeros(1), np.cumsum(values)]) for values in (positive, negative))
-        value = sums_p[a] + sums_n[k - a] - a / (k if self.measure == "precision_at_k" else positive.size)
+        sums_p, sums_n = (
+            np.concatenate([np.zeros(1), np.cumsum(values)]) for values in (positive, negative)
+        )
+        value = (
+            sums_p[a]
+            + sums_n[k - a]
+            - a / (k if self.measure == "precision_at_k" else positive.size)
+        )
         best = int(a[np.argmax(value)])
         return best, k - best
 
@@ -221,7 +261,9 @@ def _pairs(positive: Array, negative: Array) -> tuple[Array, Array]:
 def _swapped(positive: Array, negative: Array) -> float:
     """The share of pairs whose negative has the lower (better) rank; equal ranks count half. A set without pairs has none."""
     ranks = np.sort(negative)
-    twice = int(np.searchsorted(ranks, positive, side="left").sum()) + int(np.searchsorted(ranks, positive, side="right").sum())
+    twice = int(np.searchsorted(ranks, positive, side="left").sum()) + int(
+        np.searchsorted(ranks, positive, side="right").sum()
+    )
     return twice / (2 * positive.size * negative.size) if positive.size and negative.size else 0.0
 
 
@@ -231,7 +273,11 @@ def _average_precision(y: Array, ranks: Array) -> float:
     mine = np.sort(ranks[y == 1])
     if not mine.size:
         return 1.0
-    return float(np.mean(np.searchsorted(mine, mine, side="right") / np.searchsorted(order, mine, side="right")))
+    return float(
+        np.mean(
+            np.searchsorted(mine, mine, side="right") / np.searchsorted(order, mine, side="right")
+        )
+    )
 
 
 # -- loops ----------------------------------------------------------------------------------------------------------------------------------

@@ -120,7 +120,9 @@ class StructuredOracle(BaseEstimator):
 
     def phi(self, labels: Array) -> Array:
         """One example: the features (n_linear,) of its labels, whose product with ``linear`` is part of its score."""
-        raise NotImplementedError(f"{self.name} has n_linear = {self.n_linear} and must define phi(labels).")
+        raise NotImplementedError(
+            f"{self.name} has n_linear = {self.n_linear} and must define phi(labels)."
+        )
 
     # -- outputs as numbers -------------------------------------------------------------------------------------------------------------
 
@@ -140,12 +142,22 @@ class StructuredOracle(BaseEstimator):
         sizes = np.asarray(lengths, np.int64)
         empty = np.flatnonzero(sizes <= 0)
         if empty.size:
-            raise ValueError(f"{self.name}: example {empty[0]} has no parts; every example needs at least one row of X.")
+            raise ValueError(
+                f"{self.name}: example {empty[0]} has no parts; every example needs at least one row of X."
+            )
         if int(sizes.sum()) != n_rows:
-            raise ValueError(f"{self.name}: the lengths add up to {int(sizes.sum())}, but X has {n_rows} rows.")
+            raise ValueError(
+                f"{self.name}: the lengths add up to {int(sizes.sum())}, but X has {n_rows} rows."
+            )
         return np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes)])
 
-    def encode(self, Y: Any, n_rows: int, lengths: Sequence[int] | Array | None = None, classes: Array | None = None) -> Encoded:
+    def encode(
+        self,
+        Y: Any,
+        n_rows: int,
+        lengths: Sequence[int] | Array | None = None,
+        classes: Array | None = None,
+    ) -> Encoded:
         """The outputs as numbers. ``classes`` known from a fit: any other label is an error; None: those found here, in sorted order.
 
         Without ``lengths`` Y has one label for every row; with them, one sequence of labels for every example.
@@ -156,7 +168,9 @@ class StructuredOracle(BaseEstimator):
             try:
                 classes = np.unique(values)
             except TypeError as error:
-                raise ValueError(f"{self.name}: the labels cannot be put in order ({error}); use words or numbers, not both.") from error
+                raise ValueError(
+                    f"{self.name}: the labels cannot be put in order ({error}); use words or numbers, not both."
+                ) from error
         self.prepare(classes)
         try:
             labels = np.minimum(np.searchsorted(classes, values), classes.size - 1).astype(np.int64)
@@ -166,7 +180,9 @@ class StructuredOracle(BaseEstimator):
         if strange.size:
             bad = int(strange[0])
             where, label = self._where(bad, offsets), values[bad : bad + 1].tolist()[0]
-            raise ValueError(f"{self.name}: {where} has the label {label!r}, which is none of the {classes.size} labels known.")
+            raise ValueError(
+                f"{self.name}: {where} has the label {label!r}, which is none of the {classes.size} labels known."
+            )
         return Encoded(labels, offsets, classes)
 
     def decode(self, labels: Array, offsets: Array | None, classes: Array) -> Any:
@@ -177,28 +193,51 @@ class StructuredOracle(BaseEstimator):
     def _where(self, part: int, offsets: Array) -> str:
         example = int(np.searchsorted(offsets, part, side="right")) - 1
         alone = offsets[example + 1] - offsets[example] == 1
-        return f"example {example}" if alone else f"example {example}, part {part - int(offsets[example])},"
+        return (
+            f"example {example}"
+            if alone
+            else f"example {example}, part {part - int(offsets[example])},"
+        )
 
     def _flat(self, Y: Any, n_rows: int, lengths: Array | None) -> Array:
         """One label for each part, checked for shape and kind."""
         if lengths is None:
             values = np.asarray(Y)
             if values.ndim != 1:
-                raise ValueError(f"{self.name}: Y must have one dimension, one label for each row of X; its shape is {values.shape}.")
+                raise ValueError(
+                    f"{self.name}: Y must have one dimension, one label for each row of X; its shape is {values.shape}."
+                )
             if values.size != n_rows:
-                raise ValueError(f"{self.name}: Y has {values.size} labels, but X has {n_rows} rows.")
+                raise ValueError(
+                    f"{self.name}: Y has {values.size} labels, but X has {n_rows} rows."
+                )
             if not values.size:
                 raise ValueError(f"{self.name}: there are no examples.")
         else:
             values = self._joined(list(Y), lengths)
-        missing = [i for i, value in enumerate(values) if value is None] if values.dtype.kind == "O" else []
+        missing = (
+            [i for i, value in enumerate(values) if value is None]
+            if values.dtype.kind == "O"
+            else []
+        )
         if missing:
-            where = self._where(missing[0], np.arange(n_rows + 1) if lengths is None else np.concatenate([[0], np.cumsum(lengths)]))
+            where = self._where(
+                missing[0],
+                np.arange(n_rows + 1)
+                if lengths is None
+                else np.concatenate([[0], np.cumsum(lengths)]),
+            )
             raise ValueError(f"{self.name}: {where} has no label, but None.")
         if values.dtype.kind in "fc" and not np.isfinite(values).all():
             bad = int(np.flatnonzero(~np.isfinite(values))[0])
-            where = f"row {bad}" if lengths is None else f"example {int(np.searchsorted(np.cumsum(lengths), bad, side='right'))}"
-            raise ValueError(f"{self.name}: {where} has the label {values[bad].item()!r}; labels must be finite.")
+            where = (
+                f"row {bad}"
+                if lengths is None
+                else f"example {int(np.searchsorted(np.cumsum(lengths), bad, side='right'))}"
+            )
+            raise ValueError(
+                f"{self.name}: {where} has the label {values[bad].item()!r}; labels must be finite."
+            )
         return values
 
     def _joined(self, Y: list[Any], lengths: Array) -> Array:
@@ -213,9 +252,13 @@ class StructuredOracle(BaseEstimator):
             except ValueError:
                 array = np.empty((0, 0))
             if array.ndim != 1:
-                raise ValueError(f"{self.name}: the labels of example {i} are not a sequence of single labels.")
+                raise ValueError(
+                    f"{self.name}: the labels of example {i} are not a sequence of single labels."
+                )
             if array.size != lengths[i]:
-                raise ValueError(f"{self.name}: example {i} has {array.size} labels, but {lengths[i]} rows of X.")
+                raise ValueError(
+                    f"{self.name}: example {i} has {array.size} labels, but {lengths[i]} rows of X."
+                )
             if i and (array.dtype.kind in "USO") != (arrays[0].dtype.kind in "USO"):
                 raise ValueError(
                     f"{self.name}: the labels of example {i} are of another kind than those of example 0; use words or numbers."
@@ -225,14 +268,24 @@ class StructuredOracle(BaseEstimator):
 
     # -- blocks of examples -------------------------------------------------------------------------------------------------------------
 
-    def worst(self, scores: Array, labels: Array, offsets: Array, linear: Array, n_threads: int = 1) -> tuple[Array, Array, Array]:
+    def worst(
+        self, scores: Array, labels: Array, offsets: Array, linear: Array, n_threads: int = 1
+    ) -> tuple[Array, Array, Array]:
         """The most violating labels (parts,), their loss (examples,), and how much they violate, Delta + s(yhat) - s(y) >= 0 (examples,)."""
-        found, delta, margin = np.array(labels, np.int64), np.zeros(offsets.size - 1), np.zeros(offsets.size - 1)
+        found, delta, margin = (
+            np.array(labels, np.int64),
+            np.zeros(offsets.size - 1),
+            np.zeros(offsets.size - 1),
+        )
         for i, (a, b) in enumerate(pairwise(offsets)):
             y = labels[a:b]
             yhat = self._asked(i, scores[a:b], y, linear)
             loss = self._cost(i, y, yhat)
-            violated = loss + self._score(i, scores[a:b], yhat, linear) - self._score(i, scores[a:b], y, linear)
+            violated = (
+                loss
+                + self._score(i, scores[a:b], yhat, linear)
+                - self._score(i, scores[a:b], y, linear)
+            )
             if violated > 0.0:  # otherwise the truth itself is the worst
                 found[a:b], delta[i], margin[i] = yhat, loss, violated
         return found, delta, margin
@@ -240,11 +293,16 @@ class StructuredOracle(BaseEstimator):
     def best(self, scores: Array, offsets: Array, linear: Array, n_threads: int = 1) -> Array:
         """The labels (parts,) with the highest scores: the prediction."""
         edges = pairwise(offsets)
-        return np.concatenate([np.empty(0, np.int64)] + [self._asked(i, scores[a:b], None, linear) for i, (a, b) in enumerate(edges)])
+        return np.concatenate(
+            [np.empty(0, np.int64)]
+            + [self._asked(i, scores[a:b], None, linear) for i, (a, b) in enumerate(edges)]
+        )
 
     def losses(self, labels: Array, found: Array, offsets: Array) -> Array:
         """Delta(y_i, yhat_i) of every example."""
-        return np.array([self._cost(i, labels[a:b], found[a:b]) for i, (a, b) in enumerate(pairwise(offsets))])
+        return np.array(
+            [self._cost(i, labels[a:b], found[a:b]) for i, (a, b) in enumerate(pairwise(offsets))]
+        )
 
     def features(self, labels: Array, offsets: Array, weight: Array) -> Array:
         """sum_i weight_i phi(y_i), (n_linear,)."""
@@ -259,15 +317,28 @@ class StructuredOracle(BaseEstimator):
         return float("inf")
 
     def cut(
-        self, scores: Array, labels: Array, offsets: Array, weight: Array, linear: Array, n_threads: int = 1
+        self,
+        scores: Array,
+        labels: Array,
+        offsets: Array,
+        weight: Array,
+        linear: Array,
+        n_threads: int = 1,
     ) -> tuple[float, float, Array, Array]:
         """Risk, loss_sum, responses (parts, n_columns) and linear_response (n_linear,) of a block; see the head of this module."""
         found, delta, margin = self.worst(scores, labels, offsets, linear, n_threads)
-        responses, linear_response = np.zeros((labels.size, self.n_columns)), np.zeros(self.n_linear)
+        responses, linear_response = (
+            np.zeros((labels.size, self.n_columns)),
+            np.zeros(self.n_linear),
+        )
         _respond(found, labels, offsets, weight, responses)
         if self.n_linear:
-            violated = np.where(margin > 0.0, weight, 0.0)  # the others would cancel but for rounding
-            linear_response = self.features(found, offsets, violated) - self.features(labels, offsets, violated)
+            violated = np.where(
+                margin > 0.0, weight, 0.0
+            )  # the others would cancel but for rounding
+            linear_response = self.features(found, offsets, violated) - self.features(
+                labels, offsets, violated
+            )
         return float(weight @ margin), float(weight @ delta), responses, linear_response
 
     # -- asking, and checking the answers -----------------------------------------------------------------------------------------------
@@ -286,12 +357,24 @@ class StructuredOracle(BaseEstimator):
     def _cost(self, i: int, y: Array, yhat: Array) -> float:
         answer = self._numbers(i, "loss", self.loss(y, yhat))
         if answer.ndim or answer.dtype.kind not in "biuf":
-            raise InvalidAnswer(self.name, i, f"the loss of {{example}} is {answer.tolist()}; it must be one number.")
+            raise InvalidAnswer(
+                self.name,
+                i,
+                f"the loss of {{example}} is {answer.tolist()}; it must be one number.",
+            )
         value = float(answer)
         if not 0.0 <= value < np.inf:
-            raise InvalidAnswer(self.name, i, f"the loss of {{example}} is {value}; it must be finite and not negative.")
+            raise InvalidAnswer(
+                self.name,
+                i,
+                f"the loss of {{example}} is {value}; it must be finite and not negative.",
+            )
         if value and np.array_equal(y, yhat):
-            raise InvalidAnswer(self.name, i, f"the loss of {{example}} is {value} for the true labels themselves; it must be zero.")
+            raise InvalidAnswer(
+                self.name,
+                i,
+                f"the loss of {{example}} is {value} for the true labels themselves; it must be zero.",
+            )
         return value
 
     def _score(self, i: int, scores: Array, labels: Array, linear: Array) -> float:
@@ -304,17 +387,27 @@ class StructuredOracle(BaseEstimator):
             what = f"phi gave features of shape {features.shape} for {{example}}; n_linear = {self.n_linear} of them are needed."
             raise InvalidAnswer(self.name, i, what)
         if features.dtype.kind not in "biuf" or not np.isfinite(features).all():
-            raise InvalidAnswer(self.name, i, f"phi gave the features {features.tolist()} for {{example}}; they must be finite numbers.")
+            raise InvalidAnswer(
+                self.name,
+                i,
+                f"phi gave the features {features.tolist()} for {{example}}; they must be finite numbers.",
+            )
         return features.astype(np.float64)
 
     def _numbers(self, i: int, method: str, answer: Any) -> Array:
         """What a method gave for example i, as an array."""
         if answer is None:
-            raise InvalidAnswer(self.name, i, f"{method} gave None for {{example}}; is there a return?")
+            raise InvalidAnswer(
+                self.name, i, f"{method} gave None for {{example}}; is there a return?"
+            )
         try:
             return np.asarray(answer)
         except ValueError as error:
-            raise InvalidAnswer(self.name, i, f"{method} gave no array for {{example}}, but a {type(answer).__name__}.") from error
+            raise InvalidAnswer(
+                self.name,
+                i,
+                f"{method} gave no array for {{example}}, but a {type(answer).__name__}.",
+            ) from error
 
 
 class BlockOracle(StructuredOracle):
@@ -324,7 +417,11 @@ class BlockOracle(StructuredOracle):
         """One example: the labels with the highest score, or, given the true ones, with the highest loss(y, .) plus score."""
         scores, offsets = np.asarray(scores), np.array([0, len(scores)])
         linear = np.zeros(self.n_linear) if linear is None else linear
-        return self.best(scores, offsets, linear) if y is None else self.worst(scores, np.asarray(y), offsets, linear)[0]
+        return (
+            self.best(scores, offsets, linear)
+            if y is None
+            else self.worst(scores, np.asarray(y), offsets, linear)[0]
+        )
 
     def loss(self, y: Array, yhat: Array) -> float:
         """One example: what it costs to answer ``yhat`` where ``y`` is true."""

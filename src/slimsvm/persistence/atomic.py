@@ -52,13 +52,21 @@ def replacing(path: str | os.PathLike[str], *, text: bool = False) -> Iterator[I
     if target.is_dir():
         raise IsADirectoryError(f"{os.fspath(path)} is a folder; give the name of a file to write.")
     if target.exists() and not target.is_file():
-        raise ValueError(f"{os.fspath(path)} is a device or a pipe, which cannot be replaced by a file; give the name of an ordinary file.")
+        raise ValueError(
+            f"{os.fspath(path)} is a device or a pipe, which cannot be replaced by a file; give the name of an ordinary file."
+        )
     if not target.parent.is_dir():
-        raise FileNotFoundError(f"The folder {target.parent} does not exist; make it first, then write {target.name}.")
+        raise FileNotFoundError(
+            f"The folder {target.parent} does not exist; make it first, then write {target.name}."
+        )
     temporary = target.with_name(f".{target.name[:64]}.{secrets.token_hex(6)}.tmp")
     try:
         # mode x: made with the permissions of any new file of this user, and never over another one
-        with open(temporary, "x", encoding="ascii", newline="\n") if text else open(temporary, "xb") as file:
+        with (
+            open(temporary, "x", encoding="ascii", newline="\n")
+            if text
+            else open(temporary, "xb") as file
+        ):
             yield file
             file.flush()
             os.fsync(file.fileno())
@@ -68,8 +76,14 @@ def replacing(path: str | os.PathLike[str], *, text: bool = False) -> Iterator[I
     except BaseException as error:  # an interrupt as well
         with contextlib.suppress(OSError):
             temporary.unlink()
-        if isinstance(error, OSError) and error.errno is not None and error.filename in (None, os.fspath(temporary)):
-            error.filename = os.fspath(path)  # a full disk names no file, and nobody knows the temporary one
+        if (
+            isinstance(error, OSError)
+            and error.errno is not None
+            and error.filename in (None, os.fspath(temporary))
+        ):
+            error.filename = os.fspath(
+                path
+            )  # a full disk names no file, and nobody knows the temporary one
         raise
     _flush_folder(target.parent)
 

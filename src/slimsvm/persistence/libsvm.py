@@ -21,17 +21,59 @@ from numpy.typing import NDArray
 
 from slimsvm.kernels import Kernel, Precomputed, make_kernel
 from slimsvm.persistence.atomic import replacing
-from slimsvm.persistence.fitted import CLASSIFIERS, class_of, in_support_layout, outside_facts, rebuild, refuse_callable
-from slimsvm.persistence.text import Lines, RowReader, as_stored, require_finite, written, written_rows
+from slimsvm.persistence.fitted import (
+    CLASSIFIERS,
+    class_of,
+    in_support_layout,
+    outside_facts,
+    rebuild,
+    refuse_callable,
+)
+from slimsvm.persistence.text import (
+    Lines,
+    RowReader,
+    as_stored,
+    require_finite,
+    written,
+    written_rows,
+)
 
 Array = NDArray[Any]
-MACHINES = {"SVC": "c_svc", "NuSVC": "nu_svc", "OneClassSVM": "one_class", "SVR": "epsilon_svr", "NuSVR": "nu_svr"}
-KERNEL_WORDS = {"linear": "linear", "poly": "polynomial", "rbf": "rbf", "sigmoid": "sigmoid", "precomputed": "precomputed"}
+MACHINES = {
+    "SVC": "c_svc",
+    "NuSVC": "nu_svc",
+    "OneClassSVM": "one_class",
+    "SVR": "epsilon_svr",
+    "NuSVR": "nu_svr",
+}
+KERNEL_WORDS = {
+    "linear": "linear",
+    "poly": "polynomial",
+    "rbf": "rbf",
+    "sigmoid": "sigmoid",
+    "precomputed": "precomputed",
+}
 MACHINE_OF = {word: kind for kind, word in MACHINES.items()}
 KERNEL_OF = {word: name for name, word in KERNEL_WORDS.items()}
-NUMBERS = {"poly": ("degree", "gamma", "coef0"), "rbf": ("gamma",), "sigmoid": ("gamma", "coef0")}  # in the order of the file
+NUMBERS = {
+    "poly": ("degree", "gamma", "coef0"),
+    "rbf": ("gamma",),
+    "sigmoid": ("gamma", "coef0"),
+}  # in the order of the file
 PROBABILITIES = ("probA", "probB", "prob_density_marks")
-KEYWORDS = ("svm_type", "kernel_type", "degree", "gamma", "coef0", "nr_class", "total_sv", "rho", "label", *PROBABILITIES, "nr_sv")
+KEYWORDS = (
+    "svm_type",
+    "kernel_type",
+    "degree",
+    "gamma",
+    "coef0",
+    "nr_class",
+    "total_sv",
+    "rho",
+    "label",
+    *PROBABILITIES,
+    "nr_sv",
+)
 INT_LIMIT = 2**31  # LIBSVM reads labels and counts as 32-bit integers
 
 
@@ -94,7 +136,12 @@ def save_libsvm(estimator: Any, path: str | os.PathLike[str]) -> None:
             f"LIBSVM has no {kernel.name} kernel, only {', '.join(KERNEL_WORDS)}. Use slimsvm.save, or train with one of these"
             " ('precomputed' takes any kernel's values)."
         )
-    coef, intercept, counts, labels = np.asarray(a["dual_coef_"]), a["intercept_"], a["n_support_"], None
+    coef, intercept, counts, labels = (
+        np.asarray(a["dual_coef_"]),
+        a["intercept_"],
+        a["n_support_"],
+        None,
+    )
     order = np.arange(coef.shape[1])
     if kind in CLASSIFIERS:
         labels = _integers(a["classes_"])
@@ -103,9 +150,16 @@ def save_libsvm(estimator: Any, path: str | os.PathLike[str]) -> None:
     head = {"svm_type": MACHINES[kind], "kernel_type": KERNEL_WORDS[kernel.name]}
     for name in NUMBERS.get(kernel.name, ()):
         head[name] = written(getattr(kernel, name))
-    head |= {"nr_class": str(2 if labels is None else labels.size), "total_sv": str(order.size), "rho": " ".join(map(written, -intercept))}
+    head |= {
+        "nr_class": str(2 if labels is None else labels.size),
+        "total_sv": str(order.size),
+        "rho": " ".join(map(written, -intercept)),
+    }
     if labels is not None:
-        head |= {"label": " ".join(map(str, labels.tolist())), "nr_sv": " ".join(map(str, counts.tolist()))}
+        head |= {
+            "label": " ".join(map(str, labels.tolist())),
+            "nr_sv": " ".join(map(str, counts.tolist())),
+        }
     if isinstance(kernel, Precomputed):
         rows = (f"0:{serial}" for serial in (a["support_"][order] + 1).tolist())
     else:
@@ -119,7 +173,9 @@ def save_libsvm(estimator: Any, path: str | os.PathLike[str]) -> None:
             file.write(f"{' '.join(map(written, values))} {row}".rstrip() + "\n")
 
 
-def load_libsvm(path: str | os.PathLike[str], *, n_features: int | None = None, sparse: bool | None = None) -> Any:
+def load_libsvm(
+    path: str | os.PathLike[str], *, n_features: int | None = None, sparse: bool | None = None
+) -> Any:
     """Read a model file of LIBSVM: an estimator that predicts what ``svm-predict`` predicts.
 
     Parameters
@@ -171,21 +227,37 @@ def load_libsvm(path: str | os.PathLike[str], *, n_features: int | None = None, 
             stacklevel=2,
         )
     a = outside_facts(kind, "LIBSVM", len(head["rho"]))
-    a |= {"kernel_": kernel, "intercept_": -np.array(head["rho"]), "dual_coef_": coef, "n_support_": np.array([coef.shape[1]], np.int32)}
+    a |= {
+        "kernel_": kernel,
+        "intercept_": -np.array(head["rho"]),
+        "dual_coef_": coef,
+        "n_support_": np.array([coef.shape[1]], np.int32),
+    }
     order = np.arange(coef.shape[1])
     if kind in CLASSIFIERS:
-        order, arranged = _ascending(np.array(head["label"]), np.array(head["nr_sv"]), coef, np.array(head["rho"]))
+        order, arranged = _ascending(
+            np.array(head["label"]), np.array(head["nr_sv"]), coef, np.array(head["rho"])
+        )
         a |= arranged
     if isinstance(kernel, Precomputed):
         n_rows = int(serials.max(initial=0))
         if n_features is not None and n_features < n_rows:
-            raise ValueError(f"n_features={n_features} is less than {n_rows}, the number of a training row in {os.fspath(path)}.")
+            raise ValueError(
+                f"n_features={n_features} is less than {n_rows}, the number of a training row in {os.fspath(path)}."
+            )
         width = n_rows if n_features is None else int(n_features)
-        a |= {"support_": (serials[order] - 1).astype(np.int32), "support_vectors_": np.empty((0, 0)), "shape_fit_": (width, width)}
+        a |= {
+            "support_": (serials[order] - 1).astype(np.int32),
+            "support_vectors_": np.empty((0, 0)),
+            "shape_fit_": (width, width),
+        }
     else:
         vectors = rows.csr(n_features)
         width = vectors.shape[1]
-        a |= {"support_": np.full(order.size, -1, np.int32), "support_vectors_": as_stored(vectors[order], sparse)}
+        a |= {
+            "support_": np.full(order.size, -1, np.int32),
+            "support_vectors_": as_stored(vectors[order], sparse),
+        }
         a["shape_fit_"] = (order.size, width)
     a["n_features_in_"] = width
     if kind == "OneClassSVM":
@@ -195,7 +267,11 @@ def load_libsvm(path: str | os.PathLike[str], *, n_features: int | None = None, 
 
 def _integers(classes: Array) -> Array:
     """Labels as LIBSVM's integers, or a ValueError that says why not."""
-    if classes.dtype.kind in "iuf" and np.all(np.abs(classes) < INT_LIMIT) and np.all(classes == np.floor(classes)):
+    if (
+        classes.dtype.kind in "iuf"
+        and np.all(np.abs(classes) < INT_LIMIT)
+        and np.all(classes == np.floor(classes))
+    ):
         return classes.astype(np.int64)
     raise ValueError(
         f"LIBSVM's model file holds integer labels (32 bits) only; the labels of this model are {classes[:5].tolist()}"
@@ -203,16 +279,29 @@ def _integers(classes: Array) -> Array:
     )
 
 
-def _ascending(labels: Array, counts: Array, coef: Array, rho: Array) -> tuple[Array, dict[str, Any]]:
+def _ascending(
+    labels: Array, counts: Array, coef: Array, rho: Array
+) -> tuple[Array, dict[str, Any]]:
     """The order of the support vectors, and coefficients and intercepts, for classes that ascend."""
     place = np.argsort(labels)  # class a of ours is class place[a] of the file
     ends = np.concatenate([[0], np.cumsum(counts)])
     order = np.concatenate([np.arange(ends[c], ends[c + 1]) for c in place])
-    facts = {"classes_": labels[place], "class_weight_": np.ones(labels.size), "n_support_": counts[place].astype(np.int32)}
+    facts = {
+        "classes_": labels[place],
+        "class_weight_": np.ones(labels.size),
+        "n_support_": counts[place].astype(np.int32),
+    }
     if labels.size == 2:
-        sign = 1.0 if labels[0] > labels[1] else -1.0  # positive: the file's first class, our second
+        sign = (
+            1.0 if labels[0] > labels[1] else -1.0
+        )  # positive: the file's first class, our second
         return order, {**facts, "dual_coef_": sign * coef[:, order], "intercept_": -sign * rho}
-    pair_of = {pair: p for p, pair in enumerate(zip(*(index.tolist() for index in np.triu_indices(labels.size, 1)), strict=True))}
+    pair_of = {
+        pair: p
+        for p, pair in enumerate(
+            zip(*(index.tolist() for index in np.triu_indices(labels.size, 1)), strict=True)
+        )
+    }
     new_ends = np.concatenate([[0], np.cumsum(facts["n_support_"])])
     new_coef, new_intercept = np.empty_like(coef), np.empty_like(rho)
     for (a, b), pair in pair_of.items():
@@ -234,7 +323,9 @@ def _read_head(lines: Lines) -> dict[str, Any]:
             break
         if key not in KEYWORDS or (not head and key not in ("svm_type", "kernel_type")):
             lines.fail(
-                f"{key[:40]!r} is no keyword of a LIBSVM model file" if head else "this is not a LIBSVM model file: it begins with svm_type"
+                f"{key[:40]!r} is no keyword of a LIBSVM model file"
+                if head
+                else "this is not a LIBSVM model file: it begins with svm_type"
             )
         if key in head:
             lines.fail(f"{key} is given twice")
@@ -248,17 +339,26 @@ def _read_head(lines: Lines) -> dict[str, Any]:
     needed = ["svm_type", "kernel_type", "nr_class", "total_sv", "rho", *NUMBERS.get(kernel, ())]
     classifies = MACHINE_OF.get(head.get("svm_type", "")) in CLASSIFIERS
     if kernel == "rbf" and head.get("gamma", 0.0) < 0:
-        lines.fail(f"the header above this line has gamma {head['gamma']}, expected at least 0 for the kernel rbf")
+        lines.fail(
+            f"the header above this line has gamma {head['gamma']}, expected at least 0 for the kernel rbf"
+        )
     for key in [*needed, *(("label", "nr_sv") if classifies else ())]:
         if key not in head:
             lines.fail(f"the header above this line has no {key}")
     n_classes = head["nr_class"]
     if n_classes < 2:
-        lines.fail(f"the model has nr_class {n_classes}: it was trained on one class only, and always predicts that one")
-    sizes = {"rho": n_classes * (n_classes - 1) // 2, **({"label": n_classes, "nr_sv": n_classes} if classifies else {})}
+        lines.fail(
+            f"the model has nr_class {n_classes}: it was trained on one class only, and always predicts that one"
+        )
+    sizes = {
+        "rho": n_classes * (n_classes - 1) // 2,
+        **({"label": n_classes, "nr_sv": n_classes} if classifies else {}),
+    }
     for key, size in sizes.items():
         if len(head[key]) != size:
-            lines.fail(f"the header above this line has {len(head[key])} values of {key}, expected {size} for nr_class {n_classes}")
+            lines.fail(
+                f"the header above this line has {len(head[key])} values of {key}, expected {size} for nr_class {n_classes}"
+            )
     if classifies and sum(head["nr_sv"]) != head["total_sv"]:
         lines.fail(f"nr_sv adds up to {sum(head['nr_sv'])}, but total_sv is {head['total_sv']}")
     if classifies and len(set(head["label"])) != n_classes:
@@ -271,9 +371,16 @@ def _read_head(lines: Lines) -> dict[str, Any]:
 def _header_value(lines: Lines, key: str, words: list[str]) -> Any:
     for name, known in (("svm_type", MACHINE_OF), ("kernel_type", KERNEL_OF)):
         if key == name:
-            return words[0] if words[0] in known else lines.fail(f"{key} is {words[0]!r}, expected one of {', '.join(known)}")
+            return (
+                words[0]
+                if words[0] in known
+                else lines.fail(f"{key} is {words[0]!r}, expected one of {', '.join(known)}")
+            )
     if key in ("label", "nr_sv"):
-        return [lines.whole(word, key) if key == "label" else lines.whole(word, key, 0) for word in words]
+        return [
+            lines.whole(word, key) if key == "label" else lines.whole(word, key, 0)
+            for word in words
+        ]
     if key in ("degree", "nr_class", "total_sv"):
         return lines.whole(words[0], key, 0)
     if key in ("gamma", "coef0"):
@@ -281,7 +388,9 @@ def _header_value(lines: Lines, key: str, words: list[str]) -> Any:
     return [lines.real(word, key) for word in words]
 
 
-def _read_vectors(lines: Lines, head: dict[str, Any], precomputed: bool) -> tuple[Array, RowReader, Array]:
+def _read_vectors(
+    lines: Lines, head: dict[str, Any], precomputed: bool
+) -> tuple[Array, RowReader, Array]:
     """Coefficients (K - 1, n), and either rows or, for a precomputed kernel, the numbers of training rows."""
     n_coef, n_vectors = head["nr_class"] - 1, head["total_sv"]
     coefs: list[list[float]] = []
@@ -289,15 +398,23 @@ def _read_vectors(lines: Lines, head: dict[str, Any], precomputed: bool) -> tupl
     for _ in range(n_vectors):
         words = lines.expect(f"support vector {len(coefs) + 1} of {n_vectors}").split()
         if len(words) < n_coef:
-            lines.fail(f"a support vector begins with {n_coef} coefficient{'s' * (n_coef > 1)}, this line has {len(words)} words")
+            lines.fail(
+                f"a support vector begins with {n_coef} coefficient{'s' * (n_coef > 1)}, this line has {len(words)} words"
+            )
         coefs.append([lines.real(word, "a coefficient") for word in words[:n_coef]])
         if precomputed:
             index, _, serial = words[n_coef].partition(":") if len(words) > n_coef else ("", "", "")
             if index != "0":
-                lines.fail("a support vector of a precomputed kernel ends in 0:<number of the training row>")
+                lines.fail(
+                    "a support vector of a precomputed kernel ends in 0:<number of the training row>"
+                )
             serials.append(lines.whole(serial, "the number of the training row", 1))
         else:
             rows.add(words[n_coef:])
     if any(line.strip() for line in lines):
         lines.fail(f"there is more in the file than total_sv {n_vectors} support vectors")
-    return np.array(coefs, dtype=np.float64).reshape(n_vectors, n_coef).T.copy(), rows, np.array(serials, dtype=np.int64)
+    return (
+        np.array(coefs, dtype=np.float64).reshape(n_vectors, n_coef).T.copy(),
+        rows,
+        np.array(serials, dtype=np.int64),
+    )

@@ -34,9 +34,21 @@ from slimsvm.persistence.values import DTYPES, decode_estimator, encode_estimato
 Array = NDArray[Any]
 FORMAT, FORMAT_VERSION, HEADER = "slimsvm", 1, "header.json"
 MAX_HEADER = 1 << 26  # bytes; even ten thousand class weights need a hundredth of this
-MAX_NPY_HEADER = 4096  # bytes before the data of an array of plain numbers or strings: NumPy writes 128
+MAX_NPY_HEADER = (
+    4096  # bytes before the data of an array of plain numbers or strings: NumPy writes 128
+)
 MAX_RATIO = 1100  # deflate expands at most 1032 times
-BROKEN = (zipfile.BadZipFile, zlib.error, EOFError, OSError, NotImplementedError, RuntimeError, KeyError, OverflowError, MemoryError)
+BROKEN = (
+    zipfile.BadZipFile,
+    zlib.error,
+    EOFError,
+    OSError,
+    NotImplementedError,
+    RuntimeError,
+    KeyError,
+    OverflowError,
+    MemoryError,
+)
 
 
 def save(estimator: Any, path: str | os.PathLike[str]) -> None:
@@ -104,7 +116,11 @@ def save(estimator: Any, path: str | os.PathLike[str]) -> None:
             with archive.open(_member(name), "w", force_zip64=array.nbytes > 1 << 30) as member:
                 hashing = _Hashing(member)
                 np.lib.format.write_array(hashing, array, allow_pickle=False)
-            header["arrays"][name] = {"dtype": array.dtype.str, "shape": list(array.shape), "sha256": hashing.digest()}
+            header["arrays"][name] = {
+                "dtype": array.dtype.str,
+                "shape": list(array.shape),
+                "sha256": hashing.digest(),
+            }
         header["sha256"] = _header_hash(header)
         archive.writestr(_member(HEADER), json.dumps(header, indent=1, allow_nan=False))
 
@@ -139,9 +155,13 @@ def load(path: str | os.PathLike[str]) -> Any:
             return _read(file)
         except BROKEN as error:
             detail = str(error) or type(error).__name__
-            raise ValueError(f"{os.fspath(path)} is damaged or cut short ({detail}); get or write the file again.") from error
+            raise ValueError(
+                f"{os.fspath(path)} is damaged or cut short ({detail}); get or write the file again."
+            ) from error
         except ValueError as error:
-            raise ValueError(f"{os.fspath(path)} is not a model that can be loaded: {error}.") from error
+            raise ValueError(
+                f"{os.fspath(path)} is not a model that can be loaded: {error}."
+            ) from error
 
 
 def _read(file: IO[bytes]) -> Any:
@@ -159,8 +179,13 @@ def _read(file: IO[bytes]) -> Any:
         header = _read_header(archive, members.pop(HEADER))
         if set(members) != set(header["arrays"]):
             odd = min(set(members) ^ set(header["arrays"]))
-            raise ValueError(f"its header and its members disagree about {odd!r}: something was added, removed or renamed")
-        arrays = {name: _read_array(archive, info, header["arrays"][name]) for name, info in members.items()}
+            raise ValueError(
+                f"its header and its members disagree about {odd!r}: something was added, removed or renamed"
+            )
+        arrays = {
+            name: _read_array(archive, info, header["arrays"][name])
+            for name, info in members.items()
+        }
     return decode_estimator(header, arrays.__getitem__)
 
 
@@ -185,9 +210,13 @@ def _read_header(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> dict[str, A
             f" up to {FORMAT_VERSION}: install a newer slimsvm"
         )
     if header.pop("sha256", None) != _header_hash(header):
-        raise ValueError(f"its {HEADER} does not have the SHA-256 that it states: the file was altered")
+        raise ValueError(
+            f"its {HEADER} does not have the SHA-256 that it states: the file was altered"
+        )
     if header.get("class") not in tuple(CLASSES):
-        raise ValueError(f"it holds an estimator of the unknown class {header.get('class')!r}, expected one of {', '.join(CLASSES)}")
+        raise ValueError(
+            f"it holds an estimator of the unknown class {header.get('class')!r}, expected one of {', '.join(CLASSES)}"
+        )
     for part in ("parameters", "fitted", "arrays"):
         if not isinstance(header.get(part), dict):
             raise ValueError(f"its {HEADER} has no {part!r}")
@@ -198,16 +227,24 @@ def _read_array(archive: zipfile.ZipFile, info: zipfile.ZipInfo, entry: Any) -> 
     """One array; its size is checked before any memory is taken, its hash before anyone sees it."""
     name = info.filename
     try:
-        dtype, shape, digest = np.dtype(str(entry["dtype"])), tuple(int(n) for n in entry["shape"]), str(entry["sha256"])
+        dtype, shape, digest = (
+            np.dtype(str(entry["dtype"])),
+            tuple(int(n) for n in entry["shape"]),
+            str(entry["sha256"]),
+        )
     except (KeyError, TypeError, ValueError) as error:
         raise ValueError(f"the header's entry for {name} makes no sense ({error})") from error
     if dtype.kind not in DTYPES or min(shape, default=0) < 0:
         raise ValueError(f"{name} is declared as {dtype} of shape {shape}, which no model has")
     n_bytes = math.prod(shape) * dtype.itemsize
     if not n_bytes < info.file_size <= n_bytes + MAX_NPY_HEADER:
-        raise ValueError(f"{name} has {info.file_size} bytes, but {dtype} of shape {shape} needs {n_bytes} and a short header")
+        raise ValueError(
+            f"{name} has {info.file_size} bytes, but {dtype} of shape {shape} needs {n_bytes} and a short header"
+        )
     if info.file_size > MAX_RATIO * (info.compress_size + 64):
-        raise ValueError(f"{name} claims to unpack {info.compress_size} bytes to {info.file_size}, which is impossible")
+        raise ValueError(
+            f"{name} claims to unpack {info.compress_size} bytes to {info.file_size}, which is impossible"
+        )
     with archive.open(info) as member:
         hashing = _Hashing(member)
         start = io.BytesIO(hashing.read(min(info.file_size, MAX_NPY_HEADER)))
@@ -216,19 +253,28 @@ def _read_array(archive: zipfile.ZipFile, info: zipfile.ZipInfo, entry: Any) -> 
         array = np.lib.format.read_array(_Joined(start, hashing), allow_pickle=False)  # type: ignore[arg-type]
         hashing.read(1)  # at the end of a member zipfile compares its checksum
     if hashing.digest() != digest:
-        raise ValueError(f"{name} does not have the SHA-256 that the header states: the file was altered")
+        raise ValueError(
+            f"{name} does not have the SHA-256 that the header states: the file was altered"
+        )
     return array
 
 
-def _check_npy_header(start: io.BytesIO, dtype: np.dtype[Any], shape: tuple[int, ...], name: str) -> None:
+def _check_npy_header(
+    start: io.BytesIO, dtype: np.dtype[Any], shape: tuple[int, ...], name: str
+) -> None:
     """The array's own header must say what ours says: it decides how much memory is taken."""
-    read = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
+    read = {
+        (1, 0): np.lib.format.read_array_header_1_0,
+        (2, 0): np.lib.format.read_array_header_2_0,
+    }
     version = np.lib.format.read_magic(start)
     if version not in read:
         raise ValueError(f"{name} is of the unknown .npy version {version}")
     own_shape, _, own_dtype = read[version](start)
     if (own_shape, own_dtype) != (shape, dtype):
-        raise ValueError(f"{name} is {own_dtype} of shape {own_shape}, but the header says {dtype} of shape {shape}")
+        raise ValueError(
+            f"{name} is {own_dtype} of shape {own_shape}, but the header says {dtype} of shape {shape}"
+        )
 
 
 class _Hashing:
@@ -262,7 +308,9 @@ class _Joined:
 
 
 def _header_hash(header: dict[str, Any]) -> str:
-    return hashlib.sha256(json.dumps(header, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
+    return hashlib.sha256(
+        json.dumps(header, sort_keys=True, separators=(",", ":")).encode()
+    ).hexdigest()
 
 
 def _member(name: str) -> zipfile.ZipInfo:
@@ -277,9 +325,13 @@ def _guess(start: bytes) -> str:
     if start.startswith((b"svm_type", b"kernel_type")):
         return "looks like a model file of LIBSVM: read it with slimsvm.persistence.load_libsvm"
     if start.startswith(b"SVM-light"):
-        return "looks like a model file of SVM-light: read it with slimsvm.persistence.load_svmlight"
+        return (
+            "looks like a model file of SVM-light: read it with slimsvm.persistence.load_svmlight"
+        )
     if start.startswith(b"\x80"):
-        return "looks like a pickle: read it with pickle or joblib, if you trust where it comes from"
+        return (
+            "looks like a pickle: read it with pickle or joblib, if you trust where it comes from"
+        )
     return f"begins with {start!r}"
 
 

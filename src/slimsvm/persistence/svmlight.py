@@ -15,8 +15,22 @@ import numpy as np
 
 from slimsvm.kernels import Kernel, make_kernel
 from slimsvm.persistence.atomic import replacing
-from slimsvm.persistence.fitted import CLASSIFIERS, class_of, in_support_layout, outside_facts, rebuild, refuse_callable
-from slimsvm.persistence.text import Lines, RowReader, as_stored, require_finite, written, written_rows
+from slimsvm.persistence.fitted import (
+    CLASSIFIERS,
+    class_of,
+    in_support_layout,
+    outside_facts,
+    rebuild,
+    refuse_callable,
+)
+from slimsvm.persistence.text import (
+    Lines,
+    RowReader,
+    as_stored,
+    require_finite,
+    written,
+    written_rows,
+)
 
 FIRST_WORDS = "SVM-light Version "
 KERNEL_NUMBERS = {"linear": 0, "poly": 1, "rbf": 2, "sigmoid": 3}
@@ -90,9 +104,13 @@ def save_svmlight(estimator: Any, path: str | os.PathLike[str], *, version: str 
     kind = class_of(estimator)
     refuse_callable(estimator, "a model file of SVM-light")
     if version.split() != [version] or not version.isascii():
-        raise ValueError(f"version={version!r} is not a version of SVM-light; expected one word such as 'V6.02'.")
+        raise ValueError(
+            f"version={version!r} is not a version of SVM-light; expected one word such as 'V6.02'."
+        )
     if kind == "OneClassSVM":
-        raise ValueError(f"SVM-light has no {kind}; its model files hold {', '.join(MACHINES)}. Use slimsvm.save or save_libsvm.")
+        raise ValueError(
+            f"SVM-light has no {kind}; its model files hold {', '.join(MACHINES)}. Use slimsvm.save or save_libsvm."
+        )
     if hasattr(estimator, "classes_"):
         _check_classes(estimator.classes_)
     _, a = in_support_layout(estimator, kind, "A model file of SVM-light")
@@ -101,24 +119,41 @@ def save_svmlight(estimator: Any, path: str | os.PathLike[str], *, version: str 
         raise ValueError(
             f"SVM-light has no {kernel.name} kernel, only {', '.join(KERNEL_NUMBERS)}. Use slimsvm.save, or train with one of these."
         )
-    numbers = {"d": 3.0, "g": 1.0, "s": 1.0, "r": 1.0}  # SVM-light's own, for those that the kernel does not use
-    numbers |= {letter: float(getattr(kernel, name)) for name, letter in LETTERS[kernel.name].items()}
+    numbers = {
+        "d": 3.0,
+        "g": 1.0,
+        "s": 1.0,
+        "r": 1.0,
+    }  # SVM-light's own, for those that the kernel does not use
+    numbers |= {
+        letter: float(getattr(kernel, name)) for name, letter in LETTERS[kernel.name].items()
+    }
     coef, intercept = np.asarray(a["dual_coef_"])[0], a["intercept_"]
     require_finite("coefficients", coef, intercept)
     require_finite("support vectors", a["support_vectors_"])
     with replacing(path, text=True) as file:
         file.write(f"{FIRST_WORDS}{version}\n{KERNEL_NUMBERS[kernel.name]} # kernel type\n")
-        file.writelines(f"{written(value)} # kernel parameter -{letter}\n" for letter, value in numbers.items())
+        file.writelines(
+            f"{written(value)} # kernel parameter -{letter}\n" for letter, value in numbers.items()
+        )
         file.write("empty# kernel parameter -u\n")
-        file.write(f"{a['n_features_in_']} # highest feature index\n{a['shape_fit_'][0]} # number of training documents\n")
+        file.write(
+            f"{a['n_features_in_']} # highest feature index\n{a['shape_fit_'][0]} # number of training documents\n"
+        )
         file.write(f"{coef.size + 1} # number of support vectors plus 1\n")
-        file.write(f"{written(-intercept[0])} # threshold b, each following line is a SV (starting with alpha*y)\n")
+        file.write(
+            f"{written(-intercept[0])} # threshold b, each following line is a SV (starting with alpha*y)\n"
+        )
         for value, row in zip(coef.tolist(), written_rows(a["support_vectors_"]), strict=True):
             file.write(f"{written(value)} {row} #\n")
 
 
 def load_svmlight(
-    path: str | os.PathLike[str], *, estimator: str = "SVC", n_features: int | None = None, sparse: bool | None = None
+    path: str | os.PathLike[str],
+    *,
+    estimator: str = "SVC",
+    n_features: int | None = None,
+    sparse: bool | None = None,
 ) -> Any:
     """Read a model file of SVM-light, of any version.
 
@@ -151,7 +186,9 @@ def load_svmlight(
     save_svmlight : Write such a file; it has an example.
     """
     if estimator not in MACHINES:
-        raise ValueError(f"estimator={estimator!r} is not what a model file of SVM-light can hold; expected one of {', '.join(MACHINES)}.")
+        raise ValueError(
+            f"estimator={estimator!r} is not what a model file of SVM-light can hold; expected one of {', '.join(MACHINES)}."
+        )
     with Lines(path) as lines:
         kernel, highest, n_rows, n_vectors, threshold = _read_head(lines)
         coef, rows = _read_vectors(lines, n_vectors)
@@ -162,9 +199,20 @@ def load_svmlight(
         order = np.argsort(coef > 0, kind="stable")
         counts = np.array([np.sum(coef <= 0), np.sum(coef > 0)], np.int32)
         a |= {"classes_": np.array([-1, 1]), "class_weight_": np.ones(2)}
-    a |= {"kernel_": kernel, "intercept_": np.array([-threshold]), "dual_coef_": coef[None, order], "n_support_": counts}
-    a |= {"support_": np.full(coef.size, -1, np.int32), "support_vectors_": as_stored(vectors[order], sparse)}
-    a |= {"n_features_in_": vectors.shape[1], "shape_fit_": (max(n_rows, coef.size), vectors.shape[1])}
+    a |= {
+        "kernel_": kernel,
+        "intercept_": np.array([-threshold]),
+        "dual_coef_": coef[None, order],
+        "n_support_": counts,
+    }
+    a |= {
+        "support_": np.full(coef.size, -1, np.int32),
+        "support_vectors_": as_stored(vectors[order], sparse),
+    }
+    a |= {
+        "n_features_in_": vectors.shape[1],
+        "shape_fit_": (max(n_rows, coef.size), vectors.shape[1]),
+    }
     return rebuild(estimator, {"kernel": kernel.name, **kernel.get_params()}, a)
 
 
@@ -193,9 +241,14 @@ def _read_head(lines: Lines) -> tuple[Kernel, int, int, int, float]:
 
     number = lines.whole(word("the type of the kernel"), "the type of the kernel", 0)
     if number not in KERNEL_OF:
-        lines.fail(f"the kernel is of type {number}, expected one of {KERNEL_NUMBERS}; a kernel of the user's own cannot be read")
+        lines.fail(
+            f"the kernel is of type {number}, expected one of {KERNEL_NUMBERS}; a kernel of the user's own cannot be read"
+        )
     name = KERNEL_OF[number]
-    numbers = {letter: lines.real(word(f"parameter -{letter}"), f"kernel parameter -{letter}") for letter in "dgsr"}
+    numbers = {
+        letter: lines.real(word(f"parameter -{letter}"), f"kernel parameter -{letter}")
+        for letter in "dgsr"
+    }
     if name == "poly" and (numbers["d"] < 0 or numbers["d"] != int(numbers["d"])):
         lines.fail(f"the degree of the polynomial is {numbers['d']}, expected a whole number")
     if name == "rbf" and numbers["g"] < 0:
@@ -205,8 +258,15 @@ def _read_head(lines: Lines) -> tuple[Kernel, int, int, int, float]:
     if "degree" in chosen:
         chosen["degree"] = int(chosen["degree"])
     highest = lines.whole(word("the highest feature index"), "the highest feature index", 0)
-    n_rows = lines.whole(word("the number of training documents"), "the number of training documents", 0)
-    n_vectors = lines.whole(word("the number of support vectors"), "the number of support vectors plus 1", 1) - 1
+    n_rows = lines.whole(
+        word("the number of training documents"), "the number of training documents", 0
+    )
+    n_vectors = (
+        lines.whole(
+            word("the number of support vectors"), "the number of support vectors plus 1", 1
+        )
+        - 1
+    )
     threshold = lines.real(word("the threshold"), "the threshold b")
     return make_kernel(name, **chosen), highest, n_rows, n_vectors, threshold  # type: ignore[arg-type]
 

@@ -50,7 +50,9 @@ def require_finite(what: str, *values: Any) -> None:
     """Raise ValueError if a number is infinite or missing: the text formats have no word for it."""
     for each in values:
         if not np.isfinite(each.data if sp.issparse(each) else each).all():
-            raise ValueError(f"The model has infinite or undefined numbers among its {what}; such a model cannot be written. Fit it again.")
+            raise ValueError(
+                f"The model has infinite or undefined numbers among its {what}; such a model cannot be written. Fit it again."
+            )
 
 
 class Lines:
@@ -83,7 +85,9 @@ class Lines:
         if not line:
             self.fail("the file is empty")
         if not line.endswith(b"\n"):
-            self.fail("the file ends within this line, so it was cut short; if it is known to be whole, end it with a new line")
+            self.fail(
+                "the file ends within this line, so it was cut short; if it is known to be whole, end it with a new line"
+            )
         try:
             return line.decode("ascii")
         except UnicodeDecodeError:
@@ -117,7 +121,9 @@ class Lines:
         except ValueError:
             value = None
         if value is None or not least <= value < 2**31:
-            self.fail(f"{what} is {word[:40]!r}, expected an integer {f'of at least {least}' if least >= 0 else 'of 32 bits'}")
+            self.fail(
+                f"{what} is {word[:40]!r}, expected an integer {f'of at least {least}' if least >= 0 else 'of 32 bits'}"
+            )
         return value
 
 
@@ -158,10 +164,14 @@ class RowReader:
         data, indices = np.array(self._data, np.float64), np.array(self._indices, np.int64) - 1
         width = max(at_least, int(indices.max(initial=-1)) + 1)
         if n_features is not None and n_features < width:
-            raise ValueError(f"n_features={n_features} is less than the {width} features of the model in {self.lines.path}.")
+            raise ValueError(
+                f"n_features={n_features} is less than the {width} features of the model in {self.lines.path}."
+            )
         shape = (len(self._ends) - 1, width if n_features is None else int(n_features))
         small = np.int32 if max(data.size, *shape) < 2**31 else np.int64
-        return sp.csr_matrix((data, indices.astype(small), np.array(self._ends, small)), shape=shape)
+        return sp.csr_matrix(
+            (data, indices.astype(small), np.array(self._ends, small)), shape=shape
+        )
 
 
 def _is_pair(word: str) -> bool:

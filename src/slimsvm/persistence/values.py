@@ -71,18 +71,40 @@ def encode(value: Any, name: str, keep: Callable[[str, Array], str]) -> Any:
     if isinstance(value, list):
         return [encode(item, f"{name}{i}", keep) for i, item in enumerate(value)]
     if isinstance(value, tuple):
-        return {"type": "tuple", "items": [encode(item, f"{name}{i}", keep) for i, item in enumerate(value)]}
+        return {
+            "type": "tuple",
+            "items": [encode(item, f"{name}{i}", keep) for i, item in enumerate(value)],
+        }
     if isinstance(value, dict):
-        items = [[encode(key, name, keep), encode(item, f"{name}{key}", keep)] for key, item in value.items()]
+        items = [
+            [encode(key, name, keep), encode(item, f"{name}{key}", keep)]
+            for key, item in value.items()
+        ]
         return {"type": "dict", "items": items}
     if isinstance(value, np.ndarray):
         return _encode_array(value, name, keep)
     if sp.issparse(value) and value.format == "csr":
         container = "csr_array" if isinstance(value, sp.sparray) else "csr_matrix"
-        parts = {part: encode(getattr(value, part), f"{name}{part}", keep) for part in ("data", "indices", "indptr")}
-        return {"type": "csr", "container": container, "shape": [int(n) for n in value.shape], **parts}
-    if isinstance(value, Kernel) and KERNELS.get(value.name) is type(value) and not isinstance(value, FromCallable):
-        return {"type": "kernel", "name": value.name, "parameters": {k: encode(v, k, keep) for k, v in value.get_params().items()}}
+        parts = {
+            part: encode(getattr(value, part), f"{name}{part}", keep)
+            for part in ("data", "indices", "indptr")
+        }
+        return {
+            "type": "csr",
+            "container": container,
+            "shape": [int(n) for n in value.shape],
+            **parts,
+        }
+    if (
+        isinstance(value, Kernel)
+        and KERNELS.get(value.name) is type(value)
+        and not isinstance(value, FromCallable)
+    ):
+        return {
+            "type": "kernel",
+            "name": value.name,
+            "parameters": {k: encode(v, k, keep) for k, v in value.get_params().items()},
+        }
     if type(value) in ORACLES.values():
         return {
             "type": "oracle",
@@ -95,7 +117,10 @@ def encode(value: Any, name: str, keep: Callable[[str, Array], str]) -> Any:
         if isinstance(value, kind):
             return {
                 "type": record,
-                **{field.name: encode(getattr(value, field.name), f"{name}{field.name}", keep) for field in fields(kind)},
+                **{
+                    field.name: encode(getattr(value, field.name), f"{name}{field.name}", keep)
+                    for field in fields(kind)
+                },
             }
     raise ValueError(
         f"{name} is an object of class {type(value).__name__}, which a model file cannot hold;"
@@ -104,15 +129,23 @@ def encode(value: Any, name: str, keep: Callable[[str, Array], str]) -> Any:
     )
 
 
-def encode_estimator(estimator: Any, prefix: str, keep: Callable[[str, Array], str]) -> dict[str, Any]:
+def encode_estimator(
+    estimator: Any, prefix: str, keep: Callable[[str, Array], str]
+) -> dict[str, Any]:
     """Class, parameters and, if there are any, fitted attributes of one of slimsvm's estimators; its arrays are named with the prefix."""
     kind = type(estimator).__name__
     # a parameter that is an estimator is a template: what it may have learned elsewhere is no part of the model
-    given = {name: clone(value) if isinstance(value, BaseEstimator) else value for name, value in estimator.get_params(deep=False).items()}
+    given = {
+        name: clone(value) if isinstance(value, BaseEstimator) else value
+        for name, value in estimator.get_params(deep=False).items()
+    }
     parameters = {name: encode(value, f"{prefix}{name}", keep) for name, value in given.items()}
     fitted = None
     if _is_fitted(estimator):
-        fitted = {name: encode(value, f"{prefix}{name}", keep) for name, value in attributes_of(estimator, kind).items()}
+        fitted = {
+            name: encode(value, f"{prefix}{name}", keep)
+            for name, value in attributes_of(estimator, kind).items()
+        }
     return {"class": kind, "parameters": parameters, "fitted": fitted}
 
 
@@ -120,7 +153,9 @@ def decode_estimator(entry: Any, fetch: Callable[[str], Array]) -> Any:
     """The estimator; its attributes are checked."""
     kind, fitted = entry["class"], entry["fitted"]
     if kind not in tuple(CLASSES):
-        raise ValueError(f"it holds an estimator of the unknown class {kind!r}, expected one of {', '.join(CLASSES)}")
+        raise ValueError(
+            f"it holds an estimator of the unknown class {kind!r}, expected one of {', '.join(CLASSES)}"
+        )
     parameters = {name: decode(value, fetch) for name, value in entry["parameters"].items()}
     if fitted is None:
         return CLASSES[kind](**parameters)
@@ -149,16 +184,26 @@ def decode(value: Any, fetch: Callable[[str], Array]) -> Any:
             matrix.check_format(full_check=True)
             return matrix
         if kind == "kernel":
-            return KERNELS[value["name"]](**{name: decode(item, fetch) for name, item in value["parameters"].items()})
+            return KERNELS[value["name"]](
+                **{name: decode(item, fetch) for name, item in value["parameters"].items()}
+            )
         if kind == "oracle":
-            return ORACLES[value["class"]](**{name: decode(item, fetch) for name, item in value["parameters"].items()})
+            return ORACLES[value["class"]](
+                **{name: decode(item, fetch) for name, item in value["parameters"].items()}
+            )
         if kind == "estimator":
             return decode_estimator(value, fetch)
         if kind in RECORDS:
-            known = [field.name for field in fields(RECORDS[kind]) if field.name in value or field.default is MISSING]
+            known = [
+                field.name
+                for field in fields(RECORDS[kind])
+                if field.name in value or field.default is MISSING
+            ]
             return RECORDS[kind](**{name: decode(value[name], fetch) for name in known})
     except (KeyError, TypeError, AttributeError, OverflowError) as error:
-        raise ValueError(f"an entry of type {kind!r} of the header makes no sense ({type(error).__name__}: {error})") from error
+        raise ValueError(
+            f"an entry of type {kind!r} of the header makes no sense ({type(error).__name__}: {error})"
+        ) from error
     raise ValueError(f"an entry of the header has the unknown type {kind!r}")
 
 
@@ -172,14 +217,20 @@ def _encode_array(array: Array, name: str, keep: Callable[[str, Array], str]) ->
         entry["labels"] = "object" if array.dtype.kind == "O" else "string"
         plain = np.array(array.tolist())
         # a mixture becomes text, a string that ends in NUL is cut: neither would come back
-        if plain.dtype.kind not in DTYPES or plain.shape != array.shape or plain.tolist() != array.tolist():
+        if (
+            plain.dtype.kind not in DTYPES
+            or plain.shape != array.shape
+            or plain.tolist() != array.tolist()
+        ):
             raise ValueError(
                 f"{name} holds Python objects that are neither all strings nor all numbers ({array.ravel()[:4].tolist()} ...), which a model"
                 " file cannot hold; train with labels of one kind, or use pickle or joblib."
             )
         array = plain
     if array.dtype.kind not in DTYPES:
-        raise ValueError(f"{name} is an array of type {array.dtype}, which a model file cannot hold; use pickle or joblib.")
+        raise ValueError(
+            f"{name} is an array of type {array.dtype}, which a model file cannot hold; use pickle or joblib."
+        )
     entry["member"] = keep(f"{name}.npy", array)
     return entry
 

@@ -136,7 +136,9 @@ class DualQP:
         for group in self.groups():
             multiplier, _ = self.multiplier(a, s, group)
             reduced = self.sign[group] * (o[group] + multiplier)  # the gradient of the Lagrangian
-            total += float(a[group] @ reduced) + float(self.upper[group] @ np.maximum(0.0, -reduced))
+            total += float(a[group] @ reduced) + float(
+                self.upper[group] @ np.maximum(0.0, -reduced)
+            )
         return max(0.0, total)
 
 
@@ -157,7 +159,9 @@ def regression(gram: Gram, target: Array, upper: Array, epsilon: float) -> DualQ
 def one_class(gram: Gram, weight: Array, nu: float) -> DualQP:
     """One-class machine: the rows share nu times the total weight."""
     n = weight.size
-    return DualQP(gram, np.ones(n), np.zeros(n), weight, np.arange(n), _spread(weight, nu * weight.sum()))
+    return DualQP(
+        gram, np.ones(n), np.zeros(n), weight, np.arange(n), _spread(weight, nu * weight.sum())
+    )
 
 
 def nu_classification(gram: Gram, sign: Array, weight: Array, nu: float) -> DualQP:
@@ -165,7 +169,9 @@ def nu_classification(gram: Gram, sign: Array, weight: Array, nu: float) -> Dual
     n, half = sign.size, nu * weight.sum() / 2
     # the scale is free (it goes with the margin): take the one that equal weights would have, so that a tolerance means the same for all
     weight, half = weight * (nu * n / 2 / half), nu * n / 2
-    if nu * n / 2 > (least := min(weight[sign > 0].sum(), weight[sign < 0].sum())):  # by rounding, at the largest feasible nu
+    if nu * n / 2 > (
+        least := min(weight[sign > 0].sum(), weight[sign < 0].sum())
+    ):  # by rounding, at the largest feasible nu
         half = least
     start = np.zeros(n)
     for side in (sign > 0, sign < 0):
@@ -178,7 +184,15 @@ def nu_regression(gram: Gram, target: Array, upper: Array, nu: float) -> DualQP:
     n, half = target.size, nu * upper.sum() / 2
     sign = np.concatenate([np.ones(n), -np.ones(n)])
     start = np.tile(_spread(upper, half), 2)
-    return DualQP(gram, sign, np.concatenate([-target, target]), np.tile(upper, 2), np.tile(np.arange(n), 2), start, two_equalities=True)
+    return DualQP(
+        gram,
+        sign,
+        np.concatenate([-target, target]),
+        np.tile(upper, 2),
+        np.tile(np.arange(n), 2),
+        start,
+        two_equalities=True,
+    )
 
 
 def _spread(upper: Array, total: float) -> Array:

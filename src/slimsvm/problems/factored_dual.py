@@ -23,7 +23,10 @@ from numpy.typing import NDArray
 
 Array = NDArray[Any]
 BLOCK_VALUES = 1 << 18  # of V that are brought to float64 at a time
-LONGEST, HALVINGS = 1.5, 16  # of a point that is stretched, and how closely the best length is known: to 1e-5
+LONGEST, HALVINGS = (
+    1.5,
+    16,
+)  # of a point that is stretched, and how closely the best length is known: to 1e-5
 
 
 @dataclass
@@ -60,22 +63,40 @@ class FactoredDual:
     def __post_init__(self) -> None:
         sparse = sp.issparse(self.V)
         dtype = np.float32 if getattr(self.V, "dtype", None) == np.float32 else np.float64
-        self.V = self.V.tocsr().astype(dtype, copy=False) if sparse else np.ascontiguousarray(self.V, dtype)
+        self.V = (
+            self.V.tocsr().astype(dtype, copy=False)
+            if sparse
+            else np.ascontiguousarray(self.V, dtype)
+        )
         if self.V.ndim != 2:
-            raise ValueError(f"V has {self.V.ndim} dimensions; expected a matrix with one row for each variable.")
+            raise ValueError(
+                f"V has {self.V.ndim} dimensions; expected a matrix with one row for each variable."
+            )
         for name in ("linear", "shift", "upper"):
             value = np.asarray(getattr(self, name), np.float64)
             if value.shape not in ((), (self.n,)):
-                raise ValueError(f"{name} has the shape {value.shape}; expected a number, or one for each of the {self.n} rows of V.")
+                raise ValueError(
+                    f"{name} has the shape {value.shape}; expected a number, or one for each of the {self.n} rows of V."
+                )
             setattr(self, name, np.ascontiguousarray(np.broadcast_to(value, (self.n,))))
         for name in ("shift", "upper"):
             if not np.all(getattr(self, name) >= 0):
-                raise ValueError(f"{name} has the value {getattr(self, name).min():g}; expected numbers that are not negative.")
+                raise ValueError(
+                    f"{name} has the value {getattr(self, name).min():g}; expected numbers that are not negative."
+                )
         values = self.V.data if sparse else self.V
-        if not (np.isfinite(values).all() and np.isfinite(self.linear).all() and np.isfinite(self.shift).all()):
-            raise ValueError("V, linear or shift has values that are not finite (NaN or infinity); check the kernel that V was made from.")
+        if not (
+            np.isfinite(values).all()
+            and np.isfinite(self.linear).all()
+            and np.isfinite(self.shift).all()
+        ):
+            raise ValueError(
+                "V, linear or shift has values that are not finite (NaN or infinity); check the kernel that V was made from."
+            )
         if np.any((self.diag() == 0) & (self.linear > 0) & np.isinf(self.upper)):
-            raise ValueError("A row of V is zero, with no shift and no upper bound: the problem has no minimum. Give a shift or a bound.")
+            raise ValueError(
+                "A row of V is zero, with no shift and no upper bound: the problem has no minimum. Give a shift or a bound."
+            )
 
     @property
     def n(self) -> int:
@@ -96,14 +117,19 @@ class FactoredDual:
         if sp.issparse(self.V):
             V = self.V.astype(np.float64)
             return np.asarray(np.asarray(V.multiply(V).sum(axis=1)).ravel() + self.shift)
-        squares = [np.einsum("ij,ij->i", block, block) for block in (self.V[part].astype(np.float64) for part in self._blocks())]
+        squares = [
+            np.einsum("ij,ij->i", block, block)
+            for block in (self.V[part].astype(np.float64) for part in self._blocks())
+        ]
         return np.asarray(np.concatenate([*squares, np.empty(0)]) + self.shift)
 
     def scores(self, w: Array) -> Array:
         """V w"""
         if sp.issparse(self.V):
             return np.asarray(self.V @ w, np.float64)
-        return np.concatenate([*(self.V[part].astype(np.float64) @ w for part in self._blocks()), np.empty(0)])
+        return np.concatenate(
+            [*(self.V[part].astype(np.float64) @ w for part in self._blocks()), np.empty(0)]
+        )
 
     def combined(self, a: Array) -> Array:
         """V'a"""
@@ -152,7 +178,9 @@ class FactoredDual:
     def _primal(self, w: Array, scores: Array) -> float:
         t = np.maximum(0.0, self.linear - scores)
         with np.errstate(divide="ignore", invalid="ignore"):
-            bend = np.where(self.shift > 0, self.shift * self.upper, 0.0)  # t from which on the best a is at its bound
+            bend = np.where(
+                self.shift > 0, self.shift * self.upper, 0.0
+            )  # t from which on the best a is at its bound
             square = np.square(t) / (2.0 * self.shift)
             line = self.upper * (t - 0.5 * bend)
         loss = np.where(t > 0, np.where(t < bend, square, line), 0.0)

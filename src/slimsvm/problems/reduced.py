@@ -35,7 +35,10 @@ Array = NDArray[Any]
 BLOCK_VALUES = 1 << 18  # of V in one block
 DEFAULT_MEMORY = 2000.0  # megabytes
 FEW_ROWS = 256  # columns of V from which on a system in few rows is solved in these
-GROUPS, GROUP_VALUES = 8, 1 << 26  # partial sums of V'DV: enough for threads, and no more than 512 MB of them
+GROUPS, GROUP_VALUES = (
+    8,
+    1 << 26,
+)  # partial sums of V'DV: enough for threads, and no more than 512 MB of them
 
 
 def block_rows(size: int) -> int:
@@ -77,7 +80,13 @@ class SignedFeatures:
     _squares: Array | None = None  # of all rows, once they were asked for
 
     def __init__(
-        self, rows: Operand, sign: Array, basis: Array, max_memory: float | None = None, n_threads: int = 1, many: bool = False
+        self,
+        rows: Operand,
+        sign: Array,
+        basis: Array,
+        max_memory: float | None = None,
+        n_threads: int = 1,
+        many: bool = False,
     ) -> None:
         self.rows, self.sign, self.n_threads = rows, np.asarray(sign, np.float64), n_threads
         self.n, self.size = rows.n, int(basis.size) + 1
@@ -88,7 +97,9 @@ class SignedFeatures:
         self.budget = DEFAULT_MEMORY if max_memory is None else float(max_memory)
         kept = np.dtype(np.float64) if many and self._megabytes(8) <= self.budget else self.dtype
         self.megabytes = self._megabytes(kept.itemsize)
-        self._V = self._made(slice(0, self.n), n_threads, kept) if self.megabytes <= self.budget else None
+        self._V = (
+            self._made(slice(0, self.n), n_threads, kept) if self.megabytes <= self.budget else None
+        )
 
     def _megabytes(self, itemsize: int) -> float:
         return self.n * self.size * itemsize / 2**20
@@ -96,15 +107,24 @@ class SignedFeatures:
     def _made(self, part: slice, n_threads: int = 1, dtype: Any = None) -> Array:
         """Rows of V."""
         n = part.stop - part.start
-        out, sign = np.empty((n, self.size), dtype or self.dtype), self.sign[part].astype(self.dtype)
+        out, sign = (
+            np.empty((n, self.size), dtype or self.dtype),
+            self.sign[part].astype(self.dtype),
+        )
         rows, basis = self.rows.take(part), Strips(self._basis)
 
-        def block(k: int) -> None:  # tiles of so many rows are written as they lie: nothing is transposed
+        def block(
+            k: int,
+        ) -> None:  # tiles of so many rows are written as they lie: nothing is transposed
             begin = k * self.step
             some = slice(begin, min(n, begin + self.step))
 
             def keep(first: int, last: int, start: int, end: int, values: Array) -> None:
-                np.multiply(values, sign[begin + first : begin + last, None], out=out[begin + first : begin + last, start:end])
+                np.multiply(
+                    values,
+                    sign[begin + first : begin + last, None],
+                    out=out[begin + first : begin + last, start:end],
+                )
 
             for_each_tile(rows.take(some), basis, keep)
 
@@ -148,7 +168,9 @@ class SignedFeatures:
         if rows is not None:
             return np.asarray(np.square(self._at(np.arange(self.n)[rows])).sum(axis=1))
         if self._squares is None:
-            self._squares = np.concatenate(self.each_block(lambda start, end, V: np.einsum("ij,ij->i", V, V)))
+            self._squares = np.concatenate(
+                self.each_block(lambda start, end, V: np.einsum("ij,ij->i", V, V))
+            )
         return self._squares
 
     def inverse(self, D: Array, single: bool = False) -> Callable[[Array], Array]:
@@ -191,31 +213,49 @@ class SignedFeatures:
             return self._V[rows].astype(np.float64, copy=False)
         parts = np.split(rows, np.searchsorted(rows, np.arange(self.step, self.n, self.step)))
         starts = range(0, self.n, self.step)
-        made = [self._rows(k, min(self.n, k + self.step))[part - k] for k, part in zip(starts, parts, strict=True) if part.size]
+        made = [
+            self._rows(k, min(self.n, k + self.step))[part - k]
+            for k, part in zip(starts, parts, strict=True)
+            if part.size
+        ]
         return np.vstack([np.empty((0, self.size)), *made])
 
     def gram(self, D: Array, single: bool = False) -> Array:
         """I + V' diag(D) V; single: products of blocks in float32, where V is kept so, which takes half of the time."""
         dtype = np.float32 if single and self.single else np.float64
-        step = max(self.step, self.size)  # as many rows as columns, at least: adding up must not take longer than multiplying
+        step = max(
+            self.step, self.size
+        )  # as many rows as columns, at least: adding up must not take longer than multiplying
         starts = np.arange(0, self.n, step)
         n_groups = int(min(GROUPS, starts.size, max(1, GROUP_VALUES // self.size**2)))
         groups, parts = np.array_split(starts, n_groups), np.zeros((n_groups, self.size, self.size))
 
         least, most = (float(D[D > 0].min()), float(D.max())) if D.any() else (1.0, 1.0)
-        even = least == most  # as with least squares and the squared hinge, without weights: V is multiplied as it lies, without a copy
+        even = (
+            least == most
+        )  # as with least squares and the squared hinge, without weights: V is multiplied as it lies, without a copy
 
         def task(k: int) -> None:
             for start in groups[k]:
                 end = min(self.n, int(start) + step)
                 felt = np.flatnonzero(D[start:end])
                 if felt.size:
-                    V = self._made(slice(int(start), end)) if self._V is None else self._V[start:end]
-                    V, own = (V, D[start:end]) if felt.size == len(V) else (V[felt], D[start:end][felt])
-                    scaled: Array = (
-                        V.astype(dtype, copy=False) if even else np.multiply(V, np.sqrt(own)[:, None].astype(dtype), dtype=dtype)
+                    V = (
+                        self._made(slice(int(start), end))
+                        if self._V is None
+                        else self._V[start:end]
                     )
-                    parts[k] += scaled.T @ scaled  # NumPy sees that this is symmetric, and lets other threads run meanwhile
+                    V, own = (
+                        (V, D[start:end]) if felt.size == len(V) else (V[felt], D[start:end][felt])
+                    )
+                    scaled: Array = (
+                        V.astype(dtype, copy=False)
+                        if even
+                        else np.multiply(V, np.sqrt(own)[:, None].astype(dtype), dtype=dtype)
+                    )
+                    parts[k] += (
+                        scaled.T @ scaled
+                    )  # NumPy sees that this is symmetric, and lets other threads run meanwhile
 
         with single_threaded_blas():
             parallel(task, n_groups, self.n_threads)
@@ -259,7 +299,11 @@ class Reduced:
             return margins, float(weight @ self.loss.value(1.0, margins)), slopes @ V
 
         margins, losses, slopes = zip(*self.features.each_block(work), strict=True)
-        return np.concatenate(margins), float(0.5 * (u @ u) + sum(losses)), np.asarray(u + sum(slopes))
+        return (
+            np.concatenate(margins),
+            float(0.5 * (u @ u) + sum(losses)),
+            np.asarray(u + sum(slopes)),
+        )
 
     def curvatures(self, margins: Array) -> Array:
         """D"""
@@ -277,7 +321,9 @@ class ReducedState:
     n_iter: int = 0
     done: bool = False
     stalled: bool = False  # rounding is all that is left
-    share: float = 1.0  # of C that counts in the present steps, where a solver begins with less than all of it
+    share: float = (
+        1.0  # of C that counts in the present steps, where a solver begins with less than all of it
+    )
     eased: bool = False  # whether it has begun so
 
     @property
@@ -292,7 +338,12 @@ class ReducedState:
 
     def record(self) -> dict[str, float]:
         """A line of the history; ``violation`` is the relative gap."""
-        return {"objective": self.objective, "gap": self.gap, "violation": self.relative_gap, "n_basis": float(self.u.size - 1)}
+        return {
+            "objective": self.objective,
+            "gap": self.gap,
+            "violation": self.relative_gap,
+            "n_basis": float(self.u.size - 1),
+        }
 
 
 @dataclass(frozen=True)
@@ -313,6 +364,11 @@ def begin(problem: Reduced, start: Array | None) -> ReducedState:
     V = problem.features
     if start is None:
         u, margins = np.zeros(V.size), np.zeros(V.n)
-        return ReducedState(u, margins, problem.value(u, margins), V.project(problem.weight * problem.loss.gradient(1.0, margins)))
+        return ReducedState(
+            u,
+            margins,
+            problem.value(u, margins),
+            V.project(problem.weight * problem.loss.gradient(1.0, margins)),
+        )
     u = np.array(start, np.float64)
     return ReducedState(u, *problem.at(u))

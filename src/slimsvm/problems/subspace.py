@@ -33,7 +33,9 @@ from slimsvm.threads import parallel, single_threaded_blas
 from slimsvm.tiles import Operand, Strips, block, ready
 
 Array = NDArray[Any]
-Response = Callable[[int, int, Array], Array]  # first row, last row, scores (rows, columns) -> responses (rows, any)
+Response = Callable[
+    [int, int, Array], Array
+]  # first row, last row, scores (rows, columns) -> responses (rows, any)
 BLOCK_VALUES = 1 << 18  # of K_BX in one block: one megabyte of float32
 # added to the diagonal of K_BB, relative to its largest entry: well above the rounding errors of K_BX, far below what changes a model
 JITTER = {"float32": 1e-6, "float64": 1e-10}
@@ -125,7 +127,9 @@ class KernelColumns:
         Kernel values computed so far.
     """
 
-    def __init__(self, rows: Operand, max_basis: int, max_memory: float | None = None, n_threads: int = 1) -> None:
+    def __init__(
+        self, rows: Operand, max_basis: int, max_memory: float | None = None, n_threads: int = 1
+    ) -> None:
         self.rows, self.n, self.n_threads = rows, rows.n, n_threads
         self.max_basis = int(max_basis)
         self.dtype = np.dtype(rows.dtype)
@@ -195,7 +199,9 @@ class KernelColumns:
         accepted = np.zeros(vectors.shape[0], bool)
         new = self._float64(vectors)
         known = self.vectors
-        K_new = self.kernel.block(new, new, np.float64) if not sp.issparse(new) else self.kernel(new)
+        K_new = (
+            self.kernel.block(new, new, np.float64) if not sp.issparse(new) else self.kernel(new)
+        )
         K_old = self.kernel(new, known) if self.m else np.empty((vectors.shape[0], 0))
         first = self.m
         for i in range(vectors.shape[0]):
@@ -203,7 +209,9 @@ class KernelColumns:
                 break
             k_B = np.concatenate([K_old[i], K_new[i, np.flatnonzero(accepted)]])
             diag = float(K_new[i, i])
-            jitter = JITTER[self.dtype.name] * max(diag, float(np.diag(self.K_BB).max()) if self.m else diag)
+            jitter = JITTER[self.dtype.name] * max(
+                diag, float(np.diag(self.K_BB).max()) if self.m else diag
+            )
             row = solve_triangular(self.L, k_B, lower=True, check_finite=False) if self.m else k_B
             left = diag + jitter - float(row @ row)
             if not (np.isfinite(left) and left > DEPENDENT * jitter):
@@ -217,7 +225,11 @@ class KernelColumns:
         if accepted.any():
             chosen = new[accepted]
             self.vectors = (
-                chosen if known is None else sp.vstack([known, chosen], format="csr") if sp.issparse(chosen) else np.vstack([known, chosen])
+                chosen
+                if known is None
+                else sp.vstack([known, chosen], format="csr")
+                if sp.issparse(chosen)
+                else np.vstack([known, chosen])
             )
             self._operand = self._inverse = None
             self._compute(chosen, first)
@@ -237,11 +249,21 @@ class KernelColumns:
     def first(self, m: int) -> KernelColumns:
         """The same values with the first m basis vectors only; nothing is copied, and neither may grow while the other is in use."""
         some = copy.copy(self)
-        some.m, some.max_basis, some.vectors, some._operand, some._inverse = m, m, self.vectors[:m], None, None
+        some.m, some.max_basis, some.vectors, some._operand, some._inverse = (
+            m,
+            m,
+            self.vectors[:m],
+            None,
+            None,
+        )
         return some
 
     def _float64(self, vectors: Any) -> Any:
-        return vectors.tocsr().astype(np.float64) if sp.issparse(vectors) else np.ascontiguousarray(vectors, np.float64)
+        return (
+            vectors.tocsr().astype(np.float64)
+            if sp.issparse(vectors)
+            else np.ascontiguousarray(vectors, np.float64)
+        )
 
     def _compute(self, vectors: Any, first: int) -> None:
         if self.keeps:
@@ -252,13 +274,19 @@ class KernelColumns:
     def in_given_coordinates(self, vectors: Any = None) -> Any:
         """Basis vectors (all, or these) in the coordinates of the data as it was given."""
         vectors = self.vectors if vectors is None else vectors
-        return vectors if self.rows.shift is None or sp.issparse(vectors) else vectors + self.rows.shift
+        return (
+            vectors
+            if self.rows.shift is None or sp.issparse(vectors)
+            else vectors + self.rows.shift
+        )
 
     def in_rows_coordinates(self, vectors: Any) -> Any:
         """The other way round."""
         if self.rows.shift is None:
             return vectors
-        return (vectors.toarray() if sp.issparse(vectors) else np.asarray(vectors, np.float64)) - self.rows.shift
+        return (
+            vectors.toarray() if sp.issparse(vectors) else np.asarray(vectors, np.float64)
+        ) - self.rows.shift
 
     # -- passes over the rows -----------------------------------------------------------------------------------------------------------
 
@@ -392,4 +420,6 @@ class Subspace:
 
     def objective(self, coef: Array, scores: Array) -> Array:
         """The value for each column."""
-        return np.asarray(0.5 * np.einsum("jc,jl,lc->c", coef, self.columns.K_BB, coef) + self.risk(scores))
+        return np.asarray(
+            0.5 * np.einsum("jc,jl,lc->c", coef, self.columns.K_BB, coef) + self.risk(scores)
+        )

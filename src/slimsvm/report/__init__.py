@@ -5,6 +5,30 @@
 
 from slimsvm.report.model import model_page
 from slimsvm.report.page import Page
-from slimsvm.report.parts import Axis, Chart, Comparison, Facts, Matrix, Model, Pictures, Series, Table, Text
+from slimsvm.report.parts import (
+    Axis,
+    Chart,
+    Comparison,
+    Facts,
+    Matrix,
+    Model,
+    Pictures,
+    Series,
+    Table,
+    Text,
+)
 
-__all__ = ["Axis", "Chart", "Comparison", "Facts", "Matrix", "Model", "Page", "Pictures", "Series", "Table", "Text", "model_page"]
+__all__ = [
+    "Axis",
+    "Chart",
+    "Comparison",
+    "Facts",
+    "Matrix",
+    "Model",
+    "Page",
+    "Pictures",
+    "Series",
+    "Table",
+    "Text",
+    "model_page",
+]

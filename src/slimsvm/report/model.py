@@ -17,7 +17,19 @@ from sklearn.metrics import accuracy_score, confusion_matrix, r2_score
 
 from slimsvm.estimators import OneClassSVM
 from slimsvm.report.page import Page
-from slimsvm.report.parts import Axis, Chart, Comparison, Facts, Matrix, Model, Part, Pictures, Series, Table, Text
+from slimsvm.report.parts import (
+    Axis,
+    Chart,
+    Comparison,
+    Facts,
+    Matrix,
+    Model,
+    Part,
+    Pictures,
+    Series,
+    Table,
+    Text,
+)
 from slimsvm.report.speed import of_sequences, seconds_per_row
 from slimsvm.report.words import describe, lines_of, short
 from slimsvm.run import DISTANCE
@@ -29,7 +41,9 @@ MOST_CONFUSIONS = 50
 MOST_PICTURES = 100
 MOST_CURVES = 8
 MOST_POINTS = 400  # of a curve
-LEAST_SIDE = 8  # of a square that is taken for a picture without being told: fewer features are hardly one
+LEAST_SIDE = (
+    8  # of a square that is taken for a picture without being told: fewer features are hardly one
+)
 
 # of the certificate: name, and what it means
 MEANINGS = {
@@ -97,7 +111,9 @@ def model_page(
     """
     shape = picture_shape(int(estimator.n_features_in_), image_shape)
     if X is not None and of_sequences(estimator):
-        raise ValueError(f"{type(estimator).__name__} labels sequences, and the page shows rows: leave the data out.")
+        raise ValueError(
+            f"{type(estimator).__name__} labels sequences, and the page shows rows: leave the data out."
+        )
     X = X if X is None or hasattr(X, "shape") else np.asarray(X)
     y = None if y is None else _comparable(estimator, np.asarray(y))
     about = {**describe(estimator), **(facts or {})}
@@ -141,11 +157,18 @@ def picture_shape(n_features: int, asked: tuple[int, int] | None = None) -> tupl
 
 def _comparable(estimator: Any, y: Array) -> Array:
     """The labels, if they are text or numbers as those of the machine are."""
-    numbers, wanted = y.dtype.kind in "fiub", getattr(estimator, "classes_", np.zeros(1)).dtype.kind in "fiub"
+    numbers, wanted = (
+        y.dtype.kind in "fiub",
+        getattr(estimator, "classes_", np.zeros(1)).dtype.kind in "fiub",
+    )
     if numbers != wanted:
         kinds = ("numbers", "text") if numbers else ("text", "numbers")
         raise ValueError(f"The labels of the data are {kinds[0]}, those of the model {kinds[1]}.")
-    if y.dtype.kind == "f" and hasattr(estimator, "classes_") and (between := y[y != np.round(y)]).size:
+    if (
+        y.dtype.kind == "f"
+        and hasattr(estimator, "classes_")
+        and (between := y[y != np.round(y)]).size
+    ):
         raise ValueError(
             f"The data has labels such as {between[0]:g}, which are no classes: the model tells the classes {_some(estimator.classes_)} apart. "
             "Pass rows with labels of classes; numbers of any size are the targets of a regression."
@@ -155,7 +178,9 @@ def _comparable(estimator: Any, y: Array) -> Array:
 
 def _some(classes: Array) -> str:
     """The first of many."""
-    return ", ".join(str(label) for label in classes[:10].tolist()) + (", ..." if len(classes) > 10 else "")
+    return ", ".join(str(label) for label in classes[:10].tolist()) + (
+        ", ..." if len(classes) > 10 else ""
+    )
 
 
 def _path(estimator: Any, path: list[dict[str, Any]], X: Any, y: Any) -> list[Part]:
@@ -167,8 +192,18 @@ def _path(estimator: Any, path: list[dict[str, Any]], X: Any, y: Any) -> list[Pa
     models = []
     if y is not None:
         score = r2_score if regression else accuracy_score
-        models = [Model("on the data", p["n_basis"], 100 * float(score(y, estimator.truncated(p["n_basis"]).predict(X)))) for p in path]
-    for which, label in (("validation_score", "held out at training"), ("training_score", "on the training rows")):
+        models = [
+            Model(
+                "on the data",
+                p["n_basis"],
+                100 * float(score(y, estimator.truncated(p["n_basis"]).predict(X))),
+            )
+            for p in path
+        ]
+    for which, label in (
+        ("validation_score", "held out at training"),
+        ("training_score", "on the training rows"),
+    ):
         if not all(p[which] is None for p in path):
             counts = not models  # the first of these that is there decides
             models += [Model(label, p["n_basis"], _percent(p[which]), counts=counts) for p in path]
@@ -181,7 +216,9 @@ def _on_data(estimator: Any, X: Any, y: Any) -> list[Part]:
     outliers = isinstance(estimator, OneClassSVM)
     if y is None or (outliers and not np.isin(y, (-1, 1)).all()):
         if outliers:
-            return [Facts([("outliers", f"{int(np.sum(predicted == -1)):,} of {len(predicted):,}")])]
+            return [
+                Facts([("outliers", f"{int(np.sum(predicted == -1)):,} of {len(predicted):,}")])
+            ]
         return [Text("The data has no labels to compare the predictions with.")]
     if is_regressor(estimator):
         return _errors(predicted, y)
@@ -189,9 +226,16 @@ def _on_data(estimator: Any, X: Any, y: Any) -> list[Part]:
     counts = confusion_matrix(y, predicted, labels=labels)
     names = [str(label) for label in labels.tolist()]
     right = int(np.trace(counts))
-    parts: list[Part] = [Facts([("accuracy", f"{100 * right / len(y):.4g} % ({right:,} of {len(y):,})")])]
+    parts: list[Part] = [
+        Facts([("accuracy", f"{100 * right / len(y):.4g} % ({right:,} of {len(y):,})")])
+    ]
     rows = [
-        [name, int(counts[i].sum()), _share(counts[i, i], counts[i].sum()), _share(counts[i, i], counts[:, i].sum())]
+        [
+            name,
+            int(counts[i].sum()),
+            _share(counts[i, i], counts[i].sum()),
+            _share(counts[i, i], counts[:, i].sum()),
+        ]
         for i, name in enumerate(names)
     ]
     if len(names) <= MOST_CLASSES:
@@ -199,8 +243,14 @@ def _on_data(estimator: Any, X: Any, y: Any) -> list[Part]:
     wrong = [(int(counts[i, j]), names[i], names[j]) for i, j in np.argwhere(counts) if i != j]
     if len(names) > 2 and wrong:
         worst = [[true, said, n] for n, true, said in sorted(wrong, reverse=True)[:MOST_CONFUSIONS]]
-        parts.append(Table(["class of the data", "prediction", "rows"], worst, "The most frequent confusions"))
-    parts.append(Table(["class", "rows", "found, %", "right where predicted, %"], rows, "Each class"))
+        parts.append(
+            Table(
+                ["class of the data", "prediction", "rows"], worst, "The most frequent confusions"
+            )
+        )
+    parts.append(
+        Table(["class", "rows", "found, %", "right where predicted, %"], rows, "Each class")
+    )
     return parts
 
 
@@ -216,13 +266,23 @@ def _errors(predicted: Array, y: Array) -> list[Part]:
     some = _few(len(y), MOST_POINTS)
     rows = Series("rows", y[some], predicted[some], line=False)
     ends = [float(y.min()), float(y.max())]
-    return [Facts(lines), Chart("Predictions against targets", Axis("target"), Axis("prediction"), [rows, Series("equal", ends, ends)])]
+    return [
+        Facts(lines),
+        Chart(
+            "Predictions against targets",
+            Axis("target"),
+            Axis("prediction"),
+            [rows, Series("equal", ends, ends)],
+        ),
+    ]
 
 
 def _certificate(certificate: dict[str, Any] | None) -> list[Part]:
     if certificate is None or not np.isfinite(certificate["violation"]):
         return [Text("The model says nothing of how far from its optimum it is.")]
-    holds = f"Within the tolerance: {'yes' if certificate['violation'] <= certificate['tol'] else 'no'}"
+    holds = (
+        f"Within the tolerance: {'yes' if certificate['violation'] <= certificate['tol'] else 'no'}"
+    )
     if certificate["scope"] == DISTANCE:
         holds = "The objective is the squared distance in feature space, the violation the distance as a share of the norm"
     known = [(name, certificate[name]) for name in MEANINGS if certificate.get(name) is not None]
@@ -232,7 +292,10 @@ def _certificate(certificate: dict[str, Any] | None) -> list[Part]:
 
 def _convergence(estimator: Any) -> list[Part]:
     """Objective, gap and violation against the seconds of training, one curve for each problem that was solved."""
-    histories = [getattr(machine, "history_", {}) for machine in getattr(estimator, "estimators_", [estimator])]  # several: CrossTraining
+    histories = [
+        getattr(machine, "history_", {})
+        for machine in getattr(estimator, "estimators_", [estimator])
+    ]  # several: CrossTraining
     runs = [run for history in histories if history for run in _runs(history)]
     if not runs:
         return [Text("The model file does not hold the steps of the training.")]
@@ -245,7 +308,13 @@ def _convergence(estimator: Any) -> list[Part]:
             if name in run:
                 some = _few(len(run["seconds"]), MOST_POINTS)
                 label = name if len(runs) == 1 else f"problem {at + 1}"
-                curves.append(Series(label, np.asarray(run["seconds"])[some], np.asarray(run[name], np.float64)[some]))
+                curves.append(
+                    Series(
+                        label,
+                        np.asarray(run["seconds"])[some],
+                        np.asarray(run[name], np.float64)[some],
+                    )
+                )
         x, y = Axis("seconds"), Axis(name, scale)
         if any(len(curve.points(x, y)) > 1 for curve in curves):
             parts.append(Chart(f"{name.capitalize()} against seconds of training", x, y, curves))
@@ -257,15 +326,27 @@ def _runs(history: dict[str, Array]) -> list[dict[str, Array]]:
     if "problem" not in history:
         return [history]
     problem = np.asarray(history["problem"])
-    return [{name: np.asarray(values)[problem == which] for name, values in history.items()} for which in np.unique(problem)]
+    return [
+        {name: np.asarray(values)[problem == which] for name, values in history.items()}
+        for which in np.unique(problem)
+    ]
 
 
 def _pictures(estimator: Any, shape: tuple[int, int] | None) -> list[Part]:
     machine = getattr(estimator, "estimators_", [estimator])[0]  # of a CrossTraining
     vectors = getattr(machine, "basis_", getattr(machine, "support_vectors_", None))
-    if shape is None or vectors is None or not vectors.shape[0] or vectors.shape[1] != shape[0] * shape[1]:
+    if (
+        shape is None
+        or vectors is None
+        or not vectors.shape[0]
+        or vectors.shape[1] != shape[0] * shape[1]
+    ):
         return []
-    coef = machine.basis_coef_ if hasattr(machine, "basis_coef_") else np.asarray(_dense(machine.dual_coef_)).T
+    coef = (
+        machine.basis_coef_
+        if hasattr(machine, "basis_coef_")
+        else np.asarray(_dense(machine.dual_coef_)).T
+    )
     coef = np.asarray(coef).reshape(vectors.shape[0], -1)
     order = np.argsort(-np.linalg.norm(coef, axis=1), kind="stable")[:MOST_PICTURES]
     kind = "basis vectors" if hasattr(machine, "basis_") else "support vectors"
@@ -273,7 +354,10 @@ def _pictures(estimator: Any, shape: tuple[int, int] | None) -> list[Part]:
     if len(order) < vectors.shape[0]:
         which = f"The {len(order):,} of {vectors.shape[0]:,} {kind} with the largest coefficients"
     note = f"{which}, largest coefficients first; each picture goes from its smallest value (black) to its largest (white)."
-    return [Text(note), Pictures(_dense(vectors[order]), shape, [_vote(machine, coef, int(at)) for at in order])]
+    return [
+        Text(note),
+        Pictures(_dense(vectors[order]), shape, [_vote(machine, coef, int(at)) for at in order]),
+    ]
 
 
 def _vote(machine: Any, coef: Array, at: int) -> str:

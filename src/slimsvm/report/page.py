@@ -58,15 +58,25 @@ class Page:
     def html(self) -> str:
         """The whole page."""
         data = Data()
-        names = [part.name for _, parts in self.sections for part in parts if isinstance(part, Comparison)]
+        names = [
+            part.name
+            for _, parts in self.sections
+            for part in parts
+            if isinstance(part, Comparison)
+        ]
         body = []
         for at, (title, parts) in enumerate(self.sections):
             body.append(f'<section aria-labelledby="s-{at}"><h2 id="s-{at}">{escape(title)}</h2>')
             body += [part.html(data) for part in parts]
             body.append("</section>")
-        style, script = (files("slimsvm.report").joinpath(name).read_text(encoding="utf-8") for name in ("page.css", "page.js"))
+        style, script = (
+            files("slimsvm.report").joinpath(name).read_text(encoding="utf-8")
+            for name in ("page.css", "page.js")
+        )
         trusted = f"style-src '{_digest(style)}'; script-src '{_digest(script)}'"
-        policy = f"default-src 'none'; img-src data:; {trusted}; base-uri 'none'; form-action 'none'"
+        policy = (
+            f"default-src 'none'; img-src data:; {trusted}; base-uri 'none'; form-action 'none'"
+        )
         return "\n".join(
             [
                 "<!DOCTYPE html>",
@@ -75,7 +85,9 @@ class Page:
                 '<meta name="viewport" content="width=device-width, initial-scale=1" />',
                 f'<meta name="generator" content="slimsvm {escape(__version__)}" />',
                 f"<title>{escape(self.title)}</title><style>{style}</style></head><body>",
-                f"<header><h1>{escape(self.title)}</h1>" + (f"<p>{escape(self.lead)}</p>" if self.lead else "") + "</header>",
+                f"<header><h1>{escape(self.title)}</h1>"
+                + (f"<p>{escape(self.lead)}</p>" if self.lead else "")
+                + "</header>",
                 "<noscript><p>Charts and slider need JavaScript; all numbers are in the tables.</p></noscript>",
                 self._contents() if len(self.sections) > 3 else "",
                 _slider(names) if names else "",
@@ -88,7 +100,10 @@ class Page:
         )
 
     def _contents(self) -> str:
-        links = [f'<li><a href="#s-{at}">{escape(title)}</a></li>' for at, (title, _) in enumerate(self.sections)]
+        links = [
+            f'<li><a href="#s-{at}">{escape(title)}</a></li>'
+            for at, (title, _) in enumerate(self.sections)
+        ]
         unfolded = " open" * (len(links) <= FEW_SECTIONS)
         return f'<nav aria-label="Sections"><details{unfolded}><summary>Sections</summary><ul>{"".join(links)}</ul></details></nav>'
 
@@ -102,7 +117,9 @@ def safe_json(value: Any) -> str:
     >>> print(safe_json({"class": "</script>", "gap": float("nan")}))
     {"class":"\u003c/script\u003e","gap":null}
     """
-    text = json.dumps(plain(value), separators=(",", ":"), allow_nan=False)  # ASCII: line separators are escaped, too
+    text = json.dumps(
+        plain(value), separators=(",", ":"), allow_nan=False
+    )  # ASCII: line separators are escaped, too
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 
 
@@ -120,7 +137,11 @@ def _slider(names: Sequence[str]) -> str:
     )
     if len(names) < 2:
         return control
-    rows = "".join(f'<tr><th scope="row">{escape(name)}</th><td></td><td></td></tr>' for name in names)
-    head = "".join(f'<th scope="col">{name}</th>' for name in ("set", "fewest vectors", "quickest training"))
+    rows = "".join(
+        f'<tr><th scope="row">{escape(name)}</th><td></td><td></td></tr>' for name in names
+    )
+    head = "".join(
+        f'<th scope="col">{name}</th>' for name in ("set", "fewest vectors", "quickest training")
+    )
     table = f"<table><caption>Which model to take</caption><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"
     return f'{control}<div id="choice" class="scroll tall" tabindex="0" role="group" aria-label="Which model to take">{table}</div>'

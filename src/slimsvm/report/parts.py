@@ -63,7 +63,10 @@ class Facts:
 
     def html(self, data: Data) -> str:
         """The part as HTML."""
-        lines = [(f"<dt>{escape(name)}</dt>" if name else "") + f"<dd>{escape(text)}</dd>" for name, text in self.pairs]
+        lines = [
+            (f"<dt>{escape(name)}</dt>" if name else "") + f"<dd>{escape(text)}</dd>"
+            for name, text in self.pairs
+        ]
         return f"<dl>{''.join(lines)}</dl>"
 
 
@@ -91,7 +94,8 @@ class Table:
     def html(self, data: Data) -> str:
         """The part as HTML."""
         numeric = [
-            any(_is_number(row[at]) for row in self.rows) and all(row[at] is None or _is_number(row[at]) for row in self.rows)
+            any(_is_number(row[at]) for row in self.rows)
+            and all(row[at] is None or _is_number(row[at]) for row in self.rows)
             for at in range(len(self.columns))
         ]
         head = "".join(
@@ -146,9 +150,13 @@ class Chart:
         """The part as HTML."""
         key = data.key("chart")
         series = [
-            {"name": one.name, "style": at, "line": one.line, "points": one.points(self.x, self.y)} for at, one in enumerate(self.series)
+            {"name": one.name, "style": at, "line": one.line, "points": one.points(self.x, self.y)}
+            for at, one in enumerate(self.series)
         ]
-        axes = {"x": {"label": self.x.label, "scale": self.x.scale}, "y": {"label": self.y.label, "scale": self.y.scale}}
+        axes = {
+            "x": {"label": self.x.label, "scale": self.x.scale},
+            "y": {"label": self.y.label, "scale": self.y.scale},
+        }
         data.charts.append({"key": key, **axes, "series": series})
         return _figure(key, self.caption)
 
@@ -192,7 +200,9 @@ class Comparison:
     models: Sequence[Model]
     measure: str = "test accuracy, %"
     unit: str = "%"
-    styles: dict[str, int] = field(default_factory=dict)  # marker and colour of each method, the same in all comparisons of a page
+    styles: dict[str, int] = field(
+        default_factory=dict
+    )  # marker and colour of each method, the same in all comparisons of a page
 
     def html(self, data: Data) -> str:
         """The part as HTML."""
@@ -200,9 +210,17 @@ class Comparison:
         charts = []
         figures = []
         for name, label in (("vectors", "vectors"), ("seconds", "seconds of training")):
-            if len({getattr(model, name) for model in self.models if model.score is not None} - {None}) > 1:
+            if (
+                len(
+                    {getattr(model, name) for model in self.models if model.score is not None}
+                    - {None}
+                )
+                > 1
+            ):
                 charts.append({"key": data.key("chart"), "x": name, "label": label})
-                figures.append(_figure(charts[-1]["key"], f"{self.name}: {self.measure}, against {label}"))
+                figures.append(
+                    _figure(charts[-1]["key"], f"{self.name}: {self.measure}, against {label}")
+                )
         methods = list(dict.fromkeys(model.method for model in self.models))
         styles = {**{method: at for at, method in enumerate(methods)}, **self.styles}
         least = min((model.score for model in self.models if model.score is not None), default=0.0)
@@ -212,7 +230,9 @@ class Comparison:
                 "name": self.name,
                 "measure": self.measure,
                 "unit": self.unit,
-                "scale": "error" if least >= 0 else "linear",  # of R^2, which may be below zero, a logarithm shows nothing
+                "scale": "error"
+                if least >= 0
+                else "linear",  # of R^2, which may be below zero, a logarithm shows nothing
                 "charts": charts,
                 "methods": [{"name": method, "style": styles[method]} for method in methods],
                 "models": [vars(model) for model in self.models],
@@ -222,10 +242,25 @@ class Comparison:
         return f'<div id="{key}"><p class="take" aria-live="polite"></p>{drawn}{self._table().html(data)}</div>'
 
     def _table(self) -> Table:
-        names = {"method": "method", "vectors": "vectors", "score": self.measure, "seconds": "seconds of training", "note": "note"}
-        used = [name for name in names if any(getattr(model, name) not in (None, "") for model in self.models)]
+        names = {
+            "method": "method",
+            "vectors": "vectors",
+            "score": self.measure,
+            "seconds": "seconds of training",
+            "note": "note",
+        }
+        used = [
+            name
+            for name in names
+            if any(getattr(model, name) not in (None, "") for model in self.models)
+        ]
         rows = [[getattr(model, name) for name in used] for model in self.models]
-        return Table([names[name] for name in used], rows, f"{self.name}: all models", keys=range(len(self.models)))
+        return Table(
+            [names[name] for name in used],
+            rows,
+            f"{self.name}: all models",
+            keys=range(len(self.models)),
+        )
 
 
 @dataclass(frozen=True)
@@ -238,7 +273,9 @@ class Matrix:
     def html(self, data: Data) -> str:
         """The part as HTML."""
         totals = np.maximum(self.counts.sum(axis=1), 1)
-        head = "".join(f'<th scope="col" class="number">{escape(label)}</th>' for label in self.labels)
+        head = "".join(
+            f'<th scope="col" class="number">{escape(label)}</th>' for label in self.labels
+        )
         rows = []
         for i, label in enumerate(self.labels):
             cells = []
@@ -266,8 +303,12 @@ class Pictures:
         """The part as HTML."""
         items = []
         for row, caption in zip(self.rows, self.captions, strict=True):
-            image = base64.b64encode(grey_png(np.asarray(row, np.float64).reshape(self.shape))).decode("ascii")
-            items.append(f'<li><img src="data:image/png;base64,{image}" alt="" /><span>{escape(caption)}</span></li>')
+            image = base64.b64encode(
+                grey_png(np.asarray(row, np.float64).reshape(self.shape))
+            ).decode("ascii")
+            items.append(
+                f'<li><img src="data:image/png;base64,{image}" alt="" /><span>{escape(caption)}</span></li>'
+            )
         return f'<ul class="pictures">{"".join(items)}</ul>'
 
 
@@ -282,15 +323,31 @@ def grey_png(values: Array) -> bytes:
     b'\x89PNG\r\n\x1a\n'
     """
     low, high = float(values.min()), float(values.max())
-    pixels = np.zeros(values.shape, np.uint8) if high == low else np.rint(255 * ((values - low) / (high - low))).astype(np.uint8)
+    pixels = (
+        np.zeros(values.shape, np.uint8)
+        if high == low
+        else np.rint(255 * ((values - low) / (high - low))).astype(np.uint8)
+    )
     height, width = pixels.shape
-    lines = np.hstack([np.zeros((height, 1), np.uint8), pixels])  # the first byte of a line names its filter: none
+    lines = np.hstack(
+        [np.zeros((height, 1), np.uint8), pixels]
+    )  # the first byte of a line names its filter: none
 
     def chunk(kind: bytes, content: bytes) -> bytes:
-        return struct.pack(">I", len(content)) + kind + content + struct.pack(">I", zlib.crc32(kind + content))
+        return (
+            struct.pack(">I", len(content))
+            + kind
+            + content
+            + struct.pack(">I", zlib.crc32(kind + content))
+        )
 
     header = struct.pack(">IIBBBBB", width, height, 8, 0, 0, 0, 0)
-    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", zlib.compress(lines.tobytes(), 9)) + chunk(b"IEND", b"")
+    return (
+        b"\x89PNG\r\n\x1a\n"
+        + chunk(b"IHDR", header)
+        + chunk(b"IDAT", zlib.compress(lines.tobytes(), 9))
+        + chunk(b"IEND", b"")
+    )
 
 
 def shown(value: Any) -> str:
@@ -306,7 +363,9 @@ def shown(value: Any) -> str:
         return ""
     if isinstance(value, bool):
         return "yes" if value else "no"
-    if isinstance(value, int) or (isinstance(value, float) and value.is_integer() and abs(value) < 1e9):
+    if isinstance(value, int) or (
+        isinstance(value, float) and value.is_integer() and abs(value) < 1e9
+    ):
         return f"{int(value):,}"
     return f"{value:.5g}" if isinstance(value, float) else str(value)
 

@@ -38,7 +38,11 @@ def seconds_per_row(estimator: Any, n_jobs: int | None = None) -> tuple[float, i
             rows = random_rows(estimator, BATCH)
             first = _measured(estimator, rows[:100])  # the first call compiles
             first = min(first, _measured(estimator, rows[:100]))
-            n = int(np.clip(MAX_SECONDS / max(first, 1e-9) * 100, min(100, rows.shape[0]), rows.shape[0]))
+            n = int(
+                np.clip(
+                    MAX_SECONDS / max(first, 1e-9) * 100, min(100, rows.shape[0]), rows.shape[0]
+                )
+            )
             return min(_measured(estimator, rows[:n]) for _ in range(REPEATS)) / n, n
     finally:
         estimator.set_params(n_jobs=before)
@@ -52,7 +56,9 @@ def random_rows(estimator: Any, n_rows: int) -> Any:
     vectors = getattr(first, "basis_", getattr(first, "support_vectors_", None))
     if not sp.issparse(vectors):
         n_rows = max(1, min(n_rows, MAX_VALUES // max(1, n_features)))
-    if vectors is None or vectors.shape[0] == 0 or vectors.shape[1] != n_features:  # linear weights, a constant, kernel values
+    if (
+        vectors is None or vectors.shape[0] == 0 or vectors.shape[1] != n_features
+    ):  # linear weights, a constant, kernel values
         return rng.standard_normal((n_rows, n_features))
     return vectors[rng.integers(vectors.shape[0], size=n_rows)]
 

@@ -26,10 +26,17 @@ def describe(estimator: Any) -> dict[str, Any]:
     ('SVC', {'name': 'linear'}, [3, 5], 2, 'converged')
     """
     facts: dict[str, Any] = {"machine": type(estimator).__name__}
-    whole, machines = estimator, getattr(estimator, "estimators_", [estimator])  # several: the pairs of a CrossTraining
-    estimator = next((machine for machine in machines if not machine.status_.converged), machines[0])  # they differ in little else
+    whole, machines = (
+        estimator,
+        getattr(estimator, "estimators_", [estimator]),
+    )  # several: the pairs of a CrossTraining
+    estimator = next(
+        (machine for machine in machines if not machine.status_.converged), machines[0]
+    )  # they differ in little else
     kernel = getattr(estimator, "kernel_", None)
-    facts["kernel"] = {"name": "linear"} if kernel is None else {"name": kernel.name, **kernel.get_params()}
+    facts["kernel"] = (
+        {"name": "linear"} if kernel is None else {"name": kernel.name, **kernel.get_params()}
+    )
     parameters = estimator.get_params()
     if estimator.status_.reason != "loaded":  # the files of other programs do not hold them
         facts |= {name: parameters[name] for name in PARAMETERS if name in parameters}
@@ -42,12 +49,17 @@ def describe(estimator: Any) -> dict[str, Any]:
         facts["n_support_vectors"] = sum(len(machine.support_) for machine in machines)
     if whole is not estimator:
         facts["n_machines"] = len(machines)
-        facts |= {name: int(getattr(whole, f"{name}_").sum()) for name in ("n_kept", "n_noise", "n_redundant")}
+        facts |= {
+            name: int(getattr(whole, f"{name}_").sum())
+            for name in ("n_kept", "n_noise", "n_redundant")
+        }
     if hasattr(estimator, "basis_coef_"):
         facts["n_basis"] = estimator.n_basis_
     if hasattr(estimator, "path_"):
         names = ("n_basis", "objective", "training_score", "validation_score")
-        facts["path"] = [{name: getattr(point, name) for name in names} for point in estimator.path_]
+        facts["path"] = [
+            {name: getattr(point, name) for name in names} for point in estimator.path_
+        ]
     facts["model_bytes"] = sum(model_nbytes(machine) for machine in machines)
     facts["intercept"] = np.concatenate([machine.intercept_ for machine in machines]).tolist()
     if hasattr(whole, "feature_names_in_"):
@@ -106,8 +118,19 @@ def lines_of(facts: dict[str, Any]) -> list[tuple[str, str]]:
     """
     lines: list[tuple[str, str]] = [("machine", facts["machine"])]
     kernel = dict(facts["kernel"])
-    lines.append(("kernel", ", ".join([kernel.pop("name"), *(f"{name} {short(value)}" for name, value in kernel.items())])))
-    lines += [(name.replace("_", " "), short(facts[name])) for name in PARAMETERS if facts.get(name) is not None]
+    lines.append(
+        (
+            "kernel",
+            ", ".join(
+                [kernel.pop("name"), *(f"{name} {short(value)}" for name, value in kernel.items())]
+            ),
+        )
+    )
+    lines += [
+        (name.replace("_", " "), short(facts[name]))
+        for name in PARAMETERS
+        if facts.get(name) is not None
+    ]
     if "n_features" in facts:
         lines.append(("features", f"{facts['n_features']:,}"))
     if "classes" in facts:
@@ -117,16 +140,28 @@ def lines_of(facts: dict[str, Any]) -> list[tuple[str, str]]:
         lines.append(("support vectors", f"{facts['n_support_vectors']:,}{by_class}"))
     if "n_machines" in facts:
         lines.append(("machines", f"{facts['n_machines']:,}"))
-        lines.append(("rows", "{n_kept:,} kept, {n_noise:,} noise, {n_redundant:,} redundant".format(**facts)))
+        lines.append(
+            (
+                "rows",
+                "{n_kept:,} kept, {n_noise:,} noise, {n_redundant:,} redundant".format(**facts),
+            )
+        )
     if "n_basis" in facts:
         lines.append(("basis vectors", f"{facts['n_basis']:,}"))
         lines += path_in_words(facts.get("path", []))
     certificate = facts.get("certificate")
     if certificate and math.isfinite(certificate["violation"]):
-        numbers = ", ".join(f"{name} {short(certificate[name])}" for name in ("violation", "gap", "objective"))
+        numbers = ", ".join(
+            f"{name} {short(certificate[name])}" for name in ("violation", "gap", "objective")
+        )
         if certificate["scope"] == DISTANCE:
             numbers = f"distance to the model it was made from {short(certificate['violation'])} of its norm"
-        lines.append(("certificate", f"{numbers} (scope: {certificate['scope']}; kernel values: {certificate['precision']})"))
+        lines.append(
+            (
+                "certificate",
+                f"{numbers} (scope: {certificate['scope']}; kernel values: {certificate['precision']})",
+            )
+        )
     if "status" in facts:
         lines.append(("status", facts["status"]["sentence"]))
     if facts.get("format"):
@@ -137,7 +172,9 @@ def lines_of(facts: dict[str, Any]) -> list[tuple[str, str]]:
         lines.append(("in memory", size_in_words(facts["model_bytes"])))
     if "microseconds_per_row" in facts:
         batch = f"measured, {facts['rows_measured']:,} rows at once"
-        lines.append(("prediction", f"{facts['microseconds_per_row']:.3g} microseconds a row ({batch})"))
+        lines.append(
+            ("prediction", f"{facts['microseconds_per_row']:.3g} microseconds a row ({batch})")
+        )
     return lines
 
 

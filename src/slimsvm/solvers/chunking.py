@@ -40,7 +40,10 @@ from slimsvm.solvers.smooth_newton import SmoothNewton
 Array = NDArray[Any]
 FIRST = 500  # rows in the first working set, or as many as V has columns
 CLOSER = 0.1  # of the tolerance: that of the problem in the working set
-WORK, AT_ONCE = 5e7, 5  # entries of V visited in a step of the run, and Newton's steps in it, at most
+WORK, AT_ONCE = (
+    5e7,
+    5,
+)  # entries of V visited in a step of the run, and Newton's steps in it, at most
 MOST_NEWTON = 200  # steps for one working set: so many are needed by rounding errors only
 TINY = float(np.finfo(float).tiny)
 
@@ -169,7 +172,9 @@ class Chunking:
 
     def certificate(self, problem: Reduced, state: ChunkingState, tol: float) -> Certificate:
         """Objective and gap; ``violation`` is their ratio."""
-        return Certificate(SUBSPACE, state.primal, state.relative_gap, state.gap, tol, str(problem.features.dtype))
+        return Certificate(
+            SUBSPACE, state.primal, state.relative_gap, state.gap, tol, str(problem.features.dtype)
+        )
 
     def model(self, problem: Reduced, state: ChunkingState) -> ReducedSolution:
         """Coefficients and intercept."""

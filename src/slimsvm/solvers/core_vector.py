@@ -93,7 +93,13 @@ class Ball:
         """(Kt al) at some rows; nothing is kept."""
         support, s = np.flatnonzero(al), np.zeros(rows.size)
         coef = self.sign[support] * al[support]
-        accumulate(self.operand.take(support), Strips(self.operand.take(rows), 256), coef, s, self.n_threads)
+        accumulate(
+            self.operand.take(support),
+            Strips(self.operand.take(rows), 256),
+            coef,
+            s,
+            self.n_threads,
+        )
         return np.asarray(self.sign[rows] * (s + coef.sum()) + self.ridge * al[rows])
 
     @cached_property
@@ -128,7 +134,9 @@ class BallState:
     farthest: float = -np.inf  # squared distance, of the points seen since the last move
     loss: float = 0.0  # sum of squared hinges of the same
     primal: float = np.inf
-    violation: float = np.inf  # the achieved eps, if a sweep has seen it; else that of the last pool
+    violation: float = (
+        np.inf
+    )  # the achieved eps, if a sweep has seen it; else that of the last pool
     seen: bool = False  # whether primal and violation are of all rows and of this al
     n_iter: int = 0
     done: bool = False
@@ -187,7 +195,9 @@ class CoreVector:
         first = np.array([rng.choice(np.flatnonzero(problem.sign == sign)) for sign in (1.0, -1.0)])
         if self.ball == "fixed":
             al[first[0]] = 1.0
-            return BallState(al, problem.kappa, rng, s=problem.products(np.arange(problem.n), al), fresh=True)
+            return BallState(
+                al, problem.kappa, rng, s=problem.products(np.arange(problem.n), al), fresh=True
+            )
         al[first] = 0.5
         K = problem.values(first, first)
         o = 0.5 * K.sum(axis=1, dtype=np.float64)
@@ -223,7 +233,9 @@ class CoreVector:
             S.done = True
         S.done = S.done or S.full
 
-    def _grow(self, problem: Ball, S: BallState, pool: Array, eps: float, max_iter: int) -> tuple[bool, Array]:
+    def _grow(
+        self, problem: Ball, S: BallState, pool: Array, eps: float, max_iter: int
+    ) -> tuple[bool, Array]:
         """Core vectors from one pool, until none of it is outside."""
         moved = False
         self._leave(S)
@@ -242,9 +254,13 @@ class CoreVector:
         core, inside = np.full(room, -1), np.zeros(pool.size, np.bool_)
         inside[np.isin(pool, S.core)] = True
         while True:
-            draws = S.rng.integers(pool.size, size=(int(min(DRAWS, max(0, max_iter - S.n_iter))), DRAWN))
+            draws = S.rng.integers(
+                pool.size, size=(int(min(DRAWS, max(0, max_iter - S.n_iter))), DRAWN)
+            )
             before = m
-            m, more, S.full = _grow_core(S.K, within, own, al, o, s, core, inside, m, room, problem.kappa, eps, draws)
+            m, more, S.full = _grow_core(
+                S.K, within, own, al, o, s, core, inside, m, room, problem.kappa, eps, draws
+            )
             S.n_iter += m - before
             moved = moved or m > before
             if not more or S.n_iter >= max_iter:
@@ -273,7 +289,13 @@ class CoreVector:
         """Few rows: all are the core set, in float64, and the simplex has as much mass as rows, so that o is of the order of one."""
         n, everything = problem.n, np.arange(problem.n)
         K = problem.values(everything, everything)
-        a, o, diag, sign, upper = np.ones(n), K.sum(axis=1), np.full(n, problem.kappa), np.ones(n), np.full(n, 2.0 * n)
+        a, o, diag, sign, upper = (
+            np.ones(n),
+            K.sum(axis=1),
+            np.full(n, problem.kappa),
+            np.ones(n),
+            np.full(n, 2.0 * n),
+        )
         steps, _ = smo(K, diag, sign, upper, a, o, n, 1e-6 * problem.kappa, 100 * n)
         more, rough = polish(K, diag, sign, upper, a, o, n)
         while rough and S.n_iter < 20:
@@ -283,7 +305,10 @@ class CoreVector:
         S.n_iter = steps + more
         s = K @ S.al
         S.q = float(S.al @ s)
-        S.farthest, S.loss = float(S.q - 2.0 * s.min() + problem.kappa), self._loss(problem, S, everything, s)
+        S.farthest, S.loss = (
+            float(S.q - 2.0 * s.min() + problem.kappa),
+            self._loss(problem, S, everything, s),
+        )
         self._conclude(problem, S)
         S.done = True
 
@@ -301,7 +326,9 @@ class CoreVector:
                     S.order, S.at = S.rng.permutation(problem.n), 0
                 pool, S.at = S.order[S.at : S.at + POOL], S.at + POOL
             self._pull_by(problem, S, pool, eps, max_iter)
-        elif eps <= tol and not S.fresh:  # what is said at the end rests on no sum of many small terms
+        elif (
+            eps <= tol and not S.fresh
+        ):  # what is said at the end rests on no sum of many small terms
             S.s, S.fresh = problem.products(everyone, S.al), True
         else:
             S.done, S.eps = eps <= tol, S.eps / 2.0
@@ -316,7 +343,9 @@ class CoreVector:
         own, s, al, shrunk, more = problem.values(pool, pool), S.s[pool], S.al[pool], 1.0, True
         old, pulling = al.copy(), np.zeros(pool.size, bool)
         while more and S.n_iter < max_iter:
-            draws = S.rng.integers(pool.size, size=(int(min(FEW_DRAWS, max_iter - S.n_iter)), DRAWN))
+            draws = S.rng.integers(
+                pool.size, size=(int(min(FEW_DRAWS, max_iter - S.n_iter)), DRAWN)
+            )
             before = al.copy()
             S.q, scale, n_pulls, more = _pull_centre(own, s, al, S.q, problem.kappa, eps, draws)
             S.n_iter += n_pulls
@@ -344,8 +373,14 @@ class CoreVector:
 
     def _conclude(self, problem: Ball, S: BallState) -> None:
         """Primal value and achieved eps, from a look at all rows."""
-        norm_sq = 1.0 / S.q - problem.ridge * float(S.al @ S.al) / S.q / S.q  # in turn: the square overflows where C is tiny
-        S.primal, S.violation, S.seen = 0.5 * norm_sq + problem.C * S.loss, self._outside(problem, S), True
+        norm_sq = (
+            1.0 / S.q - problem.ridge * float(S.al @ S.al) / S.q / S.q
+        )  # in turn: the square overflows where C is tiny
+        S.primal, S.violation, S.seen = (
+            0.5 * norm_sq + problem.C * S.loss,
+            self._outside(problem, S),
+            True,
+        )
 
     def certificate(self, problem: Ball, state: BallState, tol: float) -> Certificate:
         """The achieved eps is the violation; objective and gap are those of the squared-hinge machine with a penalised intercept."""
@@ -399,7 +434,10 @@ def _grow_core(
         q = 0.0
         for v in range(m):
             q += al[v] * o[v]
-        limit, enough = 0.5 * (q + kappa - (1.0 + eps) ** 2 * (kappa - q)), INNER * eps * (kappa - q)
+        limit, enough = (
+            0.5 * (q + kappa - (1.0 + eps) ** 2 * (kappa - q)),
+            INNER * eps * (kappa - q),
+        )
         # 2. the farthest of those drawn joins; a large core set takes several at a time
         farthest, joined = limit, 0
         while joined < 1 + m // TOGETHER and d < draws.shape[0] and m < room:
@@ -417,7 +455,18 @@ def _grow_core(
             return m, False, m == room and _farthest(s, inside, draws[0], limit) >= 0
         # 3. the core set's own optimum, by pairs: as near as is worth it while others are still farther away
         exact = not joined
-        _settle(K, within, al, o, low, gain, diag, s, m, enough if exact else max(enough, LOOSE * (limit - farthest)))
+        _settle(
+            K,
+            within,
+            al,
+            o,
+            low,
+            gain,
+            diag,
+            s,
+            m,
+            enough if exact else max(enough, LOOSE * (limit - farthest)),
+        )
     return m, True, False
 
 
@@ -446,7 +495,9 @@ def _settle(
 
 
 @compiled
-def _pull_centre(own: Array, s: Array, al: Array, q: float, kappa: float, eps: float, draws: Array) -> tuple[float, float, int, bool]:
+def _pull_centre(
+    own: Array, s: Array, al: Array, q: float, kappa: float, eps: float, draws: Array
+) -> tuple[float, float, int, bool]:
     """Pull the centre towards points of a pool; returns q, the factor of all al, the number of pulls, and whether points may be left."""
     scale, n_pulls, anyone = 1.0, 0, np.zeros(s.size, np.bool_)
     for d in range(draws.shape[0]):

@@ -67,7 +67,9 @@ class Cuts:
 
     def append(self, p: Array, offset: float, total: float, row: Array, kept: Any) -> None:
         """A new cut: its coordinates, its inner products with all cuts and itself, and its rows."""
-        if self.n == self._P.shape[0]:  # twice the room: coordinates may be many, and are not to be copied every round
+        if (
+            self.n == self._P.shape[0]
+        ):  # twice the room: coordinates may be many, and are not to be copied every round
             room = max(16, 2 * self.n)
             P, gram = np.empty((room, self._P.shape[1]), self._P.dtype), np.empty((room, room))
             P[: self.n], gram[: self.n, : self.n] = self._P[: self.n], self.gram
@@ -92,12 +94,19 @@ class Cuts:
         n = keep.size
         if n == self.n:
             return
-        holes = np.flatnonzero(self.idle[:n] > max_idle)  # filled with the last cuts that stay: coordinates may be many
+        holes = np.flatnonzero(
+            self.idle[:n] > max_idle
+        )  # filled with the last cuts that stay: coordinates may be many
         keep, moved = np.arange(n), keep[n - holes.size :]
         keep[holes] = moved
         self._P[holes] = self._P[moved]
         self._gram[:n, :n] = self._gram[np.ix_(keep, keep)]
-        self.offset, self.total, self.a, self.idle = self.offset[keep], self.total[keep], self.a[keep], self.idle[keep]
+        self.offset, self.total, self.a, self.idle = (
+            self.offset[keep],
+            self.total[keep],
+            self.a[keep],
+            self.idle[keep],
+        )
         self.rows, self.n = [self.rows[k] for k in keep], n
 
 
@@ -158,7 +167,11 @@ def raised(scores: Array, b: Array) -> Array:
 
 def columnwise(A: Array, B: Array) -> Array:
     """Inner products of the columns of A and B, pairwise; one long column goes to BLAS."""
-    return np.array([np.dot(A[:, 0], B[:, 0])]) if A.shape[1] == 1 else np.asarray(np.einsum("ic,ic->c", A, B))
+    return (
+        np.array([np.dot(A[:, 0], B[:, 0])])
+        if A.shape[1] == 1
+        else np.asarray(np.einsum("ic,ic->c", A, B))
+    )
 
 
 def padded(W: Array, size: int) -> Array:

@@ -46,7 +46,10 @@ Array = NDArray[Any]
 LEAST_DEPTH = 0.1  # of a cut near the best point: how much of the gap it must cut off the solution of the small problem
 ROUNDING = 1e-24  # of the objective: the square of what a norm can be off
 PATIENCE = 50  # rounds over which progress is measured
-STALLED = {"float32": 1e-8, "float64": 1e-14}  # progress of the relative gap in so many rounds that is only rounding
+STALLED = {
+    "float32": 1e-8,
+    "float64": 1e-14,
+}  # progress of the relative gap in so many rounds that is only rounding
 
 
 # -- the problem ----------------------------------------------------------------------------------------------------------------------------
@@ -61,19 +64,30 @@ class Oracle(Protocol):
     def risk(self, scores: Array, columns: Array | None = None) -> Array:
         """R(f) for each column."""
 
-    def cut(self, first: int, last: int, scores: Array, columns: Array | None = None) -> tuple[Array, Array, Array]:
+    def cut(
+        self, first: int, last: int, scores: Array, columns: Array | None = None
+    ) -> tuple[Array, Array, Array]:
         """Risk and offset (columns,) and responses (rows, columns) of a block of rows."""
 
     def cuts(self, scores: Array, columns: Array | None = None) -> tuple[Array, Array, Array]:
         """The same of all rows."""
 
-    def balanced(self, scores: Array, columns: Array | None = None) -> tuple[Array, Array, Array, Array]:
+    def balanced(
+        self, scores: Array, columns: Array | None = None
+    ) -> tuple[Array, Array, Array, Array]:
         """Best intercepts, and with them the same for cuts with vbar = 0."""
 
     def intercept(self, scores: Array, columns: Array | None = None, middle: bool = False) -> Array:
         """Best intercepts."""
 
-    def line(self, scores: Array, change: Array, slope: Array, curvature: Array, columns: Array | None = None) -> Array:
+    def line(
+        self,
+        scores: Array,
+        change: Array,
+        slope: Array,
+        curvature: Array,
+        columns: Array | None = None,
+    ) -> Array:
         """The best step t >= 0 from scores along change, where a quadratic with this slope and curvature is added."""
 
     def packed(self, responses: Array) -> Any:
@@ -211,14 +225,19 @@ class CuttingPlane:
         growing = bool(space.growing)
         which, grew = np.arange(S.open.size) if growing else np.flatnonzero(S.open), 0
         if which.size:
-            with single_threaded_blas():  # the vectors are too short for its threads, which would wait for one another
+            with (
+                single_threaded_blas()
+            ):  # the vectors are too short for its threads, which would wait for one another
                 grew = self._round(problem, S, which, growing)
             S.scores = None
             S.n_iter += 1
         # 4. whose gap is small enough
         self._close(S, tol, space.precision, fresh=grew > 0)
         S.done = not S.open.any() and not grew
-        S.n_basis, S.n_values = space.n_basis, getattr(getattr(space, "columns", None), "n_values", 0)
+        S.n_basis, S.n_values = (
+            space.n_basis,
+            getattr(getattr(space, "columns", None), "n_values", 0),
+        )
 
     def _round(self, problem: OneSlack, S: CutState, which: Array, growing: bool) -> int:
         # 1. a cut for each column: at the solution of its small problem, or near the best point
@@ -234,7 +253,9 @@ class CuttingPlane:
 
     # -- 1. cuts ------------------------------------------------------------------------------------------------------------------------
 
-    def _new_cuts(self, problem: OneSlack, S: CutState, which: Array) -> tuple[Array, Array, Array, Array]:
+    def _new_cuts(
+        self, problem: OneSlack, S: CutState, which: Array
+    ) -> tuple[Array, Array, Array, Array]:
         """Coordinates, responses, offsets and sums of responses of a new cut for each column; the best points move."""
         space, oracle = problem.space, problem.oracle
         W, b = chosen(S.W, which), S.b[which]
@@ -244,7 +265,9 @@ class CuttingPlane:
         if problem.free:
             b = oracle.intercept(scores, which)
         if self.line_search:
-            offset, V, total = self._cut_at(problem, which, *self._search(problem, S, which, W, b, scores))
+            offset, V, total = self._cut_at(
+                problem, which, *self._search(problem, S, which, W, b, scores)
+            )
             # one that hardly cuts off the solution of the small problem leads nowhere: then the one that cuts off most of it, which is at
             # least the gap
             depth = offset + columnwise(V, scores) + total * b - S.xi[which]
@@ -258,7 +281,9 @@ class CuttingPlane:
         return space.project(V), V, offset, total
 
     @staticmethod
-    def _cut_at(problem: OneSlack, which: Array, b: Array, scores: Array) -> tuple[Array, Array, Array]:
+    def _cut_at(
+        problem: OneSlack, which: Array, b: Array, scores: Array
+    ) -> tuple[Array, Array, Array]:
         """Offsets, responses and their sums of the cuts at the given points."""
         if problem.free:
             _, _, offset, V = problem.oracle.balanced(scores, which)
@@ -266,7 +291,9 @@ class CuttingPlane:
         _, offset, V = problem.oracle.cuts(raised(scores, b), which)
         return offset, V, V.sum(axis=0)
 
-    def _fused(self, problem: OneSlack, S: CutState, which: Array, W: Array, b: Array) -> tuple[Array, Array, Array, Array]:
+    def _fused(
+        self, problem: OneSlack, S: CutState, which: Array, W: Array, b: Array
+    ) -> tuple[Array, Array, Array, Array]:
         """The same where nothing stands between scores and cuts: one pass over the rows."""
         n = problem.oracle.n
         scores, V = np.empty((n, which.size)), np.empty((n, which.size))
@@ -279,14 +306,22 @@ class CuttingPlane:
             return V[first:last]
 
         P = problem.space.sweep(W, respond)
-        risk, offset = np.sum([parts[first] for first in sorted(parts)], axis=0)  # in the order of the rows, whatever thread came first
+        risk, offset = np.sum(
+            [parts[first] for first in sorted(parts)], axis=0
+        )  # in the order of the rows, whatever thread came first
         self._keep_best(problem, S, which, W, b, scores, risk)
         return P, V, offset, V.sum(axis=0)
 
-    def _search(self, problem: OneSlack, S: CutState, which: Array, W: Array, b: Array, scores: Array) -> tuple[Array, Array]:
+    def _search(
+        self, problem: OneSlack, S: CutState, which: Array, W: Array, b: Array, scores: Array
+    ) -> tuple[Array, Array]:
         """Move the best point to the least value on the line to (W, b); returns intercepts and scores where the cut is taken."""
         space, oracle = problem.space, problem.oracle
-        best_W, best_b, best_scores = chosen(S.best_W, which), S.best_b[which], chosen(S.best_scores, which)
+        best_W, best_b, best_scores = (
+            chosen(S.best_W, which),
+            S.best_b[which],
+            chosen(S.best_scores, which),
+        )
         dW, db, change = W - best_W, b - best_b, scores - best_scores
         slope = space.inner(best_W, dW) + problem.penalty(best_b, db)
         curvature = space.inner(dW, dW) + problem.penalty(db, db)
@@ -294,11 +329,24 @@ class CuttingPlane:
         W_t, b_t, scores_t = best_W + t * dW, best_b + t * db, best_scores + t * change
         if problem.free:
             b_t = oracle.intercept(scores_t, which)
-        self._keep_best(problem, S, which, W_t, b_t, scores_t, oracle.risk(raised(scores_t, b_t), which))
+        self._keep_best(
+            problem, S, which, W_t, b_t, scores_t, oracle.risk(raised(scores_t, b_t), which)
+        )
         best_b, best_scores = S.best_b[which], chosen(S.best_scores, which)
-        return best_b + self.towards * (b - best_b), best_scores + self.towards * (scores - best_scores)
+        return best_b + self.towards * (b - best_b), best_scores + self.towards * (
+            scores - best_scores
+        )
 
-    def _keep_best(self, problem: OneSlack, S: CutState, which: Array, W: Array, b: Array, scores: Array, risk: Array) -> None:
+    def _keep_best(
+        self,
+        problem: OneSlack,
+        S: CutState,
+        which: Array,
+        W: Array,
+        b: Array,
+        scores: Array,
+        risk: Array,
+    ) -> None:
         value = self._value(problem, W, b) + risk
         better = np.flatnonzero(value < S.objective[which])
         c = which[better]
@@ -308,9 +356,13 @@ class CuttingPlane:
         else:
             S.best_W[:, c], S.best_scores[:, c] = W[:, better], scores[:, better]
 
-    def _append(self, problem: OneSlack, cuts: Cuts, p: Array, v: Array, offset: float, total: float) -> None:
+    def _append(
+        self, problem: OneSlack, cuts: Cuts, p: Array, v: Array, offset: float, total: float
+    ) -> None:
         space = problem.space
-        row = np.append(space.gram_row(cuts.coordinates(space.size), p), space.gram_row(p[None, :], p))
+        row = np.append(
+            space.gram_row(cuts.coordinates(space.size), p), space.gram_row(p[None, :], p)
+        )
         row += problem.variance * total * np.append(cuts.total, total)
         cuts.append(p, offset, total, row, problem.oracle.packed(v) if self.keep_rows else None)
 
@@ -325,7 +377,11 @@ class CuttingPlane:
             return 0
         old = np.concatenate([cuts.coordinates(n_old) for cuts in S.cuts]).T
         kept = self._kept(S)
-        new = space.further(n_old, lambda first, last, values: problem.oracle.products(kept, first, last, values), old)
+        new = space.further(
+            n_old,
+            lambda first, last, values: problem.oracle.products(kept, first, last, values),
+            old,
+        )
         begin = 0
         for cuts in S.cuts:
             N = new[:, begin : begin + cuts.n].T
@@ -339,7 +395,9 @@ class CuttingPlane:
         """The rows of the cuts of all columns, one column after the other."""
         kept = [rows for cuts in S.cuts for rows in cuts.rows]
         if any(rows is None for rows in kept):
-            raise ValueError("The rows of the cuts are needed here, but keep_rows=False threw them away; use keep_rows=True.")
+            raise ValueError(
+                "The rows of the cuts are needed here, but keep_rows=False threw them away; use keep_rows=True."
+            )
         return kept
 
     def reproject(self, problem: OneSlack, state: CutState) -> None:
@@ -360,7 +418,9 @@ class CuttingPlane:
         for c, cuts in enumerate(S.cuts):
             own = P[:, begin : begin + cuts.n].T
             gram = np.stack([space.gram_row(own, p) for p in own]) if cuts.n else np.empty((0, 0))
-            cuts.replace(own, 0.5 * (gram + gram.T) + problem.variance * np.outer(cuts.total, cuts.total))
+            cuts.replace(
+                own, 0.5 * (gram + gram.T) + problem.variance * np.outer(cuts.total, cuts.total)
+            )
             begin += cuts.n
             self._solve(problem, S, c, fresh=True)
         S.scores = space.scores(S.W)
@@ -429,11 +489,22 @@ class CuttingPlane:
         if nothing.size:  # a function that is zero but for rounding errors would decide ties between classes by them
             S.best_W[:, nothing] = 0.0
             S.best_scores[:, nothing] = 0.0
-        intercept = oracle.intercept(S.best_scores, middle=True) if problem.intercept_scaling else np.zeros(S.best_b.size)
+        intercept = (
+            oracle.intercept(S.best_scores, middle=True)
+            if problem.intercept_scaling
+            else np.zeros(S.best_b.size)
+        )
         duals: Array | None = None
         if self.keep_rows:
             duals = np.zeros((oracle.n, oracle.n_columns))
             for c, cuts in enumerate(S.cuts):
                 for t in np.flatnonzero(cuts.a):
                     duals[:, c] += cuts.a[t] * oracle.unpacked(cuts.rows[t], 0, oracle.n)
-        return CutSolution(problem.space.coef(S.best_W), intercept, S.best_scores + intercept, duals, S.objective.copy(), S.lower.copy())
+        return CutSolution(
+            problem.space.coef(S.best_W),
+            intercept,
+            S.best_scores + intercept,
+            duals,
+            S.objective.copy(),
+            S.lower.copy(),
+        )

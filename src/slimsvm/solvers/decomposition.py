@@ -37,7 +37,9 @@ WHOLE = 2000  # variables up to which one subproblem is the whole problem
 EXACT = 1000  # rows up to which the solution is polished to near machine precision
 MOST_POLISHING = 20  # rounds of about a second: enough for all but the hopelessly scaled
 SMO_WORK = 50_000_000  # variables visited in one call of SMO: about 0.05 s, so that Ctrl-C and max_time are heard
-EARLY = 4.0  # violation below which shrinking may begin: from the start on, but for wild first rounds
+EARLY = (
+    4.0  # violation below which shrinking may begin: from the start on, but for wild first rounds
+)
 MOST_HALVINGS = 2  # of the goal, where the gap is still large when the violation is not: many free variables with a little each
 LEAST_DROP = 0.2  # shrinking reorganises the cache: only when at least this share of the active variables leaves
 
@@ -76,7 +78,9 @@ class Decomposition:
         """Begin at ``start`` (a feasible a), or at the problem's own starting point."""
         a = np.array(problem.start if start is None else start, dtype=np.float64)
         n = problem.gram.n
-        state = State(a, np.zeros(n), np.arange(problem.n_variables), np.arange(n), problem.gram.diag())
+        state = State(
+            a, np.zeros(n), np.arange(problem.n_variables), np.arange(n), problem.gram.diag()
+        )
         coef = problem.coef(a)
         moved = np.flatnonzero(coef)
         if moved.size:
@@ -90,7 +94,12 @@ class Decomposition:
         self._globalise(state)
         problem.gram.upgrade()
         fresh = self.init(problem, state.a)
-        state.s, state.rows, state.variables, state.diag = fresh.s, fresh.rows, fresh.variables, fresh.diag
+        state.s, state.rows, state.variables, state.diag = (
+            fresh.s,
+            fresh.rows,
+            fresh.variables,
+            fresh.diag,
+        )
         state.objective, state.removed = fresh.objective, []
         self._localise(problem, state)
 
@@ -127,15 +136,27 @@ class Decomposition:
             self._solve_subproblem(problem, state, chosen, target, max_iter, whole)
             self._look(problem, state)
             state.n_rounds += 1
-            state.rough = state.rough and whole and problem.gram.n <= EXACT and problem.gram.dtype == np.float64
+            state.rough = (
+                state.rough
+                and whole
+                and problem.gram.n <= EXACT
+                and problem.gram.dtype == np.float64
+            )
             if self.shrinking and not whole:
                 self._shrink(problem, state, tol)
         if (state.violation <= goal or state.n_iter >= max_iter) and state.removed:
             self._recheck(problem, state, tol)
         state.done = (
-            state.violation <= goal and not state.rough and problem.gram.rounding * state.norm <= tol
+            state.violation <= goal
+            and not state.rough
+            and problem.gram.rounding * state.norm <= tol
         )  # else: once more, in float64
-        if state.done and state.gap > tol * abs(state.objective) and state.n_halvings < MOST_HALVINGS and problem.gram.n > WHOLE:
+        if (
+            state.done
+            and state.gap > tol * abs(state.objective)
+            and state.n_halvings < MOST_HALVINGS
+            and problem.gram.n > WHOLE
+        ):
             state.n_halvings, state.done = state.n_halvings + 1, False
         state.n_values = problem.gram.n_values
 
@@ -144,7 +165,9 @@ class Decomposition:
     def _look(self, problem: DualQP, state: State) -> None:
         """Update o, its ends, violation, level, gap and the numbers for the history."""
         S = state
-        bp, tp, bm, tm, free_sum, n_free = scan(S.a_, S.s_, S.sign_, S.shift_, S.upper_, S.row_, S.o_, S.up_, S.low_)
+        bp, tp, bm, tm, free_sum, n_free = scan(
+            S.a_, S.s_, S.sign_, S.shift_, S.upper_, S.row_, S.o_, S.up_, S.low_
+        )
         if problem.two_equalities:
             plus, minus = S.sign_ > 0, S.sign_ < 0
             state.level = (self._level(S, plus, bp, tp), self._level(S, minus, bm, tm))
@@ -157,7 +180,10 @@ class Decomposition:
             state.violation = max(0.0, tp - bp)
         state.bottom, state.top = (bp, bm), (tp, tm)
         state.gap, n_support, square = measure(S.a_, S.o_, S.sign_, S.upper_, *state.level)
-        state.n_support, state.norm = n_support + S.n_removed_support, float(np.sqrt(square + S.removed_sq))
+        state.n_support, state.norm = (
+            n_support + S.n_removed_support,
+            float(np.sqrt(square + S.removed_sq)),
+        )
 
     @staticmethod
     def _level(S: State, part: Array, bottom: float, top: float) -> float:
@@ -170,9 +196,21 @@ class Decomposition:
         """Half of the last working set, and new variables: the lowest o that may rise and the highest that may fall."""
         kept = state.working[state.working.size - int(self.keep * state.working.size) :]
         n_new = max(2, self.working_set - kept.size)
-        parts = [np.flatnonzero(state.sign_ > 0), np.flatnonzero(state.sign_ < 0)] if problem.two_equalities else [None]
+        parts = (
+            [np.flatnonzero(state.sign_ > 0), np.flatnonzero(state.sign_ < 0)]
+            if problem.two_equalities
+            else [None]
+        )
         new = [
-            self._new_variables(problem, state, part, max(1, n_new // (2 * len(parts))), kept, state.bottom[k], state.top[k])
+            self._new_variables(
+                problem,
+                state,
+                part,
+                max(1, n_new // (2 * len(parts))),
+                kept,
+                state.bottom[k],
+                state.top[k],
+            )
             for k, part in enumerate(parts)
         ]
         chosen = np.concatenate([kept, *new])
@@ -180,7 +218,14 @@ class Decomposition:
         return chosen
 
     def _new_variables(
-        self, problem: DualQP, state: State, part: Array | None, n_side: int, kept: Array, bottom: float, top: float
+        self,
+        problem: DualQP,
+        state: State,
+        part: Array | None,
+        n_side: int,
+        kept: Array,
+        bottom: float,
+        top: float,
     ) -> Array:
         up, low, o = state.up_, state.low_, state.o_
         up[kept] = low[kept] = FAR
@@ -190,13 +235,19 @@ class Decomposition:
             up, low = np.where(outside, FAR, up), np.where(outside, FAR, low)
         if self.selection == "basic":
             violates = np.flatnonzero(((up < FAR) & (o < top)) | ((low < FAR) & (o > bottom)))
-            pair = self._steepest(up, low, o, 1, bottom, top)  # any violators, but among them a pair: otherwise nothing may move
+            pair = self._steepest(
+                up, low, o, 1, bottom, top
+            )  # any violators, but among them a pair: otherwise nothing may move
             return np.union1d(pair, np.roll(violates, -state.n_rounds * n_side)[: 2 * n_side])
         if self.prefer_cached:
             cached = problem.gram.cached(problem.row[state.variables])
-            first = self._steepest(np.where(cached, up, FAR), np.where(cached, low, FAR), o, n_side // 2, bottom, top)
+            first = self._steepest(
+                np.where(cached, up, FAR), np.where(cached, low, FAR), o, n_side // 2, bottom, top
+            )
             up[first] = low[first] = FAR
-            return np.concatenate([first, self._steepest(up, low, o, n_side - n_side // 2, bottom, top)])
+            return np.concatenate(
+                [first, self._steepest(up, low, o, n_side - n_side // 2, bottom, top)]
+            )
         return self._steepest(up, low, o, n_side, bottom, top)
 
     @staticmethod
@@ -211,7 +262,15 @@ class Decomposition:
 
     # -- 2. the subproblem --------------------------------------------------------------------------------------------------------------
 
-    def _solve_subproblem(self, problem: DualQP, state: State, chosen: Array, target: float, max_iter: int, whole: bool) -> None:
+    def _solve_subproblem(
+        self,
+        problem: DualQP,
+        state: State,
+        chosen: Array,
+        target: float,
+        max_iter: int,
+        whole: bool,
+    ) -> None:
         S, gram = state, problem.gram
         split = chosen.size
         if problem.two_equalities:  # SMO wants the two signs apart
@@ -222,7 +281,12 @@ class Decomposition:
         sign, upper, diag = S.sign_[chosen], S.upper_[chosen], S.diag[rows]
         old, a, o = S.a_[chosen], S.a_[chosen].copy(), S.o_[chosen].copy()
         exact = whole and gram.n <= EXACT and K.dtype == np.float64
-        most = int(min(max_iter - S.n_iter, 100 * chosen.size if exact else max(100, SMO_WORK // chosen.size)))
+        most = int(
+            min(
+                max_iter - S.n_iter,
+                100 * chosen.size if exact else max(100, SMO_WORK // chosen.size),
+            )
+        )
         steps, _ = smo(K, diag, sign, upper, a, o, split, target, most)
         S.n_iter += steps
         if exact and S.n_iter < max_iter:
@@ -240,7 +304,9 @@ class Decomposition:
             return
         free = (a > 0) & (a < upper)
         moved_rows, place = np.unique(rows[moved], return_inverse=True)
-        gram.add(moved_rows, np.bincount(place, delta[moved]), S.s_, np.bincount(place, free[moved]) > 0)
+        gram.add(
+            moved_rows, np.bincount(place, delta[moved]), S.s_, np.bincount(place, free[moved]) > 0
+        )
 
     # -- 3. shrinking -------------------------------------------------------------------------------------------------------------------
 
@@ -263,7 +329,9 @@ class Decomposition:
         self._globalise(S)
         gone = S.rows[~stays]
         coef = problem.coef(S.a)
-        S.removed.append(Removed(gone, S.s[gone], coef, self._slack(problem, S, gone), coef, S.s.copy(), S.level))
+        S.removed.append(
+            Removed(gone, S.s[gone], coef, self._slack(problem, S, gone), coef, S.s.copy(), S.level)
+        )
         S.rows = S.rows[stays]
         kept = np.zeros(problem.gram.n, bool)
         kept[S.rows] = True
@@ -275,7 +343,9 @@ class Decomposition:
         """How far each row is from violating: the least over its variables of the multiplier's estimate; s must be exact there."""
         o = problem.order(S.s)
         reduced = problem.sign * (o - np.where(problem.sign > 0, *S.level))
-        estimate = np.where(S.a <= 0, reduced, np.where(S.a >= problem.upper, -reduced, -np.abs(reduced)))
+        estimate = np.where(
+            S.a <= 0, reduced, np.where(S.a >= problem.upper, -reduced, -np.abs(reduced))
+        )
         least = np.full(problem.gram.n, np.inf)
         np.minimum.at(least, problem.row, estimate)
         return least[rows]
@@ -289,15 +359,24 @@ class Decomposition:
         moved_since = np.zeros(coef.size, bool)
         for group in S.removed:
             moved_since |= coef != group.check_coef
-        exact_rows = [self._make_exact(problem, S, group, coef, moved_since[group.rows]) for group in S.removed]
+        exact_rows = [
+            self._make_exact(problem, S, group, coef, moved_since[group.rows])
+            for group in S.removed
+        ]
         for group in S.removed:
             if problem.gram.operand.kernel.positive:
                 change = coef - group.check_coef
                 moved = np.flatnonzero(change)
-                distance = np.sqrt(max(0.0, float(change[moved] @ (S.s[moved] - group.check_s[moved]))))
-                distance = 1.001 * distance + 1e-9 * float(np.abs(change).sum())  # and what rounding may have added to a norm of zero
+                distance = np.sqrt(
+                    max(0.0, float(change[moved] @ (S.s[moved] - group.check_s[moved])))
+                )
+                distance = 1.001 * distance + 1e-9 * float(
+                    np.abs(change).sum()
+                )  # and what rounding may have added to a norm of zero
                 drift = max(abs(S.level[k] - group.check_level[k]) for k in (0, 1))
-                group.slack = group.slack - distance * np.sqrt(np.maximum(S.diag[group.rows], 0.0)) - drift
+                group.slack = (
+                    group.slack - distance * np.sqrt(np.maximum(S.diag[group.rows], 0.0)) - drift
+                )
             else:  # no norm, no bound
                 group.slack = np.full(group.rows.size, -np.inf)
             exact_rows.append(self._make_exact(problem, S, group, coef, group.slack <= 0))
@@ -313,7 +392,9 @@ class Decomposition:
         back = rows[slack <= 10 * tol]
         rest = slack > 10 * tol
         if rest.any():
-            S.removed.append(Removed(rows[rest], S.s[rows[rest]], coef, slack[rest], coef, S.s.copy(), S.level))
+            S.removed.append(
+                Removed(rows[rest], S.s[rows[rest]], coef, slack[rest], coef, S.s.copy(), S.level)
+            )
         if back.size:
             problem.gram.grow(back)
             S.rows = np.concatenate([S.rows, back])
@@ -330,7 +411,11 @@ class Decomposition:
             delta = coef - group.coef
             since = np.flatnonzero(delta)
             S.s[rows] = group.s[which] + problem.gram.products(since, delta[since], rows)
-            group.rows, group.s, group.slack = group.rows[~which], group.s[~which], group.slack[~which]
+            group.rows, group.s, group.slack = (
+                group.rows[~which],
+                group.s[~which],
+                group.slack[~which],
+            )
         return rows
 
     # -- 4. what comes out --------------------------------------------------------------------------------------------------------------
@@ -339,7 +424,14 @@ class Decomposition:
         """Violation and gap over all variables. Removed ones were rechecked: they add nothing to either."""
         if state.removed and not state.done:
             self._recheck(problem, state, tol)
-        return Certificate(FULL, state.objective, state.violation, max(0.0, state.gap), tol, str(np.dtype(problem.gram.dtype)))
+        return Certificate(
+            FULL,
+            state.objective,
+            state.violation,
+            max(0.0, state.gap),
+            tol,
+            str(np.dtype(problem.gram.dtype)),
+        )
 
     def model(self, problem: DualQP, state: State) -> DualSolution:
         """The dual point; s is exact at the active rows only."""

@@ -37,7 +37,10 @@ from slimsvm.run import SUBSPACE, Certificate
 Array = NDArray[Any]
 FAR = 1e300  # stands for infinity in compiled loops
 WORK = 1e8  # entries of V visited in a step: 0.1 to 0.2 s
-MOST_SWEEPS, FEWEST_SWEEPS = 10, 2  # over all variables in a step, of small and of large problems: the gap costs as much as three
+MOST_SWEEPS, FEWEST_SWEEPS = (
+    10,
+    2,
+)  # over all variables in a step, of small and of large problems: the gap costs as much as three
 CALL = 5e4  # what a sweep costs at least, in entries of V
 SET_ASIDE = 0.1  # of the first sweep's violation: when the active variables are so near, all are looked at again; then a tenth of it, ...
 ROUNDING = 64 * float(np.finfo(float).eps)  # errors of a slope, relative to the size of its terms
@@ -88,7 +91,16 @@ def _least(g: float, a: float, curve: float, upper: float) -> float:
 
 @compiled
 def _sweep_dense(
-    V: Array, w: Array, a: Array, linear: Array, shift: Array, upper: Array, diag: Array, order: Array, lowest: float, highest: float
+    V: Array,
+    w: Array,
+    a: Array,
+    linear: Array,
+    shift: Array,
+    upper: Array,
+    diag: Array,
+    order: Array,
+    lowest: float,
+    highest: float,
 ) -> tuple[int, float, float]:
     """Visit the variables in ``order``, in place; those set aside end up at its end. Returns how many are left, and the extremes of slopes."""
     n, s, least, largest = order.size, 0, FAR, -FAR
@@ -223,15 +235,30 @@ class DualDescent:
     def init(self, problem: FactoredDual, start: Array | None = None) -> DescentState:
         """Begin at ``start``, cut at the bounds, or at zero."""
         upper = np.minimum(problem.upper, FAR)
-        a = np.zeros(problem.n) if start is None else np.clip(np.asarray(start, np.float64), 0.0, upper)
+        a = (
+            np.zeros(problem.n)
+            if start is None
+            else np.clip(np.asarray(start, np.float64), 0.0, upper)
+        )
         w, everything = problem.combined(a), np.arange(problem.n)
-        return DescentState(a, w, upper, problem.diag(), np.random.default_rng(self.seed), everything, w.copy(), w.copy())
+        return DescentState(
+            a,
+            w,
+            upper,
+            problem.diag(),
+            np.random.default_rng(self.seed),
+            everything,
+            w.copy(),
+            w.copy(),
+        )
 
     def step(self, problem: FactoredDual, state: DescentState, tol: float, max_iter: int) -> None:
         """Some sweeps, and the gap where they end."""
         S, n, steepest = state, problem.n, np.inf
         values = problem.n_values
-        room = max(MOST_SWEEPS * CALL, min(MOST_SWEEPS * values, max(FEWEST_SWEEPS * values, WORK)))  # entries of V to visit
+        room = max(
+            MOST_SWEEPS * CALL, min(MOST_SWEEPS * values, max(FEWEST_SWEEPS * values, WORK))
+        )  # entries of V to visit
         while room > 0 and S.n_iter < max_iter:
             room -= max(CALL, values * S.active.size / n)
             # 1. a sweep over the active variables, in random order
@@ -245,9 +272,13 @@ class DualDescent:
                 continue
             # 2. which variables the next sweep visits, and which of them it may set aside
             S.near = S.near or SET_ASIDE * violation
-            S.active = np.sort(order[:left])  # sorted: what follows does not depend on when variables left
+            S.active = np.sort(
+                order[:left]
+            )  # sorted: what follows does not depend on when variables left
             S.lowest, S.highest = least if least < 0.0 else -FAR, largest if largest > 0.0 else FAR
-            if violation <= S.near or not left:  # the active ones are done, for now: all are looked at again, once in a while more closely
+            if (
+                violation <= S.near or not left
+            ):  # the active ones are done, for now: all are looked at again, once in a while more closely
                 S.near = 0.1 * S.near if whole else S.near
                 S.active, S.lowest, S.highest = np.arange(n), -FAR, FAR
         # 3. the gap, from a w without rounding errors of thousands of steps
@@ -257,20 +288,34 @@ class DualDescent:
             value, length = problem.stretched(point)
             if value < S.primal:
                 S.primal, S.best = value, length * point
-        scale = float(np.abs(problem.linear).max(initial=0.0) + np.sqrt(S.diag.max(initial=0.0) * (S.w @ S.w)))
+        scale = float(
+            np.abs(problem.linear).max(initial=0.0) + np.sqrt(S.diag.max(initial=0.0) * (S.w @ S.w))
+        )
         S.stalled = steepest <= ROUNDING * scale  # of the slopes: they are all that is left
         S.done = S.relative_gap <= tol or S.stalled
 
     @staticmethod
     def _sweep(problem: FactoredDual, S: DescentState, order: Array) -> tuple[int, float, float]:
-        about = (S.w, S.a, problem.linear, problem.shift, S.upper, S.diag, order, S.lowest, S.highest)
+        about = (
+            S.w,
+            S.a,
+            problem.linear,
+            problem.shift,
+            S.upper,
+            S.diag,
+            order,
+            S.lowest,
+            S.highest,
+        )
         if sp.issparse(problem.V):
             return _sweep_sparse(problem.V.indptr, problem.V.indices, problem.V.data, *about)
         return _sweep_dense(problem.V, *about)
 
     def certificate(self, problem: FactoredDual, state: DescentState, tol: float) -> Certificate:
         """Value of the best primal point, and duality gap; ``violation`` is their ratio."""
-        return Certificate(SUBSPACE, state.primal, state.relative_gap, state.gap, tol, str(problem.V.dtype))
+        return Certificate(
+            SUBSPACE, state.primal, state.relative_gap, state.gap, tol, str(problem.V.dtype)
+        )
 
     def model(self, problem: FactoredDual, state: DescentState) -> DualPoint:
         """The dual point, w, and the best primal point."""

@@ -20,7 +20,15 @@ Array = NDArray[Any]
 
 @compiled
 def scan(
-    a: Array, s: Array, sign: Array, shift: Array, upper: Array, row: Array, o: Array, up: Array, low: Array
+    a: Array,
+    s: Array,
+    sign: Array,
+    shift: Array,
+    upper: Array,
+    row: Array,
+    o: Array,
+    up: Array,
+    low: Array,
 ) -> tuple[float, float, float, float, float, int]:
     """o of every variable; keys to sort by (o to rise, -o to fall, FAR if not); bottom and top for either sign; sum and count of free o."""
     bottom_plus = bottom_minus = FAR
@@ -47,7 +55,9 @@ def scan(
 
 
 @compiled
-def measure(a: Array, o: Array, sign: Array, upper: Array, plus: float, minus: float) -> tuple[float, int, float]:
+def measure(
+    a: Array, o: Array, sign: Array, upper: Array, plus: float, minus: float
+) -> tuple[float, int, float]:
     """The duality gap, the number of variables above zero, and the squared norm."""
     gap, n_support, square = 0.0, 0, 0.0
     for v in range(a.size):
@@ -59,7 +69,9 @@ def measure(a: Array, o: Array, sign: Array, upper: Array, plus: float, minus: f
 
 
 @compiled
-def count_positive(a: Array, o: Array, sign: Array, upper: Array, plus: float, minus: float, count: Array) -> None:
+def count_positive(
+    a: Array, o: Array, sign: Array, upper: Array, plus: float, minus: float, count: Array
+) -> None:
     """How many rounds in a row each variable at a bound had a positive multiplier estimate; plus, minus: the level of o for either sign."""
     for v in range(a.size):
         reduced = o[v] - plus if sign[v] > 0 else minus - o[v]

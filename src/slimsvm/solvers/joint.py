@@ -45,11 +45,19 @@ class StructuredOracle(Protocol):
     n_linear: int
 
     def cut(
-        self, scores: Array, labels: Array, offsets: Array, weight: Array, linear: Array, n_threads: int = 1
+        self,
+        scores: Array,
+        labels: Array,
+        offsets: Array,
+        weight: Array,
+        linear: Array,
+        n_threads: int = 1,
     ) -> tuple[float, float, Array, Array]:
         """Risk, sum of losses, responses (parts, columns) and response of the linear part of a block of whole examples."""
 
-    def worst(self, scores: Array, labels: Array, offsets: Array, linear: Array, n_threads: int = 1) -> tuple[Array, Array, Array]:
+    def worst(
+        self, scores: Array, labels: Array, offsets: Array, linear: Array, n_threads: int = 1
+    ) -> tuple[Array, Array, Array]:
         """The most violating labels, their losses, and by how much they violate."""
 
     def max_loss(self, offsets: Array) -> float:
@@ -92,7 +100,9 @@ class JointSpace(Space):
            [ 6., -2.]])
     """
 
-    def __init__(self, space: Any, width: int, n_linear: int = 0, intercept_scaling: float = 0.0) -> None:
+    def __init__(
+        self, space: Any, width: int, n_linear: int = 0, intercept_scaling: float = 0.0
+    ) -> None:
         self.space, self.width, self.n_linear = space, width, n_linear
         self.scaling = float(intercept_scaling)
         self.n_own = n_linear + (width if self.scaling else 0)
@@ -130,7 +140,11 @@ class JointSpace(Space):
 
     def intercepts(self, W: Array) -> Array:
         """Those of one function, (labels,)."""
-        return self.scaling * W[self.n_linear : self.n_own].ravel() if self.scaling else np.zeros(self.width)
+        return (
+            self.scaling * W[self.n_linear : self.n_own].ravel()
+            if self.scaling
+            else np.zeros(self.width)
+        )
 
     def scores(self, W: Array) -> Array:
         """Of all parts and labels, then the weights of the linear part: (n, columns)."""
@@ -194,18 +208,29 @@ class JointRisk:
 
     n_columns = 1
 
-    def __init__(self, oracle: StructuredOracle, labels: Array, offsets: Array, weight: Array, n_threads: int = 1) -> None:
+    def __init__(
+        self,
+        oracle: StructuredOracle,
+        labels: Array,
+        offsets: Array,
+        weight: Array,
+        n_threads: int = 1,
+    ) -> None:
         self.oracle, self.labels, self.offsets, self.n_threads = oracle, labels, offsets, n_threads
         self.weight = np.ascontiguousarray(weight, np.float64)
         self.n_parts, self.width, self.n_linear = labels.size, oracle.n_columns, oracle.n_linear
         self.n = self.n_parts * self.width + self.n_linear
         size = max(1, BLOCK_SCORES // max(1, self.width))
-        self.edges = np.unique(np.append(np.searchsorted(offsets, np.arange(0, self.n_parts, size)), offsets.size - 1))
+        self.edges = np.unique(
+            np.append(np.searchsorted(offsets, np.arange(0, self.n_parts, size)), offsets.size - 1)
+        )
 
     def split(self, scores: Array) -> tuple[Array, Array]:
         """Scores of one function as (parts, labels), and those of the linear part."""
         end = self.n_parts * self.width
-        return scores[:end].reshape(self.n_parts, self.width), np.ascontiguousarray(scores[end:]).ravel()
+        return scores[:end].reshape(self.n_parts, self.width), np.ascontiguousarray(
+            scores[end:]
+        ).ravel()
 
     def each_block(self, work: Callable[[int, int, int, int], Any]) -> list[Any]:
         """work(first example, last example, first part, last part) for blocks with fixed edges, on all threads; the results in order."""
@@ -227,7 +252,14 @@ class JointRisk:
         """The oracle's cut of a block with scores S."""
         a, b = self.offsets[first], self.offsets[last]
         n_threads = self.n_threads if self.edges.size == 2 else 1
-        return self.oracle.cut(S, self.labels[a:b], self.offsets[first : last + 1] - a, self.weight[first:last], linear, n_threads)
+        return self.oracle.cut(
+            S,
+            self.labels[a:b],
+            self.offsets[first : last + 1] - a,
+            self.weight[first:last],
+            linear,
+            n_threads,
+        )
 
     def at(self, scores: Array) -> tuple[float, float, Array]:
         """Risk, offset and responses of the cut at the scores of one function, in one vector."""
@@ -248,8 +280,18 @@ class JointRisk:
 
         def work(first: int, last: int, a: int, b: int) -> Any:
             where, weight = self.offsets[first : last + 1] - a, self.weight[first:last]
-            _, delta, margin = self.oracle.worst(S[a:b], self.labels[a:b], where, linear, self.n_threads if self.edges.size == 2 else 1)
-            return np.flatnonzero(delta > 0.0) + first, float(weight @ delta), float(weight @ margin)
+            _, delta, margin = self.oracle.worst(
+                S[a:b],
+                self.labels[a:b],
+                where,
+                linear,
+                self.n_threads if self.edges.size == 2 else 1,
+            )
+            return (
+                np.flatnonzero(delta > 0.0) + first,
+                float(weight @ delta),
+                float(weight @ margin),
+            )
 
         inside, offset, risk = zip(*self.each_block(work), strict=True)
         return np.concatenate(inside), float(np.sum(offset)), float(np.sum(risk))
@@ -263,17 +305,28 @@ class JointRisk:
         risk, loss, V = self.at(scores[:, 0])
         return np.array([risk]), np.array([loss]), V[:, None]
 
-    def cut(self, first: int, last: int, scores: Array, columns: Array | None = None) -> tuple[Array, Array, Array]:
+    def cut(
+        self, first: int, last: int, scores: Array, columns: Array | None = None
+    ) -> tuple[Array, Array, Array]:
         """The same; the block is always the whole."""
         return self.cuts(scores)
 
-    def line(self, scores: Array, change: Array, slope: Array, curvature: Array, columns: Array | None = None) -> Array:
+    def line(
+        self,
+        scores: Array,
+        change: Array,
+        slope: Array,
+        curvature: Array,
+        columns: Array | None = None,
+    ) -> Array:
         """The t >= 0 with nearly the least t slope + t^2 curvature/2 + R(f + t d)."""
         (S, linear), (D, along) = self.split(scores[:, 0]), self.split(change[:, 0])
 
         def look(t: float) -> tuple[float, float, float]:
             def work(first: int, last: int, a: int, b: int) -> Any:
-                risk, _, V, response = self._cut(first, last, S[a:b] + t * D[a:b], linear + t * along)
+                risk, _, V, response = self._cut(
+                    first, last, S[a:b] + t * D[a:b], linear + t * along
+                )
                 return risk, float(np.vdot(V, D[a:b])) + float(response @ along)
 
             risk, rise = np.sum(self.each_block(work), axis=0)
@@ -287,7 +340,9 @@ class JointRisk:
         """The responses of one cut, without zeros."""
         V, linear = self.split(responses)
         parts, labels = np.nonzero(V)
-        return Kept(parts.astype(np.int32), labels.astype(np.int32), V[parts, labels], linear.copy())
+        return Kept(
+            parts.astype(np.int32), labels.astype(np.int32), V[parts, labels], linear.copy()
+        )
 
     def unpacked(self, kept: Kept, first: int, last: int) -> Array:
         """The responses first to last, of all."""
@@ -302,14 +357,20 @@ class JointRisk:
         # one product for all cuts: each by itself would cost more to call than to make
         inside = [slice(*np.searchsorted(cut.parts, (first, last))) for cut in kept]
         several = list(enumerate(zip(kept, inside, strict=True)))
-        of = np.concatenate([cut.labels[some].astype(np.int64) * len(kept) + t for t, (cut, some) in several])
+        of = np.concatenate(
+            [cut.labels[some].astype(np.int64) * len(kept) + t for t, (cut, some) in several]
+        )
         parts = np.concatenate([cut.parts[some] for _, (cut, some) in several]) - first
         responses = np.concatenate([cut.values[some] for _, (cut, some) in several])
-        matrix = sp.csr_matrix((responses, (of, parts)), shape=(self.width * len(kept), last - first))
+        matrix = sp.csr_matrix(
+            (responses, (of, parts)), shape=(self.width * len(kept), last - first)
+        )
         return np.asarray((matrix @ values.T.astype(np.float64)).T)
 
 
-def least_on_line(look: Callable[[float], tuple[float, float, float]], slope: float, curvature: float) -> float:
+def least_on_line(
+    look: Callable[[float], tuple[float, float, float]], slope: float, curvature: float
+) -> float:
     """The t >= 0 with nearly the least R(t) + t slope + t^2 curvature/2, for a convex R.
 
     Parameters
@@ -344,7 +405,11 @@ def least_on_line(look: Callable[[float], tuple[float, float, float]], slope: fl
         low, high = high, look(2.0 * high[0])
     for _ in range(MOST_LOOKS):
         t = _between(low, high, slope, curvature)
-        lower = max(point[1] + (t - point[0]) * point[2] for point in (low, high)) + t * slope + 0.5 * t * t * curvature
+        lower = (
+            max(point[1] + (t - point[0]) * point[2] for point in (low, high))
+            + t * slope
+            + 0.5 * t * t * curvature
+        )
         if value(best) - lower <= LINE_SHARE * (value(start) - value(best)):
             break
         width = high[0] - low[0]
@@ -357,7 +422,12 @@ def least_on_line(look: Callable[[float], tuple[float, float, float]], slope: fl
     return best[0]
 
 
-def _between(low: tuple[float, float, float], high: tuple[float, float, float], slope: float, curvature: float) -> float:
+def _between(
+    low: tuple[float, float, float],
+    high: tuple[float, float, float],
+    slope: float,
+    curvature: float,
+) -> float:
     """Where the larger of two planes plus the quadratic is least, between the points that the planes touch."""
     (a, risk_a, d_a), (b, risk_b, d_b) = low, high
     crossing = a if d_b <= d_a else ((risk_a - a * d_a) - (risk_b - b * d_b)) / (d_b - d_a)

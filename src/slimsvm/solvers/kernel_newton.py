@@ -45,7 +45,9 @@ FIRST = 1000  # rows of the first part
 DEFAULT_MEMORY = 4000.0  # megabytes, for K_SS
 WHOLE = 1e-6  # how near to 1 a step is the whole Newton step: the search along the line is not more exact
 STALLED = 1e-15  # relative decrease of the objective below which rounding is all that is left
-ROUNDED = 1e-12  # relative difference of two values of the objective that are the same but for rounding
+ROUNDED = (
+    1e-12  # relative difference of two values of the objective that are the same but for rounding
+)
 FAINT = 1e-14  # of the largest: a curvature not worth an equation; a slope that is none
 SEEN = 64  # rows on which the error of kernel values is seen
 LESS = 1e-12  # of the trace of K_SS over its size, added to D^-1 after the first failure of a factorisation; then ten times as much
@@ -90,7 +92,10 @@ class AllRows:
         if np.dtype(self.rows.dtype) == np.float64:
             return 0.0
         some = np.unique(np.linspace(0, self.rows.n - 1, SEEN).astype(np.intp))
-        values, exact = (among(side, np.arange(some.size)) for side in (self.rows.take(some), self.rows.take(some).exact()))
+        values, exact = (
+            among(side, np.arange(some.size))
+            for side in (self.rows.take(some), self.rows.take(some).exact())
+        )
         error = float(np.sqrt(np.mean(np.square(values - exact))))
         return 2.0 * float(self.weight.max()) * error * float(np.sqrt(self.rows.n))
 
@@ -98,7 +103,13 @@ class AllRows:
         """The problem on the first n rows of an order."""
         some = order[:n]
         return AllRows(
-            self.rows.take(some), self.target[some], self.weight[some], self.loss, self.fit_intercept, self.max_memory, self.n_threads
+            self.rows.take(some),
+            self.target[some],
+            self.weight[some],
+            self.loss,
+            self.fit_intercept,
+            self.max_memory,
+            self.n_threads,
         )
 
 
@@ -159,15 +170,32 @@ class KernelNewton:
         size, order = n, np.arange(n)
         if start is None and self.doubling and n > 2 * FIRST:
             size, order = FIRST, np.random.default_rng(self.seed).permutation(n)
-        coef, intercept = (np.zeros((n, k)), np.zeros(k)) if start is None else (np.array(start[0]), np.array(start[1]))
-        state = KernelNewtonState(order, size, problem, coef[:size], intercept, np.zeros((size, k)), np.zeros(k), np.full(k, np.inf))
+        coef, intercept = (
+            (np.zeros((n, k)), np.zeros(k))
+            if start is None
+            else (np.array(start[0]), np.array(start[1]))
+        )
+        state = KernelNewtonState(
+            order,
+            size,
+            problem,
+            coef[:size],
+            intercept,
+            np.zeros((size, k)),
+            np.zeros(k),
+            np.full(k, np.inf),
+        )
         self._enter(problem, state, size, coef[order[:size]])
         return state
 
     def _enter(self, problem: AllRows, S: KernelNewtonState, size: int, coef: Array) -> None:
         """Let so many rows take part, with these coefficients; what there is of a gap is seen from there."""
         S.size, S.coef = size, coef
-        S.part = problem if size == problem.target.shape[0] and (S.order[1:] > S.order[:-1]).all() else problem.first(size, S.order)
+        S.part = (
+            problem
+            if size == problem.target.shape[0] and (S.order[1:] > S.order[:-1]).all()
+            else problem.first(size, S.order)
+        )
         S.scores = self._expanded(S.part, coef, S) + S.intercept
         if problem.fit_intercept:
             shift = best_shift(problem.loss, S.part.target, S.part.weight, S.scores)
@@ -181,7 +209,13 @@ class KernelNewton:
         for c in range(coef.shape[1]):
             felt = np.flatnonzero(coef[:, c])
             if felt.size:
-                accumulate(part.rows.take(felt), Strips(part.rows), coef[felt, c], out[:, c], part.n_threads)
+                accumulate(
+                    part.rows.take(felt),
+                    Strips(part.rows),
+                    coef[felt, c],
+                    out[:, c],
+                    part.n_threads,
+                )
                 S.n_values += felt.size * part.rows.n
         return out
 
@@ -213,14 +247,23 @@ class KernelNewton:
         G = part.weight * part.loss.gradient(y, f)
         D = part.weight * part.loss.curvature(y, f)
         clear = FAINT * D.max(initial=0.0) < D
-        curved, sloped = np.flatnonzero(clear), np.flatnonzero(~clear & (np.abs(G) > FAINT * np.abs(G).max(initial=0.0)))
+        curved, sloped = (
+            np.flatnonzero(clear),
+            np.flatnonzero(~clear & (np.abs(G) > FAINT * np.abs(G).max(initial=0.0))),
+        )
         new = np.zeros(y.size)
         new[sloped] = -G[sloped]
         b = float(S.intercept[c])
         if curved.size:
             known = np.zeros(curved.size)
             if sloped.size:
-                accumulate(part.rows.take(sloped), Strips(part.rows.take(curved)), new[sloped], known, part.n_threads)
+                accumulate(
+                    part.rows.take(sloped),
+                    Strips(part.rows.take(curved)),
+                    new[sloped],
+                    known,
+                    part.n_threads,
+                )
                 S.n_values += sloped.size * curved.size
             solved = self._system(part, curved, f[curved] - known, G[curved], D[curved], S)
             if part.fit_intercept:
@@ -234,18 +277,28 @@ class KernelNewton:
             S.n_values += felt.size * y.size
         change, d_coef, d_s = scores + b - f, new - S.coef[:, c], scores - (f - S.intercept[c])
         slope, curve = np.array([S.coef[:, c] @ d_s]), np.array([max(float(d_coef @ d_s), 0.0)])
-        if not -(float(slope[0]) + float(G @ change)) > STALLED * float(S.objective[c]):  # a line made of rounding errors leads anywhere
+        if not -(float(slope[0]) + float(G @ change)) > STALLED * float(
+            S.objective[c]
+        ):  # a line made of rounding errors leads anywhere
             self._take_if_nearer(S, c, new, b, scores + b)
             return
-        t = float(least_along(part.loss, y[:, None], part.weight, f[:, None], change[:, None], slope, curve)[0])
-        if abs(t - 1.0) < WHOLE:  # the Newton step itself: all rows that it does not feel have coefficients of exactly zero
+        t = float(
+            least_along(
+                part.loss, y[:, None], part.weight, f[:, None], change[:, None], slope, curve
+            )[0]
+        )
+        if (
+            abs(t - 1.0) < WHOLE
+        ):  # the Newton step itself: all rows that it does not feel have coefficients of exactly zero
             S.coef[:, c], S.intercept[c], S.scores[:, c] = new, b, scores + b
         else:
             S.coef[:, c] += t * d_coef
             S.intercept[c] += t * (b - S.intercept[c])
             S.scores[:, c] += t * change
 
-    def _take_if_nearer(self, S: KernelNewtonState, c: int, coef: Array, b: float, scores: Array) -> None:
+    def _take_if_nearer(
+        self, S: KernelNewtonState, c: int, coef: Array, b: float, scores: Array
+    ) -> None:
         """Where the function is the best one already, as zero is for rows that are all equal, its coefficients may not say so yet."""
         before = S.coef[:, c].copy(), float(S.intercept[c]), S.scores[:, c].copy()
         value, gap = float(S.objective[c]), float(S.gap[c])
@@ -254,7 +307,9 @@ class KernelNewton:
         if not (S.gap[c] < gap and S.objective[c] <= value + ROUNDED * abs(value)):
             S.coef[:, c], S.intercept[c], S.scores[:, c] = before
 
-    def _system(self, part: AllRows, curved: Array, f: Array, G: Array, D: Array, S: KernelNewtonState) -> Array:
+    def _system(
+        self, part: AllRows, curved: Array, f: Array, G: Array, D: Array, S: KernelNewtonState
+    ) -> Array:
         """(K_SS + D^-1)^-1 times f - G / D and times ones."""
         more = 0.0
         while True:
@@ -262,7 +317,9 @@ class KernelNewton:
             mean = float(np.trace(K)) / curved.size
             inverse = 1.0 / D + more * mean
             K[np.diag_indices_from(K)] += inverse
-            _, solved, info = dposv(K, np.stack([f - G * inverse, np.ones(curved.size)], axis=1), overwrite_a=1, lower=1)
+            _, solved, info = dposv(
+                K, np.stack([f - G * inverse, np.ones(curved.size)], axis=1), overwrite_a=1, lower=1
+            )
             if info == 0 and np.isfinite(solved).all():
                 return np.asarray(solved)
             more = max(10.0 * more, LESS)
@@ -275,14 +332,19 @@ class KernelNewton:
     @staticmethod
     def _block(part: AllRows, which: Array, S: KernelNewtonState) -> Array:
         """K_SS in float64."""
-        needed, room = which.size**2 * 8 / 2**20, DEFAULT_MEMORY if part.max_memory is None else part.max_memory
+        needed, room = (
+            which.size**2 * 8 / 2**20,
+            DEFAULT_MEMORY if part.max_memory is None else part.max_memory,
+        )
         if needed > room:
             raise ValueError(
                 f"basis='all' needs the kernel values among {which.size:,} rows, {needed:,.0f} MB; max_memory allows {room:,.0f} MB. "
                 "Use a smaller basis, or SVC."
             )
         side = part.rows.take(which)
-        out = block(side, Strips(side), part.n_threads, np.empty((which.size, which.size), order="F"))
+        out = block(
+            side, Strips(side), part.n_threads, np.empty((which.size, which.size), order="F")
+        )
         S.n_values += which.size**2
         return out
 
@@ -298,9 +360,19 @@ class KernelNewton:
         if part.fit_intercept:
             up, down = np.maximum(G, 0.0).sum(axis=0), np.maximum(-G, 0.0).sum(axis=0)
             least, tiny = np.minimum(up, down), np.finfo(float).tiny
-            G = np.where(G > 0, G * (least / np.maximum(up, tiny)), G * (least / np.maximum(down, tiny)))
-            apart = (weight * np.maximum(value + part.loss.conjugate(part.target, G / weight) - G / weight * f, 0.0)).sum(axis=0)
-        S.gap = 0.5 * np.square(np.abs(S.coef + G).T @ np.sqrt(np.maximum(part.rows.diag(), 0.0))) + apart
+            G = np.where(
+                G > 0, G * (least / np.maximum(up, tiny)), G * (least / np.maximum(down, tiny))
+            )
+            apart = (
+                weight
+                * np.maximum(
+                    value + part.loss.conjugate(part.target, G / weight) - G / weight * f, 0.0
+                )
+            ).sum(axis=0)
+        S.gap = (
+            0.5 * np.square(np.abs(S.coef + G).T @ np.sqrt(np.maximum(part.rows.diag(), 0.0)))
+            + apart
+        )
 
     def certificate(self, problem: AllRows, state: KernelNewtonState, tol: float) -> Certificate:
         """The gap of the whole problem; ``violation`` is its ratio to the objective. Rows that did not take part yet are looked at."""
@@ -309,15 +381,27 @@ class KernelNewton:
             coef = np.zeros((n, S.coef.shape[1]))
             coef[: S.size] = S.coef
             self._enter(problem, S, n, coef)
-        elif problem.fit_intercept:  # an intercept that is optimal on its own: the multipliers nearly balance
+        elif (
+            problem.fit_intercept
+        ):  # an intercept that is optimal on its own: the multipliers nearly balance
             shift = best_shift(problem.loss, S.part.target, S.part.weight, S.scores)
             S.intercept, S.scores = S.intercept + shift, S.scores + shift
             self._look(S)
         objective, gap = float(S.objective.sum()), float(S.gap.sum())
-        return Certificate(FULL, objective, gap / objective if objective > 0 else 0.0, gap, tol, str(np.dtype(problem.rows.dtype)))
+        return Certificate(
+            FULL,
+            objective,
+            gap / objective if objective > 0 else 0.0,
+            gap,
+            tol,
+            str(np.dtype(problem.rows.dtype)),
+        )
 
     def model(self, problem: AllRows, state: KernelNewtonState) -> AllRowsSolution:
         """In the order of the rows."""
         coef, scores = np.zeros(problem.target.shape), np.zeros(problem.target.shape)
-        coef[state.order[: state.size]], scores[state.order[: state.size]] = state.coef, state.scores
+        coef[state.order[: state.size]], scores[state.order[: state.size]] = (
+            state.coef,
+            state.scores,
+        )
         return AllRowsSolution(coef, state.intercept, scores)

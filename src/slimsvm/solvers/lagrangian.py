@@ -94,13 +94,28 @@ class LagrangianState:
 
     def record(self) -> dict[str, float]:
         """A line of the history; ``violation`` is the relative gap."""
-        return {"objective": self.primal, "gap": self.gap, "violation": self.relative_gap, "n_basis": float(self.u.size - 1)}
+        return {
+            "objective": self.primal,
+            "gap": self.gap,
+            "violation": self.relative_gap,
+            "n_basis": float(self.u.size - 1),
+        }
 
 
-def _several(problem: Reduced, state: Any, tol: float, max_iter: int, iterate: Callable[[bool], None]) -> None:
+def _several(
+    problem: Reduced, state: Any, tol: float, max_iter: int, iterate: Callable[[bool], None]
+) -> None:
     """Some steps, until the relative gap is small; iterate(whether the gap is wanted) makes one."""
-    most = int(min(MOST_STEPS, max(1.0, WORK / max(1, problem.features.n * problem.features.size)), max_iter - state.n_iter))
-    with single_threaded_blas():  # once: to set the limit takes as long as a step of a small problem
+    most = int(
+        min(
+            MOST_STEPS,
+            max(1.0, WORK / max(1, problem.features.n * problem.features.size)),
+            max_iter - state.n_iter,
+        )
+    )
+    with (
+        single_threaded_blas()
+    ):  # once: to set the limit takes as long as a step of a small problem
         for k in range(most):
             iterate(k % EVERY == 0 or k == most - 1)
             state.done = state.relative_gap <= tol or state.stalled
@@ -145,11 +160,15 @@ class Lagrangian:
     def init(self, problem: Reduced, start: Array | None = None) -> LagrangianState:
         """Begin at a = H^-1 1, that is at z = 0; there is no other start."""
         V, D = problem.features, 2.0 * problem.weight
-        return LagrangianState(V.inverse(D), V.project(D), np.zeros(V.n), np.zeros(V.size), np.zeros(V.size))
+        return LagrangianState(
+            V.inverse(D), V.project(D), np.zeros(V.n), np.zeros(V.size), np.zeros(V.size)
+        )
 
     def step(self, problem: Reduced, state: LagrangianState, tol: float, max_iter: int) -> None:
         """Some steps, and the gap after the last one and every tenth."""
-        _several(problem, state, tol, max_iter, lambda measure: self._iterate(problem, state, measure))
+        _several(
+            problem, state, tol, max_iter, lambda measure: self._iterate(problem, state, measure)
+        )
 
     def _iterate(self, problem: Reduced, S: LagrangianState, measure: bool) -> None:
         D, b = 2.0 * problem.weight, self.share / problem.weight
@@ -169,7 +188,11 @@ class Lagrangian:
                 return (D[part] * new)[None] @ V, np.zeros((2, 2)), extremes
             points = np.stack([np.maximum(a, 0.0), D[part] * np.maximum(0.0, 1.0 - margins)])
             squares = (np.square(points) / D[part]).sum(axis=1)
-            return np.vstack([D[part] * new, points]) @ V, np.stack([points.sum(axis=1), squares]), extremes
+            return (
+                np.vstack([D[part] * new, points]) @ V,
+                np.stack([points.sum(axis=1), squares]),
+                extremes,
+            )
 
         parts = problem.features.each_block(work)
         products, sums = sum(part[0] for part in parts), sum(part[1] for part in parts)
@@ -188,14 +211,20 @@ class Lagrangian:
         totals, squares = sums
         primal = 0.5 * float(u @ u) + 0.5 * float(squares[1])
         with np.errstate(divide="ignore", invalid="ignore"):
-            dual = float(np.nanmax(0.5 * totals**2 / (np.square(products).sum(axis=1) + squares), initial=0.0))
+            dual = float(
+                np.nanmax(
+                    0.5 * totals**2 / (np.square(products).sum(axis=1) + squares), initial=0.0
+                )
+            )
         if primal < S.primal:
             S.primal, S.u = primal, u
         S.dual = max(S.dual, dual)
 
     def certificate(self, problem: Reduced, state: LagrangianState, tol: float) -> Certificate:
         """Objective and gap; ``violation`` is their ratio."""
-        return Certificate(SUBSPACE, state.primal, state.relative_gap, state.gap, tol, str(problem.features.dtype))
+        return Certificate(
+            SUBSPACE, state.primal, state.relative_gap, state.gap, tol, str(problem.features.dtype)
+        )
 
     def model(self, problem: Reduced, state: LagrangianState) -> ReducedSolution:
         """Coefficients and intercept."""
@@ -244,7 +273,9 @@ class AcceleratedLagrangian:
         V, D = problem.features, 2.0 * problem.weight
         inverse = V.inverse(D)
         first = begin(problem, inverse(V.project(D)) if start is None else start)
-        return AcceleratedState(first.u, first.margins, first.objective, first.gradient, inverse=inverse)
+        return AcceleratedState(
+            first.u, first.margins, first.objective, first.gradient, inverse=inverse
+        )
 
     def step(self, problem: Reduced, state: AcceleratedState, tol: float, max_iter: int) -> None:
         """Some steps."""
@@ -255,7 +286,17 @@ class AcceleratedLagrangian:
         # 1. the direction, and how far to go
         d = -self._in_metric(S)
         d_margins, slope, bend = V.margins(d), np.array([S.u @ d]), np.array([d @ d])
-        t = float(least_along(problem.loss, np.ones((V.n, 1)), problem.weight, S.margins[:, None], d_margins[:, None], slope, bend)[0])
+        t = float(
+            least_along(
+                problem.loss,
+                np.ones((V.n, 1)),
+                problem.weight,
+                S.margins[:, None],
+                d_margins[:, None],
+                slope,
+                bend,
+            )[0]
+        )
         # 2. where that is
         before, gradient = S.objective, S.gradient
         S.u, S.margins = S.u + t * d, S.margins + t * d_margins
@@ -291,7 +332,14 @@ class AcceleratedLagrangian:
 
     def certificate(self, problem: Reduced, state: AcceleratedState, tol: float) -> Certificate:
         """Objective and gap; ``violation`` is their ratio."""
-        return Certificate(SUBSPACE, state.objective, state.relative_gap, state.gap, tol, str(problem.features.dtype))
+        return Certificate(
+            SUBSPACE,
+            state.objective,
+            state.relative_gap,
+            state.gap,
+            tol,
+            str(problem.features.dtype),
+        )
 
     def model(self, problem: Reduced, state: AcceleratedState) -> ReducedSolution:
         """Coefficients and intercept."""

@@ -32,7 +32,10 @@ from slimsvm.run import SUBSPACE, Certificate
 Array = NDArray[Any]
 CORRECTIONS = 3
 CLOSE = 1e-5  # norm of the gradient, relative to that of u, with which corrections end: the error of u is not larger, as I is in the matrix
-SINGLE, HIDDEN = float(np.finfo(np.float32).eps), 0.5  # float32 is used if its rounding of the trace is less than so much of the identity
+SINGLE, HIDDEN = (
+    float(np.finfo(np.float32).eps),
+    0.5,
+)  # float32 is used if its rounding of the trace is less than so much of the identity
 SEEN = 500  # rows from which the trace is known
 HALF_GRADIENT = 0.25  # of the gap: a correction must halve the gradient
 
@@ -64,7 +67,9 @@ class LeastSquaresSystem:
     def step(self, problem: Reduced, state: ReducedState, tol: float, max_iter: int) -> None:
         """The system, and corrections."""
         S, V, D = state, problem.features, problem.curvatures(state.margins)
-        for single in (True, False) if V.single and self._trace(V, D) * SINGLE <= HIDDEN else (False,):
+        for single in (
+            (True, False) if V.single and self._trace(V, D) * SINGLE <= HIDDEN else (False,)
+        ):
             inverse = V.inverse(D, single)
             for correction in range(CORRECTIONS):
                 u = S.u - inverse(S.gradient)
@@ -87,7 +92,14 @@ class LeastSquaresSystem:
 
     def certificate(self, problem: Reduced, state: ReducedState, tol: float) -> Certificate:
         """Objective and gap; ``violation`` is their ratio."""
-        return Certificate(SUBSPACE, state.objective, state.relative_gap, state.gap, tol, str(problem.features.dtype))
+        return Certificate(
+            SUBSPACE,
+            state.objective,
+            state.relative_gap,
+            state.gap,
+            tol,
+            str(problem.features.dtype),
+        )
 
     def model(self, problem: Reduced, state: ReducedState) -> ReducedSolution:
         """Coefficients and intercept."""

@@ -40,16 +40,15 @@ from slimsvm.threads import parallel, single_threaded_blas
 Array = NDArray[Any]
 DIRECT = 1000  # features up to which Newton's matrix is made (60,000 x 784, C = 1: 3.5 s, by conjugate gradients 7.7 s)
 DIRECT_SPARSE = 4000  # ... if they are sparse, up to features^2 of this many entries a row (32,561 x 123, 14 entries a row: the same time)
-GROUPS = (
-    8  # partial sums of Newton's matrix: enough for threads, few enough for memory; fixed, for the same bits with any number of threads
-)
-FORCING = (
-    0.1  # conjugate gradients end at this share of the gradient: 0.3 and 0.5 need up to twice the products at large C, never clearly less
-)
+GROUPS = 8  # partial sums of Newton's matrix: enough for threads, few enough for memory; fixed, for the same bits with any number of threads
+FORCING = 0.1  # conjugate gradients end at this share of the gradient: 0.3 and 0.5 need up to twice the products at large C, never clearly less
 MOST_CG = 100  # of their steps, for one of Newton's
 SOLVED = 4000  # features, or rows with an error, up to which a system that they do not solve is factorised: a second, and 128 MB
 FIRST_SHARE = 10.0  # of sum_i weight_i |x_i|^2, at the first share of C: the norm still counts
-GROWTH, NEARLY = 10.0, 0.1  # of the share, at this relative gap (20news, C = 100: 2,200 products instead of 6,900; C = 1: 90, as without)
+GROWTH, NEARLY = (
+    10.0,
+    0.1,
+)  # of the share, at this relative gap (20news, C = 100: 2,200 products instead of 6,900; C = 1: 90, as without)
 CG_WORK = 500_000_000  # entries of X they may visit for one of Newton's steps: about a second, so that Ctrl-C and max_time are heard
 TINY = float(np.finfo(float).tiny)
 
@@ -141,8 +140,12 @@ class LinearNewton:
             scores = problem.space.scores(W) + b
         share = 1.0
         if start is None and not self._makes_matrix(problem):
-            share = min(1.0, FIRST_SHARE / max(float(_squared_norms(problem.space) @ problem.weight), TINY))
-        state = LinearState(W, b, scores, np.full(n_columns, np.inf), np.zeros_like(W), np.full(n_columns, share))
+            share = min(
+                1.0, FIRST_SHARE / max(float(_squared_norms(problem.space) @ problem.weight), TINY)
+            )
+        state = LinearState(
+            W, b, scores, np.full(n_columns, np.inf), np.zeros_like(W), np.full(n_columns, share)
+        )
         self._look(problem, state)
         return state
 
@@ -157,10 +160,14 @@ class LinearNewton:
                 slope = problem.weight @ problem.loss.gradient(problem.target, S.scores)
                 sign = np.where(slope > 0, -1.0, 1.0)
                 along = np.ones_like(S.scores) * sign
-                step = sign * least_along(problem.loss, problem.target, problem.weight, S.scores, along, nothing, nothing)
+                step = sign * least_along(
+                    problem.loss, problem.target, problem.weight, S.scores, along, nothing, nothing
+                )
                 S.b, S.scores = S.b + step, S.scores + step
         S.objective = 0.5 * np.einsum("jc,jc->c", S.W, S.W) + problem.risk(S.scores)
-        S.pull = problem.space.project(problem.weight[:, None] * problem.loss.gradient(problem.target, S.scores))
+        S.pull = problem.space.project(
+            problem.weight[:, None] * problem.loss.gradient(problem.target, S.scores)
+        )
         S.n_products += 1
 
     def step(self, problem: LinearProblem, state: LinearState, tol: float, max_iter: int) -> None:
@@ -176,14 +183,27 @@ class LinearNewton:
             weight, of = share[j] * problem.weight, (problem.target[:, c], S.scores[:, c])
             D, g = weight * problem.loss.curvature(*of), weight * problem.loss.gradient(*of)
             if D.any():
-                dW[:, j], db[j] = self._direction(problem, S, D, g, S.W[:, c], share[j] * S.pull[:, c])
+                dW[:, j], db[j] = self._direction(
+                    problem, S, D, g, S.W[:, c], share[j] * S.pull[:, c]
+                )
             else:
-                dW[:, j], db[j] = -S.W[:, c], _towards_both(*of, S.b[c]) if problem.fit_intercept else 0.0
+                dW[:, j], db[j] = (
+                    -S.W[:, c],
+                    _towards_both(*of, S.b[c]) if problem.fit_intercept else 0.0,
+                )
         # 2. the least value along each
         d_scores = space.scores(dW) + db
         W = S.W[:, which]
         slope, curve = np.einsum("jc,jc->c", W, dW) / share, np.einsum("jc,jc->c", dW, dW) / share
-        t = least_along(problem.loss, problem.target[:, which], problem.weight, S.scores[:, which], d_scores, slope, curve)
+        t = least_along(
+            problem.loss,
+            problem.target[:, which],
+            problem.weight,
+            S.scores[:, which],
+            d_scores,
+            slope,
+            curve,
+        )
         before, gap, at_share = S.objective.copy(), S.gap, S.at_share
         S.W[:, which] += t * dW
         S.b[which] += t * db
@@ -193,14 +213,18 @@ class LinearNewton:
         self._look(problem, S)
         S.n_iter += 1
         stalled = (S.objective >= before) & (S.gap >= 0.5 * gap) & (S.share == 1.0)
-        if S.slow and not S.rough and bool(np.any((S.at_share >= at_share)[which])):  # perhaps another way gets further
+        if (
+            S.slow and not S.rough and bool(np.any((S.at_share >= at_share)[which]))
+        ):  # perhaps another way gets further
             S.rough, stalled = True, np.zeros_like(stalled)
         S.done = bool(np.all((S.relative_gap <= tol) | stalled))
         # 4. more of C, where its present share is nearly solved
         there = 0.5 * np.square(S.W + S.share * S.pull).sum(axis=0) <= NEARLY * S.at_share
         S.share = np.where(there, np.minimum(1.0, GROWTH * S.share), S.share)
 
-    def _direction(self, problem: LinearProblem, S: LinearState, D: Array, g: Array, w: Array, pull: Array) -> tuple[Array, float]:
+    def _direction(
+        self, problem: LinearProblem, S: LinearState, D: Array, g: Array, w: Array, pull: Array
+    ) -> tuple[Array, float]:
         """Newton's step of one column: weights, intercept."""
         space = problem.space
         mean = np.zeros(space.size)
@@ -208,9 +232,13 @@ class LinearNewton:
             mean = space.project(D[:, None])[:, 0] / float(D.sum())
             S.n_products += 1
         felt = np.flatnonzero(D)
-        if self._makes_matrix(problem) or (S.slow and space.size <= (SOLVED if S.rough else min(felt.size, SOLVED))):
+        if self._makes_matrix(problem) or (
+            S.slow and space.size <= (SOLVED if S.rough else min(felt.size, SOLVED))
+        ):
             try:
-                factor = cho_factor(_newton_matrix(space, D, mean), lower=True, overwrite_a=True, check_finite=False)
+                factor = cho_factor(
+                    _newton_matrix(space, D, mean), lower=True, overwrite_a=True, check_finite=False
+                )
                 step = -cho_solve(factor, w + pull, check_finite=False)
             except LinAlgError:
                 step = _least_squares(space, D, g, mean, w) - w
@@ -226,7 +254,14 @@ class LinearNewton:
     def certificate(self, problem: LinearProblem, state: LinearState, tol: float) -> Certificate:
         """Objective and gap summed over the columns; ``violation`` is the largest relative gap of a column."""
         violation = float(state.relative_gap.max())
-        return Certificate(FULL, float(state.objective.sum()), violation, float(state.gap.sum()), tol, problem.space.precision)
+        return Certificate(
+            FULL,
+            float(state.objective.sum()),
+            violation,
+            float(state.gap.sum()),
+            tol,
+            problem.space.precision,
+        )
 
     def model(self, problem: LinearProblem, state: LinearState) -> LinearSolution:
         """Weights and intercepts."""
@@ -239,13 +274,20 @@ def _entries(space: ExplicitSpace) -> float:
 
 
 def _squared_norms(space: ExplicitSpace) -> Array:
-    parts = [block.multiply(block).sum(axis=1) if sp.issparse(block) else np.einsum("ij,ij->i", block, block) for block in space.blocks]
+    parts = [
+        block.multiply(block).sum(axis=1)
+        if sp.issparse(block)
+        else np.einsum("ij,ij->i", block, block)
+        for block in space.blocks
+    ]
     return np.concatenate([np.asarray(part, np.float64).ravel() for part in parts])
 
 
 def _few_features(space: ExplicitSpace) -> bool:
     dense = not sp.issparse(space.blocks[0])
-    return space.size <= DIRECT and (dense or space.size**2 <= DIRECT_SPARSE * _entries(space) / space.n)
+    return space.size <= DIRECT and (
+        dense or space.size**2 <= DIRECT_SPARSE * _entries(space) / space.n
+    )
 
 
 def _newton_matrix(space: ExplicitSpace, D: Array, mean: Array) -> Array:
@@ -282,9 +324,14 @@ def _towards_both(target: Array, scores: Array, intercept: float) -> float:
     return (0.5 * (negative - positive) / beyond if beyond > 0 else 0.0) - intercept
 
 
-def _solved_in_rows(space: ExplicitSpace, D: Array, g: Array, mean: Array, w: Array, felt: Array) -> Array:
+def _solved_in_rows(
+    space: ExplicitSpace, D: Array, g: Array, mean: Array, w: Array, felt: Array
+) -> Array:
     """The weights after Newton's step, from a system in the rows that are felt."""
-    picked = [block[felt[(felt >= start) & (felt < end)] - start] for block, (start, end) in zip(space.blocks, space.edges, strict=True)]
+    picked = [
+        block[felt[(felt >= start) & (felt < end)] - start]
+        for block, (start, end) in zip(space.blocks, space.edges, strict=True)
+    ]
     root, gradient = np.sqrt(D[felt]), g[felt]
     with single_threaded_blas():
         if sp.issparse(picked[0]):
@@ -315,13 +362,19 @@ def _least_squares(space: ExplicitSpace, D: Array, g: Array, mean: Array, w: Arr
             X = (X.toarray() if sp.issparse(X) else X).astype(np.float64) - mean
             root = np.sqrt(D[start:end][felt])
             r = root * (X @ w) - g[start:end][felt] / root
-            triangle = np.linalg.qr(np.vstack([triangle, np.column_stack([root[:, None] * X, r])]), mode="r")
+            triangle = np.linalg.qr(
+                np.vstack([triangle, np.column_stack([root[:, None] * X, r])]), mode="r"
+            )
         U, size, V = np.linalg.svd(triangle[:, :-1], full_matrices=False)
-    size[size <= size[0] * space.size * np.finfo(float).eps] = 0.0  # rounding errors: what they say is not known
+    size[size <= size[0] * space.size * np.finfo(float).eps] = (
+        0.0  # rounding errors: what they say is not known
+    )
     return np.asarray(V.T @ (size / (1.0 + size**2) * (U.T @ triangle[:, -1])))
 
 
-def _conjugate_gradients(space: ExplicitSpace, D: Array, mean: Array, gradient: Array, S: LinearState) -> Array:
+def _conjugate_gradients(
+    space: ExplicitSpace, D: Array, mean: Array, gradient: Array, S: LinearState
+) -> Array:
     """Solve (I + (X - mean)' diag(D) (X - mean)) x = gradient, nearly; says in the state if that took all its steps."""
     diagonal = _diagonal(space, D, mean)
     goal = FORCING * float(np.linalg.norm(gradient))

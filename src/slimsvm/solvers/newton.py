@@ -124,7 +124,9 @@ class Newton:
             # 2. the step of each column
             d_coef, d_intercept = np.zeros_like(S.coef), np.zeros_like(S.intercept)
             for c in open_:
-                d_coef[:, c], d_intercept[c] = self._direction(problem, gradient[:, c], hessians[int(c)])
+                d_coef[:, c], d_intercept[c] = self._direction(
+                    problem, gradient[:, c], hessians[int(c)]
+                )
             # 3. how far: the least value along the line
             at = _columns(open_, problem.n_columns)
             d_scores = columns.scores(d_coef[:, open_])
@@ -132,7 +134,15 @@ class Newton:
             K_d = columns.K_BB @ d_coef[:, open_] + columns.jitter * d_coef[:, open_]
             slope = np.einsum("jc,jc->c", S.coef[:, open_], K_d)
             curve = np.einsum("jc,jc->c", d_coef[:, open_], K_d)
-            t = least_along(problem.loss, problem.target[:, at], problem.weight, S.scores[:, at], d_scores, slope, curve)
+            t = least_along(
+                problem.loss,
+                problem.target[:, at],
+                problem.weight,
+                S.scores[:, at],
+                d_scores,
+                slope,
+                curve,
+            )
             S.coef[:, open_] += t * d_coef[:, open_]
             S.intercept[open_] += t * d_intercept[open_]
             d_scores *= t
@@ -160,14 +170,25 @@ class Newton:
         columns, form, m = problem.columns, problem.loss.form(), problem.columns.m
         wanted = {} if open_ is None else {int(c): k for k, c in enumerate(open_)}
         n_groups = min(GROUPS, columns.n_blocks)
-        P, sums = np.zeros((n_groups, m, problem.n_columns)), np.zeros((n_groups, 2, problem.n_columns))
+        P, sums = (
+            np.zeros((n_groups, m, problem.n_columns)),
+            np.zeros((n_groups, 2, problem.n_columns)),
+        )
         A, u = np.zeros((n_groups, len(wanted), m, m)), np.zeros((n_groups, len(wanted), m))
 
         def work(g: int, start: int, end: int, K: Array) -> None:
             part, n = slice(start, end), end - start
             curved, root_D, G = np.empty(n, np.intp), np.empty(n), np.empty(n)
             for c in range(problem.n_columns):
-                size = _curved(*form, problem.target[part, c], problem.weight[part], state.scores[part, c], curved, root_D, G)
+                size = _curved(
+                    *form,
+                    problem.target[part, c],
+                    problem.weight[part],
+                    state.scores[part, c],
+                    curved,
+                    root_D,
+                    G,
+                )
                 which, root, slope = curved[:size], root_D[:size], G[:size]
                 sums[g, 0, c] += root @ root
                 sums[g, 1, c] += slope.sum()
@@ -183,19 +204,26 @@ class Newton:
 
         columns.each_group(work, n_groups)
         gradient = (
-            columns.coordinates(columns.K_BB @ state.coef + columns.jitter * state.coef + P.sum(axis=0))
+            columns.coordinates(
+                columns.K_BB @ state.coef + columns.jitter * state.coef + P.sum(axis=0)
+            )
             if columns.m
             else np.zeros_like(state.coef)
         )
         total, slope = sums.sum(axis=0)
-        hessians = {c: (A[:, k].sum(axis=0), u[:, k].sum(axis=0), float(total[c]), float(slope[c])) for c, k in wanted.items()}
+        hessians = {
+            c: (A[:, k].sum(axis=0), u[:, k].sum(axis=0), float(total[c]), float(slope[c]))
+            for c, k in wanted.items()
+        }
         gap = 0.5 * np.square(gradient).sum(axis=0)
         if problem.fit_intercept:
             gap += 0.5 * np.square(slope) / np.maximum(total, np.finfo(float).tiny)
         return gap, gradient, hessians
 
     @staticmethod
-    def _direction(problem: Subspace, gradient: Array, hessian: tuple[Array, Array, float, float]) -> tuple[Array, float]:
+    def _direction(
+        problem: Subspace, gradient: Array, hessian: tuple[Array, Array, float, float]
+    ) -> tuple[Array, float]:
         """Solve the Newton system [I + Z D Z', Z D 1; 1'D Z', 1'D 1] for one column."""
         columns = problem.columns
         A, u, total, slope = hessian
@@ -205,7 +233,9 @@ class Newton:
         solved = _solved(M + np.eye(len(M)), np.stack([gradient, u], axis=1))
         step, d_intercept = -solved[:, 0], 0.0
         if problem.fit_intercept and total > 0:
-            left = total - float(u @ solved[:, 1])  # what the intercept adds that the basis cannot do
+            left = total - float(
+                u @ solved[:, 1]
+            )  # what the intercept adds that the basis cannot do
             if left > 1e-12 * total:
                 d_intercept = -(slope + float(u @ step)) / left
                 step = step - solved[:, 1] * d_intercept
@@ -224,7 +254,9 @@ class Newton:
         self.finish(problem, state)
         objective, gap = float(state.objective.sum()), float(state.gap.sum())
         relative = gap / objective if objective > 0 else 0.0
-        return Certificate(SUBSPACE, objective, relative, gap, tol, str(np.dtype(problem.columns.dtype)))
+        return Certificate(
+            SUBSPACE, objective, relative, gap, tol, str(np.dtype(problem.columns.dtype))
+        )
 
     def model(self, problem: Subspace, state: NewtonState) -> SubspaceSolution:
         """Coefficients, intercepts, scores."""
@@ -254,13 +286,25 @@ def _columns(which: Array, n_columns: int) -> Any:
 def best_shift(loss: Loss, target: Array, weight: Array, scores: Array) -> Array:
     """What to add to the scores of each column so that the loss is least."""
     nothing, ones = np.zeros(scores.shape[1]), np.ones((scores.shape[0], 1))
-    up = least_along(loss, target, weight, scores, np.broadcast_to(ones, scores.shape), nothing, nothing)
+    up = least_along(
+        loss, target, weight, scores, np.broadcast_to(ones, scores.shape), nothing, nothing
+    )
     if np.all(up > 0):
         return up
-    return up - least_along(loss, target, weight, scores, np.broadcast_to(-ones, scores.shape), nothing, nothing)
+    return up - least_along(
+        loss, target, weight, scores, np.broadcast_to(-ones, scores.shape), nothing, nothing
+    )
 
 
-def least_along(loss: Loss, target: Array, weight: Array, scores: Array, d_scores: Array, slope: Array, curve: Array) -> Array:
+def least_along(
+    loss: Loss,
+    target: Array,
+    weight: Array,
+    scores: Array,
+    d_scores: Array,
+    slope: Array,
+    curve: Array,
+) -> Array:
     """The t >= 0 of each column that minimises t slope + t^2 curve / 2 + sum_i weight_i L(y_i, f_i + t d_i).
 
     Examples
@@ -272,17 +316,29 @@ def least_along(loss: Loss, target: Array, weight: Array, scores: Array, d_score
     >>> least_along(LeastSquares(), np.array([[1.0], [2.0], [6.0]]), np.ones(3), 0 * one, one, zero, zero)
     array([3.])
     """
-    target, scores, d_scores = (np.asfortranarray(values, np.float64) for values in (target, scores, d_scores))
+    target, scores, d_scores = (
+        np.asfortranarray(values, np.float64) for values in (target, scores, d_scores)
+    )
     return np.array(
         [
-            _least(*loss.form(), target[:, c], weight, scores[:, c], d_scores[:, c], float(slope[c]), float(curve[c]))
+            _least(
+                *loss.form(),
+                target[:, c],
+                weight,
+                scores[:, c],
+                d_scores[:, c],
+                float(slope[c]),
+                float(curve[c]),
+            )
             for c in range(scores.shape[1])
         ]
     )
 
 
 @compiled
-def _least(form: int, p: float, y: Array, weight: Array, f: Array, d: Array, slope: float, curve: float) -> float:
+def _least(
+    form: int, p: float, y: Array, weight: Array, f: Array, d: Array, slope: float, curve: float
+) -> float:
     """Newton's method on the derivative, which never decreases; steps that leave the bracket are replaced by bisection or doubling."""
     low, high, t, at_begin = 0.0, np.inf, 0.0, 0.0
     for step in range(LINE_STEPS):
@@ -331,7 +387,9 @@ def _scaled(K: Array, which: Array, factor: Array, out: Array) -> None:
 
 
 @compiled
-def _curved(form: int, p: float, y: Array, weight: Array, f: Array, which: Array, root: Array, G: Array) -> int:
+def _curved(
+    form: int, p: float, y: Array, weight: Array, f: Array, which: Array, root: Array, G: Array
+) -> int:
     """The rows where the weighted loss has a second derivative, its root, and the first derivative (zero in all other rows)."""
     n = 0
     for i in range(y.size):

@@ -83,7 +83,9 @@ def _replaced(store: Any, n_old: int, slots: Array, rows: Any, n: int) -> Any:
     if sp.issparse(store):
         place = np.arange(n)
         place[slots] = n_old + np.arange(slots.size)
-        return sp.vstack([store[:n_old], rows.astype(np.result_type(store, rows))], format="csr")[place]
+        return sp.vstack([store[:n_old], rows.astype(np.result_type(store, rows))], format="csr")[
+            place
+        ]
     dtype = np.result_type(store, rows)
     if store.shape[0] < n or dtype != store.dtype:
         larger = np.empty((max(n, min(2 * n_old, n + 4096)), *store.shape[1:]), dtype)
@@ -142,7 +144,11 @@ class Expanding:
     @property
     def violation(self) -> float:
         """Of the most violating pair in the expansion."""
-        return max(0.0, self.top - self.bottom) if self.top > -FAR / 2 and self.bottom < FAR / 2 else 0.0
+        return (
+            max(0.0, self.top - self.bottom)
+            if self.top > -FAR / 2 and self.bottom < FAR / 2
+            else 0.0
+        )
 
     @property
     def level(self) -> float:
@@ -168,9 +174,18 @@ class Expanding:
         raw = self.vectors.raw[v]
         if n:
             frozen = self.frozen.raw[:n]
-            raw = sp.vstack([raw, frozen], format="csr") if sp.issparse(raw) else np.concatenate([raw, frozen])
-        own, others = (self.a, self.upper, self.sign, self.ids), (self.f_a, self.f_upper, self.f_sign, self.f_ids)
-        a, upper, sign, ids = (np.concatenate([values[v], more]) for values, more in zip(own, others, strict=True))
+            raw = (
+                sp.vstack([raw, frozen], format="csr")
+                if sp.issparse(raw)
+                else np.concatenate([raw, frozen])
+            )
+        own, others = (
+            (self.a, self.upper, self.sign, self.ids),
+            (self.f_a, self.f_upper, self.f_sign, self.f_ids),
+        )
+        a, upper, sign, ids = (
+            np.concatenate([values[v], more]) for values, more in zip(own, others, strict=True)
+        )
         return raw, a, upper, sign, ids
 
     def to_dict(self) -> dict[str, Any]:
@@ -179,10 +194,19 @@ class Expanding:
         slots = {name: getattr(self, name)[:m] for name in SLOTS}
         frozen = {name: getattr(self, name) for name in FROZEN}
         ends = {"bottom": self.bottom, "top": self.top}
-        return {"raw": self.vectors.raw[:m], "K": self.K[:m, :m], **slots, "f_raw": self.frozen.raw[:n], **frozen, **ends}
+        return {
+            "raw": self.vectors.raw[:m],
+            "K": self.K[:m, :m],
+            **slots,
+            "f_raw": self.frozen.raw[:n],
+            **frozen,
+            **ends,
+        }
 
     @classmethod
-    def from_dict(cls, values: dict[str, Any], like: Operand, rows: Operand, frozen: Operand) -> Expanding:
+    def from_dict(
+        cls, values: dict[str, Any], like: Operand, rows: Operand, frozen: Operand
+    ) -> Expanding:
         """The way back; ``rows`` and ``frozen`` are the readied vectors."""
         state = empty(like, values["raw"])
         state.m, state.K = int(values["a"].size), np.ascontiguousarray(values["K"])
@@ -190,7 +214,9 @@ class Expanding:
             setattr(state, name, np.array(values[name]))
         state.bottom, state.top = float(values["bottom"]), float(values["top"])
         state.vectors.put(np.arange(state.m), rows, values["raw"], np.arange(state.m))
-        state.frozen.put(np.arange(state.f_a.size), frozen, values["f_raw"], np.arange(state.f_a.size))
+        state.frozen.put(
+            np.arange(state.f_a.size), frozen, values["f_raw"], np.arange(state.f_a.size)
+        )
         return state
 
     def record(self) -> dict[str, float]:
@@ -214,22 +240,38 @@ def empty(like: Operand, raw: Any = None) -> Expanding:
     )  # fmt: skip
 
 
-def restored(like: Operand, raw: Any, a: Array, upper: Array, sign: Array, ids: Array, budget: float) -> Expanding:
+def restored(
+    like: Operand, raw: Any, a: Array, upper: Array, sign: Array, ids: Array, budget: float
+) -> Expanding:
     """The expansion of given vectors (``like``, readied) with given coefficients."""
     state, s = empty(like, raw), np.zeros(like.n)
     accumulate(like, Strips(like), sign * a, s)
     free_first = np.argsort(a >= upper, kind="stable")
     v, rest = np.split(free_first, [max(0, capacity(budget, like) - BATCH)])
     state.m, state.K = v.size, _values(like.take(v), like.take(v), 1)
-    state.a, state.upper, state.sign, state.ids, state.o = a[v], upper[v], sign[v], ids[v], s[v] - sign[v]
-    state.f_a, state.f_upper, state.f_sign, state.f_ids = a[rest], upper[rest], sign[rest], ids[rest]
+    state.a, state.upper, state.sign, state.ids, state.o = (
+        a[v],
+        upper[v],
+        sign[v],
+        ids[v],
+        s[v] - sign[v],
+    )
+    state.f_a, state.f_upper, state.f_sign, state.f_ids = (
+        a[rest],
+        upper[rest],
+        sign[rest],
+        ids[rest],
+    )
     state.vectors.put(np.arange(v.size), like, raw, v)
     state.frozen.put(np.arange(rest.size), like, raw, rest)
     rises, falls = (
         np.where(state.sign > 0, state.a < state.upper, state.a > 0),
         np.where(state.sign > 0, state.a > 0, state.a < state.upper),
     )
-    state.bottom, state.top = float(state.o[rises].min(initial=FAR)), float(state.o[falls].max(initial=-FAR))
+    state.bottom, state.top = (
+        float(state.o[rises].min(initial=FAR)),
+        float(state.o[falls].max(initial=-FAR)),
+    )
     return state
 
 
@@ -242,7 +284,9 @@ def decayed(state: Expanding, factor: float) -> None:
     """Let all rows that have passed lose weight: bounds, coefficients and the function shrink together, and stay feasible."""
     for name in ("a", "upper", "f_a", "f_upper"):
         setattr(state, name, getattr(state, name) * factor)
-    state.o[: state.m] = factor * (state.o[: state.m] + state.sign[: state.m]) - state.sign[: state.m]
+    state.o[: state.m] = (
+        factor * (state.o[: state.m] + state.sign[: state.m]) - state.sign[: state.m]
+    )
 
 
 @dataclass
@@ -306,18 +350,32 @@ class Online:
         self._make_room(problem, S, rows.size)
         # 1. kernel values of the batch
         batch, m = problem.operand.take(rows), S.m
-        between, own = _values(batch, S.vectors.operand(m), problem.n_threads), _values(batch, batch, problem.n_threads)
+        between, own = (
+            _values(batch, S.vectors.operand(m), problem.n_threads),
+            _values(batch, batch, problem.n_threads),
+        )
         base = np.zeros(rows.size)
         if S.f_a.size:
-            accumulate(S.frozen.operand(S.f_a.size), Strips(batch, 64), S.f_sign * S.f_a, base, problem.n_threads)
+            accumulate(
+                S.frozen.operand(S.f_a.size),
+                Strips(batch, 64),
+                S.f_sign * S.f_a,
+                base,
+                problem.n_threads,
+            )
         S.n_values += rows.size * (m + S.f_a.size + rows.size)
         # 2. the loop over its rows
         n = m + rows.size
-        sign, upper = np.concatenate([S.sign[:m], problem.sign[rows]]), np.concatenate([S.upper[:m], problem.upper[rows]])
+        sign, upper = (
+            np.concatenate([S.sign[:m], problem.sign[rows]]),
+            np.concatenate([S.upper[:m], problem.upper[rows]]),
+        )
         a, o = np.concatenate([S.a[:m], np.zeros(rows.size)]), np.concatenate([S.o[:m], base])
         here = np.zeros(n, np.bool_)
         here[S.alive] = True
-        draws = self.rng.integers(2**31, size=(rows.size, CANDIDATES if self.selection != "random" else 1))
+        draws = self.rng.integers(
+            2**31, size=(rows.size, CANDIDATES if self.selection != "random" else 1)
+        )
         most = n if self.max_support is None else max(2, int(self.max_support) - S.f_a.size)
         S.bottom, S.top = pass_by(
             S.K, between, own, sign, upper, a, o, here, tol, SELECTIONS.index(self.selection), draws, most,
@@ -330,7 +388,12 @@ class Online:
         free = np.flatnonzero(~here[:m])[: new.size]
         slots = np.concatenate([free, m + np.arange(new.size - free.size)])
         enter(S.K, between, own, slots, new, m)
-        S.a[slots], S.o[slots], S.upper[slots], S.sign[slots] = a[m + new], o[m + new], upper[m + new], sign[m + new]
+        S.a[slots], S.o[slots], S.upper[slots], S.sign[slots] = (
+            a[m + new],
+            o[m + new],
+            upper[m + new],
+            sign[m + new],
+        )
         S.ids[slots] = problem.ids[rows[new]]
         S.vectors.put(slots, batch, None if problem.raw is None else problem.raw[rows], new)
         S.m = max(m, m + new.size - free.size)
@@ -380,7 +443,9 @@ class Online:
     def certificate(self, problem: Passing, state: Expanding, tol: float) -> Certificate:
         """About the rows of the expansion only: the others have passed."""
         objective, gap = state.measure()
-        return Certificate(SUBSPACE, objective, state.violation, gap, tol, str(problem.operand.dtype))
+        return Certificate(
+            SUBSPACE, objective, state.violation, gap, tol, str(problem.operand.dtype)
+        )
 
     def model(self, problem: Passing, state: Expanding) -> Expanding:
         """The expansion."""

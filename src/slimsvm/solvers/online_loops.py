@@ -40,7 +40,17 @@ def _value(K: Array, between: Array, own: Array, i: int, j: int, m: int) -> floa
 
 @compiled
 def _shift(
-    K: Array, between: Array, own: Array, up: Array, low: Array, joined: Array, n_joined: int, i: int, j: int, t: float, m: int
+    K: Array,
+    between: Array,
+    own: Array,
+    up: Array,
+    low: Array,
+    joined: Array,
+    n_joined: int,
+    i: int,
+    j: int,
+    t: float,
+    m: int,
 ) -> tuple[float, float]:
     """All o after i rises and j falls by t; returns the least that may rise and the largest that may fall, i and j left out by the caller."""
     row_i, row_j = K[i] if i < m else between[i - m], K[j] if j < m else between[j - m]
@@ -95,12 +105,18 @@ def _reprocess(
     for r in range(n_joined):
         v = joined[r]
         difference = max(low[v] - bottom, 0.0)
-        g = difference * difference / max(diag[i] + diag[v] - 2.0 * _value(K, between, own, i, v, m), TINY)
+        g = (
+            difference
+            * difference
+            / max(diag[i] + diag[v] - 2.0 * _value(K, between, own, i, v, m), TINY)
+        )
         if g > best:
             best, j = g, v
     if j < 0:  # rounding: no exchange promises anything
         return i, i, bottom, bottom
-    bottom, top = _pair(K, between, own, sign, upper, a, up, low, joined, n_joined, i, j, bottom, low[j], m)
+    bottom, top = _pair(
+        K, between, own, sign, upper, a, up, low, joined, n_joined, i, j, bottom, low[j], m
+    )
     return i, j, bottom, top
 
 
@@ -165,7 +181,9 @@ def _absorb(
 
 
 @compiled
-def _gradient(between: Array, own: Array, coef: Array, o: Array, joined: Array, n_joined: int, p: int, m: int) -> float:
+def _gradient(
+    between: Array, own: Array, coef: Array, o: Array, joined: Array, n_joined: int, p: int, m: int
+) -> float:
     """s at row p of the batch: what frozen vectors say stands in o."""
     s = float(o[m + p]) + dot(between[p], coef[:m])
     for r in range(n_joined):
@@ -179,7 +197,9 @@ def _choose(
     selection: int, n_here: int, bottom: float, top: float, m: int,
 ) -> tuple[int, float]:  # fmt: skip
     """The place among the rows that are left of the next one, and its s; -1 if none of the candidates is worth it."""
-    if selection == 0 or n_here < CANDIDATES:  # a function of a few rows does not know what to ask for
+    if (
+        selection == 0 or n_here < CANDIDATES
+    ):  # a function of a few rows does not know what to ask for
         return 0, _gradient(between, own, coef, o, joined, n_joined, left[0], m)
     best, at, s_at = -FAR if selection == 1 else -1.0, -1, 0.0
     known = top > -0.5 * FAR and bottom < 0.5 * FAR
@@ -206,8 +226,20 @@ def pass_by(
     """The rows of a batch one after the other, in place; ``here`` says which variables are in the expansion. Returns bottom and top."""
     n_batch = own.shape[0]
     m = sign.size - n_batch
-    up, low, gain, coef, diag = np.full(a.size, FAR), np.full(a.size, -FAR), np.empty(a.size), np.zeros(a.size), np.empty(a.size)
-    joined, left, n_joined, n_left, n_here = np.empty(n_batch, np.int64), np.arange(n_batch), 0, n_batch, 0
+    up, low, gain, coef, diag = (
+        np.full(a.size, FAR),
+        np.full(a.size, -FAR),
+        np.empty(a.size),
+        np.zeros(a.size),
+        np.empty(a.size),
+    )
+    joined, left, n_joined, n_left, n_here = (
+        np.empty(n_batch, np.int64),
+        np.arange(n_batch),
+        0,
+        n_batch,
+        0,
+    )
     bottom, top = FAR, -FAR
     for v in range(m):
         diag[v] = K[v, v]
@@ -221,7 +253,23 @@ def pass_by(
     d = 0
     while n_left > 0:
         # 1. the next row
-        k, s = _choose(between, own, coef, o, sign, joined, n_joined, left, n_left, draws[d], selection, n_here, bottom, top, m)
+        k, s = _choose(
+            between,
+            own,
+            coef,
+            o,
+            sign,
+            joined,
+            n_joined,
+            left,
+            n_left,
+            draws[d],
+            selection,
+            n_here,
+            bottom,
+            top,
+            m,
+        )
         if k < 0:
             break
         p = left[k]
@@ -241,14 +289,20 @@ def pass_by(
             n_joined, n_here, here[v] = n_joined + 1, n_here + 1, True
             if y > 0:
                 j = _where(low, top, joined, n_joined - 1, m)
-                bottom, top = _pair(K, between, own, sign, upper, a, up, low, joined, n_joined, v, j, o_p, top, m)
+                bottom, top = _pair(
+                    K, between, own, sign, upper, a, up, low, joined, n_joined, v, j, o_p, top, m
+                )
                 coef[j] = sign[j] * a[j]
             else:
                 j = _where(up, bottom, joined, n_joined - 1, m)
-                bottom, top = _pair(K, between, own, sign, upper, a, up, low, joined, n_joined, j, v, bottom, o_p, m)
+                bottom, top = _pair(
+                    K, between, own, sign, upper, a, up, low, joined, n_joined, j, v, bottom, o_p, m
+                )
                 coef[j] = sign[j] * a[j]
             coef[v] = y * a[v]
-        elif ((top < -0.5 * FAR or bottom > 0.5 * FAR) and n_here < SEEDS) or (o_p < bottom - tol if y > 0 else o_p > top + tol):
+        elif ((top < -0.5 * FAR or bottom > 0.5 * FAR) and n_here < SEEDS) or (
+            o_p < bottom - tol if y > 0 else o_p > top + tol
+        ):
             # one class so far; or all vectors are at bounds that leave a gap, and this row lies in it: it waits for one of the other class
             joined[n_joined] = v
             n_joined, n_here, here[v] = n_joined + 1, n_here + 1, True
@@ -267,7 +321,23 @@ def pass_by(
             coef[gone], coef[taker] = 0.0, sign[taker] * a[taker]
         # 4. REPROCESS
         if top - bottom > tol and top > -0.5 * FAR and bottom < 0.5 * FAR:
-            i, j, bottom, top = _reprocess(K, between, own, sign, upper, a, up, low, gain, diag, joined, n_joined, bottom, top, m)
+            i, j, bottom, top = _reprocess(
+                K,
+                between,
+                own,
+                sign,
+                upper,
+                a,
+                up,
+                low,
+                gain,
+                diag,
+                joined,
+                n_joined,
+                bottom,
+                top,
+                m,
+            )
             coef[i], coef[j] = sign[i] * a[i], sign[j] * a[j]
     # 5. o of all, and who can be in no violating pair leaves
     known = top > -0.5 * FAR and bottom < 0.5 * FAR
@@ -276,6 +346,8 @@ def pass_by(
         if here[v]:
             o[v] = up[v] if up[v] < 0.5 * FAR else low[v]
             bare = known and a[v] <= 0.0
-            if bare and ((o[v] >= top and o[v] > bottom) if sign[v] > 0 else (o[v] <= bottom and o[v] < top)):  # those that wait stay
+            if bare and (
+                (o[v] >= top and o[v] > bottom) if sign[v] > 0 else (o[v] <= bottom and o[v] < top)
+            ):  # those that wait stay
                 here[v] = False
     return bottom, top

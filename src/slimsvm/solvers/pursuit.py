@@ -68,17 +68,31 @@ def pursue(
     refused = 0
     found: list[Array] | None = []
     for size in sizes:
-        while columns.m < size and refused < MOST_REFUSALS and (limits.reason() is None or columns.m == 0):
+        while (
+            columns.m < size
+            and refused < MOST_REFUSALS
+            and (limits.reason() is None or columns.m == 0)
+        ):
             G = problem.weight[:, None] * problem.loss.gradient(problem.target, state.scores)
-            at_once = choose.at_once(columns.m) if hasattr(choose, "at_once") else max(1, int(GROWTH * columns.m))
+            at_once = (
+                choose.at_once(columns.m)
+                if hasattr(choose, "at_once")
+                else max(1, int(GROWTH * columns.m))
+            )
             here = Here(problem, state.scores)
-            selection = choose.select(columns, -G, -state.coef, min(size - columns.m, at_once), rng, candidates, here)
+            selection = choose.select(
+                columns, -G, -state.coef, min(size - columns.m, at_once), rng, candidates, here
+            )
             accepted = columns.append(selection.vectors)
             if not accepted.any():
                 refused += 1
                 continue
             refused = 0
-            found = None if found is None or selection.indices is None else [*found, selection.indices[accepted]]
+            found = (
+                None
+                if found is None or selection.indices is None
+                else [*found, selection.indices[accepted]]
+            )
             state = solve(problem, (state.coef, state.intercept), LOOSE)
             record = Record(columns.m, limits.seconds, state.record())
             if any([watcher(record) for watcher in watchers]):  # noqa: C419  (all are told)

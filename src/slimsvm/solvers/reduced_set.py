@@ -44,7 +44,10 @@ Array = NDArray[Any]
 MAX_STEPS = 300  # of the descent
 TOL = 1e-3  # a step that takes less than this share off E, over the last few, ends the descent
 LOOK_BACK = 5
-NOTHING = {"float32": 1e-7, "float64": 1e-13}  # E, as a share of |f|^2, that rounding errors make anyway
+NOTHING = {
+    "float32": 1e-7,
+    "float64": 1e-13,
+}  # E, as a share of |f|^2, that rounding errors make anyway
 
 
 @dataclass(frozen=True)
@@ -97,7 +100,11 @@ class Reduction:
         """The best coefficients for the basis as it is, and E (with the jitter's share, which no coefficients undo)."""
         if not self.columns.m:
             return np.zeros((0, self.A.shape[1])), self.square
-        P = sum(self.columns.each_block(lambda start, end, K: K.astype(np.float64, copy=False) @ self.A[start:end]))
+        P = sum(
+            self.columns.each_block(
+                lambda start, end, K: K.astype(np.float64, copy=False) @ self.A[start:end]
+            )
+        )
         Z = self.columns.coordinates(np.asarray(P))
         return self.columns.coefficients(Z), self.square - float(np.einsum("jc,jc->", Z, Z))
 
@@ -112,18 +119,28 @@ class Reduction:
         vectors = flat.reshape(shape)
         try:
             self.columns.replace(vectors)
-        except (LinAlgError, ValueError):  # a step so long that the basis lost its meaning: the line search takes a shorter one
+        except (
+            LinAlgError,
+            ValueError,
+        ):  # a step so long that the basis lost its meaning: the line search takes a shorter one
             return np.inf, np.zeros_like(flat)
         coef, error = self.solved()
         nothing = np.broadcast_to(0.0, self.A.shape)
         state = NewtonState(coef, np.zeros(coef.shape[1]), nothing, np.zeros(1), np.zeros(1))
         return error, 2.0 * gradient(self.problem, vectors, state).ravel()
 
-    def grow(self, n_basis: int, rng: np.random.Generator, candidates: Array, limits: Limits) -> None:
+    def grow(
+        self, n_basis: int, rng: np.random.Generator, candidates: Array, limits: Limits
+    ) -> None:
         """Vectors join until there are n_basis, or what is left is nothing, or nothing new is found, or time is up."""
         columns, refused = self.columns, 0
         coef, error = self.solved()
-        while columns.m < n_basis and refused < MOST_REFUSALS and error > self.nothing and (limits.reason() is None or not columns.m):
+        while (
+            columns.m < n_basis
+            and refused < MOST_REFUSALS
+            and error > self.nothing
+            and (limits.reason() is None or not columns.m)
+        ):
             n_new = min(n_basis - columns.m, max(1, int(GROWTH * columns.m)))
             found = Pursuit().select(columns, self.A, -coef, n_new, rng, candidates)
             refused = 0 if found.n and columns.append(found.vectors).any() else refused + 1
@@ -147,12 +164,22 @@ class Reduction:
 
         def watch(intermediate_result: OptimizeResult) -> None:
             errors.append(float(intermediate_result.fun))
-            slow = len(errors) > LOOK_BACK and errors[-1 - LOOK_BACK] - errors[-1] <= TOL * LOOK_BACK * abs(errors[-1])
+            slow = len(errors) > LOOK_BACK and errors[-1 - LOOK_BACK] - errors[
+                -1
+            ] <= TOL * LOOK_BACK * abs(errors[-1])
             if slow or errors[-1] <= self.nothing or limits.reason() is not None:
                 raise StopIteration
 
-        options = {"maxiter": MAX_STEPS, "maxfun": 3 * MAX_STEPS, "maxcor": 10, "ftol": 0.0, "gtol": 0.0}
-        minimize(evaluate, vectors.ravel(), jac=True, method="L-BFGS-B", callback=watch, options=options)
+        options = {
+            "maxiter": MAX_STEPS,
+            "maxfun": 3 * MAX_STEPS,
+            "maxcor": 10,
+            "ftol": 0.0,
+            "gtol": 0.0,
+        }
+        minimize(
+            evaluate, vectors.ravel(), jac=True, method="L-BFGS-B", callback=watch, options=options
+        )
         self.columns.replace(best_vectors)
 
 
@@ -188,4 +215,9 @@ def singular_vectors(W: Array, n_basis: int) -> tuple[Array, Array, float, float
     U, size, Vt = np.linalg.svd(W, full_matrices=False)
     rank = max(1, int(np.sum(size > size[0] * max(W.shape) * np.finfo(float).eps)))
     m = min(n_basis, rank)
-    return size[:m, None] * Vt[:m], np.ascontiguousarray(U[:, :m].T), float(np.square(size[m:rank]).sum()), square
+    return (
+        size[:m, None] * Vt[:m],
+        np.ascontiguousarray(U[:, :m].T),
+        float(np.square(size[m:rank]).sum()),
+        square,
+    )

@@ -35,7 +35,9 @@ from slimsvm.solvers.newton import Newton, NewtonState, SubspaceSolution
 from slimsvm.tiles import Strips, block, ready
 
 Array = NDArray[Any]
-Score = Callable[[Any, SubspaceSolution], float]  # of vectors and a solution, on held-out rows; larger is better
+Score = Callable[
+    [Any, SubspaceSolution], float
+]  # of vectors and a solution, on held-out rows; larger is better
 INNER_TOL = 1e-6  # relative gap at which the coefficients count as solved out
 # relative gap from which one more Newton step is enough, unseen: one or two steps an evaluation (ijcnn1, 50 vectors: with 1e-3 two or three,
 # and no lower objective after as many evaluations; with always one step it is 8 % higher)
@@ -43,7 +45,9 @@ TRUSTED = 1.0
 INNER_STEPS = 12
 LOOK_BACK = 5  # iterations over which progress is measured
 FEW_ROWS, FEW_ROWS_A_VECTOR = 16_000, 80  # of the first part of the rows that refinement sees
-PART_TOL = 1e-3  # gain of an iteration at which a part has done its work: more of it only fits the part
+PART_TOL = (
+    1e-3  # gain of an iteration at which a part has done its work: more of it only fits the part
+)
 PART_GROWTH = 5  # of the parts; all rows follow the last part
 MEMORY = 20  # steps that L-BFGS remembers
 PATIENCE = 10  # iterations without a better score on held-out rows
@@ -87,7 +91,10 @@ class _Stage:
         try:
             columns.replace(vectors)
             state = solve(self.problem, self.start, trusted=TRUSTED)
-        except (LinAlgError, ValueError):  # a step so long that the basis lost its meaning: the line search takes a shorter one
+        except (
+            LinAlgError,
+            ValueError,
+        ):  # a step so long that the basis lost its meaning: the line search takes a shorter one
             return np.inf, np.zeros_like(flat)
         value = float(state.objective.sum())
         if not np.isfinite(value):
@@ -104,9 +111,16 @@ class _Stage:
         stop = self.limits.reason()
         if self.score is not None and self.best_state is not None:
             S = self.best_state
-            value, self.since_top = self.score(self.best_vectors, SubspaceSolution(S.coef, S.intercept, S.scores)), self.since_top + 1
+            value, self.since_top = (
+                self.score(self.best_vectors, SubspaceSolution(S.coef, S.intercept, S.scores)),
+                self.since_top + 1,
+            )
             if value > self.top_score:
-                self.top_score, self.since_top, self.top = value, 0, (self.best, self.best_vectors, S)
+                self.top_score, self.since_top, self.top = (
+                    value,
+                    0,
+                    (self.best, self.best_vectors, S),
+                )
             elif self.since_top >= PATIENCE:
                 stop = stop or "converged"
         if stop is None and len(self.values) > LOOK_BACK:
@@ -144,11 +158,19 @@ def gradient(problem: Subspace, vectors: Array, state: NewtonState) -> Array:
 
     def work(start: int, end: int, K: Array) -> tuple[Array, Array]:
         part = slice(start, end)
-        G = problem.weight[part, None] * problem.loss.gradient(problem.target[part], state.scores[part])
+        G = problem.weight[part, None] * problem.loss.gradient(
+            problem.target[part], state.scores[part]
+        )
         felt = np.flatnonzero(G[:, 0] if single else G.any(axis=1))
-        rows = X[part][felt] if sp.issparse(X) else np.take(X[part], felt, axis=0, mode="clip")  # brackets take twice as long
+        rows = (
+            X[part][felt] if sp.issparse(X) else np.take(X[part], felt, axis=0, mode="clip")
+        )  # brackets take twice as long
         G = G[felt].astype(columns.dtype)
-        W = np.take(K, felt, axis=1, mode="clip") if same else _inner_values(inner, vectors, rows, columns.dtype)
+        W = (
+            np.take(K, felt, axis=1, mode="clip")
+            if same
+            else _inner_values(inner, vectors, rows, columns.dtype)
+        )
         W *= G[:, 0] if single else coef.astype(columns.dtype) @ G.T
         total = W.sum(axis=1, dtype=np.float64)
         product = (rows.T @ W.T).T if sp.issparse(rows) else W @ rows
@@ -222,7 +244,14 @@ def refine(
         if limits.reason() is not None and part is not problem:
             continue
         moves = limits.reason() is None and not (rough and parts and part is problem)
-        stage = _Stage(part, tol if part is problem else max(tol, PART_TOL), limits, score if part is problem else None, start, unit)
+        stage = _Stage(
+            part,
+            tol if part is problem else max(tol, PART_TOL),
+            limits,
+            score if part is problem else None,
+            start,
+            unit,
+        )
         _descend(stage, vectors, max_iter if moves else 0, watchers)
         n_evaluations += stage.n_evaluations
         reason = stage.reason if moves or limits.reason() is not None else reason
@@ -248,7 +277,11 @@ def _parts(problem: Subspace, m: int, rng: np.random.Generator) -> list[Subspace
         weight = problem.weight[rows]
         scale = float(problem.weight.sum()) / max(float(weight.sum()), np.finfo(float).tiny)
         some = KernelColumns(columns.rows.take(rows), m, None, columns.n_threads)
-        parts.append(Subspace(some, problem.target[rows], weight * scale, problem.loss, problem.fit_intercept))
+        parts.append(
+            Subspace(
+                some, problem.target[rows], weight * scale, problem.loss, problem.fit_intercept
+            )
+        )
         size *= PART_GROWTH
     return parts
 
@@ -262,7 +295,11 @@ def _descend(stage: _Stage, vectors: Array, max_iter: int, watchers: tuple[Watch
         return
 
     def told(intermediate_result: OptimizeResult) -> None:
-        record = Record(len(stage.values), stage.limits.seconds, {"objective": float(intermediate_result.fun), "n_basis": shape[0]})
+        record = Record(
+            len(stage.values),
+            stage.limits.seconds,
+            {"objective": float(intermediate_result.fun), "n_basis": shape[0]},
+        )
         if any([watcher(record) for watcher in watchers]):  # noqa: C419  (all are told)
             (stage.limits.whole or stage.limits).stopped = True
         stage.after_iteration(intermediate_result)
@@ -274,7 +311,13 @@ def _descend(stage: _Stage, vectors: Array, max_iter: int, watchers: tuple[Watch
         jac=True,
         method="L-BFGS-B",
         callback=told,
-        options={"maxiter": max_iter, "maxfun": 3 * max_iter, "maxcor": MEMORY, "ftol": 0.0, "gtol": 0.0},
+        options={
+            "maxiter": max_iter,
+            "maxfun": 3 * max_iter,
+            "maxcor": MEMORY,
+            "ftol": 0.0,
+            "gtol": 0.0,
+        },
     )
     if stage.reason == "max_iter" and result.nit < max_iter:
         stage.reason = "converged"  # the line search found nothing better: precision is exhausted

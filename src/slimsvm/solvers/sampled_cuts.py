@@ -48,7 +48,10 @@ Array = NDArray[Any]
 LINEAR, CONSTANT = "linear_time", "constant_time"
 QUIET = 4  # rounds in a row without a violated cut (p in the paper)
 MOST_DRAWS = 10  # of a sample, until its cut is violated
-NEAR, HERE = 0, 1  # where a cut is taken: each round and place has random numbers of its own, whatever was drawn before
+NEAR, HERE = (
+    0,
+    1,
+)  # where a cut is taken: each round and place has random numbers of its own, whatever was drawn before
 CONFIDENCE = 0.95  # of the bound in the certificate
 
 
@@ -67,19 +70,27 @@ class Draw:
         self.even = bool(weight.size) and bool(np.all(weight == weight[0]))
         self._sums = np.empty(0) if self.even else np.cumsum(weight)
 
-    def __call__(self, r: int, rng: np.random.Generator, among: Array | None = None) -> tuple[Array, Array]:
+    def __call__(
+        self, r: int, rng: np.random.Generator, among: Array | None = None
+    ) -> tuple[Array, Array]:
         """Distinct examples in ascending order, and their weights, which sum to that of all among which they were drawn."""
         n = self.weight.size if among is None else among.size
         if n <= r:  # all of them: exact
             chosen = np.arange(self.weight.size) if among is None else among
             return chosen, self.weight[chosen]
-        total = float(self.weight[0]) * n if self.even else float(self._sums[-1] if among is None else self.weight[among].sum())
+        total = (
+            float(self.weight[0]) * n
+            if self.even
+            else float(self._sums[-1] if among is None else self.weight[among].sum())
+        )
         if among is None:
             drawn = self._places(r, rng)
         else:
             inside, drawn = np.zeros(self.weight.size, bool), np.empty(0, np.int64)
             inside[among] = True
-            share = total / (float(self.weight[0]) * self.weight.size if self.even else float(self._sums[-1]))
+            share = total / (
+                float(self.weight[0]) * self.weight.size if self.even else float(self._sums[-1])
+            )
             while drawn.size < r:
                 more = self._places(int(1.2 * (r - drawn.size) / share) + 16, rng)
                 drawn = np.concatenate([drawn, more[inside[more]]])[:r]
@@ -89,7 +100,11 @@ class Draw:
     def _places(self, r: int, rng: np.random.Generator) -> Array:
         """Draws among all."""
         n, u = self.weight.size, rng.random(r)
-        places = (u * n).astype(np.int64) if self.even else np.searchsorted(self._sums, u * self._sums[-1], side="right")
+        places = (
+            (u * n).astype(np.int64)
+            if self.even
+            else np.searchsorted(self._sums, u * self._sums[-1], side="right")
+        )
         return np.asarray(np.minimum(places, n - 1))
 
 
@@ -107,7 +122,10 @@ class SampledState(CutState):
 
     def record(self) -> dict[str, float]:
         """A line of the history; ``violation`` in units of the mean loss."""
-        return super().record() | {"gap": max(0.0, self.violation), "violation": max(0.0, self.violation) / self.total}
+        return super().record() | {
+            "gap": max(0.0, self.violation),
+            "violation": max(0.0, self.violation) / self.total,
+        }
 
 
 @dataclass(frozen=True)
@@ -177,7 +195,11 @@ class SampledCuts(CuttingPlane):
         if S.n_iter >= max_iter:
             return
         with single_threaded_blas():
-            cut = self._linear(problem, S, tol * S.total) if self.sampling == LINEAR else self._constant(problem, S, tol * S.total)
+            cut = (
+                self._linear(problem, S, tol * S.total)
+                if self.sampling == LINEAR
+                else self._constant(problem, S, tol * S.total)
+            )
             if cut is not None:
                 self._take(problem, S, *cut)
         S.n_iter += 1
@@ -197,7 +219,9 @@ class SampledCuts(CuttingPlane):
         elif objective < S.objective[0]:
             S.objective[0], S.best_W, S.best_scores = objective, S.W.copy(), scores
         # 3. the end
-        S.violation = float(S.objective[0] - S.lower[0]) if self.line_search else here.risk - float(S.xi[0])
+        S.violation = (
+            float(S.objective[0] - S.lower[0]) if self.line_search else here.risk - float(S.xi[0])
+        )
         if S.violation <= eps:
             return None
         # 4. a sample of those in the cut: near the best point, if that cuts off enough of the solution of the small problem; else there
@@ -218,20 +242,40 @@ class SampledCuts(CuttingPlane):
         """Move the best point to the least value on the line to W."""
         space, risk = problem.space, problem.oracle
         dW, change = S.W - S.best_W, scores - S.best_scores
-        t = float(risk.line(S.best_scores[:, None], change[:, None], space.inner(S.best_W, dW), space.inner(dW, dW))[0])
+        t = float(
+            risk.line(
+                S.best_scores[:, None],
+                change[:, None],
+                space.inner(S.best_W, dW),
+                space.inner(dW, dW),
+            )[0]
+        )
         W, scores = S.best_W + t * dW, S.best_scores + t * change
         value = float(self._value(problem, W, S.b)[0] + risk.risk(scores[:, None])[0])
         if value < S.objective[0]:
             S.objective[0], S.best_W, S.best_scores = value, W, scores
 
-    def _drawn(self, risk: JointRisk, S: SampledState, look: Look, scores: Array, least: float, where: int) -> Any:
+    def _drawn(
+        self, risk: JointRisk, S: SampledState, look: Look, scores: Array, least: float, where: int
+    ) -> Any:
         """Depth, offset, parts, responses and linear response of a sampled cut, drawn again until it cuts off more than ``least``."""
         (parts, linear), best = risk.split(scores), None
         for k in range(MOST_DRAWS):
-            examples, weight = self._draw(self.sample_size, np.random.default_rng([self.seed, S.n_iter, where, k]), look.inside)
+            examples, weight = self._draw(
+                self.sample_size,
+                np.random.default_rng([self.seed, S.n_iter, where, k]),
+                look.inside,
+            )
             which, offsets = parts_of(examples, risk.offsets)
-            _, _, V, of_linear = risk.oracle.cut(look.parts[which], risk.labels[which], offsets, weight, look.linear, risk.n_threads)
-            depth = look.offset + float(np.vdot(V, parts[which])) + float(of_linear @ linear) - float(S.xi[0])
+            _, _, V, of_linear = risk.oracle.cut(
+                look.parts[which], risk.labels[which], offsets, weight, look.linear, risk.n_threads
+            )
+            depth = (
+                look.offset
+                + float(np.vdot(V, parts[which]))
+                + float(of_linear @ linear)
+                - float(S.xi[0])
+            )
             if best is None or depth > best[0]:
                 best = depth, look.offset, which, V, of_linear
             if depth > least or look.inside.size <= self.sample_size:
@@ -240,12 +284,16 @@ class SampledCuts(CuttingPlane):
 
     def _constant(self, problem: OneSlack, S: SampledState, eps: float) -> Any:
         space, risk = problem.space, problem.oracle
-        examples, weight = self._draw(self.sample_size, np.random.default_rng([self.seed, S.n_iter]))
+        examples, weight = self._draw(
+            self.sample_size, np.random.default_rng([self.seed, S.n_iter])
+        )
         which, offsets = parts_of(examples, risk.offsets)
         known = space.at(which)
         constant, linear = space.own(S.W[:, 0])
         scores = np.tensordot(S.W[:, 0], known, axes=1) + constant
-        value, offset, V, of_linear = risk.oracle.cut(scores, risk.labels[which], offsets, weight, linear, risk.n_threads)
+        value, offset, V, of_linear = risk.oracle.cut(
+            scores, risk.labels[which], offsets, weight, linear, risk.n_threads
+        )
         S.violation = value - float(S.xi[0])
         S.recent = [*S.recent[1 - QUIET :], value]
         S.objective[0] = float(self._value(problem, S.W, S.b)[0]) + float(np.mean(S.recent))
@@ -253,14 +301,27 @@ class SampledCuts(CuttingPlane):
         S.quiet = S.quiet + 1 if S.violation <= eps else 0
         return None if S.quiet else (offset, which, V, of_linear, known)
 
-    def _take(self, problem: OneSlack, S: SampledState, offset: float, parts: Array, V: Array, linear: Array, known: Array | None) -> None:
+    def _take(
+        self,
+        problem: OneSlack,
+        S: SampledState,
+        offset: float,
+        parts: Array,
+        V: Array,
+        linear: Array,
+        known: Array | None,
+    ) -> None:
         """5. The cut joins, and the small problem is solved."""
         space, cuts = problem.space, S.cuts[0]
         felt = np.flatnonzero(V.any(axis=1))
         before = space.size
-        slot, row = space.add(parts[felt], V[felt], linear, None if known is None else known[:, felt])
+        slot, row = space.add(
+            parts[felt], V[felt], linear, None if known is None else known[:, felt]
+        )
         if space.size > before:
-            cuts.replace(np.pad(cuts.coordinates(before), ((0, 0), (0, space.size - before))), cuts.gram)
+            cuts.replace(
+                np.pad(cuts.coordinates(before), ((0, 0), (0, space.size - before))), cuts.gram
+            )
             S.W, S.best_W = padded(S.W, space.size), padded(S.best_W, space.size)
         p = np.zeros(space.size)
         p[slot] = 1.0
@@ -286,7 +347,17 @@ class SampledCuts(CuttingPlane):
             tol,
             problem.space.precision,
             max_cuts=most if known else None,
-            risk_bound=risk_bound(self.sampling, S.total, largest, longest, most, max(tol, violation), self.sample_size) if known else None,
+            risk_bound=risk_bound(
+                self.sampling,
+                S.total,
+                largest,
+                longest,
+                most,
+                max(tol, violation),
+                self.sample_size,
+            )
+            if known
+            else None,
             confidence=CONFIDENCE if known else None,
         )
 
@@ -305,14 +376,18 @@ def parts_of(examples: Array, offsets: Array) -> tuple[Array, Array]:
 def longest_sq(problem: OneSlack) -> float:
     """A bound on the squared length of the difference of two outputs' features, R^2 of the paper."""
     space, risk = problem.space, problem.oracle
-    lengths = np.sqrt((1.0 if risk.width == 1 else 2.0) * np.maximum(space.rows.diag() + space.variance, 0.0))
+    lengths = np.sqrt(
+        (1.0 if risk.width == 1 else 2.0) * np.maximum(space.rows.diag() + space.variance, 0.0)
+    )
     square = float(np.add.reduceat(lengths, risk.offsets[:-1]).max()) ** 2
     if risk.n_linear:  # transitions, beginning and end of the longest sequence
         square += 2.0 * float(np.diff(risk.offsets).max() + 1) ** 2
     return square
 
 
-def risk_bound(sampling: str, C: float, D: float, R_sq: float, most: float, eps: float, r: int) -> float:
+def risk_bound(
+    sampling: str, C: float, D: float, R_sq: float, most: float, eps: float, r: int
+) -> float:
     """How far the objective may be above the optimum, with probability CONFIDENCE (Yu & Joachims 2008, theorems 2 and 4).
 
     Parameters
@@ -336,6 +411,14 @@ def risk_bound(sampling: str, C: float, D: float, R_sq: float, most: float, eps:
     True
     """
     if sampling == LINEAR:
-        return float(C * (eps + np.sqrt(4.0 * C * D * R_sq * np.log(most / (1.0 - CONFIDENCE)) / r)))
+        return float(
+            C * (eps + np.sqrt(4.0 * C * D * R_sq * np.log(most / (1.0 - CONFIDENCE)) / r))
+        )
     d = 0.5 * (1.0 - CONFIDENCE)
-    return float(C * (eps + 2.0 * (D + 2.0 * np.sqrt(R_sq * 2.0 * C * D)) * np.sqrt(np.log(most / d) / (2.0 * r))))
+    return float(
+        C
+        * (
+            eps
+            + 2.0 * (D + 2.0 * np.sqrt(R_sq * 2.0 * C * D)) * np.sqrt(np.log(most / d) / (2.0 * r))
+        )
+    )

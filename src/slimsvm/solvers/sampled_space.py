@@ -25,7 +25,9 @@ from slimsvm.tiles import Operand, Strips, accumulate, block, for_each_tile
 Array = NDArray[Any]
 FIRST_SLOTS = 64
 ENTRIES_A_TASK = 1 << 15  # of the scores
-VALUES_A_TASK = 1 << 18  # kernel values of a few cuts with new parts: a megabyte, which stays in cache
+VALUES_A_TASK = (
+    1 << 18
+)  # kernel values of a few cuts with new parts: a megabyte, which stays in cache
 
 
 @dataclass
@@ -68,17 +70,29 @@ class SampledSpace(Space):
         max_memory: float | None = None,
         n_threads: int = 1,
     ) -> None:
-        self.rows, self.width, self.n_linear, self.keeps, self.n_threads = rows, width, n_linear, keeps, n_threads
+        self.rows, self.width, self.n_linear, self.keeps, self.n_threads = (
+            rows,
+            width,
+            n_linear,
+            keeps,
+            n_threads,
+        )
         self.n, self.variance = rows.n * width + n_linear, float(intercept_scaling) ** 2
         self.size = self.max_size = FIRST_SLOTS
         self.precision = str(np.dtype(rows.dtype))
         self.G = np.zeros((self.size, self.size))
         self.slots: list[Sample | None] = [None] * self.size
-        self._totals = np.zeros((self.size, width))  # sums of the responses of each cut, and their linear parts
+        self._totals = np.zeros(
+            (self.size, width)
+        )  # sums of the responses of each cut, and their linear parts
         self._linears = np.zeros((self.size, n_linear))
         self.n_values = 0
         self._strips = Strips(rows)
-        n_places = int((DEFAULT_MEMORY if max_memory is None else float(max_memory)) * 2**20 / (4 * max(1, rows.n * width)))
+        n_places = int(
+            (DEFAULT_MEMORY if max_memory is None else float(max_memory))
+            * 2**20
+            / (4 * max(1, rows.n * width))
+        )
         self._A = np.empty((0, rows.n * width), np.float32)
         self._n_places = n_places
 
@@ -97,7 +111,9 @@ class SampledSpace(Space):
         """Of all parts and labels, then the weights of the linear part, (n, 1)."""
         w, out = W[:, 0], np.empty(self.n)
         end = self.n - self.n_linear
-        used = [(k, sample) for k, sample in enumerate(self.slots) if sample is not None and w[k] != 0.0]
+        used = [
+            (k, sample) for k, sample in enumerate(self.slots) if sample is not None and w[k] != 0.0
+        ]
         coef = np.zeros(self._A.shape[0], np.float32)
         for k, sample in used:
             if sample.place >= 0:
@@ -111,7 +127,10 @@ class SampledSpace(Space):
             parallel(task, -(-end // ENTRIES_A_TASK), self.n_threads)
         others = [(k, sample) for k, sample in used if sample.place < 0]
         if others:
-            parts, responses = np.concatenate([s.parts for _, s in others]), np.concatenate([w[k] * s.responses for k, s in others])
+            parts, responses = (
+                np.concatenate([s.parts for _, s in others]),
+                np.concatenate([w[k] * s.responses for k, s in others]),
+            )
             out[:end] += self._expanded(parts, responses).ravel()
         constant, linear = self.own(w)
         out[:end].reshape(-1, self.width)[:] += constant
@@ -130,7 +149,10 @@ class SampledSpace(Space):
             out = np.zeros(self.rows.n)
             accumulate(some, self._strips, responses[:, 0], out, self.n_threads)
             return out[:, None]
-        values_of, total = responses.astype(self.rows.dtype), np.zeros((self.rows.n, self.width), self.rows.dtype)
+        values_of, total = (
+            responses.astype(self.rows.dtype),
+            np.zeros((self.rows.n, self.width), self.rows.dtype),
+        )
 
         def consume(first: int, last: int, start: int, end: int, values: Array) -> None:
             total[start:end] += values.T @ values_of[first:last]
@@ -149,7 +171,10 @@ class SampledSpace(Space):
 
         def task(g: int) -> None:
             several = used[edges[g] : edges[g + 1]]
-            values = block(self.rows.take(np.concatenate([sample.parts for _, sample in several])), Strips(some))
+            values = block(
+                self.rows.take(np.concatenate([sample.parts for _, sample in several])),
+                Strips(some),
+            )
             first = 0
             for k, sample in several:
                 last = first + sample.parts.size
@@ -163,7 +188,9 @@ class SampledSpace(Space):
 
     # -- cuts ---------------------------------------------------------------------------------------------------------------------------
 
-    def add(self, parts: Array, responses: Array, linear: Array, known: Array | None = None) -> tuple[int, Array]:
+    def add(
+        self, parts: Array, responses: Array, linear: Array, known: Array | None = None
+    ) -> tuple[int, Array]:
         """A new cut: its slot, and its products with the cuts in all slots; ``known``, from :meth:`at`, are theirs with its parts."""
         sample, slot = Sample(parts, responses), self._free_slot()
         row = np.zeros(self.size)
@@ -171,7 +198,9 @@ class SampledSpace(Space):
             products = self._expanded(parts, responses)
             sample.place = self._keep(products)
             for k, other in enumerate(self.slots):
-                row[k] = 0.0 if other is None else float(np.vdot(products[other.parts], other.responses))
+                row[k] = (
+                    0.0 if other is None else float(np.vdot(products[other.parts], other.responses))
+                )
             row[slot] = float(np.vdot(products[parts], responses))
         else:
             assert known is not None
@@ -180,7 +209,10 @@ class SampledSpace(Space):
             row[slot] = float(np.vdot(responses, block(own, Strips(own)) @ responses))
         self.slots[slot] = sample
         self._totals[slot], self._linears[slot] = responses.sum(axis=0), linear
-        row += self.variance * (self._totals @ self._totals[slot]) + self._linears @ self._linears[slot]
+        row += (
+            self.variance * (self._totals @ self._totals[slot])
+            + self._linears @ self._linears[slot]
+        )
         self.G[slot], self.G[:, slot] = row, row
         return slot, row
 
@@ -189,7 +221,9 @@ class SampledSpace(Space):
             more = len(self.slots)
             self.slots += [None] * more
             self.G = np.pad(self.G, (0, more))
-            self._totals, self._linears = (np.pad(values, ((0, more), (0, 0))) for values in (self._totals, self._linears))
+            self._totals, self._linears = (
+                np.pad(values, ((0, more), (0, 0))) for values in (self._totals, self._linears)
+            )
             self.size = self.max_size = 2 * more
         return self.slots.index(None)
 
@@ -200,7 +234,10 @@ class SampledSpace(Space):
         if place >= self._n_places:
             return -1
         if place == self._A.shape[0]:  # in a few large pieces: rows are long
-            A = np.zeros((min(self._n_places, max(FIRST_SLOTS // 2, 2 * place)), self._A.shape[1]), np.float32)
+            A = np.zeros(
+                (min(self._n_places, max(FIRST_SLOTS // 2, 2 * place)), self._A.shape[1]),
+                np.float32,
+            )
             A[:place] = self._A
             self._A = A
         self._A[place] = products.ravel()
@@ -218,10 +255,23 @@ class SampledSpace(Space):
 
     def expansion(self, w: Array) -> tuple[Array, Array, Array, Array]:
         """A function as indices of rows, coefficients (indices, width), intercepts and linear part."""
-        used = [(w[k], sample) for k, sample in enumerate(self.slots) if sample is not None and w[k] != 0.0]
+        used = [
+            (w[k], sample)
+            for k, sample in enumerate(self.slots)
+            if sample is not None and w[k] != 0.0
+        ]
         if not used:
-            return np.empty(0, np.int64), np.empty((0, self.width)), np.zeros(self.width), np.zeros(self.n_linear)
-        parts, where = np.unique(np.concatenate([sample.parts for _, sample in used]), return_inverse=True)
+            return (
+                np.empty(0, np.int64),
+                np.empty((0, self.width)),
+                np.zeros(self.width),
+                np.zeros(self.n_linear),
+            )
+        parts, where = np.unique(
+            np.concatenate([sample.parts for _, sample in used]), return_inverse=True
+        )
         coef = np.zeros((parts.size, self.width))
-        np.add.at(coef, where, np.concatenate([factor * sample.responses for factor, sample in used]))
+        np.add.at(
+            coef, where, np.concatenate([factor * sample.responses for factor, sample in used])
+        )
         return parts, coef, *self.own(w)

@@ -28,9 +28,13 @@ from slimsvm.compiled import compiled
 
 Array = NDArray[Any]
 EPS = float(np.finfo(float).eps)
-EXACT = 1e-13  # gains are compared to so much of the largest h; rounding errors of Ga are added to that
+EXACT = (
+    1e-13  # gains are compared to so much of the largest h; rounding errors of Ga are added to that
+)
 FLAT = 1e-15  # least curvature, relative to (difference of gains) / bound: along it a step crosses everything
-MOST_REFINEMENTS = 3  # whole steps in a row within one free set: the second repairs what the small curvatures cost
+MOST_REFINEMENTS = (
+    3  # whole steps in a row within one free set: the second repairs what the small curvatures cost
+)
 
 
 @dataclass(frozen=True)
@@ -58,7 +62,9 @@ class SmallSolution:
     n_steps: int
 
 
-def solve_small_qp(G: Array, h: Array, bound: float = 1.0, start: Array | None = None, max_steps: int | None = None) -> SmallSolution:
+def solve_small_qp(
+    G: Array, h: Array, bound: float = 1.0, start: Array | None = None, max_steps: int | None = None
+) -> SmallSolution:
     """Maximise h'a - 1/2 a'Ga over a >= 0, sum a <= bound.
 
     Parameters
@@ -107,7 +113,12 @@ def solve_small_qp(G: Array, h: Array, bound: float = 1.0, start: Array | None =
         gains = r[F]
         spread = float(gains.max() - gains.min())
         # 1. Newton's step within the free variables, unless they agree, or rounding is all that is left
-        if spread > tolerance and refined < MOST_REFINEMENTS and spread < 0.5 * last_spread and steps < most:
+        if (
+            spread > tolerance
+            and refined < MOST_REFINEMENTS
+            and spread < 0.5 * last_spread
+            and steps < most
+        ):
             p = int(np.argmax(a[F]))
             whole, moved = _advance(F, p, _direction(G_, r, F, p, bound), a, free, barred, bound)
             rounding = _gains(G_, h_, a, r)
@@ -174,7 +185,17 @@ def _direction(G: Array, r: Array, F: Array, p: int, bound: float) -> Array:
 
 
 @compiled
-def _scaled(G: Array, r: Array, F: Array, p: int, bound: float, more: float, H: Array, slope: Array, scale: Array) -> None:
+def _scaled(
+    G: Array,
+    r: Array,
+    F: Array,
+    p: int,
+    bound: float,
+    more: float,
+    H: Array,
+    slope: Array,
+    scale: Array,
+) -> None:
     """Second and first derivatives of exchanges with the p-th free variable, scaled to a diagonal of ones; lower half."""
     k, q = F.size - 1, F[p]
     steepest = 0.0
@@ -197,7 +218,9 @@ def _scaled(G: Array, r: Array, F: Array, p: int, bound: float, more: float, H: 
 
 
 @compiled
-def _advance(F: Array, p: int, step: Array, a: Array, free: Array, barred: Array, bound: float) -> tuple[bool, bool]:
+def _advance(
+    F: Array, p: int, step: Array, a: Array, free: Array, barred: Array, bound: float
+) -> tuple[bool, bool]:
     """Go along the step until a variable meets zero, which leaves; returns whether none did, and whether anything moved."""
     k = F.size
     d = np.empty(k)
@@ -215,7 +238,9 @@ def _advance(F: Array, p: int, step: Array, a: Array, free: Array, barred: Array
     for i in range(k):
         before = a[F[i]]
         after = max(0.0, before + length * d[i])
-        if not whole and d[i] < 0.0 and before / -d[i] <= longest:  # exactly zero, or it would be free for ever
+        if (
+            not whole and d[i] < 0.0 and before / -d[i] <= longest
+        ):  # exactly zero, or it would be free for ever
             after = 0.0
         moved = moved or after != before
         a[F[i]] = after
@@ -224,11 +249,15 @@ def _advance(F: Array, p: int, step: Array, a: Array, free: Array, barred: Array
         a[F[i]] *= bound / total
         if a[F[i]] == 0.0:
             free[F[i]] = False
-            barred[F[i]] = barred[F[i]] or not moved  # joined and left without a step: not again before something moves
+            barred[F[i]] = (
+                barred[F[i]] or not moved
+            )  # joined and left without a step: not again before something moves
     return whole, moved
 
 
-def _finished(G: Array, h: Array, a: Array, r: Array, free: Array, bound: float, steps: int) -> SmallSolution:
+def _finished(
+    G: Array, h: Array, a: Array, r: Array, free: Array, bound: float, steps: int
+) -> SmallSolution:
     a = a.copy()
     total = float(a.sum())
     if total > bound:

@@ -37,7 +37,16 @@ def find(values: Array, wanted: float, start: int, end: int) -> int:
 
 
 @compiled
-def gains(low: Array, bottom: float, diag_i: float, diag: Array, row_i: Array, gain: Array, start: int, end: int) -> float:
+def gains(
+    low: Array,
+    bottom: float,
+    diag_i: float,
+    diag: Array,
+    row_i: Array,
+    gain: Array,
+    start: int,
+    end: int,
+) -> float:
     """gain[v] = (o_v - o_i)^2 / eta for the variables above o_i that may fall, zero for the others; returns the largest."""
     best = 0.0
     for v in range(start, end):
@@ -50,7 +59,9 @@ def gains(low: Array, bottom: float, diag_i: float, diag: Array, row_i: Array, g
 
 
 @compiled
-def move(up: Array, low: Array, row_i: Array, row_j: Array, step: float, start: int, end: int) -> tuple[float, float]:
+def move(
+    up: Array, low: Array, row_i: Array, row_j: Array, step: float, start: int, end: int
+) -> tuple[float, float]:
     """All o after the step, and in the same pass the least that may rise and the largest that may fall."""
     least, largest = FAR, -FAR
     for v in range(start, end):
@@ -72,7 +83,15 @@ def place(v: int, o: float, a: Array, sign: Array, upper: Array, up: Array, low:
 
 @compiled
 def _pairs(
-    K: Array, diag: Array, sign: Array, upper: Array, a: Array, o: Array, split: int, tol: float, max_steps: int
+    K: Array,
+    diag: Array,
+    sign: Array,
+    upper: Array,
+    a: Array,
+    o: Array,
+    split: int,
+    tol: float,
+    max_steps: int,
 ) -> tuple[int, float]:
     """Steps of pairs among all variables; arguments and results of :func:`smo`."""
     n = sign.size
@@ -100,7 +119,9 @@ def _pairs(
         t = (o_j - o_i) / max(diag[i] + diag[j] - 2.0 * row_i[j], TINY)
         room_i = upper[i] - a[i] if sign[i] > 0 else a[i]
         room_j = a[j] if sign[j] > 0 else upper[j] - a[j]
-        if t >= room_i or t >= room_j:  # exactly onto the bound: a variable is either free or at one, never nearly so
+        if (
+            t >= room_i or t >= room_j
+        ):  # exactly onto the bound: a variable is either free or at one, never nearly so
             t = min(room_i, room_j)
         a[i] = onto_bound(a[i] + sign[i] * t, upper[i], t == room_i, sign[i] > 0)
         a[j] = onto_bound(a[j] - sign[j] * t, upper[j], t == room_j, sign[j] < 0)
@@ -114,7 +135,10 @@ def _pairs(
         if start < split:
             bottom, top = min(bottom, up[i], up[j]), max(top, low[i], low[j])
         else:
-            other_bottom, other_top = min(other_bottom, up[i], up[j]), max(other_top, low[i], low[j])
+            other_bottom, other_top = (
+                min(other_bottom, up[i], up[j]),
+                max(other_top, low[i], low[j]),
+            )
         steps += 1
     for v in range(n):
         if upper[v] > 0.0:
@@ -129,7 +153,10 @@ def _may_matter(sign: Array, upper: Array, a: Array, o: Array, part: slice) -> A
     """Which variables of a part are free, or at a bound with an o from which they could pair with another one as things are."""
     sign, a, o = sign[part], a[part], o[part]
     above_zero, below_upper = a > 0.0, a < upper[part]
-    rises, falls = np.where(sign > 0, below_upper, above_zero), np.where(sign > 0, above_zero, below_upper)
+    rises, falls = (
+        np.where(sign > 0, below_upper, above_zero),
+        np.where(sign > 0, above_zero, below_upper),
+    )
     bottom, top = np.min(o, where=rises, initial=FAR), np.max(o, where=falls, initial=-FAR)
     return np.asarray((rises & falls) | (rises & (o <= top)) | (falls & (o >= bottom)))
 
@@ -153,7 +180,17 @@ def _follow(K: Array, rows: Array, change: Array, o: Array) -> None:
                 o[v] += change[r] * row[v]
 
 
-def smo(K: Array, diag: Array, sign: Array, upper: Array, a: Array, o: Array, split: int, tol: float, max_steps: int) -> tuple[int, float]:
+def smo(
+    K: Array,
+    diag: Array,
+    sign: Array,
+    upper: Array,
+    a: Array,
+    o: Array,
+    split: int,
+    tol: float,
+    max_steps: int,
+) -> tuple[int, float]:
     """Improve ``a`` in place until no pair violates by more than ``tol``; returns the number of steps and the violation left.
 
     ``o`` holds s + z p at entry and at exit. Variables before ``split`` exchange among themselves, those from it on too; split = n: all do.
@@ -164,17 +201,31 @@ def smo(K: Array, diag: Array, sign: Array, upper: Array, a: Array, o: Array, sp
     many = n // 4 if n >= SHRINKS else max_steps
     more = many
     while True:
-        done, violation = _pairs(K, diag, sign, upper, a, o, split, tol, min(more, max_steps - steps))
+        done, violation = _pairs(
+            K, diag, sign, upper, a, o, split, tol, min(more, max_steps - steps)
+        )
         steps += done
         if not violation > tol or steps >= max_steps:
             return steps, violation
-        few = np.flatnonzero(np.concatenate([_may_matter(sign, upper, a, o, part) for part in (slice(split), slice(split, n))]))
+        few = np.flatnonzero(
+            np.concatenate(
+                [_may_matter(sign, upper, a, o, part) for part in (slice(split), slice(split, n))]
+            )
+        )
         more = many
         if 3 * few.size <= 2 * n:
             a_few, o_few, small = a[few], o[few], np.empty((few.size, few.size), K.dtype)
             _gather(K, few, small)
             part, target = (diag[few], sign[few], upper[few]), max(tol, 0.2 * violation)
-            done, _ = _pairs(small, *part, a_few, o_few, int(np.searchsorted(few, split)), target, max_steps - steps)
+            done, _ = _pairs(
+                small,
+                *part,
+                a_few,
+                o_few,
+                int(np.searchsorted(few, split)),
+                target,
+                max_steps - steps,
+            )
             steps += done
             _follow(K, few, sign[few] * (a_few - a[few]), o)
             a[few], o[few], more = a_few, o_few, LOOK
@@ -189,7 +240,15 @@ def onto_bound(value: float, upper: float, at_bound: bool, rises: bool) -> float
 
 
 def polish(
-    K: Array, diag: Array, sign: Array, upper: Array, a: Array, o: Array, split: int, max_steps: int = 10**9, work: float = 1e8
+    K: Array,
+    diag: Array,
+    sign: Array,
+    upper: Array,
+    a: Array,
+    o: Array,
+    split: int,
+    max_steps: int = 10**9,
+    work: float = 1e8,
 ) -> tuple[int, bool]:
     """Bring a point to near machine precision, in place, or at least nearer; returns the number of steps, and whether there is more to do.
 
@@ -201,7 +260,9 @@ def polish(
     steps = 0
     while work > 0:
         scale = max(1.0, float(np.max(np.abs(o))))
-        done, violation = smo(K, diag, sign, upper, a, o, split, 1e-14 * scale, min(20 * a.size, max_steps - steps))
+        done, violation = smo(
+            K, diag, sign, upper, a, o, split, 1e-14 * scale, min(20 * a.size, max_steps - steps)
+        )
         steps += done
         n_free = int(np.count_nonzero((a > 0) & (a < upper)))
         if violation <= 1e-13 * scale or n_free < 2 or steps >= max_steps:
@@ -209,7 +270,9 @@ def polish(
         for _ in range(n_free if n_free <= 200 else 2):  # each step costs n_free^3
             steps += 1
             work -= max(float(n_free), 100.0) ** 3
-            with single_threaded_blas():  # matrices too small for threads, which would only wait for one another
+            with (
+                single_threaded_blas()
+            ):  # matrices too small for threads, which would only wait for one another
                 whole_step, moved = _newton(K, sign, upper, a, o, split)
             if whole_step or work <= 0:
                 break
@@ -218,7 +281,9 @@ def polish(
     return steps, True
 
 
-def _newton(K: Array, sign: Array, upper: Array, a: Array, o: Array, split: int) -> tuple[bool, bool]:
+def _newton(
+    K: Array, sign: Array, upper: Array, a: Array, o: Array, split: int
+) -> tuple[bool, bool]:
     """One Newton step in the free variables, in place; returns whether no bound cut it, and whether the objective fell.
 
     Directions without curvature (repeated rows, kernels of low rank) get a tiny one: along them the step goes to a bound.
@@ -240,8 +305,12 @@ def _newton(K: Array, sign: Array, upper: Array, a: Array, o: Array, split: int)
     slope = balanced(o[free])
     least = max(float(curvature[-1]), 1e-300) * free.size * np.finfo(float).eps
     along = directions.T @ slope
-    along[(curvature <= least) & (np.abs(along) <= 1e-12 * max(1.0, float(np.max(np.abs(o)))))] = 0.0  # no curvature, no slope: stay
-    with np.errstate(over="ignore", invalid="ignore"):  # kernel values near the smallest float: there is no such step
+    along[(curvature <= least) & (np.abs(along) <= 1e-12 * max(1.0, float(np.max(np.abs(o)))))] = (
+        0.0  # no curvature, no slope: stay
+    )
+    with np.errstate(
+        over="ignore", invalid="ignore"
+    ):  # kernel values near the smallest float: there is no such step
         change = balanced(-directions @ (along / np.maximum(curvature, least)))
         fall = float(slope @ change)
     if not -np.inf < fall < 0.0:
@@ -249,7 +318,11 @@ def _newton(K: Array, sign: Array, upper: Array, a: Array, o: Array, split: int)
     bend = float(change @ (block @ change))
     step_a = sign[free] * change
     with np.errstate(divide="ignore", invalid="ignore"):
-        room = np.where(step_a > 0, (upper[free] - a[free]) / step_a, np.where(step_a < 0, -a[free] / step_a, np.inf))
+        room = np.where(
+            step_a > 0,
+            (upper[free] - a[free]) / step_a,
+            np.where(step_a < 0, -a[free] / step_a, np.inf),
+        )
     longest = float(room.min())
     t = min(-fall / bend if bend > 0 else np.inf, longest)
     trial = np.clip(a[free] + t * step_a, 0.0, upper[free])
@@ -257,7 +330,10 @@ def _newton(K: Array, sign: Array, upper: Array, a: Array, o: Array, split: int)
         trial = np.where(room <= t, np.where(step_a > 0, upper[free], 0.0), trial)
     moved = sign[free] * (trial - a[free])
     after = o + K[:, free] @ moved
-    if not (float(moved @ (o[free] + after[free])) < 0.0 or np.ptp(balanced(after[free])) < np.ptp(slope)):
+    if not (
+        float(moved @ (o[free] + after[free])) < 0.0
+        or np.ptp(balanced(after[free])) < np.ptp(slope)
+    ):
         return True, False
     a[free], o[:] = trial, after
     return t < longest, True

@@ -72,10 +72,23 @@ class SmoothNewton:
             return
         # 1. Newton's direction, and the least value along it
         V, weight, half = problem.features, S.share * problem.weight, 0.5 * float(S.u @ S.u)
-        before, slope = half + S.share * (S.objective - half), S.u + S.share * (S.gradient - S.u)  # with the present share of C
+        before, slope = (
+            half + S.share * (S.objective - half),
+            S.u + S.share * (S.gradient - S.u),
+        )  # with the present share of C
         d = -V.inverse(self._felt(problem, S, 0.5 * float(slope @ slope) / before))(slope)
         d_margins, along, bend = V.margins(d), np.array([S.u @ d]), np.array([d @ d])
-        t = float(least_along(problem.loss, np.ones((V.n, 1)), weight, S.margins[:, None], d_margins[:, None], along, bend)[0])
+        t = float(
+            least_along(
+                problem.loss,
+                np.ones((V.n, 1)),
+                weight,
+                S.margins[:, None],
+                d_margins[:, None],
+                along,
+                bend,
+            )[0]
+        )
         u, margins = S.u + t * d, S.margins + t * d_margins
         half = 0.5 * float(u @ u)
         lower = half + S.share * (problem.value(u, margins) - half) < before
@@ -91,8 +104,13 @@ class SmoothNewton:
         S.done = S.stalled or S.relative_gap <= tol
         # 3. less of C, if the step was too short; more of it, where its present share is nearly solved
         if lower and t < SHORT and not S.eased:
-            S.eased, S.share = True, min(1.0, FIRST_PULL / float(problem.weight @ V.squares() / V.n))
-        elif not lower or 0.5 * float(at_share @ at_share) <= NEARLY * (0.5 * float(u @ u) * (1.0 - S.share) + S.share * value):
+            S.eased, S.share = (
+                True,
+                min(1.0, FIRST_PULL / float(problem.weight @ V.squares() / V.n)),
+            )
+        elif not lower or 0.5 * float(at_share @ at_share) <= NEARLY * (
+            0.5 * float(u @ u) * (1.0 - S.share) + S.share * value
+        ):
             S.share = min(1.0, GROWTH * S.share)
 
     @staticmethod
@@ -107,7 +125,14 @@ class SmoothNewton:
 
     def certificate(self, problem: Reduced, state: ReducedState, tol: float) -> Certificate:
         """Objective and gap, with the loss of the problem; ``violation`` is their ratio."""
-        return Certificate(SUBSPACE, state.objective, state.relative_gap, state.gap, tol, str(problem.features.dtype))
+        return Certificate(
+            SUBSPACE,
+            state.objective,
+            state.relative_gap,
+            state.gap,
+            tol,
+            str(problem.features.dtype),
+        )
 
     def model(self, problem: Reduced, state: ReducedState) -> ReducedSolution:
         """Coefficients and intercept."""

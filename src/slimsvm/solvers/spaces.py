@@ -21,7 +21,9 @@ from slimsvm.solvers.cuts import columnwise
 from slimsvm.threads import parallel, single_threaded_blas
 
 Array = NDArray[Any]
-Growth = Callable[[KernelColumns, Array, Array], Any]  # columns, row weights (n, columns), basis weights (m, columns) -> vectors or None
+Growth = Callable[
+    [KernelColumns, Array, Array], Any
+]  # columns, row weights (n, columns), basis weights (m, columns) -> vectors or None
 ROWS_A_TASK = 16384
 FEW_FELT = 0.7  # share of rows with a response up to which it pays to copy them
 BLOCK_VALUES = 1 << 19  # of X in one block: four megabytes of float64
@@ -111,7 +113,10 @@ class ExplicitSpace(Space):
         self.n, self.size = int(X.shape[0]), int(X.shape[1])
         self.max_size, self.n_threads = self.size, n_threads
         self.dtype = np.float32 if X.dtype == np.float32 and not exact else np.float64
-        self.precision, self.kept_in = str(np.dtype(self.dtype)), self.dtype  # features may be millions
+        self.precision, self.kept_in = (
+            str(np.dtype(self.dtype)),
+            self.dtype,
+        )  # features may be millions
         width = self.size
         if sp.issparse(X):  # every block makes d sums: enough rows that these are the smaller part
             per_row = max(1, X.nnz // max(1, self.n))
@@ -175,7 +180,11 @@ def _rows_of(X: Any, first: int, last: int) -> Any:
     if not sp.issparse(X):
         return X[first:last]
     a, b = X.indptr[first], X.indptr[last]
-    return sp.csr_matrix((X.data[a:b], X.indices[a:b], X.indptr[first : last + 1] - a), shape=(last - first, X.shape[1]), copy=False)
+    return sp.csr_matrix(
+        (X.data[a:b], X.indices[a:b], X.indptr[first : last + 1] - a),
+        shape=(last - first, X.shape[1]),
+        copy=False,
+    )
 
 
 class KernelSpace(Space):
@@ -223,7 +232,9 @@ class SubspaceSpace(Space):
 
     scope = SUBSPACE
 
-    def __init__(self, columns: KernelColumns, grow: Growth | None = None, max_basis: int | None = None) -> None:
+    def __init__(
+        self, columns: KernelColumns, grow: Growth | None = None, max_basis: int | None = None
+    ) -> None:
         self.columns, self.grow = columns, grow
         self.n, self.n_threads = columns.n, columns.n_threads
         self.max_size = columns.max_basis
@@ -293,4 +304,6 @@ class SubspaceSpace(Space):
 
         parallel(task, len(parts), self.n_threads)
         right = np.asarray(sum(parts)) - L[n_old:, :n_old] @ P
-        return np.asarray(solve_triangular(L[n_old:, n_old:], right, lower=True, check_finite=False))
+        return np.asarray(
+            solve_triangular(L[n_old:, n_old:], right, lower=True, check_finite=False)
+        )
