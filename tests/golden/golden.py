@@ -255,7 +255,7 @@ def compressed(model: Any, X: Any, y: Any) -> Any:
 def truncated(X: Any, y: Any) -> Any:
     """Smaller models of a path."""
     model = s.SparseSVC(12, random_state=0).fit(X, y)
-    sizes = [[p.n_basis, p.objective, p.gap, p.score] for p in model.path_]
+    sizes = [[p.n_basis, p.objective, p.gap, p.training_score] for p in model.path_]
     return np.concatenate([facts(model.truncated(5), X), np.ravel(np.asarray(sizes, float))])
 
 
