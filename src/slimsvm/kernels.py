@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from slimsvm.compiled import compiled
 from slimsvm.forms import EXPONENTIAL, LINEAR, POWER, TANH, exp_rows, finish, l1_distances
+from slimsvm.threads import single_threaded_blas
 
 Array = NDArray[Any]
 Gamma = float | str
@@ -362,11 +363,14 @@ def gamma_value(gamma: Gamma, rows: Any) -> float:
         )
 
     def total(of_row: Callable[[Any], Array]) -> float:
+        """Over all rows; BLAS with several threads would add up in another order."""
+
         def partial(block: Any) -> float:
             values = of_row(block.X)
             return float(values.sum() if block.weight is None else block.weight @ values)
 
-        return float(rows.map_reduce(partial, lambda a, b: a + b))
+        with single_threaded_blas():
+            return float(rows.map_reduce(partial, lambda a, b: a + b))
 
     weight = rows.shape[0] if rows.weight is None else float(np.sum(rows.weight))
     if not weight > 0.0:  # a stream may begin with rows of a class that counts for nothing

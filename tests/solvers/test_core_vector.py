@@ -85,7 +85,7 @@ def test_the_core_set_is_solved_and_the_centre_is_a_mean():
 @pytest.mark.parametrize("kind", ["minimum", "fixed"])
 def test_the_certificate_of_a_run_that_was_cut_short(kind):
     _, problem = ball()
-    result = run(CoreVector(kind), problem, tol=1e-6, max_iter=30)
+    result = run(CoreVector(ball=kind), problem, tol=1e-6, max_iter=30)
     al = result.model.a / result.model.a.sum()
     K = problem.values(np.arange(1300), np.arange(1300))
     q = al @ K @ al

@@ -55,7 +55,7 @@ def check(S, X, kernel, most=np.inf):
 @pytest.mark.parametrize("max_support", [None, 70])
 def test_what_the_expansion_says_of_itself(selection, kernel, max_support):
     X, problem = passing(kernel=kernel)
-    S = run(Online(selection, max_support), problem, tol=1e-3).model
+    S = run(Online(selection=selection, max_support=max_support), problem, tol=1e-3).model
     check(S, X, kernel, np.inf if max_support is None else max_support)
     if max_support is None:
         np.testing.assert_array_equal(S.upper[S.alive], problem.upper[S.ids[S.alive]])

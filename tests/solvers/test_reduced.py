@@ -357,7 +357,7 @@ def test_the_lagrangian_says_when_it_has_not_converged(solver):
 @pytest.mark.parametrize("share", [0.0, 1.0, 1.5, -0.2, np.nan])
 def test_a_step_with_which_it_may_diverge_is_refused(share):
     with pytest.raises(ValueError, match="between 0 and 1"):
-        Lagrangian(share)
+        Lagrangian(share=share)
 
 
 @pytest.mark.parametrize(

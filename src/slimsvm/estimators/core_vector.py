@@ -215,7 +215,7 @@ class CoreVectorSVC(KernelClassifier):
         return results
 
     def _solve_ball(self, problem: Ball, seed: int, fit: Fit, limits: Limits) -> Result:
-        solver = CoreVector(self.ball, seed)
+        solver = CoreVector(ball=self.ball, seed=seed)
         result = run(
             solver,
             problem,

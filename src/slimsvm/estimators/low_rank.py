@@ -341,7 +341,12 @@ class LowRankSVC(KernelClassifier):
         ):  # where the scale of the kernel is bad, the descent crawls, and what follows does not
             most = FEW_SWEEPS if most < 0 else min(most, FEW_SWEEPS)
         result = run(
-            DualDescent(seed), problem, tol=tol, max_iter=most, limits=limits, watchers=fit.watchers
+            DualDescent(seed=seed),
+            problem,
+            tol=tol,
+            max_iter=most,
+            limits=limits,
+            watchers=fit.watchers,
         )
         a, certificate = result.model.a, result.certificate
         if few and limits.reason() is None:

@@ -312,7 +312,7 @@ class OnlineSVC(KernelClassifier):
         self, problem: Passing, seed: Any, start: Expanding | None, fit: Fit, limits: Limits
     ) -> Result:
         """All rows once; what ends a pass is that there are no more rows."""
-        solver = Online(self.selection, self.max_support, seed)
+        solver = Online(selection=self.selection, max_support=self.max_support, seed=seed)
         result = run(
             solver,
             problem,
@@ -375,11 +375,11 @@ class OnlineSVC(KernelClassifier):
         X, y, weight = self._checked(X, y, sample_weight, reset=first)
         self._set_classes(classes, y, first)
         label = np.searchsorted(self.classes_, y)
-        weight = weight * self.class_weight_[label]
+        plain, weight = weight, weight * self.class_weight_[label]
         pairs = self._pairs_of_classes()
         with self._fitting() as fit:
             if not hasattr(self, "_stream"):
-                self._begin(X, weight)
+                self._begin(X, plain)
             stream = self._stream
             X, operand = self._readied(X)
             results: list[Any] = [None] * len(pairs)

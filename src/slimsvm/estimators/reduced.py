@@ -377,11 +377,11 @@ class ReducedSVC(ClassifierMixin, BasisMachine):
             solver = (
                 AcceleratedLagrangian()
                 if self.beta is None
-                else Lagrangian(float(self.beta) * float(self.C))
+                else Lagrangian(share=float(self.beta) * float(self.C))
             )
             result = run(solver, Reduced(V, weight, SquaredHinge()), tol=tol, **about)
         else:
-            result = run(Chunking(seed), Reduced(V, weight, SquaredHinge()), tol=tol, **about)
+            result = run(Chunking(seed=seed), Reduced(V, weight, SquaredHinge()), tol=tol, **about)
         u, certificate = result.model.u, replace(result.certificate, tol=tol)
         if (
             few and certificate.holds and self.solver in ("lagrangian", "decomposition")

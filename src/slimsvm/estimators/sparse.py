@@ -168,17 +168,17 @@ class SparseSVC(ClassifierMixin, SparseMachine):
         weights = class_factors(
             self.class_weight, classes=classes, y=classes[label], sample_weight=weight
         )
-        weight = weight * weights[label]
+        plain, weight = weight, weight * weights[label]
         target, held_out = self._targets(label, classes.size), None
         fraction = self.validation_fraction or (AUTO_FRACTION if self.n_basis == "auto" else None)
         if fraction is not None:
             stays = self._split(label, classes.size, fraction)
             if not stays.all():
                 held_out = X[~stays], target[~stays], weight[~stays]
-                X, target, weight = X[stays], target[stays], weight[stays]
+                X, target, weight, plain = X[stays], target[stays], weight[stays], plain[stays]
         self.classes_ = classes
         self.__dict__.pop("pairwise_", None)  # of a compressed machine that is trained anew
-        self._train(X, target, weight, held_out)
+        self._train(X, target, weight, held_out, plain)
         return self
 
     def _split(self, label: Array, n_classes: int, fraction: float) -> Array:
@@ -421,7 +421,7 @@ class SparseSVR(RegressorMixin, SparseMachine):
             if n_held:
                 held_out = X[held], target[held], weight[held]
                 X, target, weight = X[stays], target[stays], weight[stays]
-        self._train(X, target, weight, held_out)
+        self._train(X, target, weight, held_out, weight)
         return self
 
     def predict(self, X: Any) -> Array:

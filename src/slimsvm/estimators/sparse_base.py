@@ -127,12 +127,12 @@ class SparseMachine(PathMachine):
             return int(self.max_basis if self.n_basis == "auto" else self.n_basis)
         return Given(self.basis).size
 
-    def _train(self, X: Any, target: Array, weight: Array, held_out: Any) -> None:
+    def _train(self, X: Any, target: Array, weight: Array, held_out: Any, plain: Array) -> None:
         """Find basis and coefficients for the rows X (all of positive weight); sets the fitted attributes."""
         loss = self._loss()
         kernel = make_kernel(self.kernel, gamma=self.gamma, degree=self.degree, coef0=self.coef0)
         kernel = (
-            kernel if isinstance(kernel, FromCallable) else kernel.resolve(Rows(X, weight=weight))
+            kernel if isinstance(kernel, FromCallable) else kernel.resolve(Rows(X, weight=plain))
         )
         refines, last = self._refines(loss, kernel), self._last_basis(X, target)
         self.kernel_ = kernel

@@ -91,9 +91,18 @@ class StructuralMachine(BasisMachine):
     # -- training -----------------------------------------------------------------------------------------------------------------------
 
     def _train(
-        self, X: Any, Y: Any, weight: Array, oracle: StructuredOracle, lengths: Array | None = None
+        self,
+        X: Any,
+        Y: Any,
+        weight: Array,
+        oracle: StructuredOracle,
+        lengths: Array | None = None,
+        factors: Array | None = None,
     ) -> None:
-        """Train on rows X and outputs Y, examples of these weights (all positive); sets the fitted attributes."""
+        """Train on rows X and outputs Y, examples of these weights (all positive); sets the fitted attributes.
+
+        ``factors`` of the weights are those of classes, which say nothing about the scale of the rows.
+        """
         oracle = clone(oracle)
         true = oracle.encode(Y, X.shape[0], lengths)
         kernel = make_kernel(self.kernel, gamma=self.gamma, degree=self.degree, coef0=self.coef0)
@@ -105,6 +114,8 @@ class StructuralMachine(BasisMachine):
         self.kernel_ = (
             kernel if isinstance(kernel, FromCallable) else kernel.resolve(Rows(X, weight=of_parts))
         )
+        if factors is not None:
+            weight, of_parts = weight * factors, of_parts * factors
         self.space_ = self._chosen_space(X.shape[0], true.offsets.size - 1, oracle)
         self.oracle_, self.classes_ = oracle, true.classes
         if (
@@ -190,7 +201,9 @@ class StructuralMachine(BasisMachine):
         problem = self._joint(
             ExplicitSpace(X.astype(np.float64) if X.shape[0] <= EXACT else X, fit.threads), risk
         )
-        result = self._solved(CuttingPlane(bool(self.line_search), keep_rows=False), problem, fit)
+        result = self._solved(
+            CuttingPlane(line_search=bool(self.line_search), keep_rows=False), problem, fit
+        )
         W, space = result.model.coef[:, 0], problem.space
         return Found(result, space.by_label(W), space.intercepts(W), W[: risk.n_linear])
 
@@ -198,7 +211,9 @@ class StructuralMachine(BasisMachine):
         finite(ready(self.kernel_, X))
         K = kernel_values(self.kernel_, X, X, dtype=np.float64, n_threads=fit.threads)
         problem = self._joint(KernelSpace(0.5 * (K + K.T)), risk)
-        result = self._solved(CuttingPlane(bool(self.line_search), keep_rows=False), problem, fit)
+        result = self._solved(
+            CuttingPlane(line_search=bool(self.line_search), keep_rows=False), problem, fit
+        )
         W, space = result.model.coef[:, 0], problem.space
         coef = space.by_label(W)
         felt = np.flatnonzero(coef.any(axis=1))
@@ -212,7 +227,7 @@ class StructuralMachine(BasisMachine):
         )
         seed = int(self._rng().integers(2**31 - 1))
         solver = SampledCuts(
-            bool(self.line_search),
+            line_search=bool(self.line_search),
             sampling=self.sampling,
             sample_size=int(self.sample_size),
             seed=seed,
@@ -259,7 +274,7 @@ class StructuralMachine(BasisMachine):
             growth = Growth(BASES[self.basis](), rng, candidates, GROWTH)
         problem = self._joint(SubspaceSpace(columns, growth), risk)
         solver = CuttingPlane(
-            bool(self.line_search), keep_rows=growth is not None or X.shape[0] <= EXACT
+            line_search=bool(self.line_search), keep_rows=growth is not None or X.shape[0] <= EXACT
         )
         state = solver.init(problem)
         result = self._solved(solver, problem, fit, state)

@@ -141,7 +141,7 @@ class CrammerSingerSVC(ClassifierMixin, StructuralMachine):
         factors = class_factors(
             self.class_weight, classes=classes, y=classes[label], sample_weight=weight
         )
-        self._train(X, classes[label], weight * factors[label], Multiclass(self.cost))
+        self._train(X, classes[label], weight, Multiclass(self.cost), None, factors[label])
         self.class_weight_ = factors
         if self.basis_indices_ is not None:
             self.basis_indices_ = used[self.basis_indices_]

@@ -85,7 +85,7 @@ class ChunkingState:
         }
 
 
-@dataclass
+@dataclass(kw_only=True)
 class Chunking:
     """Working sets that grow; ``tol`` is the duality gap relative to the objective, ``max_iter`` limits the number of sets.
 

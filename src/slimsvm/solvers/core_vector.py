@@ -161,7 +161,7 @@ class Centre:
     full: bool = False
 
 
-@dataclass
+@dataclass(kw_only=True)
 class CoreVector:
     """CVM and BVM; ``tol`` is eps, ``max_iter`` limits core vectors that join (pulls, for a fixed radius).
 

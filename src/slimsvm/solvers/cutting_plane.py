@@ -137,7 +137,7 @@ class OneSlack:
 # -- the driver -----------------------------------------------------------------------------------------------------------------------------
 
 
-@dataclass
+@dataclass(kw_only=True)
 class CuttingPlane:
     """The 1-slack cutting-plane method; ``tol`` of :func:`slimsvm.run.run` is the relative gap, of every column.
 

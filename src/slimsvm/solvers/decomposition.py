@@ -44,7 +44,7 @@ MOST_HALVINGS = 2  # of the goal, where the gap is still large when the violatio
 LEAST_DROP = 0.2  # shrinking reorganises the cache: only when at least this share of the active variables leaves
 
 
-@dataclass
+@dataclass(kw_only=True)
 class Decomposition:
     """Decomposition with the options of the paper's ablations.
 

@@ -206,7 +206,7 @@ class DescentState:
         }
 
 
-@dataclass
+@dataclass(kw_only=True)
 class DualDescent:
     """Dual coordinate descent; ``tol`` is the duality gap relative to the primal value, ``max_iter`` limits sweeps over the variables.
 

@@ -149,7 +149,7 @@ class KernelNewtonState:
         }
 
 
-@dataclass
+@dataclass(kw_only=True)
 class KernelNewton:
     """Newton's method over all rows; ``tol`` is the relative gap.
 

@@ -123,7 +123,7 @@ def _several(
                 break
 
 
-@dataclass
+@dataclass(kw_only=True)
 class Lagrangian:
     """LSVM as it was published; ``tol`` is the duality gap relative to the objective.
 
@@ -248,7 +248,7 @@ class AcceleratedState(ReducedState):
         return max(0.0, self.objective - self.dual)
 
 
-@dataclass
+@dataclass(kw_only=True)
 class AcceleratedLagrangian:
     """LSVM at beta = 1/(2 C), its metric corrected by its last moves; ``tol`` is the duality gap relative to the objective.
 

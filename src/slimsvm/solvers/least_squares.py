@@ -40,7 +40,7 @@ SEEN = 500  # rows from which the trace is known
 HALF_GRADIENT = 0.25  # of the gap: a correction must halve the gradient
 
 
-@dataclass
+@dataclass(kw_only=True)
 class LeastSquaresSystem:
     """One linear system; ``tol`` is the duality gap relative to the objective, which rounding errors alone keep from zero.
 

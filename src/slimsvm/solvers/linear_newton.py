@@ -118,7 +118,7 @@ class LinearSolution:
     intercept: Array
 
 
-@dataclass
+@dataclass(kw_only=True)
 class LinearNewton:
     """Newton's method over the weights of features; ``tol`` is the relative gap, of every column.
 

@@ -73,7 +73,7 @@ class NewtonState:
         }
 
 
-@dataclass
+@dataclass(kw_only=True)
 class Newton:
     """Newton's method over the coefficients of a fixed basis; ``tol`` is the relative gap in the subspace.
 

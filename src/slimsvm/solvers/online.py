@@ -289,7 +289,7 @@ def decayed(state: Expanding, factor: float) -> None:
     )
 
 
-@dataclass
+@dataclass(kw_only=True)
 class Online:
     """LASVM over one :class:`Passing`; ``tol`` is the least violation that moves a pair, ``max_iter`` limits rows.
 

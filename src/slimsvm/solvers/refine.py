@@ -140,7 +140,7 @@ def solve(
     trusted: float = 0.0,
 ) -> NewtonState:
     """The coefficients for the basis as it is, by a few Newton steps."""
-    newton = Newton(trusted)
+    newton = Newton(trusted=trusted)
     state = newton.init(problem, start)
     while not state.done and state.n_iter < max_steps:
         newton.step(problem, state, tol, max_steps)

@@ -149,7 +149,7 @@ class SampledSolution:
     linear: Array
 
 
-@dataclass
+@dataclass(kw_only=True)
 class SampledCuts(CuttingPlane):
     """Cutting planes with sampled cuts; ``tol`` of :func:`slimsvm.run.run` is eps of the paper.
 

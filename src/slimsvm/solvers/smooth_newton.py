@@ -40,7 +40,7 @@ FIRST_PULL = 100.0  # mean of weight_i |v_i|^2 at the first share of C
 GROWTH, NEARLY = 10.0, 0.1  # of the share, at this relative gap
 
 
-@dataclass
+@dataclass(kw_only=True)
 class SmoothNewton:
     """Newton's method with an exact search along each direction; ``tol`` is the relative duality gap of the problem with its own loss.
 
