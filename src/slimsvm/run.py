@@ -23,82 +23,14 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from slimsvm.ending import DISTANCE as DISTANCE
+from slimsvm.ending import FULL as FULL
+from slimsvm.ending import SUBSPACE as SUBSPACE
+from slimsvm.ending import Certificate as Certificate
+from slimsvm.ending import Status as Status
+
 Array = NDArray[Any]
 Watcher = Callable[["Record"], bool | None]  # called after every step; True asks to stop
-
-FULL, SUBSPACE, DISTANCE = "full", "subspace", "distance"  # what an optimality statement is about
-
-
-@dataclass(frozen=True)
-class Certificate:
-    """How far from the optimum a model is, and of which problem.
-
-    Attributes
-    ----------
-    scope : str
-        "full": of the exact machine; "subspace": of the best machine within the span of the basis; "distance": of the machine that this
-        one was compressed from without data: ``objective`` and ``gap`` are then the squared distance to it in feature space, ``violation``
-        is the distance as a share of its norm, and ``tol`` is 0.
-    objective : float
-        Value of the problem that was minimised.
-    violation : float
-        Largest violation of the Kuhn-Tucker conditions.
-    gap : float
-        Duality gap: the objective is at most so far from its optimum.
-    tol : float
-        The violation that was asked for.
-    precision : str
-        Type of the kernel values that this statement rests on.
-    projection_error : float or None
-        Of a machine in a subspace: how much of a cut (or of the gradient) at most lies outside of the span, delta in Joachims & Yu (2009).
-    bound : float or None
-        Of a machine in a subspace: the objective is at most so far from that of the exact machine with the same loss.
-    max_cuts : float or None
-        Of a machine by sampled cuts: the number of cuts after which it ends at the latest (Yu & Joachims 2008).
-    risk_bound : float or None
-        Of a machine by sampled cuts: with probability ``confidence`` the objective is at most so far above its optimum. A worst case.
-    confidence : float or None
-        Of ``risk_bound``.
-    """
-
-    scope: str
-    objective: float
-    violation: float
-    gap: float
-    tol: float
-    precision: str
-    projection_error: float | None = None
-    bound: float | None = None
-    max_cuts: float | None = None
-    risk_bound: float | None = None
-    confidence: float | None = None
-
-    @property
-    def holds(self) -> bool:
-        """Whether the tolerance was reached."""
-        return self.violation <= self.tol
-
-    def to_dict(self) -> dict[str, Any]:
-        """The fields by name."""
-        return dict(
-            vars(self)
-        )  # all are plain values: no need for asdict, which copies deeply, once for every pair of classes
-
-
-@dataclass(frozen=True)
-class Status:
-    """Why a fit ended: a short reason, and a sentence."""
-
-    reason: str  # "converged", "max_iter", "max_time", "interrupted", "stopped"
-    sentence: str
-
-    def __str__(self) -> str:
-        return self.sentence
-
-    @property
-    def converged(self) -> bool:
-        """Whether the solver's own stopping rule held."""
-        return self.reason == "converged"
 
 
 @dataclass(frozen=True)
@@ -225,14 +157,11 @@ def interrupts_at_once() -> Iterator[None]:
         signal.signal(signal.SIGINT, usual)
 
 
-SENTENCES = {
-    "converged": "Converged: no Kuhn-Tucker condition is violated by more than {tol:g} (violation {violation:.2g}, gap {gap:.3g}).",
-    "max_iter": "Stopped at max_iter={n_iter} before the tolerance {tol:g} was reached (violation {violation:.2g}, gap {gap:.3g}).",
-    "max_time": "Stopped at max_time after {seconds:.1f} s, before the tolerance {tol:g} was reached "
-    "(violation {violation:.2g}, gap {gap:.3g}).",
-    "interrupted": "Interrupted after {seconds:.1f} s: the best model so far is kept (violation {violation:.2g}, gap {gap:.3g}).",
-    "stopped": "Stopped by a callback after {seconds:.1f} s (violation {violation:.2g}, gap {gap:.3g}).",
-}
+def tell(watchers: tuple[Watcher, ...], record: Record, limits: Limits) -> None:
+    """Tell all watchers; if one of them wants to stop, the fit is to end soon."""
+    wishes = [watcher(record) for watcher in watchers]  # all are told, also after one wants to stop
+    if any(wishes):
+        (limits.whole or limits).stopped = True
 
 
 def run(
@@ -269,77 +198,27 @@ def run(
     reason: str | None = None
     while reason is None:
         solver.step(problem, state, tol, most)
-        records.append(Record(len(records), limits.seconds, state.record()))
-        if any([watcher(records[-1]) for watcher in watchers]):  # noqa: C419  (all of them are told, also after one wants to stop)
-            (limits.whole or limits).stopped = True
+        said = state.record()
+        if isinstance(said, list):  # of solvers inside, which have told the watchers themselves
+            records += said
+        else:
+            records.append(Record(len(records), limits.seconds, said))
+            tell(watchers, records[-1], limits)
         reason = (
             "converged" if state.done else "max_iter" if state.n_iter >= most else limits.reason()
         )
     certificate = solver.certificate(problem, state, tol)
-    reason = "converged" if certificate.holds else reason
-    facts = dict(certificate.to_dict(), seconds=limits.seconds, n_iter=state.n_iter)
+    if certificate.holds:
+        reason = "converged"
+    elif reason == "converged" and not getattr(solver, "done_is_converged", False):
+        reason = "stalled"
     history = {"seconds": np.array([record.seconds for record in records])}
-    for name in records[0].values:
+    for name in records[0].values if records else ():
         history[name] = np.array([record.values[name] for record in records])
     return Result(
         solver.model(problem, state),
         certificate,
-        Status(reason, SENTENCES[reason].format(**facts)),
+        Status(reason),
         history,
         max(1, state.n_iter),
     )
-
-
-class Progress:
-    """A line that shows a long fit at work: gap, support vectors, time. ``rich`` draws it where it is installed and the output is a terminal.
-
-    Examples
-    --------
-    >>> from slimsvm.run import Progress, Record
-    >>> with Progress("SVC", every=0.0) as show:
-    ...     show(Record(0, 1.5, {"violation": 0.25, "gap": 3.0, "n_support": 12, "active": 100}))
-    SVC  1.5 s  violation 0.25  gap 3  support vectors 12  active 100
-    """
-
-    def __init__(self, name: str, every: float = 1.0) -> None:
-        self.name, self.every, self._last = name, every, -np.inf
-        self._live: Any = None
-
-    def __enter__(self) -> Progress:
-        if sys.stdout.isatty():
-            try:
-                from rich.live import Live
-
-                self._live = Live(refresh_per_second=4, transient=False)
-                self._live.__enter__()
-            except ImportError:
-                pass
-        return self
-
-    def __exit__(self, *failure: Any) -> None:
-        if self._live is not None:
-            self._live.__exit__(*failure)
-
-    def __call__(self, record: Record) -> None:
-        """Show a record, at most once in ``every`` seconds."""
-        if record.seconds - self._last < (0.2 if self._live is not None else self.every):
-            return
-        self._last = record.seconds
-        words = {
-            "violation": "violation",
-            "gap": "gap",
-            "n_support": "support vectors",
-            "active": "active",
-        }
-        if "n_basis" in record.values:  # sparse machines
-            words = {
-                "objective": "objective",
-                "n_basis": "basis vectors",
-                "violation": "relative gap",
-            }
-        parts = [f"{words[key]} {record.values[key]:.4g}" for key in words if key in record.values]
-        line = "  ".join([self.name, f"{record.seconds:.1f} s", *parts])
-        if self._live is not None:
-            self._live.update(line)
-        else:
-            print(line, flush=True)

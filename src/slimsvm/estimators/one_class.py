@@ -2,43 +2,30 @@
 
 from __future__ import annotations
 
-from numbers import Real
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import OutlierMixin
 from sklearn.callback import with_callbacks
-from sklearn.utils._param_validation import Interval
 
-from slimsvm.estimators.base import NO_TARGET, KernelMachine
-from slimsvm.estimators.docs import described
+from slimsvm.ending import Ending
+from slimsvm.estimators.dual import DualEstimator
+from slimsvm.estimators.fitted import Attribute, attribute
+from slimsvm.estimators.fitting import Data, Fit
+from slimsvm.estimators.parameters import NU, declared, parameter, shared
 from slimsvm.gram import make_gram
 from slimsvm.problems.dual_qp import one_class
-from slimsvm.rows import Rows
+from slimsvm.run import Result
 
 Array = NDArray[Any]
 
 
-@described
-class OneClassSVM(OutlierMixin, KernelMachine):
-    """The region where the rows are: a machine for novelty detection.
+@declared
+class OneClassSVM(OutlierMixin, DualEstimator):
+    """The region where the rows are: novelty detection.
 
     A drop-in for :class:`sklearn.svm.OneClassSVM`.
-
-    Parameters
-    ----------
-    {kernel}
-    nu : float in (0, 1], default=0.5
-        Bounds the share of training rows outside the region from above, and that of support vectors from below.
-    {solver}
-    {limits}
-
-    Attributes
-    ----------
-    {attributes}
-    offset_ : float
-        The raw scores minus this are the decision function.
 
     References
     ----------
@@ -47,54 +34,49 @@ class OneClassSVM(OutlierMixin, KernelMachine):
     Examples
     --------
     >>> from slimsvm import OneClassSVM
-    >>> OneClassSVM(gamma=0.5, nu=0.3).fit([[0.0], [0.4], [0.5], [0.6], [1.0]]).predict([[0.5], [9.0]])
+    >>> rows = [[0.0], [0.4], [0.5], [0.6], [1.0]]
+    >>> OneClassSVM(gamma=0.5, nu=0.3).fit(rows).predict([[0.5], [9.0]])
     array([ 1, -1])
     """
 
-    _parameter_constraints: ClassVar[dict[str, Any]] = {
-        **KernelMachine._parameter_constraints,
-        "nu": [Interval(Real, 0.0, 1.0, closed="right")],
-    }
+    kernel: Any = shared("kernel")
+    degree: int = shared("degree")
+    gamma: float | str = shared("gamma")
+    coef0: float = shared("coef0")
+    tol: float = shared("tol")
+    nu: float = parameter(
+        0.5,
+        NU,
+        kind="float in (0, 1]",
+        text="Bounds the share of training rows outside the region from above, and that of support "
+        "vectors from below.",
+    )
+    shrinking: bool = shared("shrinking")
+    cache_size: float = shared("cache_size")
+    verbose: bool = shared("verbose")
+    max_iter: int = shared("max_iter")
+    max_time: float | None = shared("max_time")
+    warm_start: bool = shared("warm_start")
+    n_jobs: int | None = shared("n_jobs")
 
-    def __init__(
-        self,
-        *,
-        kernel: Any = "rbf",
-        degree: int = 3,
-        gamma: float | str = "scale",
-        coef0: float = 0.0,
-        tol: float = 1e-3,
-        nu: float = 0.5,
-        shrinking: bool = True,
-        cache_size: float = 200,
-        verbose: bool = False,
-        max_iter: int = -1,
-        max_time: float | None = None,
-        warm_start: bool = False,
-        n_jobs: int | None = None,
-    ) -> None:
-        self.kernel = kernel
-        self.degree = degree
-        self.gamma = gamma
-        self.coef0 = coef0
-        self.tol = tol
-        self.nu = nu
-        self.shrinking = shrinking
-        self.cache_size = cache_size
-        self.verbose = verbose
-        self.max_iter = max_iter
-        self.max_time = max_time
-        self.warm_start = warm_start
-        self.n_jobs = n_jobs
+    fitted: ClassVar[tuple[Attribute, ...]] = (
+        attribute(
+            "offset_",
+            "float",
+            ("n_outputs",),
+            "The raw scores minus this are the decision function.",
+        ),
+    )
+    _takes_target: ClassVar[bool] = False
 
     @with_callbacks
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> OneClassSVM:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Find the region of the rows X.
 
         Parameters
         ----------
-        X : array, CSR matrix or DataFrame of shape (n_samples, n_features), or (n_samples, n_samples) kernel values
-            Training rows.
+        X : array, CSR matrix or DataFrame of shape (n_samples, n_features)
+            Training rows; for a precomputed kernel the values of all pairs of them.
         y : ignored
             Here for scikit-learn's conventions.
         sample_weight : array of shape (n_samples,), optional
@@ -104,27 +86,21 @@ class OneClassSVM(OutlierMixin, KernelMachine):
         -------
         self
         """
-        X, _, weight = self._checked(X, NO_TARGET, sample_weight)
-        used = np.flatnonzero(weight > 0)
-        start = None
-        if self._start_from_last_fit(Rows(X, weight=weight)):
-            start = np.zeros(X.shape[0])
-            start[self.support_] = self.dual_coef_[0]
-            start = start[used]
-        with self._fitting() as fit:
-            operand = self._prepared(X, weight, used)
-            problem = one_class(
-                make_gram(operand, self._cache_bytes, fit.threads), weight[used], float(self.nu)
-            )
-            result = self._solve(problem, fit, fit.limits, start)
-        a = result.model.a
-        support = np.flatnonzero(a)
-        self.n_support_ = np.array([support.size], np.int32)
-        self._store_support(X, used[support], a[None, support], np.array([-result.model.level[0]]))
-        self.offset_ = -self.intercept_
-        self.n_iter_ = result.n_iter
-        self._report([result])
-        return self
+        return self._fit(X, None, sample_weight)
+
+    def _solved(self, data: Data, fit: Fit) -> Result:
+        last = self._last_coef(data, None)
+        start = None if last is None else last[0, data.used]
+        gram = make_gram(data.rows, self._cache_bytes, fit.threads)
+        return self._decomposed(
+            one_class(gram, data.weight, float(self.nu)), fit, fit.limits, start
+        )
+
+    def _concluded(self, data: Data, solved: Result, fit: Fit) -> Ending:
+        self._hold(data, solved.model.a[None, :], None, np.array([-solved.model.level[0]]))
+        self.offset_, self.n_iter_ = -self.intercept_, solved.n_iter
+        limits = {"seconds": fit.limits.seconds, "max_iter": int(self.max_iter)}
+        return Ending.of([solved], "kkt", **limits)
 
     def decision_function(self, X: Any) -> Array:
         """Signed distance from the border: positive inside, exactly zero for rows on it (within rounding).
@@ -139,9 +115,8 @@ class OneClassSVM(OutlierMixin, KernelMachine):
         array of shape (n_samples,)
         """
         values = self._outputs(X)[:, 0]
-        values[np.abs(values) <= 1e-11 * np.abs(self.offset_)] = (
-            0.0  # free support vectors lie on the border: not a matter of rounding
-        )
+        # free support vectors lie on the border: not a matter of rounding
+        values[np.abs(values) <= 1e-11 * np.abs(self.offset_)] = 0.0
         return values
 
     def score_samples(self, X: Any) -> Array:

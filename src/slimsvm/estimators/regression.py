@@ -2,104 +2,53 @@
 
 from __future__ import annotations
 
-from numbers import Real
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import RegressorMixin
-from sklearn.callback import with_callbacks
-from sklearn.utils._param_validation import Interval
 
-from slimsvm.estimators.base import KernelMachine
-from slimsvm.estimators.docs import described
+from slimsvm.ending import Ending
+from slimsvm.estimators.dual import DualEstimator
+from slimsvm.estimators.fitting import Data, Fit, Regressor
+from slimsvm.estimators.parameters import NOT_NEGATIVE, NU, declared, parameter, shared
 from slimsvm.gram import Gram, make_gram
 from slimsvm.problems.dual_qp import DualQP, nu_regression, regression
-from slimsvm.rows import Rows
+from slimsvm.run import Result
 
 Array = NDArray[Any]
 
 
-class KernelRegressor(RegressorMixin, KernelMachine):
-    """What SVR and NuSVR share."""
+class DecomposedRegressor(DualEstimator, Regressor):
+    """What SVR and NuSVR share: a variable for errors above, and one for errors below, each row."""
 
     def _problem(self, gram: Gram, target: Array, weight: Array) -> DualQP:
-        raise TypeError("A subclass says which problem it solves.")
+        raise NotImplementedError
 
-    @with_callbacks
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> KernelRegressor:
-        """Train on rows X with targets y.
+    def _solved(self, data: Data, fit: Fit) -> tuple[DualQP, Result]:
+        given = np.zeros(data.X.shape[0])
+        given[data.used] = data.target
+        last, start = self._last_coef(data, given), None
+        if last is not None:
+            coef = last[0, data.used]
+            start = np.concatenate([np.maximum(coef, 0.0), np.maximum(-coef, 0.0)])
+        gram = make_gram(data.rows, self._cache_bytes, fit.threads)
+        problem = self._problem(gram, data.target, data.weight)
+        return problem, self._decomposed(problem, fit, fit.limits, start)
 
-        Parameters
-        ----------
-        X : array, CSR matrix or DataFrame of shape (n_samples, n_features), or (n_samples, n_samples) kernel values
-            Training rows.
-        y : array of shape (n_samples,)
-            Targets.
-        sample_weight : array of shape (n_samples,), optional
-            Scales C for each row. Zero removes the row, an integer repeats it.
-
-        Returns
-        -------
-        self
-        """
-        X, y, weight = self._checked(X, y, sample_weight, y_numeric=True)
-        y = np.asarray(y, np.float64)
-        used = np.flatnonzero(weight > 0)
-        start = None
-        if self._start_from_last_fit(Rows(X, y, weight)):
-            coef = np.zeros(X.shape[0])
-            coef[self.support_] = self.dual_coef_[0]
-            start = np.concatenate([np.maximum(coef[used], 0.0), np.maximum(-coef[used], 0.0)])
-        with self._fitting() as fit:
-            operand = self._prepared(X, weight, used)
-            problem = self._problem(
-                make_gram(operand, self._cache_bytes, fit.threads), y[used], weight[used]
-            )
-            result = self._solve(problem, fit, fit.limits, start)
-        coef = problem.coef(result.model.a)
-        support = np.flatnonzero(coef)
-        self.n_support_ = np.array([support.size], np.int32)
+    def _concluded(self, data: Data, solved: tuple[DualQP, Result], fit: Fit) -> Ending:
+        problem, result = solved
         intercept = -(result.model.level[0] + result.model.level[1]) / 2
-        self._store_support(X, used[support], coef[None, support], np.array([intercept]))
+        self._hold(data, problem.coef(result.model.a)[None, :], None, np.array([intercept]))
         self.n_iter_ = result.n_iter
-        self._report([result])
-        return self
-
-    def predict(self, X: Any) -> Array:
-        """Targets of new rows.
-
-        Parameters
-        ----------
-        X : array or CSR matrix of shape (n_samples, n_features)
-            New rows.
-
-        Returns
-        -------
-        array of shape (n_samples,)
-        """
-        return self._outputs(X)[:, 0]
+        limits = {"seconds": fit.limits.seconds, "max_iter": int(self.max_iter)}
+        return Ending.of([result], "kkt", **limits)
 
 
-@described
-class SVR(KernelRegressor):
+@declared
+class SVR(DecomposedRegressor):
     """Support vector regression with kernels, solved exactly: errors below epsilon cost nothing.
 
     A drop-in for :class:`sklearn.svm.SVR`.
-
-    Parameters
-    ----------
-    {kernel}
-    C : float, default=1.0
-        Weight of the errors: 1/2 |w|^2 + C sum_i weight_i max(0, |y_i - f(x_i)| - epsilon).
-    epsilon : float, default=0.1
-        Half the width of the tube.
-    {solver}
-    {limits}
-
-    Attributes
-    ----------
-    {attributes}
 
     See Also
     --------
@@ -114,68 +63,33 @@ class SVR(KernelRegressor):
     0.99
     """
 
-    _parameter_constraints: ClassVar[dict[str, Any]] = {
-        **KernelMachine._parameter_constraints,
-        "C": [Interval(Real, 0.0, None, closed="neither")],
-        "epsilon": [Interval(Real, 0.0, None, closed="left")],
-    }
-
-    def __init__(
-        self,
-        *,
-        kernel: Any = "rbf",
-        degree: int = 3,
-        gamma: float | str = "scale",
-        coef0: float = 0.0,
-        tol: float = 1e-3,
-        C: float = 1.0,
-        epsilon: float = 0.1,
-        shrinking: bool = True,
-        cache_size: float = 200,
-        verbose: bool = False,
-        max_iter: int = -1,
-        max_time: float | None = None,
-        warm_start: bool = False,
-        n_jobs: int | None = None,
-    ) -> None:
-        self.kernel = kernel
-        self.degree = degree
-        self.gamma = gamma
-        self.coef0 = coef0
-        self.tol = tol
-        self.C = C
-        self.epsilon = epsilon
-        self.shrinking = shrinking
-        self.cache_size = cache_size
-        self.verbose = verbose
-        self.max_iter = max_iter
-        self.max_time = max_time
-        self.warm_start = warm_start
-        self.n_jobs = n_jobs
+    kernel: Any = shared("kernel")
+    degree: int = shared("degree")
+    gamma: float | str = shared("gamma")
+    coef0: float = shared("coef0")
+    tol: float = shared("tol")
+    C: float = shared(
+        "C",
+        text="Weight of the errors: 1/2 |w|^2 + C sum_i weight_i max(0, |y_i - f(x_i)| - epsilon).",
+    )
+    epsilon: float = parameter(0.1, NOT_NEGATIVE, kind="float", text="Half the width of the tube.")
+    shrinking: bool = shared("shrinking")
+    cache_size: float = shared("cache_size")
+    verbose: bool = shared("verbose")
+    max_iter: int = shared("max_iter")
+    max_time: float | None = shared("max_time")
+    warm_start: bool = shared("warm_start")
+    n_jobs: int | None = shared("n_jobs")
 
     def _problem(self, gram: Gram, target: Array, weight: Array) -> DualQP:
         return regression(gram, target, float(self.C) * weight, float(self.epsilon))
 
 
-@described
-class NuSVR(KernelRegressor):
-    """Support vector regression where nu bounds the share of rows outside the tube, and the tube's width is found.
+@declared
+class NuSVR(DecomposedRegressor):
+    """Support vector regression where nu bounds the share of rows outside the tube.
 
-    A drop-in for :class:`sklearn.svm.NuSVR`.
-
-    Parameters
-    ----------
-    nu : float in (0, 1], default=0.5
-        Bound on the share of rows outside the tube.
-    C : float, default=1.0
-        Weight of the errors.
-    {kernel}
-    {solver}
-    {limits}
-
-    Attributes
-    ----------
-    {attributes}
+    The width of the tube is found. A drop-in for :class:`sklearn.svm.NuSVR`.
 
     See Also
     --------
@@ -190,44 +104,22 @@ class NuSVR(KernelRegressor):
     1.0
     """
 
-    _parameter_constraints: ClassVar[dict[str, Any]] = {
-        **KernelMachine._parameter_constraints,
-        "C": [Interval(Real, 0.0, None, closed="neither")],
-        "nu": [Interval(Real, 0.0, 1.0, closed="right")],
-    }
-
-    def __init__(
-        self,
-        *,
-        nu: float = 0.5,
-        C: float = 1.0,
-        kernel: Any = "rbf",
-        degree: int = 3,
-        gamma: float | str = "scale",
-        coef0: float = 0.0,
-        shrinking: bool = True,
-        tol: float = 1e-3,
-        cache_size: float = 200,
-        verbose: bool = False,
-        max_iter: int = -1,
-        max_time: float | None = None,
-        warm_start: bool = False,
-        n_jobs: int | None = None,
-    ) -> None:
-        self.nu = nu
-        self.C = C
-        self.kernel = kernel
-        self.degree = degree
-        self.gamma = gamma
-        self.coef0 = coef0
-        self.shrinking = shrinking
-        self.tol = tol
-        self.cache_size = cache_size
-        self.verbose = verbose
-        self.max_iter = max_iter
-        self.max_time = max_time
-        self.warm_start = warm_start
-        self.n_jobs = n_jobs
+    nu: float = parameter(
+        0.5, NU, kind="float in (0, 1]", text="Bound on the share of rows outside the tube."
+    )
+    C: float = shared("C", text="Weight of the errors.")
+    kernel: Any = shared("kernel")
+    degree: int = shared("degree")
+    gamma: float | str = shared("gamma")
+    coef0: float = shared("coef0")
+    shrinking: bool = shared("shrinking")
+    tol: float = shared("tol")
+    cache_size: float = shared("cache_size")
+    verbose: bool = shared("verbose")
+    max_iter: int = shared("max_iter")
+    max_time: float | None = shared("max_time")
+    warm_start: bool = shared("warm_start")
+    n_jobs: int | None = shared("n_jobs")
 
     def _problem(self, gram: Gram, target: Array, weight: Array) -> DualQP:
         return nu_regression(gram, target, float(self.C) * weight, float(self.nu))

@@ -1,0 +1,260 @@
+"""How a fit ended, said once: a certificate, a reason, and one sentence for each reason and measure.
+
+What ``tol`` is about differs from solver to solver (the measure), and so does why it ended (the
+reason). Every sentence says first how far the model is from the optimum, as a share of it: that
+means the same for all of them.
+"""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.exceptions import ConvergenceWarning
+
+Array = NDArray[Any]
+FULL, SUBSPACE, DISTANCE = "full", "subspace", "distance"  # what a certificate is about
+OURS = ("slimsvm", "sklearn", "joblib")  # packages that a warning does not point at
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """How far from the optimum a model is, and of which problem.
+
+    Attributes
+    ----------
+    scope : str
+        "full": of the exact solution; "subspace": of the best one within the span of the basis;
+        "distance": of the model that this one was compressed from without data: ``objective`` and
+        ``gap`` are then the squared distance to it in feature space, ``violation`` is the distance
+        as a share of its norm, and ``tol`` is 0.
+    objective : float
+        Value of the problem that was minimised.
+    violation : float
+        Largest violation of the KKT conditions, or the relative duality gap: what ``tol`` is about.
+    gap : float
+        Duality gap: the objective is at most so far from its optimum.
+    tol : float
+        The violation that was asked for.
+    precision : str
+        Type of the kernel values that this statement rests on.
+    projection_error : float or None
+        Of a model in a subspace: how much of a cut (or of the gradient) at most lies outside of the
+        span, delta in Joachims & Yu (2009).
+    bound : float or None
+        Of a model in a subspace: the objective is at most so far from that of the exact solution
+        with the same loss.
+    max_cuts : float or None
+        Of sampled cuts: the number of cuts after which they end at the latest (Yu & Joachims 2008).
+    risk_bound : float or None
+        Of sampled cuts: with probability ``confidence`` the objective is at most so far above its
+        optimum. A worst case.
+    confidence : float or None
+        Of ``risk_bound``.
+    """
+
+    scope: str
+    objective: float
+    violation: float
+    gap: float
+    tol: float
+    precision: str
+    projection_error: float | None = None
+    bound: float | None = None
+    max_cuts: float | None = None
+    risk_bound: float | None = None
+    confidence: float | None = None
+
+    @property
+    def holds(self) -> bool:
+        """Whether the tolerance was reached."""
+        return self.violation <= self.tol
+
+    @property
+    def relative_gap(self) -> float:
+        """The gap as a share of the objective; not a number where there is no such share."""
+        size = abs(self.objective)
+        if self.gap == 0.0:
+            return 0.0
+        return self.gap / size if size > 0.0 and np.isfinite(self.gap) else float("nan")
+
+    def to_dict(self) -> dict[str, Any]:
+        """The fields by name."""
+        return dict(vars(self))  # plain values; asdict would copy deeply, once for every pair
+
+
+@dataclass(frozen=True)
+class Status:
+    """Why a fit ended: a short reason, and a sentence."""
+
+    reason: str  # one of REASONS, or "loaded", "trained"
+    sentence: str = ""
+
+    def __str__(self) -> str:
+        return self.sentence or self.reason
+
+    @property
+    def converged(self) -> bool:
+        """Whether what was asked for was reached."""
+        return self.reason == "converged"
+
+
+# reason -> how the sentence begins
+REASONS = {
+    "converged": "Converged",
+    "max_iter": "Stopped at max_iter={max_iter} before the tolerance was reached",
+    "max_time": "Stopped at max_time after {seconds:.1f} s",
+    "max_memory": "Stopped at max_memory",
+    "interrupted": "Interrupted after {seconds:.1f} s",
+    "stopped": "Stopped by a callback after {seconds:.1f} s",
+    "stalled": "Stopped because rounding errors hide any further progress",
+}
+# what tol is about -> what is said of it
+MEASURES = {
+    "kkt": "the largest violation of a KKT condition is {violation:.2g}, with tol={tol:g}",
+    "gap": "the relative duality gap is {violation:.2g}, with tol={tol:g}",
+    "ball": "the farthest point lies outside of the ball by {violation:.2g} of its radius, "
+    "with eps={tol:g}",
+    "cut": "the last cut is violated by {violation:.2g} of the mean loss, with tol={tol:g}",
+}
+ADVICE = {"stalled": " Scale the features, or use a smaller C."}
+
+
+def sentence(
+    reason: str,
+    measure: str,
+    certificate: Certificate,
+    *,
+    seconds: float = 0.0,
+    max_iter: int = -1,
+    optimum: str = "the optimum",
+    n_parts: int = 1,
+    begins: Mapping[str, str] = REASONS,
+    further: str = "",
+) -> str:
+    """What is said of an ending.
+
+    Parameters
+    ----------
+    reason, measure : str
+        Keys of REASONS and MEASURES.
+    certificate : Certificate
+        With the tolerance that was asked for.
+    seconds, max_iter : numbers
+        What has passed, and the limit.
+    optimum : str
+        Whose optimum the certificate is about.
+    n_parts : int
+        Pairs of classes of which the certificate is the sum.
+    begins : mapping
+        How the sentence begins for a reason, where that differs from REASONS.
+    further : str
+        What else is to be said, at the end.
+
+    Examples
+    --------
+    >>> from slimsvm.ending import Certificate, sentence
+    >>> sentence("converged", "gap", Certificate("full", 2.0, 1e-4, 2e-4, 1e-3, "float64"))
+    'Converged: within 0.01 % of the optimum; the relative duality gap is 0.0001, with tol=0.001.'
+    """
+    begin = {**REASONS, **begins}[reason].format(seconds=seconds, max_iter=max_iter)
+    share = certificate.relative_gap
+    near = f"within {percent(share)} of {optimum}" if share > 0.0 else f"at {optimum}"
+    if not np.isfinite(share):
+        near = f"how far from {optimum} is not known"
+    about = MEASURES[measure].format(**certificate.to_dict())
+    worst = f"of the worst of {n_parts:,} pairs of classes, " if n_parts > 1 else ""
+    return f"{begin}: {near}; {worst}{about}{further}.{ADVICE.get(reason, '')}"
+
+
+def percent(share: float) -> str:
+    """A share in percent, in few digits.
+
+    Examples
+    --------
+    >>> from slimsvm.ending import percent
+    >>> percent(0.000123), percent(12.3)
+    ('0.012 %', '1,230 %')
+    """
+    return f"{100.0 * share:.2g} %" if share < 1.0 else f"{100.0 * share:,.0f} %"
+
+
+@dataclass(frozen=True)
+class Ending:
+    """What every estimator says of its fit."""
+
+    certificate: Certificate
+    status: Status
+    history: dict[str, Array]
+
+    @classmethod
+    def of(
+        cls, results: list[Any], measure: str, *, tol: float | None = None, **about: Any
+    ) -> Ending:
+        """The ending of a fit that solved one problem, or several: the pairs of classes.
+
+        Objectives and gaps are added up, and the worst result speaks for all.
+
+        Parameters
+        ----------
+        results : list of Result
+            Of :func:`slimsvm.run.run`.
+        measure : str
+            What ``tol`` is about, one of MEASURES.
+        tol : float, optional
+            What was asked for, if solvers were asked for more.
+        **about
+            Passed on to :func:`sentence`.
+        """
+        certificate = merged([result.certificate for result in results])
+        certificate = certificate if tol is None else replace(certificate, tol=tol)
+        worst = max(results, key=lambda r: (not r.status.converged, r.certificate.violation))
+        reason = worst.status.reason
+        words = sentence(reason, measure, certificate, n_parts=len(results), **about)
+        return cls(certificate, Status(reason, words), joined([r.history for r in results]))
+
+    def record_on(self, estimator: Any) -> None:
+        """Set ``certificate_``, ``status_``, ``history_`` and ``fit_status_``; warn unless converged."""
+        estimator.certificate_, estimator.status_ = self.certificate, self.status
+        estimator.history_, estimator.fit_status_ = self.history, int(not self.status.converged)
+        if not self.status.converged:
+            warn(str(self.status))
+
+
+def merged(certificates: list[Certificate]) -> Certificate:
+    """One certificate for several independent problems: sums, and the largest violation."""
+    if len(certificates) == 1:
+        return certificates[0]
+    exact = all(certificate.precision == "float64" for certificate in certificates)
+    return Certificate(
+        certificates[0].scope,
+        float(sum(certificate.objective for certificate in certificates)),
+        max(certificate.violation for certificate in certificates),
+        float(sum(certificate.gap for certificate in certificates)),
+        certificates[0].tol,
+        "float64" if exact else "float32",
+    )
+
+
+def joined(histories: list[dict[str, Array]]) -> dict[str, Array]:
+    """The histories of several problems, one after the other; "problem" says which is which."""
+    if len(histories) == 1:
+        return histories[0]
+    whole = {name: np.concatenate([h[name] for h in histories]) for name in histories[0]}
+    sizes = [history["seconds"].size for history in histories]
+    whole["problem"] = np.repeat(np.arange(len(histories)), sizes)
+    return whole
+
+
+def warn(message: str, category: type[Warning] = ConvergenceWarning) -> None:
+    """Warn at the line of the user's program that called us, through however many of our calls."""
+    frame: Any = sys._getframe(1)
+    level = 2  # who called this function
+    while frame is not None and frame.f_globals.get("__name__", "").split(".")[0] in OURS:
+        frame, level = frame.f_back, level + 1
+    warnings.warn(message, category, stacklevel=level)

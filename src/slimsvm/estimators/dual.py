@@ -1,0 +1,115 @@
+"""What estimators share whose dual problem is solved by decomposition."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from slimsvm.ending import Ending
+from slimsvm.estimators.fitted import Attribute, attribute
+from slimsvm.estimators.fitting import Classifier, Data, Estimator, Fit
+from slimsvm.estimators.models import SupportVectors
+from slimsvm.multiclass import OneVsOne, Part
+from slimsvm.problems.dual_qp import DualQP
+from slimsvm.rows import Rows
+from slimsvm.run import Limits, Result, run
+from slimsvm.solvers.decomposition import Decomposition
+
+Array = NDArray[Any]
+
+
+class DualEstimator(SupportVectors, Estimator):
+    """Support vectors by decomposition, and a start from the last fit on the same rows."""
+
+    fitted: ClassVar[tuple[Attribute, ...]] = (
+        attribute(
+            "_fingerprint",
+            "text",
+            (),
+            "Of the rows of the last fit, for warm_start.",
+            optional=True,
+        ),
+    )
+    _all_rows: ClassVar[bool] = True
+    # of those that have no such parameter
+    shrinking = True
+    cache_size: float = 200.0
+    warm_start = False
+
+    @property
+    def _cache_bytes(self) -> float:
+        return float(self.cache_size) * 2**20
+
+    def _decomposed(self, problem: DualQP, fit: Fit, limits: Limits, start: Any = None) -> Result:
+        """The problem, solved; ``start`` is made feasible."""
+        return run(
+            Decomposition(shrinking=bool(self.shrinking)),
+            problem,
+            tol=float(self.tol),
+            max_iter=int(self.max_iter),
+            limits=limits,
+            start=None if start is None else problem.feasible(start),
+            watchers=fit.watchers,
+        )
+
+    def _last_coef(self, data: Data, target: Array | None) -> Array | None:
+        """With warm_start, the coefficients of the last fit if it saw the same; all rows."""
+        if not self.warm_start:
+            return None
+        seen = Rows(data.X, target, data.sample_weight).fingerprint()
+        data.about["_fingerprint"] = seen
+        if getattr(self, "_fingerprint", None) != seen or not hasattr(self, "dual_coef_"):
+            return None
+        coef = np.zeros((self.dual_coef_.shape[0], data.X.shape[0]))
+        coef[:, self.support_] = self.dual_coef_
+        return coef
+
+    def _hold(self, data: Data, coef: Array, label: Array | None, intercept: Array) -> None:
+        super()._hold(data, coef, label, intercept)
+        self.__dict__.pop("_fingerprint", None)
+        vars(self).update(data.about)
+
+
+class PairwiseClassifier(DualEstimator, Classifier):
+    """Several classes as pairs that vote; a subclass says how a pair is trained."""
+
+    def _train(self, part: Part, data: Data, fit: Fit, limits: Limits, shared: Any) -> Result:
+        """One pair."""
+        raise NotImplementedError
+
+    def _shared(self, parts: list[Part], data: Data, fit: Fit) -> Any:
+        """What all pairs need; and what must be refused before any of them is trained."""
+
+    def _small(self, part: Part, shared: Any) -> bool:
+        """Whether a pair is trained beside others, on one thread."""
+        return True
+
+    def _solved(self, data: Data, fit: Fit) -> list[Result]:
+        parts = OneVsOne(data.classes.size).parts(data.target)
+        shared = self._shared(parts, data, fit)
+
+        def train(part: Part, limits: Limits) -> Result:
+            return self._train(part, data, fit, limits, shared)
+
+        return OneVsOne.trained(parts, train, fit, lambda part: self._small(part, shared))
+
+    def _point(self, result: Result) -> tuple[Array, float]:
+        """The dual point and the intercept of a solved pair, in units of the decision function."""
+        return result.model.a, -result.model.level[0]
+
+    def _concluded(self, data: Data, solved: list[Result], fit: Fit) -> Ending:
+        scheme = OneVsOne(data.classes.size)
+        points = [self._point(result) for result in solved]
+        duals = [a for a, _ in points]
+        coef = scheme.laid_out(scheme.parts(data.target), duals, data.target.size)
+        self.classes_, self.class_weight_ = data.classes, data.factors
+        self._hold(data, coef, data.target, np.array([intercept for _, intercept in points]))
+        steps = [result.n_iter for result in solved]
+        self.n_iter_ = np.array(steps, np.int32 if max(steps) < 2**31 else np.int64)
+        return self._ending(solved, fit)
+
+    def _ending(self, results: list[Result], fit: Fit) -> Ending:
+        limits = {"seconds": fit.limits.seconds, "max_iter": int(self.max_iter)}
+        return Ending.of(results, "kkt", **limits)

@@ -1,0 +1,416 @@
+"""``fit``, once: the five steps that every estimator takes.
+
+    1. checked     parameters and arrays; most errors are raised here
+    2. encoded     classes as numbers, weights of classes; rows of weight zero leave
+    3. prepared    the kernel with its numbers, the rows ready for products
+    4. solved      problem and solver, under :func:`slimsvm.run.run`
+    5. concluded   fitted attributes, and how it ended
+
+An estimator writes 4 and 5. Nothing is set on it before 5, and a fit that fails leaves it as it was.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
+from sklearn.callback import CallbackSupportMixin, with_callbacks
+from sklearn.utils.validation import _check_sample_weight, validate_data
+
+from slimsvm.ending import Certificate, Ending, Status
+from slimsvm.estimators.fitted import Attribute, attribute
+from slimsvm.kernels import FromCallable, Kernel, Precomputed, make_kernel
+from slimsvm.multiclass import OneVsOne, class_factors, encoded
+from slimsvm.precision import is_small
+from slimsvm.progress import Progress
+from slimsvm.rows import Rows
+from slimsvm.run import Limits, Record, Watcher
+from slimsvm.threads import n_threads, single_threaded_blas
+from slimsvm.tiles import Operand, ready
+
+Array = NDArray[Any]
+LARGEST_TARGET = 1e150
+# times the largest weight: squares of it, times kernel values and numbers of rows, are still numbers
+LARGEST_C = 1e100
+
+
+@dataclass
+class Fit:
+    """What goes with one call of fit: limits, threads, and who watches."""
+
+    limits: Limits
+    threads: int
+    watchers: tuple[Watcher, ...]
+
+    def side_by_side(self, n_problems: int) -> int:
+        """How many of so many problems are solved at the same time: one, where someone watches."""
+        return 1 if self.watchers else min(self.threads, n_problems)
+
+
+@dataclass
+class Data:
+    """What a fit works on.
+
+    ``X`` has the rows of positive weight; where the class says ``_all_rows``, all that were given,
+    of which ``used`` are the rows of the problem, in its order.
+    """
+
+    X: Any
+    target: Array  # class numbers, signs in columns, or numbers; of the rows of the problem
+    weight: Array  # of the rows of the problem: sample weights times factors of classes
+    used: Array  # which of the given rows these are
+    sample_weight: Array  # of X, without factors of classes
+    classes: Array = field(default_factory=lambda: np.empty(0))
+    factors: Array = field(default_factory=lambda: np.empty(0))
+    kernel: Any = None
+    rows: Any = None  # ready for products
+    start: Any = None  # where the solver is to begin
+    about: dict[str, Any] = field(default_factory=dict)  # what else an estimator must remember
+
+
+class Estimator(CallbackSupportMixin, BaseEstimator):
+    """Base of all estimators."""
+
+    fitted: ClassVar[tuple[Attribute, ...]] = (
+        attribute(
+            "certificate_",
+            "certificate",
+            (),
+            "Objective, duality gap, and the violation that ``tol`` is about, at the end.",
+            optional=True,
+        ),
+        attribute(
+            "status_",
+            "status",
+            (),
+            "Why the fit ended; ``str(status_)`` is a sentence.",
+            optional=True,
+        ),
+        attribute(
+            "history_",
+            "history",
+            (),
+            "Seconds, objective, gap and more after every step of the solver.",
+            optional=True,
+        ),
+        attribute("fit_status_", "count", (), "0 if the tolerance was reached."),
+        attribute("n_iter_", "counts", (), "Steps of the solver.", optional=True),
+        attribute("n_features_in_", "count", (), "Number of features at fit."),
+        attribute(
+            "feature_names_in_",
+            "labels",
+            ("n_features",),
+            "Their names, if X had names.",
+            optional=True,
+        ),
+    )
+    _takes_target: ClassVar[bool] = True
+    _numeric_target: ClassVar[bool] = False
+    _all_rows: ClassVar[bool] = False  # rows of weight zero are prepared too, and count in a centre
+    _largest_C: ClassVar[float] = LARGEST_C
+
+    # parameters and attributes that every estimator has, for those who read types
+    kernel: Any
+    n_features_in_: int
+    certificate_: Certificate
+    status_: Status
+    history_: dict[str, Array]
+    fit_status_: int
+
+    # -- the five steps -----------------------------------------------------------------------------
+
+    @with_callbacks
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Train on rows X with labels or targets y.
+
+        Parameters
+        ----------
+        X : array, CSR matrix or DataFrame of shape (n_samples, n_features)
+            Training rows; for a precomputed kernel the values of all pairs of them.
+        y : array of shape (n_samples,)
+            Labels, numbers or strings; of a regression, targets.
+        sample_weight : array of shape (n_samples,), optional
+            Scales C for each row. Zero removes the row, an integer repeats it.
+
+        Returns
+        -------
+        self
+        """
+        return self._fit(X, y, sample_weight)
+
+    def _fit(self, X: Any, y: Any, sample_weight: Any, start: Any = None) -> Self:
+        """The five steps; ``start`` is a point where the solver is to begin, if it knows such."""
+        with self._unchanged_on_failure():
+            X, y, weight = self._checked(X, y, sample_weight)
+            data = self._encoded(X, y, weight)
+            data.start = start
+            with self._fitting() as fit:
+                self._prepared(data)
+                solved = self._solved(data, fit)
+            ending = self._concluded(data, solved, fit)
+        ending.record_on(self)
+        return self
+
+    def _encoded(self, X: Any, y: Any, weight: Array) -> Data:
+        """Step 2; here for targets that are numbers, or none."""
+        target = np.zeros(weight.size) if y is None else np.asarray(y, np.float64)
+        used = np.flatnonzero(weight > 0)
+        return self._data(X, target[used], weight[used], used, weight)
+
+    def _data(self, X: Any, target: Array, weight: Array, used: Array, given: Array) -> Data:
+        """The rows of a problem; the given ones that have weight zero stay only in ``_all_rows``."""
+        if self._all_rows or used.size == given.size:
+            return Data(X, target, weight, used, given)
+        return Data(X[used], target, weight, used, given[used])
+
+    def _prepared(self, data: Data) -> None:
+        """Step 3: ``data.kernel`` and ``data.rows``."""
+        data.kernel = self._kernel_for(data.X, data.sample_weight)
+        order = data.used if self._all_rows else np.arange(data.used.size)
+        in_place = order.size == data.X.shape[0] and bool(np.all(order[1:] > order[:-1]))
+        if isinstance(data.kernel, Precomputed):
+            rows = ready(data.kernel, data.X)
+        else:  # few rows: float64, because the solver goes on to near machine precision
+            dtype = np.float64 if is_small(order.size) else None
+            rows = ready(data.kernel, data.X, dtype=dtype, alone=self._all_rows)
+        data.rows = finite(rows if in_place else rows.take(order))
+
+    def _kernel_for(self, X: Any, weight: Array) -> Kernel:
+        """The kernel that the parameters name, with its numbers."""
+        kernel = make_kernel(self.kernel, gamma=self.gamma, degree=self.degree, coef0=self.coef0)
+        if isinstance(kernel, FromCallable | Precomputed):
+            return kernel
+        return kernel.resolve(Rows(X, weight=weight))
+
+    def _solved(self, data: Data, fit: Fit) -> Any:
+        """Step 4."""
+        raise NotImplementedError
+
+    def _concluded(self, data: Data, solved: Any, fit: Fit) -> Ending:
+        """Step 5."""
+        raise NotImplementedError
+
+    # -- around them --------------------------------------------------------------------------------
+
+    @contextmanager
+    def _unchanged_on_failure(self) -> Iterator[None]:
+        """Whatever is raised inside, the estimator is then as it was."""
+        before = dict(vars(self))
+        try:
+            yield
+        except BaseException:
+            vars(self).clear()
+            vars(self).update(before)
+            raise
+
+    def _checked(
+        self, X: Any, y: Any, sample_weight: Any, reset: bool = True
+    ) -> tuple[Any, Any, Array]:
+        """Step 1: validated X, y (None where there is no target) and weights."""
+        self._validate_params()
+        if sp.issparse(X) and self._precomputed:
+            raise ValueError(
+                "A sparse precomputed kernel is not supported: pass the matrix of kernel values as "
+                "a dense array."
+            )
+        given = {"y": y, "y_numeric": self._numeric_target} if self._takes_target else {}
+        checked = validate_data(
+            self,
+            X,
+            **given,
+            dtype=[np.float64, np.float32],
+            accept_sparse="csr",
+            accept_large_sparse=True,
+            reset=reset,
+        )
+        X, y = checked if self._takes_target else (checked, None)
+        refuse_broken(X)
+        if self._numeric_target:
+            refuse_targets(y)
+        if self._precomputed and X.shape[0] != X.shape[1]:
+            raise ValueError(
+                f"Precomputed matrix must be a square matrix. Input is a {X.shape[0]}x{X.shape[1]} "
+                "matrix. Pass kernel values between all pairs of training rows."
+            )
+        weight = _check_sample_weight(
+            sample_weight, X, dtype=np.float64, ensure_non_negative=True, copy=True
+        )
+        C, most = float(getattr(self, "C", 0.0)), float(weight.max())
+        if most > 0.0 and self._largest_C / most < C:
+            raise ValueError(
+                f"C={C:g} times the largest weight, {most:g}, is more than {self._largest_C:g}, "
+                "where squares leave the range of float64. Pass a smaller C: from about 1e10 on, "
+                "no error is allowed anyway."
+            )
+        return X, y, weight
+
+    @property
+    def _precomputed(self) -> bool:
+        name = isinstance(self.kernel, str) and self.kernel == "precomputed"
+        return name or isinstance(self.kernel, Precomputed)
+
+    @contextmanager
+    def _fitting(self) -> Iterator[Fit]:
+        """Limits, Ctrl-C, progress and callbacks of one fit."""
+        limits = Limits(self.max_time)
+        context = self._init_callback_context(max_subtasks=None)
+        context.call_on_fit_task_begin(estimator=self)
+
+        def tell_callbacks(record: Record) -> bool:
+            task = context.subcontext(task_name="round")
+            task.call_on_fit_task_begin(estimator=self)
+            facts = {"seconds": record.seconds, **record.values}
+            return bool(task.call_on_fit_task_end(estimator=self, metadata=facts))
+
+        with ExitStack() as stack:
+            watchers: list[Watcher] = []
+            if getattr(self, "_skl_callbacks", None) or hasattr(self, "_parent_callback_ctx"):
+                watchers.append(tell_callbacks)
+            if self.verbose:
+                watchers.append(stack.enter_context(Progress(type(self).__name__)))
+            stack.enter_context(limits.watching_interrupts())
+            stack.enter_context(single_threaded_blas())
+            yield Fit(limits, n_threads(self.n_jobs), tuple(watchers))
+        context.call_on_fit_task_end(estimator=self)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = not self._precomputed
+        tags.input_tags.pairwise = self._precomputed
+        return tags
+
+
+class Classifier(ClassifierMixin, Estimator):
+    """Base of estimators that predict classes; ``_scheme`` says how two-class functions decide."""
+
+    fitted: ClassVar[tuple[Attribute, ...]] = (
+        attribute("classes_", "labels", ("n_classes",), "The labels, sorted."),
+        attribute("class_weight_", "float", ("n_classes",), "Factor of C for each class."),
+    )
+
+    classes_: Array
+    class_weight_: Array
+    # of those that have no such parameter
+    class_weight = None
+    decision_function_shape = "ovr"
+    break_ties = True
+
+    def _encoded(self, X: Any, y: Any, weight: Array) -> Data:
+        classes, label, used = encoded(y, weight)
+        if self._all_rows and classes.size > 2:  # the rows of a class stand together; two: no copy
+            used = used[np.argsort(label[used], kind="stable")]
+        label, own = label[used], weight[used]
+        factors = class_factors(
+            self.class_weight, classes=classes, y=classes[label], sample_weight=own
+        )
+        data = self._data(X, label, own * factors[label], used, weight)
+        data.classes, data.factors = classes, factors
+        return data
+
+    def _scheme(self) -> Any:
+        """How the classes share the outputs; of a fitted estimator."""
+        return OneVsOne(len(self.classes_))
+
+    def decision_function(self, X: Any) -> Array:
+        """Decision values.
+
+        Parameters
+        ----------
+        X : array or CSR matrix of shape (n_samples, n_features)
+            New rows.
+
+        Returns
+        -------
+        array of shape (n_samples,) for two classes, else (n_samples, n_classes)
+            With decision_function_shape='ovo', where there is such a parameter, one column a pair.
+        """
+        outputs = self._outputs(X)
+        return self._scheme().decision(outputs, self.decision_function_shape)
+
+    def predict(self, X: Any) -> Array:
+        """Labels of new rows.
+
+        Parameters
+        ----------
+        X : array or CSR matrix of shape (n_samples, n_features)
+            New rows.
+
+        Returns
+        -------
+        array of shape (n_samples,)
+        """
+        outputs = self._outputs(X)
+        shape, ties = self.decision_function_shape, bool(self.break_ties)
+        return np.asarray(self.classes_[self._scheme().chosen(outputs, shape, ties)])
+
+    def _outputs(self, X: Any) -> Array:
+        raise NotImplementedError
+
+
+class Regressor(RegressorMixin, Estimator):
+    """Base of estimators that predict numbers."""
+
+    _numeric_target: ClassVar[bool] = True
+
+    def predict(self, X: Any) -> Array:
+        """Targets of new rows.
+
+        Parameters
+        ----------
+        X : array or CSR matrix of shape (n_samples, n_features)
+            New rows.
+
+        Returns
+        -------
+        array of shape (n_samples,)
+        """
+        return self._outputs(X)[:, 0]
+
+    def _outputs(self, X: Any) -> Array:
+        raise NotImplementedError
+
+
+# -- what is refused ----------------------------------------------------------------------------------
+
+
+def refuse_broken(X: Any) -> None:
+    """Raise ValueError for a sparse matrix with column indices that compiled loops cannot trust."""
+    if sp.issparse(X) and X.nnz and not (X.indices.min() >= 0 and X.indices.max() < X.shape[1]):
+        raise ValueError(
+            f"The sparse matrix X is broken: it has column indices from {X.indices.min()} to "
+            f"{X.indices.max()}, but only {X.shape[1]} columns. Build it anew; X.check_format() "
+            "says more."
+        )
+
+
+def refuse_targets(y: Array) -> None:
+    """Raise ValueError for targets that are no numbers, or whose squares are none."""
+    if y.dtype.kind not in "fiub":
+        raise ValueError(
+            f"y must be numbers, but holds {y.dtype.type.__name__} such as {y.tolist()[0]!r}. For "
+            "classes, use a classifier."
+        )
+    largest = float(np.abs(y.astype(np.float64)).max())
+    if largest > LARGEST_TARGET:
+        raise ValueError(
+            f"y has values as large as {largest:.3g}, whose squares are beyond float64. Scale the "
+            "targets."
+        )
+
+
+def finite(operand: Operand) -> Operand:
+    """The operand; complains if its kernel values are not finite: nothing would mean anything."""
+    known = operand.sq is None or np.isfinite(operand.sq).all()
+    if not (np.isfinite(operand.diag()).all() and known):
+        raise ValueError(
+            f"The kernel {operand.kernel!r} gives values that are not finite (NaN or infinity) for "
+            "these rows. Scale the features, for example with StandardScaler, or choose other "
+            "parameters of the kernel."
+        )
+    return operand

@@ -1,0 +1,231 @@
+"""What a fitted estimator holds: support vectors, a basis, or weights of features; and its outputs.
+
+Each class here declares fitted attributes, makes the learned function from them, and evaluates it.
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from slimsvm.estimators.fitted import Attribute, attribute
+from slimsvm.expansion import Expansion
+from slimsvm.kernels import Kernel, Linear
+from slimsvm.threads import n_threads
+
+Array = NDArray[Any]
+INTERCEPT = attribute("intercept_", "float", ("n_outputs",), "Constants in the decision function.")
+KERNEL = attribute("kernel_", "kernel", (), "The kernel, with numbers for all its parameters.")
+
+
+class KernelModel:
+    """A learned function that is an expansion over vectors, made once and kept."""
+
+    kernel_: Kernel
+    intercept_: Array
+    n_jobs: int | None
+    _learned: ClassVar[str]  # the attribute that a fitted one has for sure
+
+    def _made_from(self) -> tuple[Any, ...]:
+        """The attributes that the function is made from."""
+        raise NotImplementedError
+
+    def _make(self) -> Expansion:
+        """The learned function, from the public attributes."""
+        raise NotImplementedError
+
+    def _function(self) -> Expansion:
+        """The learned function; made anew where an attribute was replaced since."""
+        now = self._made_from()
+        known, function = self.__dict__.get("_kept_function", ((), None))
+        if len(known) != len(now) or any(a is not b for a, b in zip(known, now, strict=True)):
+            function = self._make()
+            self._kept_function = (now, function)
+        return function
+
+    def _outputs(self, X: Any) -> Array:
+        """Decision values, shape (n, outputs)."""
+        return self._function().decision_function(self._new_rows(X), n_threads(self.n_jobs))
+
+    def _new_rows(self, X: Any) -> Any:
+        """New rows, validated."""
+        check_is_fitted(self)
+        return validate_data(
+            self,
+            X,
+            dtype=[np.float64, np.float32],
+            accept_sparse="csr",
+            accept_large_sparse=True,
+            reset=False,
+        )
+
+    def __getstate__(self) -> dict[str, Any]:
+        state = dict(super().__getstate__())  # type: ignore[misc]  # a copy, not ours to change
+        state.pop("_kept_function", None)
+        return state
+
+
+class SupportVectors(KernelModel):
+    """Rows that carry weight, in LIBSVM's layout for several classes."""
+
+    _learned = "support_"
+    fitted: ClassVar[tuple[Attribute, ...]] = (
+        attribute("support_", "int", ("n_SV",), "Indices of the support vectors."),
+        attribute(
+            "support_vectors_",
+            "rows",
+            ("n_SV", "n_features"),
+            "The support vectors; empty for a precomputed kernel.",
+        ),
+        attribute(
+            "n_support_",
+            "int",
+            ("n_groups",),
+            "Number of support vectors for each class (classifiers) or in all.",
+        ),
+        attribute(
+            "dual_coef_",
+            "float",
+            ("n_lines", "n_SV"),
+            "Coefficients in the decision function, in LIBSVM's layout: one line fewer than "
+            "classes, or one.",
+        ),
+        INTERCEPT,
+        attribute(
+            "coef_",
+            "float",
+            ("n_outputs", "n_features"),
+            "Weights of the features, for the linear kernel only.",
+            stored=False,
+            optional=True,
+        ),
+        KERNEL,
+        attribute("shape_fit_", "shape", (), "Shape of X at fit."),
+    )
+
+    support_: Array
+    support_vectors_: Any
+    n_support_: Array
+    dual_coef_: Array
+    shape_fit_: tuple[int, int]
+    _precomputed: bool
+
+    def _made_from(self) -> tuple[Any, ...]:
+        return self.dual_coef_, self.intercept_
+
+    def _make(self) -> Expansion:
+        basis = self.support_ if self._precomputed else self.support_vectors_
+        layout = self.n_support_ if self.dual_coef_.shape[0] > 1 else None
+        coef = np.ascontiguousarray(self.dual_coef_.T, np.float64)
+        return Expansion(self.kernel_, basis, coef, self.intercept_, layout)
+
+    def _hold(self, data: Any, coef: Array, label: Array | None, intercept: Array) -> None:
+        """Set the attributes: coefficients of all rows of the problem, and their classes if any."""
+        support = np.flatnonzero(np.any(coef != 0, axis=0))
+        if label is None:
+            self.n_support_ = np.array([support.size], np.int32)
+        else:
+            support = support[np.argsort(label[support], kind="stable")]
+            counts = np.bincount(label[support], minlength=coef.shape[0] + 1)
+            self.n_support_ = counts.astype(np.int32)
+        rows = data.used[support]
+        self.support_ = rows.astype(np.int32) if data.X.shape[0] < 2**31 else rows
+        self.support_vectors_ = np.empty((0, 0), np.float64) if self._precomputed else data.X[rows]
+        self.dual_coef_, self.intercept_ = coef[:, support], intercept
+        self.kernel_, self.shape_fit_ = data.kernel, data.X.shape
+
+    @property
+    def coef_(self) -> Array:
+        """Weights of the features, for the linear kernel only."""
+        if not isinstance(getattr(self, "kernel_", None), Linear):
+            raise AttributeError("coef_ is only available when using a linear kernel")
+        if self.dual_coef_.shape[0] == 1:
+            return np.asarray(self.dual_coef_ @ self.support_vectors_)
+        function, d = self._function(), self.support_vectors_.shape[1]
+        at_zero = function.decision_function(np.zeros((1, d)))
+        return np.asarray((function.decision_function(np.eye(d)) - at_zero).T)
+
+    def _new_rows(self, X: Any) -> Any:
+        X = super()._new_rows(X)
+        if self._precomputed and X.shape[1] != self.shape_fit_[0]:
+            raise ValueError(
+                f"X.shape[1] = {X.shape[1]} should be equal to {self.shape_fit_[0]}, the number of "
+                "samples at training time: pass the kernel values between the new rows and all "
+                "training rows."
+            )
+        return X
+
+
+class BasisVectors(KernelModel):
+    """Vectors that need not be rows, with one column of coefficients for each output."""
+
+    _learned = "basis_coef_"
+    fitted: ClassVar[tuple[Attribute, ...]] = (
+        attribute("basis_", "rows", ("n_basis", "n_features"), "The basis vectors."),
+        attribute(
+            "basis_indices_",
+            "indices",
+            ("n_basis",),
+            "Which training rows they are, if they are rows.",
+        ),
+        attribute("basis_coef_", "float", ("n_basis", "n_outputs"), "Their coefficients."),
+        INTERCEPT,
+        attribute("n_basis_", "count", (), "Number of basis vectors."),
+        KERNEL,
+        attribute(
+            "model_nbytes_",
+            "count",
+            (),
+            "Bytes of the numbers that prediction needs.",
+            stored=False,
+        ),
+    )
+
+    basis_: Any
+    basis_coef_: Array
+    basis_indices_: Array | None
+    n_basis_: int
+    certificate_: Any
+
+    def _made_from(self) -> tuple[Any, ...]:
+        return self.basis_coef_, self.intercept_, self.basis_
+
+    def _make(self) -> Expansion:
+        exact = self.certificate_.precision == "float64"
+        return Expansion(self.kernel_, self.basis_, self.basis_coef_, self.intercept_, exact=exact)
+
+    def _hold(self, kernel: Any, basis: Any, indices: Any, coef: Any, intercept: Any) -> None:
+        """Set the attributes."""
+        self.kernel_, self.basis_, self.basis_indices_ = kernel, basis, indices
+        self.basis_coef_, self.intercept_, self.n_basis_ = coef, intercept, int(basis.shape[0])
+
+    @property
+    def model_nbytes_(self) -> int:
+        """Bytes of the numbers that prediction needs."""
+        check_is_fitted(self)
+        B = self.basis_
+        size = B.data.nbytes + B.indices.nbytes + B.indptr.nbytes if sp.issparse(B) else B.nbytes
+        return int(size + self.basis_coef_.nbytes + self.intercept_.nbytes)
+
+
+class LinearWeights:
+    """Weights of features, one row for each output."""
+
+    _learned = "coef_"
+    fitted: ClassVar[tuple[Attribute, ...]] = (
+        attribute("coef_", "float", ("n_outputs", "n_features"), "Weights of the features."),
+        INTERCEPT,
+    )
+
+    coef_: Array
+    intercept_: Array
+
+    _new_rows = KernelModel._new_rows
+
+    def _outputs(self, X: Any) -> Array:
+        """Decision values, shape (n, outputs)."""
+        return np.asarray(self._new_rows(X) @ self.coef_.T + self.intercept_)
