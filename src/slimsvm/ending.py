@@ -168,7 +168,7 @@ def sentence(
     if not np.isfinite(share):
         near = f"how far from {optimum} is not known"
     about = MEASURES[measure].format(**certificate.to_dict())
-    worst = f"of the worst of {n_parts:,} pairs of classes, " if n_parts > 1 else ""
+    worst = f"in the worst of {n_parts:,} pairs of classes " if n_parts > 1 else ""
     return f"{begin}: {near}; {worst}{about}{further}.{ADVICE.get(reason, '')}"
 
 
