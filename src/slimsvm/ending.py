@@ -213,8 +213,7 @@ class Ending:
         """
         certificate = merged([result.certificate for result in results])
         certificate = certificate if tol is None else replace(certificate, tol=tol)
-        worst = max(results, key=lambda r: (not r.status.converged, r.certificate.violation))
-        reason = worst.status.reason
+        reason = worst(results).status.reason
         words = sentence(reason, measure, certificate, n_parts=len(results), **about)
         return cls(certificate, Status(reason, words), joined([r.history for r in results]))
 
@@ -224,6 +223,11 @@ class Ending:
         estimator.history_, estimator.fit_status_ = self.history, int(not self.status.converged)
         if not self.status.converged:
             warn(str(self.status))
+
+
+def worst(results: list[Any]) -> Any:
+    """The result that speaks for all: of those that did not converge, or else of all, the farthest."""
+    return max(results, key=lambda r: (not r.status.converged, r.certificate.violation))
 
 
 def merged(certificates: list[Certificate]) -> Certificate:
