@@ -15,7 +15,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from slimsvm import SVC, LinearSVC
-from slimsvm.estimators.linear import _coordinates
+from slimsvm.problems.coordinates import coordinates
 from slimsvm.losses import SquaredHinge
 from slimsvm.run import run
 from slimsvm.solvers.linear_newton import LinearNewton, LinearProblem
@@ -174,7 +174,7 @@ def test_more_features_than_rows(loss):
         np.testing.assert_allclose(
             dense.decision_function(X), other.decision_function(K), atol=1e-5
         )
-    rows = _coordinates(X, np.ones(80), True)
+    rows = coordinates(X, np.ones(80), True)
     W, b = rng.standard_normal((rows.X.shape[1], 2)), rng.standard_normal(2)
     coef, intercept = rows.given(W, b)
     np.testing.assert_allclose(X @ coef + intercept, rows.X @ W + b, atol=1e-10)
