@@ -15,8 +15,8 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from slimsvm import SVC, LinearSVC
-from slimsvm.problems.coordinates import coordinates
 from slimsvm.losses import SquaredHinge
+from slimsvm.problems.coordinates import coordinates
 from slimsvm.run import run
 from slimsvm.solvers.linear_newton import LinearNewton, LinearProblem
 from slimsvm.solvers.spaces import ExplicitSpace
