@@ -37,6 +37,7 @@ from slimsvm.problems.subspace import KernelColumns, Subspace
 from slimsvm.solvers.newton import Newton
 from slimsvm.solvers.refine import solve
 from slimsvm.tiles import ready
+from tests.pairs import every_pair
 
 
 def dots_plus_one(X, Z):
@@ -72,7 +73,8 @@ every_basis = pytest.mark.parametrize("basis", BASES.values(), ids=BASES.keys())
 every_pursuit = pytest.mark.parametrize(
     "basis", [Pursuit(), PursuitRows()], ids=["pursuit", "pursuit_rows"]
 )
-every_form = pytest.mark.parametrize("form", ["dense", "csr"])
+FORMS = ["dense", "csr"]
+every_form = pytest.mark.parametrize("form", FORMS)
 
 
 def data(form, n=120):
@@ -127,11 +129,7 @@ def as_dense(vectors):
 # -- the contract ---------------------------------------------------------------------------------------------------------------------------
 
 
-@every_form
-@every_kernel
-@every_basis
-@pytest.mark.parametrize("n_basis", [0, 3])
-@pytest.mark.parametrize("n_new", [1, 4])
+@every_pair(basis=BASES, kernel=KERNELS, form=FORMS, n_basis=[0, 3], n_new=[1, 4])
 def test_contract(basis, kernel, form, n_basis, n_new):
     X = data(form)
     columns = subspace(kernel, X, n_basis)
@@ -161,9 +159,7 @@ def test_contract(basis, kernel, form, n_basis, n_new):
         assert not sp.issparse(chosen.vectors)
 
 
-@every_form
-@every_kernel
-@every_basis
+@every_pair(basis=BASES, kernel=KERNELS, form=FORMS)
 def test_same_bits_from_the_same_seed_for_any_number_of_threads(basis, kernel, form):
     X = data(form, n=1500)
     found = []
@@ -223,9 +219,7 @@ def test_centres_of_a_precomputed_kernel_are_refused():
 # -- nothing to choose from -----------------------------------------------------------------------------------------------------------------
 
 
-@every_form
-@every_kernel
-@every_basis
+@every_pair(basis=BASES, kernel=KERNELS, form=FORMS)
 def test_zero_residual(basis, kernel, form):
     columns = subspace(kernel, data(form), 2)
     zero, at = np.zeros((columns.n, 1)), machine(columns, n_columns=1)
@@ -294,9 +288,7 @@ def test_one_row(basis, kernel):
     assert np.isfinite(chosen.vectors).all()
 
 
-@every_form
-@every_kernel
-@every_basis
+@every_pair(basis=BASES, kernel=KERNELS, form=FORMS)
 def test_more_vectors_than_distinct_rows(basis, kernel, form):
     X = data(form, n=6)
     X = sp.vstack([X, X], format="csr") if form == "csr" else np.vstack([X, X])

@@ -9,7 +9,6 @@ from scipy.optimize import minimize
 from sklearn.datasets import load_digits, load_iris
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.preprocessing import normalize
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import slimsvm
 from slimsvm import CoreVectorSVC
@@ -17,17 +16,7 @@ from slimsvm.datasets import checkers
 from slimsvm.kernels import RBF, Laplacian
 from slimsvm.persistence.libsvm import load_libsvm, save_libsvm
 
-ESTIMATORS = [
-    CoreVectorSVC(),
-    CoreVectorSVC(kernel="laplacian", n_jobs=2),
-    CoreVectorSVC(ball="fixed"),
-]
 both = pytest.mark.parametrize("ball", ["minimum", "fixed"])
-
-
-@parametrize_with_checks(ESTIMATORS)
-def test_sklearn_checks(estimator, check):
-    check(estimator)
 
 
 def machine(**options):

@@ -20,33 +20,12 @@ from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
-from sklearn.utils.estimator_checks import parametrize_with_checks
 from sklearn.utils.multiclass import _ovr_decision_function
 
 from slimsvm import SVC, CrossTraining, LinearSVC, SparseSVC
 from slimsvm.estimators.cross_subsets import drawn, ended
 from slimsvm.estimators.cross_training import BEYOND
 from slimsvm.run import Status
-
-
-@parametrize_with_checks(
-    [
-        CrossTraining(),
-        CrossTraining(
-            SVC(kernel="linear", class_weight="balanced"),
-            n_subsets=2,
-            subset_size=0.5,
-            balanced_subsets=True,
-            refit_intercept=True,
-            n_jobs=2,
-        ),
-        CrossTraining(SVC(), warm_start_dual=True),
-        CrossTraining(SVC(kernel="precomputed"), n_subsets=3),
-        CrossTraining(LogisticRegression(), refit_intercept=True),
-    ]
-)
-def test_sklearn_checks(estimator, check):
-    check(estimator)
 
 
 def moons(n, seed=0, noise=0.4):

@@ -12,7 +12,6 @@ from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer, load_iris
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.preprocessing import StandardScaler
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from slimsvm import SVC, LinearSVC
 from slimsvm.estimators.linear import _coordinates
@@ -22,18 +21,6 @@ from slimsvm.solvers.linear_newton import LinearNewton, LinearProblem
 from slimsvm.solvers.spaces import ExplicitSpace
 
 both = pytest.mark.parametrize("loss", ["squared_hinge", "hinge"])
-
-
-@parametrize_with_checks(
-    [
-        LinearSVC(),
-        LinearSVC("hinge"),
-        LinearSVC(class_weight="balanced", n_jobs=2),
-        LinearSVC("hinge", C=10.0, n_jobs=2),
-    ]
-)
-def test_sklearn_checks(estimator, check):
-    check(estimator)
 
 
 def make(n, d=5, seed=0, classes=2):

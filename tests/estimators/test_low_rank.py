@@ -8,7 +8,6 @@ import scipy.sparse as sp
 from scipy.optimize import minimize
 from sklearn.datasets import load_digits, load_iris
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import slimsvm
 from slimsvm import SVC, LowRankSVC
@@ -18,25 +17,8 @@ from slimsvm.kernels import RBF
 from slimsvm.persistence.libsvm import load_libsvm, save_libsvm
 from slimsvm.tiles import ready
 
-ESTIMATORS = [
-    LowRankSVC(),
-    LowRankSVC("threshold"),
-    LowRankSVC("threshold", retrain=True, n_jobs=2),
-    LowRankSVC(retrain=True, kernel="poly", coef0=1.0),
-    LowRankSVC(fit_intercept=True, kernel="linear", class_weight="balanced"),
-    LowRankSVC("threshold", kernel="linear", fit_intercept=True),
-    LowRankSVC("threshold", 1.0, fit_intercept=True),
-    LowRankSVC(
-        kernel="precomputed", fit_intercept=True
-    ),  # far from all rows only an intercept can know the heavier class
-]
 both = pytest.mark.parametrize("factorization", ["pivoted", "threshold"])
 either_way = pytest.mark.parametrize("fit_intercept", [True, False])
-
-
-@parametrize_with_checks(ESTIMATORS)
-def test_sklearn_checks(estimator, check):
-    check(estimator)
 
 
 def rows(n=300, seed=0):

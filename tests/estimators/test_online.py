@@ -9,7 +9,6 @@ import pytest
 import scipy.sparse as sp
 from sklearn.datasets import load_digits, load_iris
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import slimsvm
 from slimsvm import SVC, OnlineSVC
@@ -17,18 +16,7 @@ from slimsvm.datasets import checkers
 from slimsvm.kernels import RBF
 from slimsvm.persistence.libsvm import load_libsvm, save_libsvm
 
-ESTIMATORS = [
-    OnlineSVC(),
-    OnlineSVC(selection="gradient", kernel="linear", n_jobs=2),
-    OnlineSVC(selection="margin"),
-    OnlineSVC(kernel="precomputed"),
-]
 selections = pytest.mark.parametrize("selection", ["random", "gradient", "margin"])
-
-
-@parametrize_with_checks(ESTIMATORS)
-def test_sklearn_checks(estimator, check):
-    check(estimator)
 
 
 def machine(**options):

@@ -11,39 +11,10 @@ from sklearn.base import clone
 from sklearn.datasets import load_digits, load_iris
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import GridSearchCV
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from slimsvm import SVC, SVR, CrammerSingerSVC, SparseSVC, SparseSVR
 from slimsvm.datasets import checkers
 from slimsvm.kernels import RBF
-
-ESTIMATORS = [
-    SparseSVC(),
-    SparseSVC(n_basis=5),
-    SparseSVC(loss="hinge"),
-    SparseSVC(n_basis=10, loss="hinge", basis="pursuit_rows"),
-    SparseSVC(n_basis=10, loss="smooth_hinge", basis="kmeans", class_weight="balanced"),
-    SparseSVC(loss="least_squares", kernel="poly", coef0=1.0, fit_intercept=False, n_jobs=2),
-    SparseSVC(n_basis=10, kernel="laplacian", basis="random"),
-    SparseSVC(n_basis=10, kernel="linear"),
-    SparseSVC(n_basis=10, basis="cholesky", loss="hinge"),
-    SparseSVC(n_basis=10, basis="unsupervised", refine=False),
-    SparseSVC(n_basis=10, basis="greedy", refine=False),
-    SparseSVC(n_basis=10, basis="margin"),
-    SparseSVC(basis="all"),
-    SparseSVC(basis="all", loss="smooth_hinge", class_weight="balanced", fit_intercept=False),
-    SparseSVR(),
-    SparseSVR(basis="all"),
-    SparseSVR(n_basis=10, basis="greedy"),
-    SparseSVR(n_basis=5),
-    SparseSVR(loss="epsilon_insensitive"),
-    SparseSVR(loss="least_squares", n_basis=10, refine=False),
-]
-
-
-@parametrize_with_checks(ESTIMATORS)
-def test_sklearn_checks(estimator, check):
-    check(estimator)
 
 
 def rows(n=400, seed=0):

@@ -11,24 +11,10 @@ from sklearn.base import clone
 from sklearn.datasets import load_iris
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.metrics import average_precision_score, f1_score, roc_auc_score
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from slimsvm import SVC, ChainSVM, CrammerSingerSVC, MultivariateSVC, StructuralSVM, load, save
 from slimsvm.datasets import checkers
 from slimsvm.oracles import Binary, Chain, Multiclass, Multivariate, StructuredOracle
-
-CHECKED = [
-    CrammerSingerSVC(),
-    CrammerSingerSVC(kernel="linear"),
-    CrammerSingerSVC(space="sampled"),
-    MultivariateSVC(),
-    MultivariateSVC("roc_auc", kernel="linear"),
-]
-
-
-@parametrize_with_checks(CHECKED)
-def test_sklearn_checks(estimator, check):
-    check(estimator)
 
 
 def blobs(n=300, classes=4, seed=0, d=5):
