@@ -8,8 +8,9 @@ import pytest
 def every_pair(**options):
     """A parametrisation: for any two options, each value of one meets each value of the other.
 
-    Each option is a list of values, or a dictionary from their names to them. Of all combinations, the one with the
-    most pairs that have not been seen is taken next: a product of 9, 7, 2, 2 and 2 values becomes 63 cases.
+    Each option is a list of values, or a dictionary from their names to them. Of all combinations,
+    the one with the most pairs that have not been seen is taken next: a product of 9, 7, 2, 2 and 2
+    values becomes 63 cases.
     """
     named = {
         name: dict(values) if isinstance(values, dict) else {str(value): value for value in values}

@@ -1,7 +1,8 @@
 """All tests, with the instructions of other processors: make test-cpus
 
-Sums in another order, or without fused multiply-add, end in other digits. OpenBLAS and Numba can be told to work as on other
-processors, as far as this one knows their instructions; those that it does not know are skipped by name.
+Sums in another order, or without fused multiply-add, end in other digits. OpenBLAS and Numba can be
+told to work as on other processors, as far as this one knows their instructions; those that it does
+not know are skipped by name.
 """
 
 import os
@@ -14,7 +15,8 @@ CACHE = ".pytest_cache/numba-generic"
 NAMES = [*BLAS, "generic"]
 PROBE = """
 import numpy, scipy.linalg, threadpoolctl
-print(*{p["architecture"] for p in threadpoolctl.threadpool_info() if p["internal_api"] == "openblas"})
+libraries = [p for p in threadpoolctl.threadpool_info() if p["internal_api"] == "openblas"]
+print(*{p["architecture"] for p in libraries})
 """
 
 

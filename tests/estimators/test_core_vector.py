@@ -1,4 +1,6 @@
-"""CoreVectorSVC: balls that contain what they say, the machine that a general solver finds, and what is refused."""
+"""CoreVectorSVC: balls that contain what they say, the model that a general solver finds, and
+what is refused.
+"""
 
 import pickle
 
@@ -37,13 +39,17 @@ def weights(model, n):
     return a / a.sum()
 
 
-@pytest.mark.parametrize("n", [200, 1100])
+@pytest.mark.parametrize("n", [200, pytest.param(1100, marks=pytest.mark.long)])
 @pytest.mark.parametrize("kernel", [RBF(1.0), Laplacian(0.7)])
 def test_minimum_ball_against_scipy(n, kernel):
     X, y = checkers(n, seed=1)
     K, s = points(X, y, kernel=kernel)
     least = minimize(
-        lambda a: (0.5 * a @ K @ a - a.sum(), K @ a - 1.0), np.ones(n), jac=True, method="L-BFGS-B", bounds=[(0.0, None)] * n,
+        lambda a: (0.5 * a @ K @ a - a.sum(), K @ a - 1.0),
+        np.ones(n),
+        jac=True,
+        method="L-BFGS-B",
+        bounds=[(0.0, None)] * n,
         options={"maxiter": 20000, "maxfun": 10**6, "ftol": 1e-15, "gtol": 1e-9},
     )  # fmt: skip
     model = machine(kernel=kernel, gamma="scale").fit(X, y)

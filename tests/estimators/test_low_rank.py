@@ -1,4 +1,4 @@
-"""LowRankSVC: the exact machine where the factor is exact, and what it promises where it is not."""
+"""LowRankSVC: the exact model where the factor is exact, and what it promises where it is not."""
 
 import pickle
 
@@ -49,8 +49,12 @@ def test_with_all_columns_and_an_intercept_it_is_the_exact_machine(factorization
 def least(Q, upper):
     """The dual without an equality, by SciPy."""
     found = minimize(
-        lambda a: (0.5 * a @ Q @ a - a.sum(), Q @ a - 1.0), np.zeros(len(Q)), jac=True, method="L-BFGS-B",
-        bounds=[(0.0, u) for u in upper], options={"maxiter": 20000, "maxfun": 10**6, "ftol": 1e-15, "gtol": 1e-10},
+        lambda a: (0.5 * a @ Q @ a - a.sum(), Q @ a - 1.0),
+        np.zeros(len(Q)),
+        jac=True,
+        method="L-BFGS-B",
+        bounds=[(0.0, u) for u in upper],
+        options={"maxiter": 20000, "maxfun": 10**6, "ftol": 1e-15, "gtol": 1e-10},
     )  # fmt: skip
     return found.fun
 

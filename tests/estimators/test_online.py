@@ -1,4 +1,6 @@
-"""OnlineSVC: near the exact machine after one pass, what a stream keeps and forgets, and that a saved one goes on."""
+"""OnlineSVC: near the exact model after one pass, what a stream keeps and forgets, and that a
+saved one goes on.
+"""
 
 import copy
 import pickle
@@ -24,14 +26,14 @@ def machine(**options):
 
 
 def passed_by(X, y, size=250, start=0, model=None, **options):
-    """A machine to which the rows have come in batches."""
+    """A model to which the rows have come in batches."""
     model = machine(**options) if model is None else model
     for first in range(start, X.shape[0], size):
         model.partial_fit(X[first : first + size], y[first : first + size], classes=np.unique(y))
     return model
 
 
-# -- data in memory -------------------------------------------------------------------------------------------------------------------------
+# -- data in memory --------------------------------------------------------------------------------
 
 
 @selections
@@ -114,7 +116,8 @@ def test_threads_dense_and_sparse(selection):
     wide = machine(gamma=0.05, selection=selection).fit(
         sp.hstack([sp.csr_matrix(X), empty], format="csr"), halves
     )
-    # margin: the last bits decide which row is asked for next; rows changed by 1e-7 already give objectives from -429 to -439 here
+    # margin: the last bits decide which row is asked for next; rows changed by 1e-7 already give
+    # objectives from -429 to -439 here
     assert wide.certificate_.objective == pytest.approx(
         one.certificate_.objective, rel=0.05 if selection == "margin" else 2e-3
     )
@@ -130,7 +133,7 @@ def test_limits():
     assert np.isfinite(model.decision_function(X)).all()
 
 
-# -- streams --------------------------------------------------------------------------------------------------------------------------------
+# -- streams ---------------------------------------------------------------------------------------
 
 
 @selections
@@ -261,7 +264,8 @@ def test_weights_and_classes_in_a_stream():
 
 
 def test_a_stream_that_begins_with_contradictions():
-    # one point with both labels: both vectors go to their bounds, cancel out, and no single row makes a violating pair with them
+    # one point with both labels: both vectors go to their bounds, cancel out, and no single row
+    # makes a violating pair with them
     X, y = checkers(600, seed=0)
     X, y = np.concatenate([np.ones((50, 2)), X]), np.concatenate([y[:50], y])
     model = OnlineSVC(C=1.0, gamma=4.0)
@@ -320,7 +324,7 @@ def test_dense_and_sparse_in_one_stream():
     np.testing.assert_allclose(mixed.decision_function(X), dense.decision_function(X), atol=1e-6)
 
 
-# -- what is refused ------------------------------------------------------------------------------------------------------------------------
+# -- what is refused -------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

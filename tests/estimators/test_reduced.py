@@ -1,4 +1,4 @@
-"""ReducedSVC: scikit-learn's checks, one problem by several solvers, draws, pairs, limits, and what it refuses."""
+"""ReducedSVC: one problem by several solvers, draws, pairs, limits, and what it refuses."""
 
 import pickle
 import warnings

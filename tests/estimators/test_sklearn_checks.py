@@ -1,4 +1,6 @@
-"""scikit-learn's own checks, with no expected failures: all of them once for each class, those of weights for all options."""
+"""scikit-learn's own checks, with no expected failures: all of them once for each class, those of
+weights for all options.
+"""
 
 import re
 
@@ -24,8 +26,8 @@ from slimsvm import (
     SparseSVR,
 )
 
-# The first of each class gets all checks. What the options of the others may break are weights and random states; the rest
-# is in "make test-all".
+# The first of each class gets all checks. What the options of the others may break are weights and
+# random states; the rest is in "make test-all".
 ESTIMATORS = [
     SVC(),
     SVC(kernel="linear", n_jobs=2),

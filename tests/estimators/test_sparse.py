@@ -1,4 +1,4 @@
-"""SparseSVC and SparseSVR: what they promise, against exact machines, and what they refuse."""
+"""SparseSVC and SparseSVR: what they promise, against exact models, and what they refuse."""
 
 import copy
 import pickle
@@ -91,7 +91,7 @@ def test_bases_of_rows(basis):
     assert objectives == sorted(objectives, reverse=True)
     for point in model.path_:
         np.testing.assert_allclose(point.basis, X[point.indices], atol=1e-6)
-    # the machine of every size is the best on its rows
+    # the model of every size is the best on its rows
     given = quick(basis=X[model.basis_indices_]).fit(X, y)
     assert model.certificate_.objective == pytest.approx(given.certificate_.objective, rel=2e-3)
     small = model.truncated(5)
@@ -163,7 +163,7 @@ def test_greedy_is_ahead_of_the_blind_choices():
     assert objective["greedy"] < 1.02 * objective["pursuit_rows"]
 
 
-# -- all rows -------------------------------------------------------------------------------------------------------------------------------
+# -- all rows --------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("loss", ["squared_hinge", "smooth_hinge", "least_squares"])
@@ -373,7 +373,8 @@ def test_certify_bounds_the_distance_to_the_exact_machine(loss):
         assert true.scope == "full"
         assert sparse.certificate_.scope == "subspace"
         assert true.gap >= (true.objective - least) * (1 - 1e-6) - 1e-6
-        # what the fit itself says is a bound too, and a looser one: it has not seen the kernel values between the rows
+        # what the fit itself says is a bound too, and a looser one: it has not seen the kernel
+        # values between the rows
         assert (
             sparse.certificate_.bound >= (sparse.certificate_.objective - least) * (1 - 1e-6) - 1e-6
         )
