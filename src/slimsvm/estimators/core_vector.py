@@ -109,6 +109,7 @@ class CoreVectorSVC(PairwiseClassifier):
     fitted: ClassVar[tuple[Attribute, ...]] = (
         attribute("class_weight_", "float", ("n_classes",), "Ones."),
     )
+    _same_as: ClassVar[str] = "SVC"
 
     @with_callbacks
     def fit(self, X: Any, y: Any, **refused: Any) -> Self:
@@ -163,7 +164,8 @@ class CoreVectorSVC(PairwiseClassifier):
     def _ending(self, results: list[Result], fit: Fit, **about: Any) -> Ending:
         size = np.count_nonzero(worst(results).model.a)
         full = f"Stopped at max_memory={self.max_memory:g}, with a core set of {size:,} vectors"
-        return super()._ending(results, fit, "ball", begins={"max_memory": full}, **about)
+        begins = {"max_memory": full}
+        return super()._ending(results, fit, measure="ball", begins=begins, **about)
 
 
 def refuse_unequal(operand: Operand) -> None:

@@ -72,7 +72,7 @@ class DualEstimator(SupportVectors, Estimator):
     def _hold(self, data: Data, coef: Array, label: Array | None, intercept: Array) -> None:
         super()._hold(data, coef, label, intercept)
         self.__dict__.pop("_fingerprint", None)
-        vars(self).update(data.about)
+        self.__dict__.update(data.about)
 
 
 class PairwiseClassifier(DualEstimator, Classifier):
@@ -125,8 +125,6 @@ class PairwiseClassifier(DualEstimator, Classifier):
         self.n_iter_ = np.array(steps, np.int32 if max(steps) < 2**31 else np.int64)
         return self._ending(solved, fit)
 
-    def _ending(
-        self, results: list[Result], fit: Fit, measure: str = "kkt", **about: Any
-    ) -> Ending:
-        about = {"seconds": fit.limits.seconds, "max_iter": int(self.max_iter), **about}
-        return Ending.of(results, measure, **about)
+    def _ending(self, results: list[Result], fit: Fit, **about: Any) -> Ending:
+        limits = {"seconds": fit.limits.seconds, "max_iter": int(self.max_iter)}
+        return Ending.of(results, **{"measure": "kkt", **limits, **about})

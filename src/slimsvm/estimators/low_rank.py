@@ -135,6 +135,7 @@ class LowRankSVC(PairwiseClassifier):
             "'pivoted', a larger rank or gamma, or at least a smaller C.",
         ),
     )
+    _same_as: ClassVar[str] = "SVC"
 
     def _shared(self, parts: list[Part], data: Data, fit: Fit) -> Array:
         n = data.rows.n
@@ -170,10 +171,10 @@ class LowRankSVC(PairwiseClassifier):
 
     def _ending(self, results: list[Result], fit: Fit, **about: Any) -> Ending:
         model = worst(results).model
-        measure = "kkt" if self.fit_intercept or model.retrained else "gap"
+        about["measure"] = "kkt" if self.fit_intercept or model.retrained else "gap"
         about["optimum"] = "the optimum with this factor"
         if model.retrained:
             about["optimum"] = "the optimum over the support vectors found"
         if not model.complete:
             about["further"] = "; the kernel matrix is factorised only in part"
-        return super()._ending(results, fit, measure, **about)
+        return super()._ending(results, fit, **about)
