@@ -1,4 +1,4 @@
-"""How a fit ended, said once: a certificate, a reason, and one sentence for each reason and measure.
+"""How a fit ended: a certificate, a reason, and one sentence for each reason and measure.
 
 What ``tol`` is about differs from solver to solver (the measure), and so does why it ended (the
 reason). Every sentence says first how far the model is from the optimum, as a share of it: that
@@ -218,7 +218,7 @@ class Ending:
         return cls(certificate, Status(reason, words), joined([r.history for r in results]))
 
     def record_on(self, estimator: Any) -> None:
-        """Set ``certificate_``, ``status_``, ``history_`` and ``fit_status_``; warn unless converged."""
+        """Set what every estimator says of its fit; warn unless it converged."""
         estimator.certificate_, estimator.status_ = self.certificate, self.status
         estimator.history_, estimator.fit_status_ = self.history, int(not self.status.converged)
         if not self.status.converged:
