@@ -226,7 +226,7 @@ class Ending:
 
 
 def worst(results: list[Any]) -> Any:
-    """The result that speaks for all: of those that did not converge, or else of all, the farthest."""
+    """The result that speaks for all: the worst of those that did not converge, or of all."""
     return max(results, key=lambda r: (not r.status.converged, r.certificate.violation))
 
 

@@ -27,12 +27,12 @@ SAME = 1e-5  # relative differences of k(x, x) up to which they are rounding err
 
 @declared
 class CoreVectorSVC(PairwiseClassifier):
-    """Core vector machine: the squared hinge and a penalised intercept, from a core set of the rows.
+    """Core vector machine: the squared hinge and a penalised intercept, from a core set of rows.
 
     The model is the smallest ball around the rows as points of another space. An approximate ball
     is found from a *core set* that grows by far points, until no row lies outside of the ball by
-    more than the share ``eps`` of its radius. Several classes: one binary model for each pair, which
-    vote; equal votes are decided by the sums of the decision values.
+    more than the share ``eps`` of its radius. Several classes: one binary model for each pair,
+    which vote; equal votes are decided by the sums of the decision values.
 
     See Also
     --------
@@ -42,8 +42,8 @@ class CoreVectorSVC(PairwiseClassifier):
 
     Notes
     -----
-    The method needs k(x, x) to be the same for all rows, as it is for the rbf and Laplacian kernels,
-    and for others on rows of unit length; otherwise the fit is refused. For the same reason it
+    The method needs k(x, x) to be the same for all rows, as it is for the rbf and Laplacian
+    kernels, and for others on rows of unit length; otherwise the fit is refused. For the same reason it
     admits neither sample weights nor class weights.
 
     ``certificate_.violation`` is the achieved eps; objective and gap are those of the problem with
@@ -72,8 +72,8 @@ class CoreVectorSVC(PairwiseClassifier):
         "minimum",
         StrOptions({"minimum", "fixed"}),
         kind="{'minimum', 'fixed'}",
-        text="'minimum': the smallest ball (CVM). 'fixed': a ball of a fixed radius that far points "
-        "pull to themselves (BVM), which is simpler and does not end at the optimum.",
+        text="'minimum': the smallest ball (CVM). 'fixed': a ball of a fixed radius that far "
+        "points pull to themselves (BVM), which is simpler and does not end at the optimum.",
     )
     eps: float = parameter(
         1e-6,

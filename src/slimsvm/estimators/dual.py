@@ -91,9 +91,8 @@ class PairwiseClassifier(DualEstimator, Classifier):
 
     def _seeds(self, parts: list[Part]) -> Array:
         """A seed for each pair, drawn before any of them is trained."""
-        return np.asarray(
-            check_random_state(self.random_state).randint(LARGEST_SEED, size=len(parts))
-        )
+        rng = check_random_state(self.random_state)
+        return np.asarray(rng.randint(LARGEST_SEED, size=len(parts)))
 
     def _pair(self, part: Part, data: Data) -> tuple[Operand, Array, Array]:
         """The rows of a pair, their signs, and the upper bounds of their dual variables."""

@@ -67,8 +67,8 @@ class LowRankSVC(PairwiseClassifier):
         StrOptions({"pivoted", "threshold"}),
         kind="{'pivoted', 'threshold'}",
         text="'pivoted': symmetric pivoting, F has ``rank`` columns and kernel values are computed "
-        "on demand. 'threshold': column by column, of each the ``rank`` largest entries are kept; F "
-        "is sparse, all of the kernel matrix is computed once, and F F' may be far from it.",
+        "on demand. 'threshold': column by column, of each the ``rank`` largest entries are kept; "
+        "F is sparse, all of the kernel matrix is computed once, and F F' may be far from it.",
         positional=True,
     )
     rank: int | float = parameter(
@@ -96,8 +96,8 @@ class LowRankSVC(PairwiseClassifier):
     fit_intercept: bool = shared(
         "fit_intercept",
         default=False,
-        text="Whether there is an intercept, which is not penalised. The method as it was published "
-        "has none.",
+        text="Whether there is an intercept, which is not penalised. The method as it was "
+        "published has none.",
     )
     class_weight: Any = shared("class_weight")
     tol: float = shared(
@@ -108,8 +108,8 @@ class LowRankSVC(PairwiseClassifier):
     )
     max_iter: int = shared(
         "max_iter",
-        text="Limit on sweeps over the variables of a pair; with an intercept, and for ``retrain``, "
-        "on pair steps. -1: none.",
+        text="Limit on sweeps over the variables of a pair; with an intercept, and for "
+        "``retrain``, on pair steps. -1: none.",
     )
     max_time: float | None = shared("max_time")
     n_jobs: int | None = shared("n_jobs")
@@ -131,8 +131,8 @@ class LowRankSVC(PairwiseClassifier):
             "float",
             ("n_outputs",),
             "What 'threshold' had to add to the diagonal of the kernel matrix to find a factor. "
-            "Where it is large beside k(x, x), the model is hardly that of the kernel any more: use "
-            "'pivoted', a larger rank or gamma, or at least a smaller C.",
+            "Where it is large beside k(x, x), the model is hardly that of the kernel any more: "
+            "use 'pivoted', a larger rank or gamma, or at least a smaller C.",
         ),
     )
     _same_as: ClassVar[str] = "SVC"

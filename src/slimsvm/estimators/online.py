@@ -44,8 +44,8 @@ PASSED = "All {n:,} rows of this call have passed; the expansion has {size:,} ve
 def _streams(self: OnlineSVC) -> bool:
     if self._precomputed:
         raise AttributeError(
-            "partial_fit needs rows: with a precomputed kernel there are none. Use fit, or a kernel "
-            "that has a name."
+            "partial_fit needs rows: with a precomputed kernel there are none. Use fit, or a "
+            "kernel that has a name."
         )
     return True
 
@@ -67,11 +67,11 @@ class OnlineSVC(PairwiseClassifier):
 
     Notes
     -----
-    ``certificate_`` is about the rows of the expansion (its ``scope`` is 'subspace'): rows that have
-    left are not looked at again. For up to 1,000 rows it is about all.
+    ``certificate_`` is about the rows of the expansion (its ``scope`` is 'subspace'): rows that
+    have left are not looked at again. For up to 1,000 rows it is about all.
 
-    In a stream, gamma='scale' is computed from the first call. With ``max_support``, memory does not
-    grow; without, as the number of support vectors does. A model that was saved with
+    In a stream, gamma='scale' is computed from the first call. With ``max_support``, memory does
+    not grow; without, as the number of support vectors does. A model that was saved with
     :func:`slimsvm.save` goes on exactly as it would have without.
 
     References
@@ -110,8 +110,8 @@ class OnlineSVC(PairwiseClassifier):
         kind="int",
         text="Most vectors of a pair's expansion. When it is full, one vector is absorbed by the "
         "nearest of its class, which takes over its coefficient and its weight: vectors then stand "
-        "for the rows around them, and their coefficients may exceed C. Together they weigh at most "
-        "as much as 4 max_support rows; beyond, all shrink alike, and the oldest rows are slowly "
+        "for the rows around them, and their coefficients may exceed C. Together they weigh at "
+        "most as much as 4 max_support rows; beyond, all shrink alike, and the oldest rows are slowly "
         "forgotten. Default: no limit.",
     )
     finishing: bool = parameter(
@@ -126,8 +126,8 @@ class OnlineSVC(PairwiseClassifier):
         1.0,
         Interval(Real, 0.0, 1.0, closed="right"),
         kind="float",
-        text="What remains of the weight of earlier rows at each call of ``partial_fit``: with 0.9, "
-        "a row that came ten calls ago weighs 0.9**10 = 0.35 of one that comes now. For concepts "
+        text="What remains of the weight of earlier rows at each call of ``partial_fit``: with "
+        "0.9, a row that came ten calls ago weighs 0.9**10 = 0.35 of one that comes now. For concepts "
         "that drift.",
     )
     C: float = shared("C")
@@ -141,8 +141,8 @@ class OnlineSVC(PairwiseClassifier):
     tol: float = shared(
         "tol",
         text="A pair that violates by less does not move; and the largest violation within the "
-        "expansion after finishing. Up to 1,000 rows ``fit`` ends at the solution over all rows, at "
-        "near float64 precision, unless max_support is set or finishing is off.",
+        "expansion after finishing. Up to 1,000 rows ``fit`` ends at the solution over all rows, "
+        "at near float64 precision, unless max_support is set or finishing is off.",
     )
     cache_size: float = shared(
         "cache_size",
@@ -181,7 +181,7 @@ class OnlineSVC(PairwiseClassifier):
     )
     _same_as: ClassVar[str] = "SVC"
 
-    # -- data in memory -----------------------------------------------------------------------------
+    # -- data in memory ----------------------------------------------------------------------------
 
     def _shared(self, parts: list[Part], data: Data, fit: Fit) -> Array:
         self._refuse_small_cache(data.rows)
@@ -205,7 +205,7 @@ class OnlineSVC(PairwiseClassifier):
         if not self.finishing or not passed.status.converged:
             return unfinished
         if (reason := limits.reason()) is not None:
-            said = f"{passed.status}; then stopped ({reason}) before the finishing"
+            said = f"Stopped ({reason}) after {{seconds:.1f}} s, before the finishing"
             return replace(unfinished, status=Status(reason, said))
         everything = is_small(n) and self.max_support is None
         support = np.arange(n) if everything else np.sort(rows)
@@ -271,7 +271,7 @@ class OnlineSVC(PairwiseClassifier):
                 f"more than cache_size={self.cache_size:g}. Raise cache_size, or lower max_support."
             )
 
-    # -- streams ------------------------------------------------------------------------------------
+    # -- streams -----------------------------------------------------------------------------------
 
     @available_if(_streams)
     @with_callbacks

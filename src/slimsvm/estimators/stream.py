@@ -104,7 +104,7 @@ class Stream:
             results.append(replace(result, model=point))
         return data, results, ids
 
-    # -- model files ---------------------------------------------------------------------------------
+    # -- model files -------------------------------------------------------------------------------
 
     def to_dict(self) -> dict[str, Any]:
         """As plain values: with them, what follows is the same to the last bit."""
@@ -129,7 +129,7 @@ class Stream:
         return stream
 
 
-# -- what a call must be ------------------------------------------------------------------------------
+# -- what a call must be ---------------------------------------------------------------------------
 
 
 def known_classes(classes: Any, known: Array | None, class_weight: Any) -> Array:
