@@ -33,12 +33,12 @@ from slimsvm.estimators import (
     SparseSVR,
     StructuralSVM,
 )
-from slimsvm.estimators.sparse_path import PathPoint
 from slimsvm.estimators.structural_base import SPACES
 from slimsvm.kernels import FromCallable, Kernel, Linear, Precomputed
 from slimsvm.oracles import Binary, Chain, Multiclass, Multivariate
 from slimsvm.run import FULL, Certificate, Status
 from slimsvm.solvers.online import FROZEN, SLOTS
+from slimsvm.solvers.path import PathPoint
 
 Array = NDArray[Any]
 

@@ -25,10 +25,10 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, clone
 
-from slimsvm.estimators.sparse_path import PathPoint
 from slimsvm.kernels import KERNELS, FromCallable, Kernel
 from slimsvm.persistence.fitted import CLASSES, ORACLES, attributes_of, rebuild
 from slimsvm.run import Certificate, Status
+from slimsvm.solvers.path import PathPoint
 
 Array = NDArray[Any]
 RECORDS: dict[str, type] = {"certificate": Certificate, "status": Status, "path_point": PathPoint}
