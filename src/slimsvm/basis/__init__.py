@@ -14,7 +14,19 @@ from slimsvm.basis.random import Random
 from slimsvm.basis.selection import Basis, Here, Selection
 from slimsvm.basis.unsupervised import Unsupervised
 
+REGISTRY = {
+    "pursuit": Pursuit,
+    "pursuit_rows": PursuitRows,
+    "random": Random,
+    "kmeans": KMeans,
+    "cholesky": Cholesky,
+    "unsupervised": Unsupervised,
+    "greedy": Greedy,
+    "margin": Margin,
+}
+
 __all__ = [
+    "REGISTRY",
     "Basis",
     "Cholesky",
     "Given",

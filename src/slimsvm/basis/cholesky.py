@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
@@ -357,6 +357,9 @@ class Cholesky:
     >>> Cholesky().select(columns, None, None, 2, np.random.default_rng(0), np.arange(4)).indices
     array([0, 2])
     """
+
+    one_shot: ClassVar[bool] = True
+    needs_curvature: ClassVar[bool] = False
 
     def select(
         self,

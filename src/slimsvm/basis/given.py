@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
@@ -36,6 +36,8 @@ class Given:
     array([[1., 2., 3.]])
     """
 
+    one_shot: ClassVar[bool] = True
+    needs_curvature: ClassVar[bool] = False
     vectors: Any
 
     @property

@@ -18,7 +18,7 @@ Cost of a vector: q n kernel values, q n (m + t) for u, for each column.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -62,6 +62,8 @@ class Greedy:
     True
     """
 
+    one_shot: ClassVar[bool] = False
+    needs_curvature: ClassVar[bool] = True
     n_candidates: int = 59
     alone: bool = False
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -51,6 +51,8 @@ class KMeans:
     np.True_
     """
 
+    one_shot: ClassVar[bool] = True
+    needs_curvature: ClassVar[bool] = False
     sample_weight: Array | None = None
     max_iter: int = 20
 

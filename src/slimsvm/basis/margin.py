@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,6 +38,8 @@ class Margin:
     array([1])
     """
 
+    one_shot: ClassVar[bool] = False
+    needs_curvature: ClassVar[bool] = True
     n_candidates: int = 59
 
     def select(

@@ -27,7 +27,7 @@ Symbols as in :mod:`slimsvm.basis.criterion`.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
@@ -81,6 +81,8 @@ class PursuitRows:
     array([20])
     """
 
+    one_shot: ClassVar[bool] = False
+    needs_curvature: ClassVar[bool] = False
     n_candidates: int = N_CANDIDATES
     n_rows: int = 8000
     orthogonal: bool = True
@@ -145,6 +147,8 @@ class Pursuit:
     True
     """
 
+    one_shot: ClassVar[bool] = False
+    needs_curvature: ClassVar[bool] = False
     n_starts: int = 4
     n_rows: int = 2000
     max_rows: int = 6_000

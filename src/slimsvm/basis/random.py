@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,6 +31,9 @@ class Random:
     >>> Random().select(columns, None, None, 9, np.random.default_rng(0), np.array([1, 4, 6])).indices
     array([1, 4, 6])
     """
+
+    one_shot: ClassVar[bool] = True
+    needs_curvature: ClassVar[bool] = False
 
     def select(
         self,

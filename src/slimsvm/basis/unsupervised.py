@@ -7,7 +7,7 @@ The best of a random pool for each vector; with all rows as the pool it would be
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,6 +42,8 @@ class Unsupervised:
     True
     """
 
+    one_shot: ClassVar[bool] = True
+    needs_curvature: ClassVar[bool] = False
     n_candidates: int = 59
 
     def select(
