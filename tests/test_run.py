@@ -52,7 +52,7 @@ class CountdownState:
         return {"left": float(self.left)}
 
 
-# -- how it ends ----------------------------------------------------------------------------------------------------------------------------
+# -- how it ends -----------------------------------------------------------------------------------
 
 
 def test_convergence():
@@ -141,7 +141,7 @@ def test_an_error_of_a_watcher_is_raised():
 
 
 def test_limits_are_shared_by_the_parts_of_a_fit():
-    """A machine of many pairs: what stops one stops the others, and each has its share of the time."""
+    """Many pairs: what stops one stops the others, and each has its share of the time."""
     limits = Limits(max_time=100.0)
     part = limits.part(4)
     assert part.max_time == pytest.approx(25.0, abs=1.0)
@@ -166,7 +166,7 @@ def test_the_sentences_are_sentences():
         assert text[0].isupper() and text.endswith(".") and "0.5" in text and "2" in text
 
 
-# -- what is kept ---------------------------------------------------------------------------------------------------------------------------
+# -- what is kept ----------------------------------------------------------------------------------
 
 
 def test_history_has_one_entry_a_step():
@@ -242,7 +242,9 @@ def test_max_iter_of_a_decomposition_counts_its_inner_steps(max_iter, small_sets
 
 @pytest.mark.parametrize("whole", [True, False])
 def test_a_status_agrees_with_its_certificate(whole, monkeypatch):
-    """Whatever the number of steps allowed: "before the tolerance was reached" is not said where it was reached, nor the other way round."""
+    """Whatever the number of steps allowed: "before the tolerance was reached" is not said where it
+    was reached, nor the other way round.
+    """
     if not whole:
         monkeypatch.setattr(decomposition, "WHOLE", 8)
         monkeypatch.setattr(decomposition, "EXACT", 0)
@@ -263,7 +265,9 @@ def test_a_status_agrees_with_its_certificate(whole, monkeypatch):
 
 @pytest.mark.parametrize("machine", ["classification", "nu_regression"])
 def test_a_time_limit_is_heard_within_seconds(machine):
-    """A step is about 0.1 to 1 s of work, so that max_time and Ctrl-C are heard; the bound here leaves room for a busy machine."""
+    """A step is about 0.1 to 1 s of work, so that max_time and Ctrl-C are heard; the bound here
+    leaves room for a busy machine.
+    """
     X, y, t = random_rows(600, seed=5)
     problem = make_problem(machine, X, y, t, C=1e6)
     limits = Limits(max_time=0.2)
@@ -271,7 +275,7 @@ def test_a_time_limit_is_heard_within_seconds(machine):
     assert limits.seconds < 6.0
 
 
-# -- Ctrl-C ---------------------------------------------------------------------------------------------------------------------------------
+# -- Ctrl-C ----------------------------------------------------------------------------------------
 
 LONG_RUN = """
     import sys
@@ -293,7 +297,8 @@ LONG_RUN = """
             ready.append(print("ready", flush=True))
 
     with limits.watching_interrupts():
-        result = run(decomposition.Decomposition(working_set=4), problem, tol=1e-12, limits=limits, watchers=(say_ready,))
+        solver = decomposition.Decomposition(working_set=4)
+        result = run(solver, problem, tol=1e-12, limits=limits, watchers=(say_ready,))
     a = result.model.a
     assert np.all(a >= 0) and np.all(a <= problem.upper) and abs(problem.sign @ a) <= 1e-6 * a.sum()
     assert dual_objective(RBF(0.5)(X), problem, a) < 0.0  # better than the start
@@ -304,7 +309,9 @@ LONG_RUN = """
 
 
 def begin(script):
-    """A process that runs the script, once it has said that it is ready; it sees the tests as this one does."""
+    """A process that runs the script, once it has said that it is ready; it sees the tests as this
+    one does.
+    """
     root = Path(__file__).resolve().parent.parent
     process = subprocess.Popen(
         [sys.executable, "-c", textwrap.dedent(script)],
@@ -391,7 +398,7 @@ def test_other_threads_do_without_signals():
     assert outcome == ["converged"]
 
 
-# -- progress -------------------------------------------------------------------------------------------------------------------------------
+# -- progress --------------------------------------------------------------------------------------
 
 
 def test_progress_shows_at_most_one_line_in_its_interval(capsys):

@@ -17,7 +17,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -51,6 +51,16 @@ class Result:
     status: Status
     history: dict[str, Array]
     n_iter: int
+
+    def against(self, tol: float) -> Result:
+        """The result as it is measured against another tolerance, that of the user."""
+        certificate = replace(self.certificate, tol=tol)
+        reason = self.status.reason
+        if certificate.holds:
+            reason = "converged"
+        elif reason == "converged":
+            reason = "stalled"
+        return replace(self, certificate=certificate, status=Status(reason))
 
 
 class Solver(Protocol):

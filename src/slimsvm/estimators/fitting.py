@@ -24,7 +24,7 @@ from sklearn.callback import CallbackSupportMixin, with_callbacks
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
 from slimsvm.ending import Certificate, Ending, Status
-from slimsvm.estimators.fitted import Attribute, attribute
+from slimsvm.estimators.fitted import Attribute, attribute, demand
 from slimsvm.kernels import FromCallable, Kernel, Precomputed, make_kernel
 from slimsvm.multiclass import OneVsOne, class_factors, encoded
 from slimsvm.precision import is_small
@@ -279,6 +279,23 @@ class Estimator(CallbackSupportMixin, BaseEstimator):
             yield Fit(limits, n_threads(self.n_jobs), tuple(watchers))
         context.call_on_fit_task_end(estimator=self)
 
+    # -- what a model file must know -----------------------------------------------------------------
+
+    @classmethod
+    def _n_outputs(cls, a: dict[str, Any]) -> int:
+        """Columns of the decision values before classes are chosen, from fitted attributes."""
+        return 1
+
+    @classmethod
+    def _sizes(cls, a: dict[str, Any]) -> dict[str, int]:
+        """Sizes that shapes of fitted attributes refer to, as far as others decide on them."""
+        sizes = {"n_features": int(a["n_features_in_"]), "n_outputs": cls._n_outputs(a)}
+        return {**sizes, "n_classes": len(a["classes_"])} if "classes_" in a else sizes
+
+    @classmethod
+    def _check_fitted(cls, a: dict[str, Any]) -> None:
+        """Raise ValueError where attributes break a rule that types and shapes do not say."""
+
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = not self._precomputed
@@ -291,7 +308,9 @@ class Classifier(ClassifierMixin, Estimator):
 
     fitted: ClassVar[tuple[Attribute, ...]] = (
         attribute("classes_", "labels", ("n_classes",), "The labels, sorted."),
-        attribute("class_weight_", "float", ("n_classes",), "Factor of C for each class."),
+        attribute(
+            "class_weight_", "float", ("n_classes",), "Factor of C for each class.", optional=True
+        ),
     )
 
     classes_: Array
@@ -316,6 +335,19 @@ class Classifier(ClassifierMixin, Estimator):
     def _scheme(self) -> Any:
         """How the classes share the outputs; of a fitted estimator."""
         return OneVsOne(len(self.classes_))
+
+    @classmethod
+    def _n_outputs(cls, a: dict[str, Any]) -> int:
+        n_classes = len(a["classes_"])
+        return n_classes * (n_classes - 1) // 2
+
+    @classmethod
+    def _check_fitted(cls, a: dict[str, Any]) -> None:
+        super()._check_fitted(a)
+        classes = a["classes_"]
+        vector = classes.ndim == 1 and classes.size >= 2
+        demand(vector, "classes_ is not a vector of two or more labels")
+        demand(bool(np.all(classes[:-1] < classes[1:])), "classes_ is not in ascending order")
 
     def decision_function(self, X: Any) -> Array:
         """Decision values.
