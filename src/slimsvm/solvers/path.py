@@ -40,7 +40,9 @@ STEPS = (1, 2, 5)  # the sizes of a path: these, times powers of ten
 # and on all 49,990, 98.35 % on 22,700; four seeds, three for the last; seeds differ by 0.1, so that
 # these are no different)
 GROWING, GROWING_A_VECTOR = 5_000, 25
-SATURATED = 0.2  # of accuracy_loss: gained less than this at two sizes in a row, it looks no further
+SATURATED = (
+    0.2  # of accuracy_loss: gained less than this at two sizes in a row, it looks no further
+)
 SMALLER_SIZES = 0.5  # of the tolerance, for the refinement at the smaller sizes of a path
 # of the tolerance, for the refinement at the size asked for. Accuracy on a sixth of the training
 # rows and CPU seconds at 0.14, 0.07 and 0.035: mnist {0..4} vs {5..9}, 60 vectors, 98.42, 98.47,
@@ -105,7 +107,9 @@ class PathModel:
     points: list[PathPoint]
     chosen: PathPoint
     wanted: int  # size that was asked for
-    row_duals: Array | None = None  # (n, columns), where the derivative of the loss does not say them
+    row_duals: Array | None = (
+        None  # (n, columns), where the derivative of the loss does not say them
+    )
 
 
 @dataclass(frozen=True)
