@@ -13,7 +13,7 @@ import click
 from slimsvm.cli.data import FORMATS
 from slimsvm.cli.files import WRITERS
 from slimsvm.estimators import SVC, SVR, NuSVC, NuSVR, OneClassSVM, SparseSVC, SparseSVR
-from slimsvm.estimators.sparse_base import ALL, BASES
+from slimsvm.basis import ALL, REGISTRY
 
 MACHINES: dict[str, Any] = {
     "svc": SVC,
@@ -171,7 +171,7 @@ SPARSE_OPTIONS = (
     ),
     click.option(
         "--basis",
-        type=click.Choice([*BASES, ALL]),
+        type=click.Choice([*REGISTRY, ALL]),
         help="With --n-basis: where the vectors come from; all: from all rows, whatever the size says. [default: pursuit]",
     ),
     click.option(

@@ -30,11 +30,7 @@ from slimsvm.estimators.models import attributes_of
 from slimsvm.kernels import KERNELS, FromCallable, Kernel
 from slimsvm.oracles import Binary, Chain, Multiclass, Multivariate
 from slimsvm.persistence.fitted import class_named, is_known, rebuild
-
-try:
-    from slimsvm.solvers.path import PathPoint
-except ImportError:
-    PathPoint = int
+from slimsvm.solvers.path import PathPoint
 
 Array = NDArray[Any]
 ORACLES = {kind.__name__: kind for kind in (Binary, Multiclass, Multivariate, Chain)}
