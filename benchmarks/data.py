@@ -18,7 +18,8 @@ def folder() -> Path:
     named = os.environ.get("SLIMSVM_DATA")
     if not named or not Path(named).is_dir():
         raise SystemExit(
-            "The data set is not here. Set the environment variable SLIMSVM_DATA to the folder that holds its files."
+            "The data set is not here. Set the environment variable SLIMSVM_DATA to the folder "
+            "that holds its files."
         )
     return Path(named)
 
@@ -43,8 +44,9 @@ def conll2000(
 ) -> tuple[list[sp.csr_matrix], list[np.ndarray], list[sp.csr_matrix], list[np.ndarray]]:
     """Chunking: sentences as (length, n_features) matrices of 0 and 1, their chunk tags; training part, test part.
 
-    The features of a token are its word and part of speech, those of two neighbours on either side, pairs and triples of them, the first and
-    the last one to three letters of the word, and its shape; all that occur ``min_count`` times in the training part.
+    The features of a token are its word and part of speech, those of two neighbours on either side,
+    pairs and triples of them, the first and the last one to three letters of the word, and its
+    shape; all that occur ``min_count`` times in the training part.
     """
     sentences = [s for part in ("train", "test") for s in _sentences(part)]
     n_train, lengths = len(_sentences("train")), np.array([len(s) for s in sentences])

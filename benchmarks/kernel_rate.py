@@ -3,7 +3,8 @@
     python -m benchmarks run kernel_rate --full              into benchmarks/results/kernel_rate.json
     python -m benchmarks tables kernel_rate [--show]
 
-For m rows against 20,000 columns of d features (RBF kernel, float32), in 1e9 kernel values a second:
+For m rows against 20,000 columns of d features (RBF kernel, float32), in 1e9 kernel values a
+second:
 
     tiles        for_each_tile with a consumer that does nothing: products and exponentials
     sums         accumulate: the same, and every value multiplied and added up; what a solver does with kernel rows
@@ -12,8 +13,8 @@ For m rows against 20,000 columns of d features (RBF kernel, float32), in 1e9 ke
     of sgemm     tiles / sgemm
     of both      tiles / (1 / (1/sgemm + 1/exp)): 100 % is products and exponentials one after the other, and nothing else
 
-GFLOP/s counts the products only, 2 d a value. All cores. The best of several repetitions counts: what is
-slower was disturbed by something else.
+GFLOP/s counts the products only, 2 d a value. All cores. The best of several repetitions counts:
+what is slower was disturbed by something else.
 """
 
 from __future__ import annotations
@@ -125,7 +126,8 @@ def table() -> str:
     """The stored results in Markdown."""
     cells = json.loads(RESULTS.read_text())["cells"]
     lines = [
-        "| d | m | tiles | sums | sgemm | exp | tiles, GFLOP/s | sgemm, GFLOP/s | tiles in % of sgemm | of both |",
+        "| d | m | tiles | sums | sgemm | exp | tiles, GFLOP/s | sgemm, GFLOP/s | tiles in % of "
+        "sgemm | of both |",
         "|" + "---|" * 10,
     ]
     for d in FEATURES:
@@ -147,7 +149,8 @@ def table() -> str:
     if known:
         lines += [
             "",
-            f"1e9 kernel values a second, {known[0]['threads']} threads; {', '.join(known[0]['blas'])}; ",
+            f"1e9 kernel values a second, {known[0]['threads']} threads; "
+            f"{', '.join(known[0]['blas'])}; ",
         ]
         lines[-1] += f"load averages from {min(loads)} to {max(loads)}."
     return "\n".join(lines)

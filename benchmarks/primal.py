@@ -4,11 +4,14 @@
     python -m benchmarks run primal --full --only linear/ crosstraining/banana
     python -m benchmarks tables primal
 
-``linear``: Newton against the Lagrangian iteration on a9a, against n (the slides' C = 0.05) and against C (6,414 rows). ``selection``: accuracy
-and objective against k for the rules on mnist 0 vs rest, 10,000 rows, polynomial kernel of degree 5. ``syrk``: 500 coefficients trained on
-60,000 rows, against the symmetric products alone. ``adult``: error and objective against the number of random rows, 22,697 rows of Adult.
-``multiclass``: error against k on mnist, all 60,000 rows and ten classes with one shared basis, greedy and random. ``crosstraining``: the
-table, C and gamma by 5-fold cross-validation for the plain machine, the sparsest within one standard error of the best, and reused.
+``linear``: Newton against the Lagrangian iteration on a9a, against n (the slides' C = 0.05) and
+against C (6,414 rows). ``selection``: accuracy and objective against k for the rules on mnist 0 vs
+rest, 10,000 rows, polynomial kernel of degree 5. ``syrk``: 500 coefficients trained on 60,000 rows,
+against the symmetric products alone. ``adult``: error and objective against the number of random
+rows, 22,697 rows of Adult. ``multiclass``: error against k on mnist, all 60,000 rows and ten
+classes with one shared basis, greedy and random. ``crosstraining``: the table, C and gamma by
+5-fold cross-validation for the plain machine, the sparsest within one standard error of the best,
+and reused.
 """
 
 from __future__ import annotations
@@ -27,7 +30,8 @@ from benchmarks.runner import Cell
 RESULTS = Path(__file__).parent / "results" / "primal.json"
 RULES = ("random", "unsupervised", "margin", "greedy")
 SIZES = (10, 20, 50, 100, 200)
-# set: rows that train, subsets, their size; the slides' accuracy and SVs of the plain machine and of the cross-trained one
+# set: rows that train, subsets, their size; the slides' accuracy and SVs of the plain machine and
+# of the cross-trained one
 CROSSTRAINING: dict[str, tuple[str, int, int, int, float | None, int | None, float, int]] = {
     "banana": ("banana", 400, 5, 200, 89.0, 111, 88.2, 51),
     "waveform": ("waveform", 400, 5, 200, 90.2, 172, 88.7, 87),
@@ -233,8 +237,9 @@ def _rows(name: str, n: int, seed: int) -> Any:
 def _searched(name: str, n: int) -> dict[str, float]:
     """C and gamma of the plain machine by 5-fold scores, of small sets averaged over five resamples.
 
-    Of large sets all settings are tried on few rows, the best third of them on three times as many, and the best third of those on three times
-    as many again. What comes out is the sparsest of the best of the last round.
+    Of large sets all settings are tried on few rows, the best third of them on three times as many,
+    and the best third of those on three times as many again. What comes out is the sparsest of the
+    best of the last round.
     """
     from sklearn.model_selection import GridSearchCV, ParameterGrid
 
@@ -370,8 +375,9 @@ def table() -> str:
     if "adult" in cells:
         cell = cells["adult"]
         lines += [
-            f"Adult, 22,697 rows, C=1, gamma=0.05, random rows as the basis, mean of {ADULT_REPEATS} draws. The exact machine (hinge): "
-            f"{100 * cell['exact'][0]:.2f} % in {cell['exact'][1]:.1f} CPU seconds; all sizes up to {ADULT_SIZES[-1]} together take "
+            "Adult, 22,697 rows, C=1, gamma=0.05, random rows as the basis, mean of "
+            f"{ADULT_REPEATS} draws. The exact machine (hinge): {100 * cell['exact'][0]:.2f} % in "
+            f"{cell['exact'][1]:.1f} CPU seconds; all sizes up to {ADULT_SIZES[-1]} together take "
             f"{np.mean(cell['cpu']):.1f}.",
             "",
             "| k | test error in percent | objective |",
@@ -388,7 +394,8 @@ def table() -> str:
     }
     if all(rules.values()):
         lines += [
-            "mnist 0 vs rest, 10,000 rows, polynomial of degree 5: test error in percent (objective), mean of three seeds:",
+            "mnist 0 vs rest, 10,000 rows, polynomial of degree 5: test error in percent "
+            "(objective), mean of three seeds:",
             "",
         ]
         lines += [
@@ -416,7 +423,8 @@ def table() -> str:
             if all(str(k) in cell["points"] for _, cell in several)
         ]
         lines += [
-            "mnist, 60,000 rows, ten classes, one basis for all, polynomial of degree 5: test error in percent (sum of objectives):",
+            "mnist, 60,000 rows, ten classes, one basis for all, polynomial of degree 5: test "
+            "error in percent (sum of objectives):",
             "",
         ]
         lines += [
@@ -433,8 +441,9 @@ def table() -> str:
     if "syrk" in cells:
         cell = cells["syrk"]
         lines += [
-            f"Newton over 500 coefficients and 60,000 rows (mnist): {cell['seconds']:.2f} s for {cell['steps']} steps, {cell['over']:.2f} "
-            f"times the symmetric products on the active rows alone ({cell['limit']:.2f} s).",
+            f"Newton over 500 coefficients and 60,000 rows (mnist): {cell['seconds']:.2f} s for "
+            f"{cell['steps']} steps, {cell['over']:.2f} times the symmetric products on the "
+            f"active rows alone ({cell['limit']:.2f} s).",
             "",
         ]
     crossed = [
@@ -477,7 +486,10 @@ def table() -> str:
                     f"{share} ({x_svs / svs:.2f})",
                 )
             judges = "others" if cell.get("held_out", True) else "all"
-            ours = f"{cell['C']:g}, {cell['gamma']:g} | {judges} | {plain} | {c_acc:.1f} / {c_svs:.0f} | {rule}"
+            ours = (
+                f"{cell['C']:g}, {cell['gamma']:g} | {judges} | {plain} | {c_acc:.1f} / "
+                f"{c_svs:.0f} | {rule}"
+            )
             lines.append(f"| {key} | {ours} | {theirs} | {x_acc} / {x_svs} | {drop} | {share} |")
     return "\n".join(lines)
 

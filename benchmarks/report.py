@@ -2,8 +2,9 @@
 
     python -m benchmarks report [--output PATH] [--results FOLDER]
 
-Reads every ``*.json`` in benchmarks/results. A cell ``set/method...`` or ``set/method.../k`` that has an accuracy is a model of that set; cells
-of other kinds are shown as tables, one for each group of cells with the same fields, and files of another form are named and passed over.
+Reads every ``*.json`` in benchmarks/results. A cell ``set/method...`` or ``set/method.../k`` that
+has an accuracy is a model of that set; cells of other kinds are shown as tables, one for each group
+of cells with the same fields, and files of another form are named and passed over.
 """
 
 from __future__ import annotations
@@ -24,7 +25,8 @@ from slimsvm.report import Comparison, Facts, Model, Page, Table, Text
 
 RESULTS = Path(__file__).parent / "results"
 OUTPUT = Path("benchmarks.html")
-# Cells of several files are about the same rows and the same test rows: (file, set) -> set. All others have a section of their own.
+# Cells of several files are about the same rows and the same test rows: (file, set) -> set. All
+# others have a section of their own.
 SAME: dict[tuple[str, str], str] = {
     ("peers", "a9a_dense"): "a9a",
     ("peers", "a9a_sparse"): "a9a",
@@ -38,20 +40,13 @@ SAME: dict[tuple[str, str], str] = {
     ("rivals", "covtype_50000"): "covtype, 50,000 training rows",
     ("rsvm", "mnist"): "mnist, 10 classes, 21,000 training rows",
 }
-VECTORS = (
-    "vectors",
-    "n_support",
-    "n_basis",
-    "size",
-    "k",
-)  # names of the number of vectors in a cell
-SECONDS = (
-    "cpu_seconds",
-    "cpu",
-    "seconds",
-)  # of the CPU where they are known: they depend less on what else went on
+# names of the number of vectors in a cell
+VECTORS = ("vectors", "n_support", "n_basis", "size", "k")
+# of the CPU where they are known: they depend less on what else went on
+SECONDS = ("cpu_seconds", "cpu", "seconds")
 BY_CLOCK = "seconds by the clock"
-FEW_ROWS = "accuracy of the first 2,000 test rows"  # benchmarks.peers: the peers' own prediction takes minutes
+# benchmarks.peers: the peers' own prediction takes minutes
+FEW_ROWS = "accuracy of the first 2,000 test rows"
 
 Entry = tuple[str, Model]  # name of the set, model
 
@@ -96,9 +91,8 @@ def models_of(file: str, key: str, cell: dict[str, Any]) -> Iterator[Entry]:
             ),
         )
         return
-    if (
-        name == "alone" and len(words) == 4
-    ):  # benchmarks.cpsp: one size, without the machines at smaller ones
+    # benchmarks.cpsp: one size, without the machines at smaller ones
+    if name == "alone" and len(words) == 4:
         method, name, size, tol = words
         words = [f"{method}, one size", size]
         if tol != "0.001":  # the default; others are in the table of the docs
@@ -135,9 +129,8 @@ def models_of(file: str, key: str, cell: dict[str, Any]) -> Iterator[Entry]:
             ),
         )
         return
-    vectors = (
-        next((mean(cell[field]) for field in VECTORS if field in cell), k) or None
-    )  # a linear machine without rows has none
+    # a linear machine without rows has none
+    vectors = next((mean(cell[field]) for field in VECTORS if field in cell), k) or None
     counts = not (file == "peers" and "slimsvm" not in words and not instead)
     field = next((field for field in SECONDS if field in cell), "")
     seconds, clock = mean(cell.get(field)), BY_CLOCK if field == "seconds" else ""
@@ -267,7 +260,8 @@ def page_of(folder: Path) -> str:
         tables += tables_of(path.stem, left)
     if not machines:
         raise ValueError(
-            f"{folder}: there are no results here; run a benchmark first, or name their folder with --results"
+            f"{folder}: there are no results here; run a benchmark first, or name their folder "
+            "with --results"
         )
     return _page(sets, tables, machines, passed).html()
 
@@ -295,8 +289,9 @@ def _page(
 ) -> Page:
     page = Page(
         "slimsvm: benchmarks",
-        "Accuracy on test rows, number of vectors and seconds of training, of slimsvm and its peers. Seconds are those of the CPU, of all "
-        "threads together, unless the note says that they are by the clock. C and gamma, and how all this was measured, are said in the "
+        "Accuracy on test rows, number of vectors and seconds of training, of slimsvm and its "
+        "peers. Seconds are those of the CPU, of all threads together, unless the note says that "
+        "they are by the clock. C and gamma, and how all this was measured, are said in the "
         "documentation, on the page about benchmarks. Hollow marks: the accuracy was measured on "
         "fewer rows, so that the model takes no part in the choice.",
     )

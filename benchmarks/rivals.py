@@ -3,11 +3,12 @@
     python -m benchmarks run rivals --full [--only a9a/]
     python -m benchmarks tables rivals
 
-Figures 1 and 2 and table 2 of Joachims & Yu (2009) with every method of the project: same C and gamma for all on a set, one thread, one fit for
-each number of vectors. "primal" is the objective of the plain machine, 1/2 |w|^2 + C sum max(0, 1 - y f), at what the method found; methods
-that minimise something else (squared hinge, least squares, dual values of fewer rows) have another scale, so f is first multiplied by the
-factor that is best for it. Divided by the optimum, which the exact machine has, it is at least one. "objective" is that of the method's own
-problem.
+Figures 1 and 2 and table 2 of Joachims & Yu (2009) with every method of the project: same C and
+gamma for all on a set, one thread, one fit for each number of vectors. "primal" is the objective of
+the plain machine, 1/2 |w|^2 + C sum max(0, 1 - y f), at what the method found; methods that
+minimise something else (squared hinge, least squares, dual values of fewer rows) have another
+scale, so f is first multiplied by the factor that is best for it. Divided by the optimum, which the
+exact machine has, it is at least one. "objective" is that of the method's own problem.
 """
 
 from __future__ import annotations
@@ -56,9 +57,9 @@ def _make(method: str, C: float, gamma: float, k: int) -> Any:
     if method.startswith(("cvm", "bvm")):
         ball, eps = ("minimum", 1e-6) if method.startswith("cvm") else ("fixed", 1e-5)
         return CoreVectorSVC(ball=ball, eps=eps, **common, max_iter=k if method in LIMITED else -1)
-    if (
-        method == "cholesky"
-    ):  # the pivots as the basis: the IncChol of the paper, where icf has all rows and the original kernel
+    # the pivots as the basis: the IncChol of the paper, where icf has all rows and the original
+    # kernel
+    if method == "cholesky":
         return SparseSVC(k, basis="cholesky", loss="hinge", refine=False, **common)
     if method == "icf":
         return LowRankSVC(rank=k, fit_intercept=True, **common)
@@ -243,7 +244,7 @@ def cells(quick: bool) -> list[Cell]:
     return [*found, *(cell for method in WHOLE[1:] for cell in whole(method))]
 
 
-# -- tables and pictures --------------------------------------------------------------------------------------------------------------------
+# -- tables and pictures ---------------------------------------------------------------------------
 
 
 def _cells() -> dict[str, Any]:
@@ -308,23 +309,29 @@ def _streams(cells: dict[str, Any]) -> list[str]:
         ]
         for who, text in (("exact", "`SVC`"), ("lasvm", "`OnlineSVC`, one pass and finishing")):
             cell = cells[f"covtype_50000/{who}"]
-            numbers = f"{cell['seconds']:.1f} | {cell['cpu_seconds']:.1f} | {cell['n_support']:,} | {100 * cell['accuracy']:.2f} %"
+            numbers = (
+                f"{cell['seconds']:.1f} | {cell['cpu_seconds']:.1f} | {cell['n_support']:,} | "
+                f"{100 * cell['accuracy']:.2f} %"
+            )
             lines.append(f"| {text} | {numbers} | {cell['objective']:.1f} |")
         lines.append("")
     if "seconds" in cells.get("covtype/stream", {}):
         cell = cells["covtype/stream"]
         lines += [
-            f"A stream of {STREAM:,} rows of covtype in batches of {BATCH:,}, `max_support=1000`, C=1, gamma=8: {cell['rows_per_second']:,.0f} "
-            f"rows a second ({cell['rows_per_cpu_second']:,.0f} a CPU second), prequential accuracy over the last 100,000 rows "
-            f"{100 * cell['prequential']:.2f} %; exact machines on random samples, with {cell['sample_support']:,.0f} support vectors on "
-            f"average, have {100 * cell['sample_accuracy']:.2f} % on the same rows. Resident memory after a tenth of the stream and at its "
-            f"end differ by {cell['grown_mb']:.1f} MB.",
+            f"A stream of {STREAM:,} rows of covtype in batches of {BATCH:,}, `max_support=1000`, "
+            f"C=1, gamma=8: {cell['rows_per_second']:,.0f} rows a second "
+            f"({cell['rows_per_cpu_second']:,.0f} a CPU second), prequential accuracy over the "
+            f"last 100,000 rows {100 * cell['prequential']:.2f} %; exact machines on random "
+            f"samples, with {cell['sample_support']:,.0f} support vectors on average, have "
+            f"{100 * cell['sample_accuracy']:.2f} % on the same rows. Resident memory after a "
+            f"tenth of the stream and at its end differ by {cell['grown_mb']:.1f} MB.",
             "",
         ]
     if "grown_mb" in cells.get("covtype/calls", {}):
         grown = cells["covtype/calls"]["grown_mb"]
         lines += [
-            f"From the 100th to the 1,000th call of `partial_fit` (100 rows each), resident memory grew by {grown:.1f} MB.",
+            "From the 100th to the 1,000th call of `partial_fit` (100 rows each), resident "
+            f"memory grew by {grown:.1f} MB.",
             "",
         ]
     return lines
@@ -334,8 +341,9 @@ def _race(cells: dict[str, Any]) -> list[str]:
     """Accuracy, objective and seconds at each number of vectors."""
     heads = ["as large as it gets", *(f"k = {k}" for k in SIZES)]
     lines = [
-        "Test accuracy in percent; objective as a multiple of the optimum; CPU seconds on one thread, or where marked * on all cores, from the "
-        "benchmark of the sparse machines (at all sizes up to k); vectors. Empty: not run.",
+        "Test accuracy in percent; objective as a multiple of the optimum; CPU seconds on one "
+        "thread, or where marked * on all cores, from the benchmark of the sparse machines (at "
+        "all sizes up to k); vectors. Empty: not run.",
         "",
     ]
     lines += ["| set | method | " + " | ".join(heads) + " |", "|---|---|" + "---|" * len(heads)]
@@ -366,14 +374,18 @@ def _shown(cell: dict[str, Any], best: float | None) -> str:
         return ""
     multiple = f"{cell['primal'] / best:.3f}" if best and "primal" in cell else "-"
     mark = "*" if "elsewhere" in cell else ""
-    return f"{100 * cell['accuracy']:.2f}; {multiple}; {cell['cpu_seconds']:.1f} s{mark} ({cell['n_support']:,})"
+    return (
+        f"{100 * cell['accuracy']:.2f}; {multiple}; {cell['cpu_seconds']:.1f} s{mark} "
+        f"({cell['n_support']:,})"
+    )
 
 
 def _near(cells: dict[str, Any]) -> list[str]:
     """Table 2 of the paper: the fewest vectors, of the sizes that were run, and their seconds, to be near the exact machine."""
     sets = [name for name in SETS if "accuracy" in cells.get(f"{name}/exact", {})]
     lines = [
-        f"Vectors and CPU seconds of the smallest machine at most {100 * NEAR:g} points below the exact one (of the sizes that were run):",
+        f"Vectors and CPU seconds of the smallest machine at most {100 * NEAR:g} points below the "
+        "exact one (of the sizes that were run):",
         "",
     ]
     lines += [

@@ -4,10 +4,12 @@
     python -m benchmarks run rsvm --full --only dna/ satimage/smooth
     python -m benchmarks tables rsvm
 
-Every cell (set, method) has a process of its own: load, a warm-up fit on the first rows, then one fit for each seed; mean over the seeds. Both
-seconds by the clock and CPU seconds of all threads are stored: the latter change less where other work goes on. The Lagrangian iteration has a
-time limit for each fit. ``common`` is the smooth, Lagrangian and decomposition solver at one and the same C, gamma and R (those of the slides'
-decomposition column): they solve one convex problem and must agree.
+Every cell (set, method) has a process of its own: load, a warm-up fit on the first rows, then one
+fit for each seed; mean over the seeds. Both seconds by the clock and CPU seconds of all threads are
+stored: the latter change less where other work goes on. The Lagrangian iteration has a time limit
+for each fit. ``common`` is the smooth, Lagrangian and decomposition solver at one and the same C,
+gamma and R (those of the slides' decomposition column): they solve one convex problem and must
+agree.
 """
 
 from __future__ import annotations
@@ -27,12 +29,12 @@ RESULTS = Path(__file__).parent / "results" / "rsvm.json"
 ENOUGH = 200.0  # CPU seconds of fits after which no further seed is begun
 SOLVERS = ("smooth", "least_squares", "lagrangian", "decomposition")
 FACTORS = ("icf_threshold", "icf_pivoted", "icf_intercept", "icf_retrain")
-LIKE = {
-    "icf_intercept": "icf_pivoted"
-}  # the same with an intercept: C, gamma and the accuracy in the slides are those of the other
+# the same with an intercept: C, gamma and the accuracy in the slides are those of the other
+LIKE = {"icf_intercept": "icf_pivoted"}
 COMMON = ("common_smooth", "common_lagrangian", "decomposition")
 METHODS = ("exact", *SOLVERS, *COMMON[:2], *FACTORS)
-# m where it is not 10 % of the rows of a pair. Shuttle's is not known; pairs of at most 400 have as many distinct rows as the slides say
+# m where it is not 10 % of the rows of a pair. Shuttle's is not known; pairs of at most 400 have as
+# many distinct rows as the slides say
 M = {"ijcnn1": 200, "shuttle": 400}
 # log2 of C and gamma, and the slides' accuracy, for each set and method (tables 1 and 4)
 SLIDES: dict[str, dict[str, tuple[float, float, float | None]]] = {
@@ -61,7 +63,8 @@ SLIDES: dict[str, dict[str, tuple[float, float, float | None]]] = {
         "decomposition": (12, -1, 96.11), "icf_threshold": (-2, -10, 90.185), "icf_pivoted": (9, -5, 92.274), "icf_retrain": (-2, 0, 91.711),
     },
 }  # fmt: skip
-# support vectors in the slides' tables 2 and 5: libsvm, reduced machines (all the same), ICF 1, ICF 2, ICF 2 trained again
+# support vectors in the slides' tables 2 and 5: libsvm, reduced machines (all the same), ICF 1, ICF
+# 2, ICF 2 trained again
 VECTORS: dict[str, tuple[int | None, ...]] = {
     "dna": (973, 372, 1688, 1389, 1588),
     "satimage": (1611, 1826, 4022, 1187, 1507),
@@ -114,7 +117,8 @@ def _make(name: str, method: str, seed: int, patience: float | None = None) -> A
     if method in FACTORS:
         kind = "threshold" if method == "icf_threshold" else "pivoted"
         extra = {"retrain": method == "icf_retrain", "fit_intercept": method == "icf_intercept"}
-        # the multipliers serve another kernel than they were found with: their errors count for more than the value says
+        # the multipliers serve another kernel than they were found with: their errors count for
+        # more than the value says
         return LowRankSVC(
             factorization=kind,
             rank=size,
@@ -126,9 +130,8 @@ def _make(name: str, method: str, seed: int, patience: float | None = None) -> A
             random_state=seed,
         )
     solver = method.removeprefix("common_")
-    beta = (
-        1e4 if method == "common_smooth" else None
-    )  # so large that smoothing is not seen: the same problem for all three
+    # so large that smoothing is not seen: the same problem for all three
+    beta = 1e4 if method == "common_smooth" else None
     limit = patience if solver == "lagrangian" else None
     return ReducedSVC(
         n_basis=size,
@@ -146,9 +149,8 @@ def one(name: str, method: str, n_seeds: str, patience: str) -> dict[str, Any]:
     """Fit once for each seed, if the time allows, and measure."""
     warnings.simplefilter("ignore")
     X, y, X_test, y_test = _data(name)
-    n_each = max(
-        60, 3000 // len(np.unique(y))
-    )  # so many rows that every compiled function of the fit is loaded
+    # so many rows that every compiled function of the fit is loaded
+    n_each = max(60, 3000 // len(np.unique(y)))
     few = np.concatenate([np.flatnonzero(y == label)[:n_each] for label in np.unique(y)])
     _make(name, method, 0, 10.0).fit(X[few], y[few])
     seconds, cpu, accuracy, sizes, status, gaps = [], [], [], [], set(), []
@@ -207,7 +209,8 @@ def table() -> str:
         return text + ("" if cell["status"] == ["converged"] else f" [{', '.join(cell['status'])}]")
 
     lines = [
-        "Test accuracy in percent, mean over five seeds where no other number is said (difference to the slides):",
+        "Test accuracy in percent, mean over five seeds where no other number is said (difference "
+        "to the slides):",
         "",
     ]
     for group in (("exact", *SOLVERS), COMMON, FACTORS):
@@ -218,7 +221,8 @@ def table() -> str:
         ]
         lines.append("")
     lines += [
-        "Support vectors, ours (the slides'); of the reduced machines the distinct rows of all pairs:",
+        "Support vectors, ours (the slides'); of the reduced machines the distinct rows of all "
+        "pairs:",
         "",
     ]
     kinds = ("exact", "least_squares", "icf_threshold", "icf_pivoted", "icf_retrain")
@@ -240,7 +244,8 @@ def table() -> str:
         lines.append(f"| {name} | " + " | ".join(row) + " |")
     lines += [
         "",
-        "CPU seconds of training, and in brackets the time divided by that of the exact machine, ours and the slides':",
+        "CPU seconds of training, and in brackets the time divided by that of the exact machine, "
+        "ours and the slides':",
         "",
     ]
     kinds = ("exact", *SOLVERS, "icf_threshold", "icf_pivoted", "icf_retrain")

@@ -4,15 +4,18 @@
     python -m benchmarks run NAME --list               the cells, and which of them are stored
     python -m benchmarks run NAME --full --only letter --again
 
-A benchmark is a module with a function ``cells(quick)``, which returns all there is to measure in the order of the run. A cell names a
-function of that module and its words; the function returns numbers. A run that was killed goes on where it was: what is stored is not measured
-again, failures included, unless --again (all) or --retry (failures) says so. Quick runs keep their cells in a folder of their own, for they
-are about this machine; those of full runs are part of the repository.
+A benchmark is a module with a function ``cells(quick)``, which returns all there is to measure in
+the order of the run. A cell names a function of that module and its words; the function returns
+numbers. A run that was killed goes on where it was: what is stored is not measured again, failures
+included, unless --again (all) or --retry (failures) says so. Quick runs keep their cells in a
+folder of their own, for they are about this machine; those of full runs are part of the repository.
 
-A process that takes more seconds or memory than its cell allows is ended, and the cell is stored as failed, as is one whose function raises:
-"failed" then has the last line of the message. Besides what the function returns, "measured" has when, in which run and on which machine (key
-of "machines" in the same file: processor, cores, versions), load averages before and after, peak memory and CPU seconds of the whole process
-with loading and warm-up, and the seed. A cell with a peer has "ratio": seconds of the peer divided by its own, if both are of the same run.
+A process that takes more seconds or memory than its cell allows is ended, and the cell is stored as
+failed, as is one whose function raises: "failed" then has the last line of the message. Besides
+what the function returns, "measured" has when, in which run and on which machine (key of "machines"
+in the same file: processor, cores, versions), load averages before and after, peak memory and CPU
+seconds of the whole process with loading and warm-up, and the seed. A cell with a peer has "ratio":
+seconds of the peer divided by its own, if both are of the same run.
 """
 
 from __future__ import annotations
@@ -52,9 +55,8 @@ PACKAGES = (
     "thundersvm-cpu",
 )
 LOOK = 0.05  # seconds between two looks at a process
-PATIENCE = (
-    4  # how many times its seconds a process has on a busy machine, if it could not use its CPU
-)
+# how many times its seconds a process has on a busy machine, if it could not use its CPU
+PATIENCE = 4
 TOUCHED_GB = 3
 
 
@@ -62,11 +64,13 @@ TOUCHED_GB = 3
 class Cell:
     """One measurement.
 
-    ``key`` is its name in the results; ``function`` of the module is called with ``words``. ``seconds`` and ``gigabytes`` are limits of the
-    whole process; other work on the machine does not use up the former, as long as it leaves a quarter of the time. With ``repeat`` k the cell
-    is measured for the (k+1)st time: the results have all seconds, and the least; a cell that took more than ``enough`` seconds is not
-    repeated. ``touch``: fill and release memory first, since on a virtual machine the very first touch of a page can cost ten times more than
-    any later one, and would decide a race by chance. ``several``: the function returns cells by their keys.
+    ``key`` is its name in the results; ``function`` of the module is called with ``words``.
+    ``seconds`` and ``gigabytes`` are limits of the whole process; other work on the machine does
+    not use up the former, as long as it leaves a quarter of the time. With ``repeat`` k the cell is
+    measured for the (k+1)st time: the results have all seconds, and the least; a cell that took
+    more than ``enough`` seconds is not repeated. ``touch``: fill and release memory first, since on
+    a virtual machine the very first touch of a page can cost ten times more than any later one, and
+    would decide a race by chance. ``several``: the function returns cells by their keys.
     """
 
     key: str
@@ -82,7 +86,7 @@ class Cell:
     seed: int = 0
 
 
-# -- the machine ----------------------------------------------------------------------------------------------------------------------------
+# -- the machine -----------------------------------------------------------------------------------
 
 
 def facts() -> dict[str, Any]:
@@ -148,7 +152,7 @@ def _load() -> float:
     return round(os.getloadavg()[0], 2) if hasattr(os, "getloadavg") else float("nan")
 
 
-# -- one cell -------------------------------------------------------------------------------------------------------------------------------
+# -- one cell --------------------------------------------------------------------------------------
 
 
 def measure(module: str, cell: Cell) -> dict[str, Any]:
@@ -244,7 +248,7 @@ def _end_with_parent() -> None:
     os._exit(1)
 
 
-# -- the store ------------------------------------------------------------------------------------------------------------------------------
+# -- the store -------------------------------------------------------------------------------------
 
 
 class Store:
@@ -265,7 +269,8 @@ class Store:
         except (ValueError, KeyError, TypeError, AttributeError) as trouble:
             error = f"{type(trouble).__name__}: {trouble}"
         raise SystemExit(
-            f"{self.path} does not hold the results of a benchmark ({error}). Repair it, or move it away to begin anew."
+            f"{self.path} does not hold the results of a benchmark ({error}). Repair it, or move "
+            "it away to begin anew."
         )
 
     def check(self) -> None:
@@ -276,14 +281,14 @@ class Store:
                 pass
         except OSError as error:
             raise SystemExit(
-                f"{self.path.parent}: results cannot be written there ({error.strerror}). Name another folder with --results."
+                f"{self.path.parent}: results cannot be written there ({error.strerror}). Name "
+                "another folder with --results."
             ) from error
 
     def write(self, stored: dict[str, Any]) -> None:
         """All of it, or nothing."""
-        from slimsvm.persistence.atomic import (
-            replacing,
-        )  # here: the processes of cells begin more quickly without it
+        # here: the processes of cells begin more quickly without it
+        from slimsvm.persistence.atomic import replacing
 
         self.path.parent.mkdir(parents=True, exist_ok=True)
         with replacing(self.path, text=True) as file:
@@ -333,15 +338,13 @@ class Store:
             if "seconds" in value and isinstance(value["seconds"], int | float):
                 every = [*before.get("all_seconds", []), value["seconds"]]
                 value = {**value, **before, "seconds": min(every), "all_seconds": every}
-            if (
-                "failed" not in value or not before
-            ):  # a repeat that fails does not take back what was measured
+            # a repeat that fails does not take back what was measured
+            if "failed" not in value or not before:
                 cells[key] = {**value, "measured": {"machine": name, **measured}}
             if cell.peer and cell.peer != key and "failed" not in cells[key]:
                 cells[key]["peer"] = cell.peer
-        for key in (
-            key for key in cells if cell.key in (key, cells[key].get("peer"))
-        ):  # the peer may come after those that name it
+        # the peer may come after those that name it
+        for key in (key for key in cells if cell.key in (key, cells[key].get("peer"))):
             _compare(cells[key], cells.get(cells[key].get("peer"), {}))
         self.write(stored)
         return {key: cells[key] for key in own}
@@ -361,7 +364,7 @@ def _keys(cell: Cell, cells: dict[str, Any]) -> list[str]:
     ]
 
 
-# -- the run --------------------------------------------------------------------------------------------------------------------------------
+# -- the run ---------------------------------------------------------------------------------------
 
 
 def run(
@@ -373,7 +376,8 @@ def run(
     name = store.begin(cells, again, retry)
     waiting = [cell for cell in cells if not store.has(cell)]
     print(
-        f"{path.stem}: {len(cells)} measurements, {len(cells) - len(waiting)} of them stored already in {path}",
+        f"{path.stem}: {len(cells)} measurements, {len(cells) - len(waiting)} of them stored "
+        f"already in {path}",
         flush=True,
     )
     for cell in _progress(path.stem, waiting):
@@ -500,7 +504,8 @@ def main(names: tuple[str, ...], words: list[str] | None = None) -> None:
         parser.error("no cell has a key like that; --list shows them (with --full, all)")
     if not given.list:
         print(
-            f"{time.perf_counter() - begin:.0f} s. The page of it: python -m benchmarks report --results {folder}"
+            f"{time.perf_counter() - begin:.0f} s. The page of it: python -m benchmarks report "
+            f"--results {folder}"
         )
 
 

@@ -1,6 +1,7 @@
 """Kernel support vector machines that train fast on big data and answer fast with few vectors.
 
-Names are imported when they are first asked for: whoever wants one machine does not wait for the others.
+Names are imported when they are first asked for: whoever wants one machine does not wait for the
+others.
 """
 
 from importlib import import_module

@@ -1,14 +1,16 @@
 """Kernel rows within a byte budget: what a dual solver sees of the kernel matrix.
 
-A solver asks for three things only: the small block of its working set (:meth:`Gram.block`), the change of all inner products when some
-coefficients change (:meth:`Gram.add`), and to forget columns that it no longer looks at, or to take them back (:meth:`Gram.restrict`,
-:meth:`Gram.grow`). Rows are computed over the
-active columns, added up while they are in cache, and kept in slots of one array until the budget is used; then the least recently used go.
+A solver asks for three things only: the small block of its working set (:meth:`Gram.block`), the
+change of all inner products when some coefficients change (:meth:`Gram.add`), and to forget columns
+that it no longer looks at, or to take them back (:meth:`Gram.restrict`, :meth:`Gram.grow`). Rows
+are computed over the active columns, added up while they are in cache, and kept in slots of one
+array until the budget is used; then the least recently used go.
 
-Linear kernels need none of this: the change of all inner products is one product with the change of the weight vector
-(:class:`LinearGram`).
+Linear kernels need none of this: the change of all inner products is one product with the change of
+the weight vector (:class:`LinearGram`).
 
-Symbols: q rows asked for; width the number of active columns; s inner products with the learned function, one for each active column.
+Symbols: q rows asked for; width the number of active columns; s inner products with the learned
+function, one for each active column.
 """
 
 from __future__ import annotations
@@ -25,17 +27,15 @@ from slimsvm.threads import parallel, single_threaded_blas
 from slimsvm.tiles import Buffer, Operand, Strips, accumulate, add_rows, for_each_tile
 
 Array = NDArray[Any]
-ROUNDING = (
-    1 / 8
-)  # how much of the bound on a value's error is seen in s, per unit of |coef|: measured 1/5 to 1/60 on six data sets
-CHEAP_FEATURES = (
-    64  # so many multiply-adds take about as long as the exponential and a pass through memory
-)
+# how much of the bound on a value's error is seen in s, per unit of |coef|: measured 1/5 to 1/60 on
+# six data sets
+ROUNDING = 1 / 8
+# so many multiply-adds take about as long as the exponential and a pass through memory
+CHEAP_FEATURES = 64
 ROOM = 1.125  # of a slot when columns leave, in active columns: some come back
 ROWS_A_TASK = 64
-ADD_COLUMNS = (
-    2048  # a strip of s that stays in the first-level cache while cached rows are added to it
-)
+# a strip of s that stays in the first-level cache while cached rows are added to it
+ADD_COLUMNS = 2048
 
 
 @compiled
@@ -53,7 +53,8 @@ def _assemble(
 ) -> None:
     """Fill rows start..end of a block from the last one, from cached rows or from computed ones, in this order of preference.
 
-    where[i]: place of row i in the last block; slots[i]: in the cache; fresh[i]: among the computed rows; each -1 if not there.
+    where[i]: place of row i in the last block; slots[i]: in the cache; fresh[i]: among the computed
+    rows; each -1 if not there.
     """
     for i in range(start, end):
         if where[i] >= 0:
@@ -94,7 +95,8 @@ def _compact(store: Array, slots: Array, keep: Array, start: int, end: int) -> N
 def _move_rows(flat: Array, slots: Array, stride: int, new_stride: int, width: int) -> None:
     """Bring the first ``width`` values of the rows in ``slots`` (ascending) to slots 0, 1, ... of another stride.
 
-    All go backwards (the first first) or all go forwards (the last first): nothing is overwritten before it has moved.
+    All go backwards (the first first) or all go forwards (the last first): nothing is overwritten
+    before it has moved.
     """
     sources, targets = (slots * stride).tolist(), (np.arange(slots.size) * new_stride).tolist()
     order = range(slots.size) if new_stride <= stride else range(slots.size - 1, -1, -1)
@@ -131,7 +133,8 @@ class Gram:
     n_values : int
         Kernel values computed so far.
     rounding : float
-        What rounding errors of the values may do to s, per unit of the norm of the coefficients; zero in float64.
+        What rounding errors of the values may do to s, per unit of the norm of the coefficients;
+        zero in float64.
     """
 
     def __init__(self, operand: Operand, budget: float, n_threads: int = 1) -> None:
@@ -145,13 +148,11 @@ class Gram:
         self._strips = Strips(operand)
         self._last_rows, self._last_block = np.empty(0, int), np.empty((0, 0), self.dtype)
         self._place_in_last = np.full(self.n, -1)
-        self._buffers = [
-            Buffer() for _ in range(5)
-        ]  # of block: values, two sides, this block and the last
+        # of block: values, two sides, this block and the last
+        self._buffers = [Buffer() for _ in range(5)]
         self._computed = np.zeros(self.n, bool)
-        self._position = np.arange(
-            self.n
-        )  # of a row of the operand among the active columns; -1: not there
+        # of a row of the operand among the active columns; -1: not there
+        self._position = np.arange(self.n)
         self.width = self.n
         n_slots = self._slots_within(self.n)
         self._flat = np.empty(n_slots * self.n, self.dtype)
@@ -219,10 +220,8 @@ class Gram:
                 self.n_threads,
             )
             self.n_values += values.size
-        self._buffers[3], self._buffers[4] = (
-            self._buffers[4],
-            self._buffers[3],
-        )  # the last block stays until this one is assembled
+        # the last block stays until this one is assembled
+        self._buffers[3], self._buffers[4] = self._buffers[4], self._buffers[3]
         out = self._buffers[3].array((rows.size, rows.size), self.dtype)
         columns, step = self._position[rows], 64
         n_tasks = -(-rows.size // step)
@@ -256,7 +255,8 @@ class Gram:
     def add(self, rows: Array, delta: Array, s: Array, keep: Array | None = None) -> None:
         """s += sum_r delta[r] * k(rows[r], active columns).
 
-        Rows that are not cached are computed. They are kept if ``keep`` says so (None: all), or if they are computed for the second time.
+        Rows that are not cached are computed. They are kept if ``keep`` says so (None: all), or if
+        they are computed for the second time.
         """
         self._clock += 1
         slots = self._slot[rows]
@@ -292,15 +292,16 @@ class Gram:
         """Slots for new rows, the least recently used first; -1 where there are none."""
         n_slots = self._row.size
         slots = np.full(rows.size, -1)
-        # a row counts as old only after two rounds through a full cache: a cyclic sweep through more rows than fit would otherwise evict
-        # each of them just before it is needed again
+        # a row counts as old only after two rounds through a full cache: a cyclic sweep through
+        # more rows than fit would otherwise evict each of them just before it is needed again
         old = self._clock - 2 * n_slots // max(1, n_asked)
         take = min(
             rows.size,
             n_slots - self._n_filled + int(np.count_nonzero(self._used[: self._n_filled] < old)),
         )
         if take:
-            # slots that were never used come in ascending order: memory is touched only as far as it is needed
+            # slots that were never used come in ascending order: memory is touched only as far as
+            # it is needed
             chosen = np.arange(self._n_filled, min(n_slots, self._n_filled + take))
             self._n_filled += chosen.size
             if chosen.size < take:
@@ -414,9 +415,8 @@ class Gram:
             )
         slots = np.flatnonzero(self._row >= 0)
         side = Strips(self.operand.take(columns))
-        for start in range(
-            0, slots.size, 1024
-        ):  # by parts, so that the new columns of all rows never stand in memory twice
+        # by parts, so that the new columns of all rows never stand in memory twice
+        for start in range(0, slots.size, 1024):
             part = slots[start : start + 1024]
 
             def keep(

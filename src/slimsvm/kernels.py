@@ -1,9 +1,11 @@
 """What similarity is: the kernels, as small immutable objects.
 
-A kernel never sees where the data lives. A *dot-product kernel* turns inner products into kernel values, in place, and that is all it writes
-(:meth:`Kernel.form` says how); products, tiles and threads belong to :mod:`slimsvm.tiles`. The others evaluate a block by themselves.
+A kernel never sees where the data lives. A *dot-product kernel* turns inner products into kernel
+values, in place, and that is all it writes (:meth:`Kernel.form` says how); products, tiles and
+threads belong to :mod:`slimsvm.tiles`. The others evaluate a block by themselves.
 
-Symbols: x_sq, z_sq squared norms of the rows on either side; gamma, coef0, degree as in scikit-learn and LIBSVM.
+Symbols: x_sq, z_sq squared norms of the rows on either side; gamma, coef0, degree as in
+scikit-learn and LIBSVM.
 """
 
 from __future__ import annotations
@@ -73,7 +75,8 @@ class Kernel:
     def error(self, max_sq: float, n_features: int, eps: float) -> float:
         """A bound on the error of a value computed with unit roundoff ``eps``, relative to the largest value, for rows of norm^2 <= max_sq.
 
-        A dot product of d terms summed blockwise is off by about sqrt(d) eps |x||z|; each kernel says what becomes of that.
+        A dot product of d terms summed blockwise is off by about sqrt(d) eps |x||z|; each kernel
+        says what becomes of that.
         """
         return float("inf")
 
@@ -108,9 +111,8 @@ class Kernel:
 
 
 def _dot_error(n_features: int, eps: float) -> float:
-    return float(
-        2.0 * eps * (1.0 + np.sqrt(n_features) / 4.0)
-    )  # measured on normal data: about half of this
+    # measured on normal data: about half of this
+    return float(2.0 * eps * (1.0 + np.sqrt(n_features) / 4.0))
 
 
 @dataclass(frozen=True)
@@ -279,8 +281,8 @@ class FromCallable(Kernel):
         values = np.asarray(self.function(X, Z))
         if values.shape != (X.shape[0], Z.shape[0]):
             raise ValueError(
-                f"The kernel function returned an array of shape {values.shape} for blocks of {X.shape[0]} and {Z.shape[0]} rows; "
-                f"expected {(X.shape[0], Z.shape[0])}."
+                f"The kernel function returned an array of shape {values.shape} for blocks of "
+                f"{X.shape[0]} and {Z.shape[0]} rows; expected {(X.shape[0], Z.shape[0])}."
             )
         return values.astype(dtype, copy=False)
 
@@ -326,14 +328,16 @@ def make_kernel(
         beside = [name for name, value in given.items() if value != defaults[name]]
         if beside:
             raise ValueError(
-                f"kernel is an object, {kernel!r}, and {', '.join(beside)} was given beside it; put the value into the object."
+                f"kernel is an object, {kernel!r}, and {', '.join(beside)} was given beside it; "
+                "put the value into the object."
             )
         return kernel
     if callable(kernel):
         return FromCallable(kernel)
     if not isinstance(kernel, str) or kernel not in KERNELS:
         raise ValueError(
-            f"Unknown kernel {kernel!r}; expected one of {sorted(KERNELS)}, a callable K(X, B), or a slimsvm.kernels.Kernel."
+            f"Unknown kernel {kernel!r}; expected one of {sorted(KERNELS)}, a callable K(X, B), "
+            "or a slimsvm.kernels.Kernel."
         )
     kind = KERNELS[kernel]
     return kind(**{name: given[name] for name in kind.params})
@@ -375,15 +379,17 @@ def gamma_value(gamma: Gamma, rows: Any) -> float:
     weight = rows.shape[0] if rows.weight is None else float(np.sum(rows.weight))
     if not weight > 0.0:  # a stream may begin with rows of a class that counts for nothing
         raise ValueError(
-            "gamma='scale' needs the variance of X, but all rows here have weight zero (sample_weight times class_weight). "
-            "Give rows with a positive weight first, or a number for gamma."
+            "gamma='scale' needs the variance of X, but all rows here have weight zero "
+            "(sample_weight times class_weight). Give rows with a positive weight first, or a "
+            "number for gamma."
         )
     mean = total(_row_sums) / (weight * n_features)
     variance = total(lambda X: squared_norms(X, shift=mean)) / (weight * n_features)
     value = float(1.0 / (n_features * variance) if variance > 0 else 1.0)
     if not np.isfinite(value):
         raise ValueError(
-            f"The variance of X, {variance:.2g}, is too small for gamma={gamma!r}. Scale the features, or give a number."
+            f"The variance of X, {variance:.2g}, is too small for gamma={gamma!r}. Scale the "
+            "features, or give a number."
         )
     return value
 
@@ -393,7 +399,8 @@ def number(kernel: Kernel, name: str) -> float:
     value = getattr(kernel, name)
     if isinstance(value, str):
         raise ValueError(
-            f"{kernel!r} still has {name}={value!r}; call kernel.resolve(X) first, it needs the data."
+            f"{kernel!r} still has {name}={value!r}; call kernel.resolve(X) first, it needs the "
+            "data."
         )
     return float(value)
 
@@ -403,15 +410,13 @@ def squared_norms(X: Any, shift: float = 0.0) -> Array:
     out = np.empty(X.shape[0])
     step = max(1, (1 << 20) // max(1, X.shape[1]))
     if sp.issparse(X):
-        if (
-            not X.has_canonical_format
-        ):  # the square of an entry that is written in parts is not the sum of their squares
+        # the square of an entry that is written in parts is not the sum of their squares
+        if not X.has_canonical_format:
             X = X.copy()
             X.sum_duplicates()
         data = X.data.astype(np.float64)
-        with np.errstate(
-            over="ignore", invalid="ignore"
-        ):  # what is not finite is seen by those who ask, as for dense rows
+        # what is not finite is seen by those who ask, as for dense rows
+        with np.errstate(over="ignore", invalid="ignore"):
             filled = _sums_by_row((data - shift) ** 2, X.indptr)
             return np.asarray(filled + shift * shift * (X.shape[1] - np.diff(X.indptr)))
     for start in range(0, X.shape[0], step):

@@ -1,6 +1,7 @@
 """One small pool of threads for the whole process, with BLAS held to one thread while it works.
 
-Threads come from here and nowhere else, so that the number asked for is the number at work, also under joblib, Dask and after a fork.
+Threads come from here and nowhere else, so that the number asked for is the number at work, also
+under joblib, Dask and after a fork.
 """
 
 from __future__ import annotations
@@ -23,9 +24,8 @@ _pool_size = 0
 _blas: ThreadpoolController | None = None
 _blas_limit: Any = None
 _blas_users = 0
-local = (
-    threading.local()
-)  # what belongs to one thread: whether it is inside a task, its scratch memory
+# what belongs to one thread: whether it is inside a task, its scratch memory
+local = threading.local()
 
 
 def _forget_threads() -> None:
@@ -55,7 +55,8 @@ def _threads(n: int) -> ThreadPoolExecutor:
 def _let_any_thread_set_limits() -> None:
     """Recent threadpoolctl heeds only the first thread that set a limit of OpenBLAS, until it is told otherwise.
 
-    Ours are set by the first fit that begins and restored by the last that ends, whatever threads these run in.
+    Ours are set by the first fit that begins and restored by the last that ends, whatever threads
+    these run in.
     """
     release = getattr(
         getattr(threadpoolctl, "OpenBLASController", None), "clear_controlling_thread", None
@@ -121,7 +122,8 @@ def parallel(work: Callable[[int], None], n_tasks: int, n_threads: int) -> None:
     try:
         drain()
     except BaseException:
-        stop.set()  # an interrupt in this thread must not leave the others at work on arrays that go away
+        # an interrupt in this thread must not leave the others at work on arrays that go away
+        stop.set()
         for future in futures:
             future.exception()
         raise

@@ -72,7 +72,8 @@ def run_demo(
     Returns
     -------
     dict
-        ``compilation_seconds``, ``results`` (a list of dicts, one for each line of the table) and ``picture`` (None if it was not drawn).
+        ``compilation_seconds``, ``results`` (a list of dicts, one for each line of the table) and
+        ``picture`` (None if it was not drawn).
 
     Examples
     --------
@@ -87,14 +88,16 @@ def run_demo(
     warm_up(n_jobs)
     compilation = time.perf_counter() - begin
     show(
-        f"compilation of all machines shown here, once: {compilation:.1f} s (kept on disk; later runs load it; not part of the times below)"
+        f"compilation of all machines shown here, once: {compilation:.1f} s (kept on disk; later "
+        "runs load it; not part of the times below)"
     )
 
     outcomes: list[Outcome] = []
     machines: list[Any] = []
     for case in cases(n_rows):
         show(
-            f"training on {case.name}: {case.X.shape[0]:,} rows, {case.X.shape[1]} features, {len(np.unique(case.y))} classes ..."
+            f"training on {case.name}: {case.X.shape[0]:,} rows, {case.X.shape[1]} features, "
+            f"{len(np.unique(case.y))} classes ..."
         )
         for name, machine in zip(NAMES, contestants(case, n_jobs), strict=True):
             machines.append(machine)
@@ -114,8 +117,9 @@ def run_demo(
         )
         show(f"{ours.data}: the fit {words} scikit-learn's")
         show(
-            f"{ours.data}: {sparse.vectors} vectors instead of {theirs.vectors:,} predict {gain:.0f} times as fast, accuracy {points:+.2f}; "
-            f"to find them took {sparse.fit_seconds / ours.fit_seconds:.1f} times as long as our exact fit"
+            f"{ours.data}: {sparse.vectors} vectors instead of {theirs.vectors:,} predict "
+            f"{gain:.0f} times as fast, accuracy {points:+.2f}; to find them took "
+            f"{sparse.fit_seconds / ours.fit_seconds:.1f} times as long as our exact fit"
         )
     drawn = draw(machines[:3], n_rows, picture, show)
     return {
@@ -255,7 +259,8 @@ def draw(machines: list[Any], n_rows: int, picture: str, show: Show) -> bool:
         panel.set_xlim(axis[0], axis[-1])
         panel.set_ylim(axis[0], axis[-1])
     figure.suptitle(
-        f"checkers, {n_rows:,} rows: decision function, its zero line, some rows (dots) and the basis (crosses)"
+        f"checkers, {n_rows:,} rows: decision function, its zero line, some rows (dots) and the "
+        "basis (crosses)"
     )
     with opened(picture) as file:
         figure.savefig(file, format="png", dpi=110)

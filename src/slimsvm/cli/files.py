@@ -90,7 +90,8 @@ class ModelFile:
         machine : {"svc", "nu-svc", "svr", "nu-svr"}
             What a model of SVM-light is, whose file does not say it.
         n_features : int, optional
-            Number of features, for the files of LIBSVM and SVM-light, which only show those of the support vectors.
+            Number of features, for the files of LIBSVM and SVM-light, which only show those of the
+            support vectors.
         """
         options: dict[str, Any] = {} if self.format == "slim" else {"n_features": n_features}
         if self.format == "svmlight":
@@ -141,9 +142,8 @@ def write_bytes(path: str, parts: Iterable[bytes]) -> None:
             with open(path, "wb") as file:
                 file.writelines(parts)
     except OSError as error:
-        error.filename = error.filename or (
-            "standard output" if path == "-" else path
-        )  # a full device names no file
+        # a full device names no file
+        error.filename = error.filename or ("standard output" if path == "-" else path)
         raise
 
 

@@ -72,9 +72,8 @@ class Number(click.FloatRange):
         )
 
     def _describe_range(self) -> str:
-        return (
-            super()._describe_range() if (self.min, self.max) != (None, None) else "any"
-        )  # click: "x<=None"
+        # click: "x<=None"
+        return super()._describe_range() if (self.min, self.max) != (None, None) else "any"
 
 
 def some_threads(ctx: click.Context, param: click.Parameter, value: int) -> int:
@@ -153,7 +152,10 @@ SPARSE_OPTIONS = (
     click.option(
         "--n-basis",
         type=Size(),
-        help="Train a svc or svr with so many vectors, which it finds itself; auto: their number too.",
+        help=(
+            "Train a svc or svr with so many vectors, which it finds itself; auto: their number "
+            "too."
+        ),
     ),
     click.option(
         "--loss",
@@ -167,12 +169,18 @@ SPARSE_OPTIONS = (
                 "least_squares",
             ]
         ),
-        help="With --n-basis: what an error costs. [default: squared_hinge, or squared_epsilon_insensitive for svr]",
+        help=(
+            "With --n-basis: what an error costs. [default: squared_hinge, or "
+            "squared_epsilon_insensitive for svr]"
+        ),
     ),
     click.option(
         "--basis",
         type=click.Choice([*BASES, ALL]),
-        help="With --n-basis: where the vectors come from; all: from all rows, whatever the size says. [default: pursuit]",
+        help=(
+            "With --n-basis: where the vectors come from; all: from all rows, whatever the size "
+            "says. [default: pursuit]"
+        ),
     ),
     click.option(
         "--refine/--no-refine",

@@ -22,7 +22,8 @@ def machine_for(machine: str, names: list[str], ctx: click.Context) -> Any:
     sparse = "n_basis" in names
     if sparse and machine not in SPARSE_MACHINES:
         raise click.UsageError(
-            f"--n-basis has no meaning for --machine {machine}, only for {' and '.join(SPARSE_MACHINES)}.",
+            f"--n-basis has no meaning for --machine {machine}, only for "
+            f"{' and '.join(SPARSE_MACHINES)}.",
             ctx,
         )
     kind = SPARSE_MACHINES[machine] if sparse else MACHINES[machine]
@@ -105,12 +106,12 @@ def labelled_rows(
     )
     if rows.y is None and labelled:
         raise ValueError(
-            f"{data}: there are no labels, and they are needed; name their column with --label-column"
+            f"{data}: there are no labels, and they are needed; name their column with "
+            "--label-column"
         )
     y = None if rows.y is None else targets(rows, data, regression=is_regressor(estimator))
-    if (
-        rows.X.shape[1] > estimator.n_features_in_
-    ):  # the model's file only shows features that its support vectors have
+    # the model's file only shows features that its support vectors have
+    if rows.X.shape[1] > estimator.n_features_in_:
         estimator = file.load(machine, rows.X.shape[1])
     return estimator, widen(rows.X, estimator.n_features_in_), y
 
@@ -144,12 +145,14 @@ def parse_class_weight(words: tuple[str, ...], y: Any, ctx: click.Context) -> An
             number = -1.0
         if not equals or not 0 < number < np.inf:
             raise click.UsageError(
-                f"--class-weight takes 'balanced' or LABEL=WEIGHT with a positive number, not {word!r}.",
+                "--class-weight takes 'balanced' or LABEL=WEIGHT with a positive number, not "
+                f"{word!r}.",
                 ctx,
             )
         if text.lstrip("+") not in known:
             raise click.UsageError(
-                f"--class-weight {word}: no row has the label {text!r}; there are {', '.join(list(known)[:10])}.",
+                f"--class-weight {word}: no row has the label {text!r}; there are "
+                f"{', '.join(list(known)[:10])}.",
                 ctx,
             )
         weights[known[text.lstrip("+")]] = number

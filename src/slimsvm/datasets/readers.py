@@ -1,8 +1,9 @@
 """From the files of the official sources to arrays, and the one layout in which arrays are kept.
 
-Arrays of a data set are a dictionary with X_train, y_train, X_test, y_test, or X, y where the source knows no split. A data set is kept as
-one ``.npz`` file under these keys; a CSR matrix X becomes the four arrays X_data, X_indices, X_indptr, X_shape. X is float32 (or the bytes or
-short integers of the source), indices start at 0, and classes are int8.
+Arrays of a data set are a dictionary with X_train, y_train, X_test, y_test, or X, y where the
+source knows no split. A data set is kept as one ``.npz`` file under these keys; a CSR matrix X
+becomes the four arrays X_data, X_indices, X_indptr, X_shape. X is float32 (or the bytes or short
+integers of the source), indices start at 0, and classes are int8.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ PARTS = ("X_train", "y_train", "X_test", "y_test", "X", "y")
 SPARSE = ("data", "indices", "indptr", "shape")
 
 
-# -- one layout -----------------------------------------------------------------------------------------------------------------------
+# -- one layout ------------------------------------------------------------------------------------
 
 
 def pack(arrays: Arrays) -> dict[str, np.ndarray]:
@@ -85,7 +86,7 @@ def content_digest(arrays: Arrays) -> str:
     return total.hexdigest()
 
 
-# -- formats --------------------------------------------------------------------------------------------------------------------------
+# -- formats ---------------------------------------------------------------------------------------
 
 
 def opened(path: Path) -> IO[bytes]:
@@ -104,9 +105,8 @@ def libsvm(n_features: int, *, dense: bool = True, regression: bool = False) -> 
         arrays: Arrays = {}
         for path, suffix in zip(paths, ("",) if regression else ("_train", "_test"), strict=False):
             with opened(path) as file:
-                text = re.sub(
-                    rb":[ \t]+", b":", file.read()
-                )  # the files of protein have blanks between index and value
+                # the files of protein have blanks between index and value
+                text = re.sub(rb":[ \t]+", b":", file.read())
             X, y = load_svmlight_file(
                 io.BytesIO(text), n_features=n_features, zero_based=False, dtype=np.float32
             )
@@ -122,7 +122,8 @@ def libsvm(n_features: int, *, dense: bool = True, regression: bool = False) -> 
 def cadata(paths: Sequence[Path]) -> Arrays:
     """LIBSVM text of houses in California: longitude, latitude, age, rooms, bedrooms, people, households, income.
 
-    StatLib's table begins with the income and ends with the longitude, which is the one column of negative numbers; this puts it first.
+    StatLib's table begins with the income and ends with the longitude, which is the one column of
+    negative numbers; this puts it first.
     """
     arrays = libsvm(8, regression=True)(paths)
     if arrays["X"][0, 0] > 0:
@@ -177,7 +178,8 @@ def statlog(paths: Sequence[Path]) -> Arrays:
 def rcv1(paths: Sequence[Path]) -> Arrays:
     """Five training and five test files of documents with several topics each: every document once, +1 for the topic CCAT.
 
-    CCAT is the most frequent topic. Of equal documents the first one stays; one that is in both parts stays in the training part.
+    CCAT is the most frequent topic. Of equal documents the first one stays; one that is in both
+    parts stays in the training part.
     """
     from sklearn.datasets import load_svmlight_file
 
@@ -216,7 +218,7 @@ def _is_new(X: Any, row: int, seen: set[bytes]) -> bool:
     return True
 
 
-# -- from what is kept to what is used ------------------------------------------------------------------------------------------------
+# -- from what is kept to what is used -------------------------------------------------------------
 
 COVTYPE_LOW = np.array([1859, 0, 0, 0, -173, 0, 0, 0, 0, 0], np.float32)
 COVTYPE_HIGH = np.array([3858, 360, 66, 1397, 601, 7117, 254, 254, 254, 7173], np.float32)

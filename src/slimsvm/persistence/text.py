@@ -51,7 +51,8 @@ def require_finite(what: str, *values: Any) -> None:
     for each in values:
         if not np.isfinite(each.data if sp.issparse(each) else each).all():
             raise ValueError(
-                f"The model has infinite or undefined numbers among its {what}; such a model cannot be written. Fit it again."
+                f"The model has infinite or undefined numbers among its {what}; such a model "
+                "cannot be written. Fit it again."
             )
 
 
@@ -86,7 +87,8 @@ class Lines:
             self.fail("the file is empty")
         if not line.endswith(b"\n"):
             self.fail(
-                "the file ends within this line, so it was cut short; if it is known to be whole, end it with a new line"
+                "the file ends within this line, so it was cut short; if it is known to be whole, "
+                "end it with a new line"
             )
         try:
             return line.decode("ascii")
@@ -122,7 +124,8 @@ class Lines:
             value = None
         if value is None or not least <= value < 2**31:
             self.fail(
-                f"{what} is {word[:40]!r}, expected an integer {f'of at least {least}' if least >= 0 else 'of 32 bits'}"
+                f"{what} is {word[:40]!r}, expected an integer "
+                f"{f'of at least {least}' if least >= 0 else 'of 32 bits'}"
             )
         return value
 
@@ -165,7 +168,8 @@ class RowReader:
         width = max(at_least, int(indices.max(initial=-1)) + 1)
         if n_features is not None and n_features < width:
             raise ValueError(
-                f"n_features={n_features} is less than the {width} features of the model in {self.lines.path}."
+                f"n_features={n_features} is less than the {width} features of the model in "
+                f"{self.lines.path}."
             )
         shape = (len(self._ends) - 1, width if n_features is None else int(n_features))
         small = np.int32 if max(data.size, *shape) < 2**31 else np.int64

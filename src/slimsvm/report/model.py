@@ -1,7 +1,8 @@
 """The page of one fitted machine: what it is, how the training went, how it does on data, and its vectors as pictures.
 
-Everything is taken from the public attributes of the estimator, so that machines from model files can be shown as well; what a file does not
-hold (the steps of the training, in the files of other programs) is said to be missing.
+Everything is taken from the public attributes of the estimator, so that machines from model files
+can be shown as well; what a file does not hold (the steps of the training, in the files of other
+programs) is said to be missing.
 """
 
 from __future__ import annotations
@@ -41,13 +42,15 @@ MOST_CONFUSIONS = 50
 MOST_PICTURES = 100
 MOST_CURVES = 8
 MOST_POINTS = 400  # of a curve
-LEAST_SIDE = (
-    8  # of a square that is taken for a picture without being told: fewer features are hardly one
-)
+# of a square that is taken for a picture without being told: fewer features are hardly one
+LEAST_SIDE = 8
 
 # of the certificate: name, and what it means
 MEANINGS = {
-    "scope": "full: the exact machine; subspace: the best machine within the span of the basis; distance: the machine it was compressed from",
+    "scope": (
+        "full: the exact machine; subspace: the best machine within the span of the basis; "
+        "distance: the machine it was compressed from"
+    ),
     "objective": "value of the problem that was minimised",
     "violation": "largest violation of the optimality conditions",
     "gap": "the objective is at most so far from its optimum",
@@ -81,7 +84,8 @@ def model_page(
     name : str, default="model"
         For the title.
     image_shape : (int, int), optional
-        Height and width, if rows are pictures. By default squares of 8 x 8 and more are taken for pictures.
+        Height and width, if rows are pictures. By default squares of 8 x 8 and more are taken for
+        pictures.
     n_jobs : int, optional
         Threads of the predictions.
     facts : dict, optional
@@ -95,8 +99,8 @@ def model_page(
     Raises
     ------
     ValueError
-        If the shape does not fit the features; if labels are text where those of the machine are numbers, or no classes; with data for
-        sequences.
+        If the shape does not fit the features; if labels are text where those of the machine are
+        numbers, or no classes; with data for sequences.
 
     Examples
     --------
@@ -112,7 +116,8 @@ def model_page(
     shape = picture_shape(int(estimator.n_features_in_), image_shape)
     if X is not None and of_sequences(estimator):
         raise ValueError(
-            f"{type(estimator).__name__} labels sequences, and the page shows rows: leave the data out."
+            f"{type(estimator).__name__} labels sequences, and the page shows rows: leave the "
+            "data out."
         )
     X = X if X is None or hasattr(X, "shape") else np.asarray(X)
     y = None if y is None else _comparable(estimator, np.asarray(y))
@@ -148,7 +153,8 @@ def picture_shape(n_features: int, asked: tuple[int, int] | None = None) -> tupl
     if asked is not None:
         if asked[0] < 1 or asked[1] < 1 or asked[0] * asked[1] != n_features:
             raise ValueError(
-                f"Pictures of {asked[0]} x {asked[1]} have {asked[0] * asked[1]} values, but the model has {n_features} features."
+                f"Pictures of {asked[0]} x {asked[1]} have {asked[0] * asked[1]} values, but the "
+                f"model has {n_features} features."
             )
         return asked
     side = round(n_features**0.5)
@@ -170,8 +176,9 @@ def _comparable(estimator: Any, y: Array) -> Array:
         and (between := y[y != np.round(y)]).size
     ):
         raise ValueError(
-            f"The data has labels such as {between[0]:g}, which are no classes: the model tells the classes {_some(estimator.classes_)} apart. "
-            "Pass rows with labels of classes; numbers of any size are the targets of a regression."
+            f"The data has labels such as {between[0]:g}, which are no classes: the model tells "
+            f"the classes {_some(estimator.classes_)} apart. Pass rows with labels of classes; "
+            "numbers of any size are the targets of a regression."
         )
     return y
 
@@ -207,7 +214,10 @@ def _path(estimator: Any, path: list[dict[str, Any]], X: Any, y: Any) -> list[Pa
         if not all(p[which] is None for p in path):
             counts = not models  # the first of these that is there decides
             models += [Model(label, p["n_basis"], _percent(p[which]), counts=counts) for p in path]
-    note = "One fit holds the machine at all of these sizes: truncated(n_basis) gives it without training. The model here has "
+    note = (
+        "One fit holds the machine at all of these sizes: truncated(n_basis) gives it without "
+        "training. The model here has "
+    )
     return [Text(f"{note}{estimator.n_basis_:,}."), Comparison("This model", models, measure, unit)]
 
 
@@ -284,7 +294,10 @@ def _certificate(certificate: dict[str, Any] | None) -> list[Part]:
         f"Within the tolerance: {'yes' if certificate['violation'] <= certificate['tol'] else 'no'}"
     )
     if certificate["scope"] == DISTANCE:
-        holds = "The objective is the squared distance in feature space, the violation the distance as a share of the norm"
+        holds = (
+            "The objective is the squared distance in feature space, the violation the distance "
+            "as a share of the norm"
+        )
     known = [(name, certificate[name]) for name in MEANINGS if certificate.get(name) is not None]
     rows = [[name.replace("_", " "), short(value), MEANINGS[name]] for name, value in known]
     return [Table(["what", "value", "meaning"], rows, holds)]
@@ -292,10 +305,11 @@ def _certificate(certificate: dict[str, Any] | None) -> list[Part]:
 
 def _convergence(estimator: Any) -> list[Part]:
     """Objective, gap and violation against the seconds of training, one curve for each problem that was solved."""
+    # several: CrossTraining
     histories = [
         getattr(machine, "history_", {})
         for machine in getattr(estimator, "estimators_", [estimator])
-    ]  # several: CrossTraining
+    ]
     runs = [run for history in histories if history for run in _runs(history)]
     if not runs:
         return [Text("The model file does not hold the steps of the training.")]
@@ -353,7 +367,10 @@ def _pictures(estimator: Any, shape: tuple[int, int] | None) -> list[Part]:
     which = f"All {kind}"
     if len(order) < vectors.shape[0]:
         which = f"The {len(order):,} of {vectors.shape[0]:,} {kind} with the largest coefficients"
-    note = f"{which}, largest coefficients first; each picture goes from its smallest value (black) to its largest (white)."
+    note = (
+        f"{which}, largest coefficients first; each picture goes from its smallest value (black) "
+        "to its largest (white)."
+    )
     return [
         Text(note),
         Pictures(_dense(vectors[order]), shape, [_vote(machine, coef, int(at)) for at in order]),

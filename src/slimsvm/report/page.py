@@ -1,8 +1,9 @@
 """One HTML page out of parts: complete in one file, without network, safe whatever the names in it are.
 
-Style and script are written into the page, and a policy in its head lets the browser run these and nothing else: both are named by their
-SHA-256, and no address may be loaded. The numbers for the script are JSON in an element that is not run; ``<``, ``>`` and ``&`` are
-escaped there, so that no text can end the element.
+Style and script are written into the page, and a policy in its head lets the browser run these and
+nothing else: both are named by their SHA-256, and no address may be loaded. The numbers for the
+script are JSON in an element that is not run; ``<``, ``>`` and ``&`` are escaped there, so that no
+text can end the element.
 """
 
 from __future__ import annotations
@@ -88,7 +89,8 @@ class Page:
                 f"<header><h1>{escape(self.title)}</h1>"
                 + (f"<p>{escape(self.lead)}</p>" if self.lead else "")
                 + "</header>",
-                "<noscript><p>Charts and slider need JavaScript; all numbers are in the tables.</p></noscript>",
+                "<noscript><p>Charts and slider need JavaScript; all numbers are in the "
+                "tables.</p></noscript>",
                 self._contents() if len(self.sections) > 3 else "",
                 _slider(names) if names else "",
                 f"<main>{''.join(body)}</main>",
@@ -117,9 +119,8 @@ def safe_json(value: Any) -> str:
     >>> print(safe_json({"class": "</script>", "gap": float("nan")}))
     {"class":"\u003c/script\u003e","gap":null}
     """
-    text = json.dumps(
-        plain(value), separators=(",", ":"), allow_nan=False
-    )  # ASCII: line separators are escaped, too
+    # ASCII: line separators are escaped, too
+    text = json.dumps(plain(value), separators=(",", ":"), allow_nan=False)
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 
 
@@ -131,9 +132,9 @@ def _digest(text: str) -> str:
 def _slider(names: Sequence[str]) -> str:
     """The question, the slider, and of several comparisons the table of all answers."""
     control = (
-        f'<div class="slider"><label for="loss">{QUESTION}</label>'
-        f'<input type="range" id="loss" min="0" max="13" step="1" value="{FIRST_LOSS}" aria-describedby="loss-text" />'
-        '<output id="loss-text" for="loss"></output></div>'
+        f'<div class="slider"><label for="loss">{QUESTION}</label><input type="range" id="loss" '
+        f'min="0" max="13" step="1" value="{FIRST_LOSS}" aria-describedby="loss-text" /><output '
+        'id="loss-text" for="loss"></output></div>'
     )
     if len(names) < 2:
         return control
@@ -143,5 +144,11 @@ def _slider(names: Sequence[str]) -> str:
     head = "".join(
         f'<th scope="col">{name}</th>' for name in ("set", "fewest vectors", "quickest training")
     )
-    table = f"<table><caption>Which model to take</caption><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"
-    return f'{control}<div id="choice" class="scroll tall" tabindex="0" role="group" aria-label="Which model to take">{table}</div>'
+    table = (
+        "<table><caption>Which model to "
+        f"take</caption><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"
+    )
+    return (
+        f'{control}<div id="choice" class="scroll tall" tabindex="0" role="group" '
+        f'aria-label="Which model to take">{table}</div>'
+    )

@@ -1,7 +1,8 @@
 """The parts of a page: text, facts, tables, charts, comparisons of models, confusion matrices and pictures.
 
-Each part knows how to write itself as HTML. What a script must draw (charts, and the answers to the slider) is left as an empty figure, and its
-numbers are put into the data of the page. Whatever comes from outside (names of classes, files, methods) passes through ``escape``.
+Each part knows how to write itself as HTML. What a script must draw (charts, and the answers to the
+slider) is left as an empty figure, and its numbers are put into the data of the page. Whatever
+comes from outside (names of classes, files, methods) passes through ``escape``.
 """
 
 from __future__ import annotations
@@ -99,7 +100,8 @@ class Table:
             for at in range(len(self.columns))
         ]
         head = "".join(
-            f'<th scope="col" class="{"number" if number else "text"}"><button type="button">{escape(name)}</button></th>'
+            f'<th scope="col" class="{"number" if number else "text"}"><button '
+            f'type="button">{escape(name)}</button></th>'
             for name, number in zip(self.columns, numeric, strict=True)
         )
         body = []
@@ -178,7 +180,8 @@ class Model:
     note : str
         Anything that must be known of it.
     counts : bool
-        Whether its score can be compared with the others'; if not, it is drawn hollow, and never the model to take.
+        Whether its score can be compared with the others'; if not, it is drawn hollow, and never
+        the model to take.
     part : bool
         Whether it came out of the fit of a larger one, whose seconds it has.
     """
@@ -200,9 +203,8 @@ class Comparison:
     models: Sequence[Model]
     measure: str = "test accuracy, %"
     unit: str = "%"
-    styles: dict[str, int] = field(
-        default_factory=dict
-    )  # marker and colour of each method, the same in all comparisons of a page
+    # marker and colour of each method, the same in all comparisons of a page
+    styles: dict[str, int] = field(default_factory=dict)
 
     def html(self, data: Data) -> str:
         """The part as HTML."""
@@ -230,16 +232,18 @@ class Comparison:
                 "name": self.name,
                 "measure": self.measure,
                 "unit": self.unit,
-                "scale": "error"
-                if least >= 0
-                else "linear",  # of R^2, which may be below zero, a logarithm shows nothing
+                # of R^2, which may be below zero, a logarithm shows nothing
+                "scale": "error" if least >= 0 else "linear",
                 "charts": charts,
                 "methods": [{"name": method, "style": styles[method]} for method in methods],
                 "models": [vars(model) for model in self.models],
             }
         )
         drawn = f'<div class="charts">{"".join(figures)}</div>'
-        return f'<div id="{key}"><p class="take" aria-live="polite"></p>{drawn}{self._table().html(data)}</div>'
+        return (
+            f'<div id="{key}"><p class="take" '
+            f'aria-live="polite"></p>{drawn}{self._table().html(data)}</div>'
+        )
 
     def _table(self) -> Table:
         names = {
@@ -307,7 +311,8 @@ class Pictures:
                 grey_png(np.asarray(row, np.float64).reshape(self.shape))
             ).decode("ascii")
             items.append(
-                f'<li><img src="data:image/png;base64,{image}" alt="" /><span>{escape(caption)}</span></li>'
+                f'<li><img src="data:image/png;base64,{image}" alt="" '
+                f"/><span>{escape(caption)}</span></li>"
             )
         return f'<ul class="pictures">{"".join(items)}</ul>'
 
@@ -329,9 +334,8 @@ def grey_png(values: Array) -> bytes:
         else np.rint(255 * ((values - low) / (high - low))).astype(np.uint8)
     )
     height, width = pixels.shape
-    lines = np.hstack(
-        [np.zeros((height, 1), np.uint8), pixels]
-    )  # the first byte of a line names its filter: none
+    # the first byte of a line names its filter: none
+    lines = np.hstack([np.zeros((height, 1), np.uint8), pixels])
 
     def chunk(kind: bytes, content: bytes) -> bytes:
         return (
@@ -381,9 +385,10 @@ def _figure(key: str, caption: str) -> str:
     """A place for a chart; the script finds it by its key."""
     words = escape(caption)
     return (
-        f'<figure data-chart="{key}"><figcaption>{words}</figcaption>'
-        f'<svg class="chart" role="img" tabindex="0" aria-label="{words}. The arrow keys go from point to point."></svg>'
-        '<output class="readout" aria-live="polite"></output><ul class="legend" aria-label="Shown in the chart"></ul></figure>'
+        f'<figure data-chart="{key}"><figcaption>{words}</figcaption><svg class="chart" '
+        f'role="img" tabindex="0" aria-label="{words}. The arrow keys go from point to '
+        'point."></svg><output class="readout" aria-live="polite"></output><ul class="legend" '
+        'aria-label="Shown in the chart"></ul></figure>'
     )
 
 

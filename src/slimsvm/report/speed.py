@@ -20,7 +20,8 @@ REPEATS = 3
 def seconds_per_row(estimator: Any, n_jobs: int | None = None) -> tuple[float, int]:
     """The time that ``predict`` takes for one of many rows, the best of three measurements, and how many rows they had.
 
-    The rows are drawn from the vectors of the model, so that sparse ones are as sparse as in life; checks of the input are part of the time.
+    The rows are drawn from the vectors of the model, so that sparse ones are as sparse as in life;
+    checks of the input are part of the time.
 
     Examples
     --------
@@ -56,9 +57,8 @@ def random_rows(estimator: Any, n_rows: int) -> Any:
     vectors = getattr(first, "basis_", getattr(first, "support_vectors_", None))
     if not sp.issparse(vectors):
         n_rows = max(1, min(n_rows, MAX_VALUES // max(1, n_features)))
-    if (
-        vectors is None or vectors.shape[0] == 0 or vectors.shape[1] != n_features
-    ):  # linear weights, a constant, kernel values
+    # linear weights, a constant, kernel values
+    if vectors is None or vectors.shape[0] == 0 or vectors.shape[1] != n_features:
         return rng.standard_normal((n_rows, n_features))
     return vectors[rng.integers(vectors.shape[0], size=n_rows)]
 

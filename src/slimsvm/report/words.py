@@ -26,13 +26,12 @@ def describe(estimator: Any) -> dict[str, Any]:
     ('SVC', {'name': 'linear'}, [3, 5], 2, 'converged')
     """
     facts: dict[str, Any] = {"machine": type(estimator).__name__}
-    whole, machines = (
-        estimator,
-        getattr(estimator, "estimators_", [estimator]),
-    )  # several: the pairs of a CrossTraining
+    # several: the pairs of a CrossTraining
+    whole, machines = estimator, getattr(estimator, "estimators_", [estimator])
+    # they differ in little else
     estimator = next(
         (machine for machine in machines if not machine.status_.converged), machines[0]
-    )  # they differ in little else
+    )
     kernel = getattr(estimator, "kernel_", None)
     facts["kernel"] = (
         {"name": "linear"} if kernel is None else {"name": kernel.name, **kernel.get_params()}
@@ -155,11 +154,15 @@ def lines_of(facts: dict[str, Any]) -> list[tuple[str, str]]:
             f"{name} {short(certificate[name])}" for name in ("violation", "gap", "objective")
         )
         if certificate["scope"] == DISTANCE:
-            numbers = f"distance to the model it was made from {short(certificate['violation'])} of its norm"
+            numbers = (
+                f"distance to the model it was made from {short(certificate['violation'])} of its "
+                "norm"
+            )
         lines.append(
             (
                 "certificate",
-                f"{numbers} (scope: {certificate['scope']}; kernel values: {certificate['precision']})",
+                f"{numbers} (scope: {certificate['scope']}; kernel values: "
+                f"{certificate['precision']})",
             )
         )
     if "status" in facts:
