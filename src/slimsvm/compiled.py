@@ -1,7 +1,7 @@
-"""Numba's ``njit`` with the options every loop of the house uses.
+"""Numba's ``njit`` with the options that every loop of the package uses.
 
 Loops see arrays and scalars only, release the interpreter lock, and are cached on disk, so that
-they are compiled once for a machine and not once for a process. Where no cache folder can be
+they are compiled once for a computer and not once for a process. Where no cache folder can be
 written (a read-only installation without a home), they are compiled in every process, and one
 warning says so.
 
@@ -34,8 +34,7 @@ def compiled(loop: Loop) -> Loop:
     try:
         return njit(cache=True, **_OPTIONS)(loop)  # type: ignore[no-any-return]
     except RuntimeError as error:
-        # numba: "no locator available": neither beside the module nor in the home is a folder to
-        # write to
+        # numba: "no locator available": neither the folder of the module nor the home is writable
         if not _warned:
             _warned = True
             warnings.warn(

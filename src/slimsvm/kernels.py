@@ -28,9 +28,10 @@ Gamma = float | str
 
 @dataclass(frozen=True)
 class Kernel:
-    """A symmetric similarity k(x, z), an inner product of feature vectors for all of these but the sigmoid.
+    """A symmetric similarity k(x, z).
 
-    Subclasses define either :meth:`form` (``uses_dots`` is True) or :meth:`block`.
+    All but the sigmoid are inner products of feature vectors. Subclasses define either :meth:`form`
+    (``uses_dots`` is True) or :meth:`block`.
     """
 
     name: ClassVar[str] = ""
@@ -40,11 +41,17 @@ class Kernel:
 
     @property
     def positive(self) -> bool:
-        """Whether it is an inner product of feature vectors for sure: then values are bounded by norms."""
+        """Whether it is known to be an inner product of feature vectors.
+
+        Values are then bounded by norms.
+        """
         return True
 
     def resolve(self, rows: Any) -> Self:
-        """The same kernel with 'scale' and 'auto' replaced by numbers that fit the rows (a :class:`slimsvm.rows.Rows`)."""
+        """The same kernel with 'scale' and 'auto' replaced by the numbers for these rows.
+
+        The rows are a :class:`slimsvm.rows.Rows`.
+        """
         gamma = getattr(self, "gamma", None)
         if not isinstance(gamma, str):
             return self
@@ -73,10 +80,11 @@ class Kernel:
         raise TypeError(f"{type(self).__name__} does not know its diagonal from norms alone.")
 
     def error(self, max_sq: float, n_features: int, eps: float) -> float:
-        """A bound on the error of a value computed with unit roundoff ``eps``, relative to the largest value, for rows of norm^2 <= max_sq.
+        """A bound on the error of a value computed with unit roundoff ``eps``.
 
-        A dot product of d terms summed blockwise is off by about sqrt(d) eps |x||z|; each kernel
-        says what becomes of that.
+        It is relative to the largest value and holds for rows of norm^2 <= max_sq. A dot product of
+        d terms summed blockwise is off by about sqrt(d) eps |x||z|; each kernel says what becomes
+        of that.
         """
         return float("inf")
 
@@ -86,9 +94,9 @@ class Kernel:
         return False
 
     def slope(self) -> tuple[Kernel, float, bool]:
-        """The derivative of k(x, b) in b: factor * inner(x, b) * (x - b) if centred, else factor * inner(x, b) * x.
+        """The derivative of k(x, b) in b: the inner kernel, the factor, and whether it is centred.
 
-        Returns the inner kernel, the factor, and whether it is centred.
+        It is factor * inner(x, b) * (x - b) if centred, else factor * inner(x, b) * x.
         """
         raise TypeError(f"{type(self).__name__} has no derivative that is known here.")
 
@@ -170,7 +178,10 @@ class RBF(Kernel):
         return self, 2.0 * number(self, "gamma"), True
 
     def error(self, max_sq: float, n_features: int, eps: float) -> float:
-        """The exponent is a difference of numbers of size gamma |x|^2; its error is the value's relative error."""
+        """The error of the exponent is the relative error of the value.
+
+        The exponent is a difference of numbers of size gamma |x|^2.
+        """
         return 4.0 * number(self, "gamma") * max_sq * _dot_error(n_features, eps) + 4.0 * eps
 
 
@@ -194,7 +205,10 @@ class Polynomial(Kernel):
 
     @property
     def differentiable(self) -> bool:
-        """If it is an inner product for sure; otherwise the norm of a function, and with it the problem, makes no sense."""
+        """Yes, if it is known to be an inner product.
+
+        Otherwise the norm of a function has no meaning, and neither has the problem.
+        """
         return self.positive and self.degree >= 1
 
     def slope(self) -> tuple[Kernel, float, bool]:
@@ -298,7 +312,7 @@ class FromCallable(Kernel):
 
 @dataclass(frozen=True)
 class Precomputed(Kernel):
-    """The rows are kernel values already: X is the n x n matrix at fit, and (n, n_fit) at predict."""
+    """The rows are kernel values already: X is (n, n) at fit, and (n, n_fit) at predict."""
 
     positive: ClassVar[bool] = False
 
@@ -344,8 +358,9 @@ def make_kernel(
 
 
 def gamma_value(gamma: Gamma, rows: Any) -> float:
-    """The number behind 'scale' (1 / (n_features * variance of X)), 'auto' (1 / n_features), or a number.
+    """The number that gamma stands for.
 
+    'scale' is 1 / (n_features * variance of X), 'auto' is 1 / n_features, and a number is itself.
     The variance is weighted, so that an integer weight acts as a repeated row does.
 
     Examples

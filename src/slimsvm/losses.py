@@ -25,11 +25,9 @@ from scipy.special import expit
 from slimsvm.compiled import compiled
 
 Array = NDArray[np.float64]
-NEWTON_STEPS = (
-    # of the smooth hinge's conjugate: measured to reach rounding error from its starting point for
-    # beta |u| from 1e-300 to 1e200
-    6
-)
+# of the smooth hinge's conjugate: measured to reach rounding error from its starting point for
+# beta |u| from 1e-300 to 1e200
+NEWTON_STEPS = 6
 
 
 @dataclass(frozen=True)
@@ -70,7 +68,10 @@ SQUARED_HINGE, SMOOTH_HINGE, LEAST_SQUARES, SQUARED_TUBE = range(4)
 
 @compiled
 def slopes(form: int, p: float, y: float, f: float) -> tuple[float, float]:
-    """First and second derivative of a loss in f at one point: the same numbers as its methods give, for compiled loops."""
+    """First and second derivative of a loss in f at one point, for compiled loops.
+
+    They are the same numbers as the methods of the loss return.
+    """
     if form == SQUARED_HINGE:
         t = 1.0 - y * f
         # y = 0: a row that does not count
@@ -196,9 +197,10 @@ class SquaredHinge(Loss):
 
 @dataclass(frozen=True)
 class SmoothHinge(Loss):
-    """L(y, f) = P(1 - y f)^2 with P(t) = t + log(1 + exp(-beta t))/beta: the squared hinge without the jump of its curvature.
+    """L(y, f) = P(1 - y f)^2 with P(t) = t + log(1 + exp(-beta t))/beta.
 
-    P exceeds max(0, t) by at most log(2)/beta. The loss of the smooth SVM (Lee & Mangasarian 2001).
+    This is the squared hinge without the jump in its curvature. P exceeds max(0, t) by at most
+    log(2)/beta. The loss of the smooth SVM (Lee & Mangasarian 2001).
 
     Parameters
     ----------
@@ -229,7 +231,10 @@ class SmoothHinge(Loss):
         return SMOOTH_HINGE, float(self.beta)
 
     def _positive_part(self, t: Array) -> tuple[Array, Array]:
-        """P and its slope s; logaddexp neither overflows for large beta t nor loses P for negative ones."""
+        """P and its slope s.
+
+        logaddexp neither overflows for large beta t nor loses P for negative ones.
+        """
         return np.logaddexp(0.0, self.beta * t) / self.beta, np.asarray(expit(self.beta * t))
 
     def value(self, y: ArrayLike, f: ArrayLike) -> Array:
@@ -255,8 +260,8 @@ class SmoothHinge(Loss):
 
         With x = beta t the equation is log softplus(x) + log sigmoid(x) = log(beta v / 2) =: log w.
         Its left side is increasing and concave, so Newton's steps from below never overshoot.
-        Below: softplus(x) and sigmoid(x) are at most exp(x), and softplus(x) <= x + log 2 for x >=
-        0.
+        The starting point is below since softplus(x) and sigmoid(x) are at most exp(x), and
+        softplus(x) <= x + log 2 for x >= 0.
         """
         labels, slopes = _floats(y, u)
         v = np.asarray(-labels * slopes)
