@@ -1,4 +1,6 @@
-"""The commands of ``slimsvm``: train, predict, info, compress, convert, demo, and report from a module of its own.
+"""The commands of ``slimsvm``: train, predict, info, compress, convert and demo.
+
+The command report has a module of its own.
 
 Results go to standard output, everything else to standard error. Exit codes: 0 done, 1 bad data or
 model, 2 wrong usage, 130 interrupted with the model saved.
@@ -30,7 +32,7 @@ from slimsvm.cli.files import (
     write_model,
 )
 from slimsvm.cli.options import (
-    MACHINES,
+    ESTIMATORS,
     Gamma,
     Number,
     Program,
@@ -48,8 +50,8 @@ from slimsvm.cli.options import (
 )
 from slimsvm.cli.report import report
 from slimsvm.cli.steps import (
+    estimator_class,
     labelled_rows,
-    machine_for,
     parse_class_weight,
     request_for,
     save_whatever_happens,
@@ -82,12 +84,12 @@ def program() -> None:
     """
 
 
-@program.command(short_help="Train a machine.")
+@program.command(short_help="Train a model.")
 @click.argument("data")
 @click.argument("model", required=False)
 @click.option(
     "--machine",
-    type=click.Choice(list(MACHINES)),
+    type=click.Choice(list(ESTIMATORS)),
     default="svc",
     show_default=True,
     help="What to train.",
@@ -163,13 +165,13 @@ def train(
     as_json: bool,
     **parameters: Any,
 ) -> None:
-    """Train a machine on DATA and write it to MODEL (DATA.slim if left out).
+    """Train a model on DATA and write it to MODEL (DATA.slim if left out).
 
     The extension of MODEL decides its format: .libsvm and .model for LIBSVM, .svmlight for
     SVM-light, slimsvm's own otherwise. Ctrl-C stops the fit, saves the model so far and ends with
     exit code 130. Options that are left out have the defaults of the classes, which are those of
-    scikit-learn; only --n-jobs differs. With --n-basis, the machine is a SparseSVC or SparseSVR,
-    which answers faster the fewer vectors it has.
+    scikit-learn; only --n-jobs differs. With --n-basis, the model is a SparseSVC or SparseSVR,
+    which predicts faster the fewer vectors it has.
     """
     if model is None and data == "-":
         raise click.UsageError("With data from standard input, name the file for the model.", ctx)
@@ -182,7 +184,8 @@ def train(
         raise click.UsageError(f"{data} is a model. The order is: slimsvm train DATA [MODEL].", ctx)
     check_writable(model)  # now, not after hours of training
     parameters = {name: value for name, value in parameters.items() if value is not None}
-    kind = machine_for(machine, [*parameters, *(["class_weight"] if class_weight else [])], ctx)
+    given = [*parameters, *(["class_weight"] if class_weight else [])]
+    kind = estimator_class(machine, given, ctx)
 
     begin = time.perf_counter()
     unsupervised = machine == "one-class"
@@ -335,7 +338,10 @@ def predict(
 @jobs_option
 @json_option
 def info(model: str, machine: str, n_jobs: int, as_json: bool) -> None:
-    """Show what is in MODEL: kernel, C, support or basis vectors, how the training ended, sizes, and how long a prediction takes here."""
+    """Show what is in MODEL, and how long a prediction takes here.
+
+    That is kernel, C, support or basis vectors, how the training ended, and sizes.
+    """
     file = ModelFile(model)
     estimator = file.load(machine)
     facts = {**describe(estimator), "format": file.format, "bytes": file.n_bytes}
@@ -490,7 +496,10 @@ def convert(
 @jobs_option
 @json_option
 def demo(rows: int, picture: str, n_jobs: int, as_json: bool) -> None:
-    """Train on generated data and on scikit-learn's digits, beside scikit-learn's SVC; print a table and draw the decision boundary."""
+    """Train on generated data and on scikit-learn's digits, beside scikit-learn's SVC.
+
+    Prints a table and draws the decision boundary.
+    """
     from slimsvm.cli.demo import run_demo
 
     check_writable(picture)

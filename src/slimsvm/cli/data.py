@@ -70,7 +70,7 @@ def read(path: str, format: str | None = None, request: Request | None = None) -
 
 
 def widen(X: Any, n_features: int) -> Any:
-    """Sparse rows with columns of zeros at the end, up to the number of features; dense rows as they are."""
+    """Sparse rows, with columns of zeros up to the number of features; dense rows as they are."""
     if sp.issparse(X) and X.shape[1] < n_features:
         X.resize(X.shape[0], n_features)
     return X
@@ -80,7 +80,11 @@ def widen(X: Any, n_features: int) -> Any:
 
 
 def read_npz(source: Source, request: Request) -> Data:
-    """Arrays ``X`` and ``y``, or ``X_data``, ``X_indices``, ``X_indptr`` and ``X_shape`` of a CSR matrix in place of ``X``."""
+    """Arrays ``X`` and ``y``.
+
+    ``X_data``, ``X_indices``, ``X_indptr`` and ``X_shape`` of a CSR matrix may stand in place of
+    ``X``.
+    """
     with source.open() as file:
         content = file.read()
     if not content.startswith(b"PK"):  # NumPy would take it for a pickle
@@ -187,7 +191,11 @@ def check_finite(source: Source, X: Any) -> None:
 
 
 def checked_labels(source: Source, y: Any, request: Request) -> Any:
-    """The labels, which are numbers or text; None if some are missing and the request can do without, else the row is named."""
+    """The labels, which are numbers or text.
+
+    If some are missing: None where the request can do without labels, else an error that names the
+    row.
+    """
     if y is None or y.dtype.kind in "iubUT":
         return y
     if y.dtype.kind != "f":

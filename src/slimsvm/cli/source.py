@@ -1,4 +1,4 @@
-"""Where data for the command line comes from, what is asked of it, and which of its columns is what."""
+"""Where data for the command line comes from, what is asked of it, and what its columns are."""
 
 from __future__ import annotations
 
@@ -116,9 +116,15 @@ class Source:
 
     @contextmanager
     def open_lines(self) -> Iterator[BinaryIO]:
-        """The bytes of a text, behind its byte order mark if it has one; a pipe cannot be wound back, so we look before we read."""
+        """The bytes of a text, behind its byte order mark if it has one.
+
+        A pipe cannot be rewound, so we look before we read.
+        """
         with self.open() as file:
-            begin = file.peek(3)[:3] if hasattr(file, "peek") else file.getbuffer()[:3]  # type: ignore[attr-defined]
+            if hasattr(file, "peek"):
+                begin = file.peek(3)[:3]
+            else:
+                begin = file.getbuffer()[:3]  # type: ignore[attr-defined]
             if begin == codecs.BOM_UTF8:
                 file.read(3)
             yield file
@@ -147,7 +153,7 @@ def standard_input() -> bytes:
 
 
 def label_index(source: Source, header: Sequence[str], request: Request) -> int | None:
-    """Where the label is, by ``label_column``: a name of the header or an index; None if it is not given."""
+    """The index of the label, by ``label_column``, a name or an index; None if it is not given."""
     wanted, n_columns = request.label_column, len(header)
     if wanted is None:
         return None if request.labelled is False else n_columns - 1

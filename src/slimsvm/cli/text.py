@@ -92,7 +92,10 @@ def check_libsvm_lines(source: Source, request: Request) -> None:
 
 
 def read_csv(source: Source, request: Request) -> Data:
-    """Cells between commas, semicolons or tabs; the first line is a header if none of its features is a number."""
+    """Cells between commas, semicolons or tabs.
+
+    The first line is a header if none of its features is a number.
+    """
     with source.open_text() as text:
         first = next((line for line in text if line.strip()), "")
         delimiter = max(",;\t", key=first.count)

@@ -1,4 +1,4 @@
-"""Which data sets there are: where their files come from, how they are read, and what must come out.
+"""The data sets: where their files come from, how they are read, and what must come out.
 
 ``sha256`` of a file is the digest of its bytes as the server sends them. Where that is not known
 but its numbers are, ``content`` is the digest of the rows and labels (``readers.content_digest``),
@@ -16,7 +16,7 @@ from slimsvm.datasets.readers import Arrays, Reader
 
 @dataclass(frozen=True)
 class File:
-    """A file of an official source: its name, the addresses it can be had from, and its digest where that is known."""
+    """A file of an official source: its name, its addresses, and its digest where that is known."""
 
     name: str
     urls: tuple[str, ...]
@@ -25,7 +25,10 @@ class File:
 
 @dataclass(frozen=True)
 class Entry:
-    """A data set. ``n_train`` counts all rows where the source knows no split; without files it is not to be had from a source."""
+    """A data set; without files, no official source has it.
+
+    ``n_train`` counts all rows where the source has no split.
+    """
 
     task: str
     n_train: int

@@ -8,7 +8,7 @@ such a mark, and without a checksum that would tell, it starts over.
 
 Tried again, with growing pauses: lost connections, time-outs, short answers, and the status codes
 by which a server says "later". As long as each try brings new bytes it goes on; ``attempts`` counts
-tries that brought none. Not tried again: a machine that is off the net, and status codes that say
+tries that brought none. Not tried again: a computer that is offline, and status codes that say
 "no". Where a file has several addresses, the next one is taken then.
 """
 
@@ -183,7 +183,7 @@ class _Download:
             length = answer.headers.get("Content-Length")
             total = start + int(length) if length and length.isdecimal() else None
             tag = answer.headers.get("ETag", "")
-            # A weak tag stands for files that are as good as equal, which is not enough to put two
+            # A weak tag stands for files that are almost equal, which is not enough to put two
             # halves together.
             version = (
                 answer.headers.get("Last-Modified", "") if tag.startswith("W/") or not tag else tag
@@ -225,7 +225,7 @@ def digest_of(path: Path) -> str:
 
 
 def is_offline(error: BaseException) -> bool:
-    """Whether it is this machine that has no connection, so that trying again is of no use."""
+    """Whether it is this computer that has no connection, so that trying again is of no use."""
     reason = error.reason if isinstance(error, urllib.error.URLError) else error
     return isinstance(reason, socket.gaierror) or (
         isinstance(reason, OSError) and reason.errno in NO_NETWORK
@@ -233,9 +233,9 @@ def is_offline(error: BaseException) -> bool:
 
 
 def explain(error: BaseException) -> str:
-    """In words what stood in the way."""
+    """What went wrong, in words."""
     if is_offline(error):
-        return "no connection to that server (is this machine online?)"
+        return "no connection to that server (is this computer online?)"
     if isinstance(error, urllib.error.HTTPError):
         return f"the server answers {error.code} {error.reason}"
     reason = error.reason if isinstance(error, urllib.error.URLError) else error
@@ -244,7 +244,7 @@ def explain(error: BaseException) -> str:
 
 @contextlib.contextmanager
 def alone(folder: Path) -> Iterator[None]:
-    """Let one process at a time download into a folder; where the disk knows no locks, do without."""
+    """Let one process at a time download into a folder, if its disk supports locks."""
     folder.mkdir(parents=True, exist_ok=True)
     with open(folder / ".lock", "a+b") as file:
         with contextlib.suppress(OSError):
@@ -268,7 +268,9 @@ def alone(folder: Path) -> Iterator[None]:
 
 
 class Meter:
-    """How far a download is, on the error output: a bar of ``rich`` on a terminal where that is installed, else a line every second.
+    """How far a download is, on standard error.
+
+    On a terminal it is a bar of ``rich`` where that is installed, else a line every second.
 
     Examples
     --------

@@ -150,7 +150,8 @@ def load(
     >>> from slimsvm import datasets
     >>> X, y = datasets.banana(5300)
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     np.savez(os.path.join(folder, "banana.npz"), X_train=X[:400], y_train=y[:400], X_test=X[400:], y_test=y[400:])
+    ...     parts = {"X_train": X[:400], "y_train": y[:400], "X_test": X[400:], "y_test": y[400:]}
+    ...     np.savez(os.path.join(folder, "banana.npz"), **parts)
     ...     bananas = datasets.load("banana", cache=folder)
     >>> bananas.X_train.shape, bananas.X_test.shape, bananas.task
     ((400, 2), (4900, 2), 'binary')

@@ -13,12 +13,12 @@ from typing import IO, Any
 
 @contextlib.contextmanager
 def replacing(path: str | os.PathLike[str], *, text: bool = False) -> Iterator[IO[Any]]:
-    """Open a file that takes the place of ``path`` when the block ends, and vanishes if the block fails.
+    """Open a file that takes the place of ``path`` when the block ends.
 
-    The data goes to a temporary file in the same folder, is flushed to the disk, and is then
-    renamed over ``path``. Until that moment an older file of that name stays as it was; whoever
-    reads ``path`` sees the old file or the new one, never a part of either. A symbolic link is
-    followed, and the permissions of an older file are kept.
+    If the block fails, the file vanishes. The data goes to a temporary file in the same folder, is
+    flushed to the disk, and is then renamed over ``path``. Until that moment an older file of that
+    name stays as it was; whoever reads ``path`` sees the old file or the new one, never a part of
+    either. A symbolic link is followed, and the permissions of an older file are kept.
 
     Parameters
     ----------

@@ -3,12 +3,12 @@
 The file holds, for K classes, the support vectors in blocks by class, K - 1 coefficients for each,
 and one rho for each pair of classes (i, j), i < j in the order of its ``label`` line:
 
-    f_ij(x) = sum over block i of coef[j - 1] k + sum over block j of coef[i] k - rho_ij,    positive: class i.
+    f_ij(x) = sum over block i of coef[j - 1] k + sum over block j of coef[i] k - rho_ij
 
-Our attributes have this layout too, with classes in ascending order and intercept = -rho; only for
-two classes, positive means the second. So a file of two classes lists the second class first and
-keeps the signs, and a file whose labels do not ascend is permuted when it is read: a pair that
-changes its order changes all its signs.
+It is positive for class i. Our attributes have this layout too, with classes in ascending order and
+intercept = -rho; only for two classes, positive means the second. So a file of two classes lists
+the second class first and keeps the signs, and a file whose labels do not ascend is permuted when
+it is read: a pair that changes its order changes all its signs.
 """
 
 from __future__ import annotations
@@ -70,24 +70,25 @@ INT_LIMIT = 2**31  # LIBSVM reads labels and counts as 32-bit integers
 
 
 def save_libsvm(estimator: Any, path: str | os.PathLike[str]) -> None:
-    """Write a fitted estimator as a model file of LIBSVM, for ``svm-predict`` and all that reads its format.
+    """Write a fitted estimator as a model file of LIBSVM.
 
-    Numbers are written so that they read back exactly; LIBSVM's own files keep 8 digits of a
-    feature. The file is replaced whole or not at all.
+    ``svm-predict`` reads it, as does any program that knows this format. Numbers are written so
+    that they read back exactly; LIBSVM's own files keep 8 digits of a feature. The file is replaced
+    whole or not at all.
 
     Parameters
     ----------
-    estimator : SVC, NuSVC, SVR, NuSVR, OneClassSVM, SparseSVR, or SparseSVC, ReducedSVC or
-    LinearSVC of two classes
+    estimator : SVC, NuSVC, SVR, NuSVR, OneClassSVM, SparseSVC, SparseSVR, ReducedSVC or LinearSVC
         A fitted estimator with a linear, poly, rbf, sigmoid or precomputed kernel. The labels of a
-        classifier must be integers. Basis vectors are written as support vectors.
+        classifier must be integers; SparseSVC, ReducedSVC and LinearSVC must have two classes.
+        Basis vectors are written as support vectors.
     path : str or path-like
         Where to write.
 
     Raises
     ------
     ValueError
-        If LIBSVM has no such kernel, labels or machine.
+        If LIBSVM has no such kernel, labels or model.
     NotFittedError
         If the estimator was not fitted.
 
@@ -281,7 +282,7 @@ def _integers(classes: Array) -> Array:
 def _ascending(
     labels: Array, counts: Array, coef: Array, rho: Array
 ) -> tuple[Array, dict[str, Any]]:
-    """The order of the support vectors, and coefficients and intercepts, for classes that ascend."""
+    """The order of the support vectors, coefficients and intercepts, for classes that ascend."""
     place = np.argsort(labels)  # class a of ours is class place[a] of the file
     ends = np.concatenate([[0], np.cumsum(counts)])
     order = np.concatenate([np.arange(ends[c], ends[c + 1]) for c in place])
@@ -392,7 +393,7 @@ def _header_value(lines: Lines, key: str, words: list[str]) -> Any:
 def _read_vectors(
     lines: Lines, head: dict[str, Any], precomputed: bool
 ) -> tuple[Array, RowReader, Array]:
-    """Coefficients (K - 1, n), and either rows or, for a precomputed kernel, the numbers of training rows."""
+    """Coefficients (K - 1, n), and rows; for a precomputed kernel, the numbers of training rows."""
     n_coef, n_vectors = head["nr_class"] - 1, head["total_sv"]
     coefs: list[list[float]] = []
     rows, serials = RowReader(lines), []

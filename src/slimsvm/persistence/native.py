@@ -1,15 +1,16 @@
-"""slimsvm's own model file: a zip of ``header.json`` and one ``.npy`` member for each array. Nothing in it is ever executed.
+"""slimsvm's own model file: a zip of ``header.json`` and one ``.npy`` member for each array.
 
-header.json, format version 1:
+Nothing in it is ever executed. header.json, format version 1:
 
-    format, format_version, slimsvm_version    "slimsvm", 1, the version that wrote the file
-    class                                      SVC, NuSVC, SVR, NuSVR, OneClassSVM, SparseSVC, SparseSVR, LinearSVC, LowRankSVC, ReducedSVC,
-                                               OnlineSVC, CoreVectorSVC, CrossTraining,
-                                               StructuralSVM, CrammerSingerSVC, MultivariateSVC or
-                                               ChainSVM
-    parameters, fitted                         constructor parameters and fitted attributes, as :mod:`slimsvm.persistence.values` writes them
-    arrays                                     for each member: dtype, shape, and the SHA-256 of its bytes
-    sha256                                     of all of the above, as JSON with sorted keys and no spaces
+    format, format_version    "slimsvm", 1
+    slimsvm_version           the version that wrote the file
+    class                     SVC, NuSVC, SVR, NuSVR, OneClassSVM, SparseSVC, SparseSVR, LinearSVC,
+                              LowRankSVC, ReducedSVC, OnlineSVC, CoreVectorSVC, CrossTraining,
+                              StructuralSVM, CrammerSingerSVC, MultivariateSVC or ChainSVM
+    parameters, fitted        constructor parameters and fitted attributes, as written by
+                              :mod:`slimsvm.persistence.values`
+    arrays                    for each member: dtype, shape, and the SHA-256 of its bytes
+    sha256                    of all of the above, as JSON with sorted keys and no spaces
 
 The same model gives the same bytes: members are in a fixed order and carry no time.
 """
@@ -61,7 +62,7 @@ def save(estimator: Any, path: str | os.PathLike[str]) -> None:
     Parameters
     ----------
     estimator : one of slimsvm's estimators
-        A fitted one, of any class. The path of a sparse machine is kept, so that ``truncated``
+        A fitted one, of any class. The path of a sparse model is kept, so that ``truncated``
         works on the one that is loaded; so is the state of a stream, so that ``partial_fit`` goes
         on as if nothing had happened.
     path : str or path-like
@@ -99,7 +100,7 @@ def save(estimator: Any, path: str | os.PathLike[str]) -> None:
 
     def keep(name: str, array: Array) -> str:
         for known, other in arrays.items():
-            if other is array:  # a machine and the end of its path share theirs
+            if other is array:  # a model and the end of its path share theirs
                 return known
         if name in arrays:
             raise ValueError(f"two arrays of the estimator would be called {name}")
@@ -255,7 +256,10 @@ def _read_array(archive: zipfile.ZipFile, info: zipfile.ZipInfo, entry: Any) -> 
         start = io.BytesIO(hashing.read(min(info.file_size, MAX_NPY_HEADER)))
         _check_npy_header(start, dtype, shape, name)
         start.seek(0)
-        array = np.lib.format.read_array(_Joined(start, hashing), allow_pickle=False)  # type: ignore[arg-type]
+        array = np.lib.format.read_array(
+            _Joined(start, hashing),  # type: ignore[arg-type]
+            allow_pickle=False,
+        )
         hashing.read(1)  # at the end of a member zipfile compares its checksum
     if hashing.digest() != digest:
         raise ValueError(
@@ -322,7 +326,8 @@ def _header_hash(header: dict[str, Any]) -> str:
 def _member(name: str) -> zipfile.ZipInfo:
     info = zipfile.ZipInfo(name)  # dated 1980: the same model gives the same file
     info.compress_type = zipfile.ZIP_DEFLATED
-    info._compresslevel = 1  # type: ignore[attr-defined]  # numbers of full precision gain nothing from more; the name works in all versions
+    # numbers of full precision gain nothing from more; the private name works in all versions
+    info._compresslevel = 1  # type: ignore[attr-defined]
     info.external_attr = 0o644 << 16
     return info
 

@@ -44,9 +44,9 @@ def save_svmlight(estimator: Any, path: str | os.PathLike[str], *, version: str 
 
     Parameters
     ----------
-    estimator : SVC, NuSVC, SparseSVC, ReducedSVC or LinearSVC with two classes, SVR, NuSVR or
-    SparseSVR
-        A fitted estimator with a linear, poly, rbf or sigmoid kernel.
+    estimator : SVC, NuSVC, SparseSVC, ReducedSVC, LinearSVC, SVR, NuSVR or SparseSVR
+        A fitted estimator with a linear, poly, rbf or sigmoid kernel; a classifier must have two
+        classes.
     path : str or path-like
         Where to write; the file is replaced whole or not at all.
     version : str, default="V6.02"
@@ -56,7 +56,7 @@ def save_svmlight(estimator: Any, path: str | os.PathLike[str], *, version: str 
     Raises
     ------
     ValueError
-        If SVM-light has no such machine or kernel.
+        If SVM-light has no such model or kernel.
     NotFittedError
         If the estimator was not fitted.
 
@@ -236,7 +236,7 @@ def _check_classes(classes: Any) -> None:
 
 
 def _read_head(lines: Lines) -> tuple[Kernel, int, int, int, float]:
-    """The kernel, the highest feature index, and the numbers of training rows and of support vectors, and the threshold."""
+    """Kernel, highest feature index, numbers of training rows and support vectors, threshold."""
     if not lines.expect("the version of SVM-light").startswith(FIRST_WORDS):
         lines.fail(f"this is not a SVM-light model file: it begins with '{FIRST_WORDS}...'")
 
@@ -273,7 +273,8 @@ def _read_head(lines: Lines) -> tuple[Kernel, int, int, int, float]:
         - 1
     )
     threshold = lines.real(word("the threshold"), "the threshold b")
-    return make_kernel(name, **chosen), highest, n_rows, n_vectors, threshold  # type: ignore[arg-type]
+    kernel = make_kernel(name, **chosen)  # type: ignore[arg-type]
+    return kernel, highest, n_rows, n_vectors, threshold
 
 
 def _read_vectors(lines: Lines, n_vectors: int) -> tuple[Any, RowReader]:

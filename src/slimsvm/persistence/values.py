@@ -6,12 +6,16 @@ object with the key "type":
     {"type": "float", "value": "inf"}                            inf, -inf, nan
     {"type": "dict", "items": [[key, value], ...]}               keys keep their type
     {"type": "tuple", "items": [...]}
-    {"type": "array", "member": "name.npy", "labels": "object"}  "labels" only where the array held Python objects or variable-width strings
-    {"type": "csr", "container": "csr_matrix", "shape": [n, d], "data": array, "indices": array, "indptr": array}
+    {"type": "array", "member": "name.npy", "labels": "object"}
+    {"type": "csr", "container": "csr_matrix", "shape": [n, d],
+     "data": array, "indices": array, "indptr": array}
     {"type": "kernel", "name": "rbf", "parameters": {...}}
     {"type": "oracle", "class": "Multiclass", "parameters": {...}}
-    {"type": "estimator", "class": "SVC", "parameters": {...}, "fitted": {...}}             "fitted" is null before fit
-    {"type": "certificate", ...}, {"type": "status", ...}, {"type": "path_point", ...}    their fields
+    {"type": "estimator", "class": "SVC", "parameters": {...}, "fitted": {...}}
+    {"type": "certificate", ...}, {"type": "status", ...}, {"type": "path_point", ...}
+
+"labels" is there only where the array held Python objects or variable-width strings. "fitted" is
+null before fit. The last three have their fields.
 """
 
 from __future__ import annotations
@@ -141,7 +145,10 @@ def encode(value: Any, name: str, keep: Callable[[str, Array], str]) -> Any:
 def encode_estimator(
     estimator: Any, prefix: str, keep: Callable[[str, Array], str]
 ) -> dict[str, Any]:
-    """Class, parameters and, if there are any, fitted attributes of one of slimsvm's estimators; its arrays are named with the prefix."""
+    """Class, parameters and, if there are any, fitted attributes of one of slimsvm's estimators.
+
+    The names of its arrays begin with the prefix.
+    """
     kind = type(estimator).__name__
     # a parameter that is an estimator is a template: what it may have learned elsewhere is no part
     # of the model
@@ -170,7 +177,10 @@ def decode_estimator(entry: Any, fetch: Callable[[str], Array]) -> Any:
 
 
 def decode(value: Any, fetch: Callable[[str], Array]) -> Any:
-    """The value behind :func:`encode`'s JSON; ``fetch`` gives the array of a name. Anything unexpected is a ValueError."""
+    """The value that :func:`encode` made this JSON of; ``fetch`` returns the array of a name.
+
+    Anything unexpected is a ValueError.
+    """
     if value is None or isinstance(value, bool | int | float | str):
         return value
     if isinstance(value, list):

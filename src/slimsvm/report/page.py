@@ -1,4 +1,4 @@
-"""One HTML page out of parts: complete in one file, without network, safe whatever the names in it are.
+"""One HTML page made of parts: one file, without network, safe whatever the names in it are.
 
 Style and script are written into the page, and a policy in its head lets the browser run these and
 nothing else: both are named by their SHA-256, and no address may be loaded. The numbers for the
@@ -41,7 +41,8 @@ class Page:
     --------
     >>> from slimsvm.report import Page, Table, Text
     >>> page = Page("Models", "Two of them.")
-    >>> page.section("Sizes", Text("Smaller is quicker."), Table(["model", "vectors"], [["a", 10], ["b <b>", 500]], "Sizes"))
+    >>> table = Table(["model", "vectors"], [["a", 10], ["b <b>", 500]], "Sizes")
+    >>> page.section("Sizes", Text("Smaller is quicker."), table)
     >>> html = page.html()
     >>> html.startswith("<!DOCTYPE html>"), "b &lt;b&gt;" in html, "//" in html.split("<script>")[0]
     (True, True, False)
@@ -78,6 +79,7 @@ class Page:
         policy = (
             f"default-src 'none'; img-src data:; {trusted}; base-uri 'none'; form-action 'none'"
         )
+        numbers = safe_json({"charts": data.charts, "comparisons": data.comparisons})
         return "\n".join(
             [
                 "<!DOCTYPE html>",
@@ -95,7 +97,7 @@ class Page:
                 _slider(names) if names else "",
                 f"<main>{''.join(body)}</main>",
                 f'<footer><p class="quiet">Written by slimsvm {escape(__version__)}.</p></footer>',
-                f'<script type="application/json" id="data">{safe_json({"charts": data.charts, "comparisons": data.comparisons})}</script>',
+                f'<script type="application/json" id="data">{numbers}</script>',
                 f"<script>{script}</script></body></html>",
                 "",
             ]
@@ -107,11 +109,16 @@ class Page:
             for at, (title, _) in enumerate(self.sections)
         ]
         unfolded = " open" * (len(links) <= FEW_SECTIONS)
-        return f'<nav aria-label="Sections"><details{unfolded}><summary>Sections</summary><ul>{"".join(links)}</ul></details></nav>'
+        return (
+            f'<nav aria-label="Sections"><details{unfolded}><summary>Sections</summary>'
+            f"<ul>{''.join(links)}</ul></details></nav>"
+        )
 
 
 def safe_json(value: Any) -> str:
-    r"""JSON that may stand inside of a script element, whatever the texts in it; NaN and infinity become null.
+    r"""JSON that may stand inside a script element, whatever the texts in it.
+
+    NaN and infinity become null.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""The parts of a page: text, facts, tables, charts, comparisons of models, confusion matrices and pictures.
+"""The parts of a page: text, facts, tables, charts, comparisons, confusion matrices and pictures.
 
 Each part knows how to write itself as HTML. What a script must draw (charts, and the answers to the
 slider) is left as an empty figure, and its numbers are put into the data of the page. Whatever
@@ -26,7 +26,7 @@ SHADES = 4  # of a confusion matrix, besides none
 
 @dataclass
 class Data:
-    """What the script of the page gets: charts and comparisons, each with the key of the element that is theirs."""
+    """What the script of the page gets: charts and comparisons, with the keys of their elements."""
 
     charts: list[dict[str, Any]] = field(default_factory=list)
     comparisons: list[dict[str, Any]] = field(default_factory=list)
@@ -111,14 +111,16 @@ class Table:
             body.append(f"<tr{key}>{''.join(cells)}</tr>")
         tall = " tall" * (len(self.rows) > TALL)
         return (
-            f'<div class="scroll{tall}" tabindex="0" role="group" aria-label="{escape(self.caption)}"><table class="sortable">'
-            f"<caption>{escape(self.caption)}</caption><thead><tr>{head}</tr></thead><tbody>{''.join(body)}</tbody></table></div>"
+            f'<div class="scroll{tall}" tabindex="0" role="group" '
+            f'aria-label="{escape(self.caption)}"><table class="sortable">'
+            f"<caption>{escape(self.caption)}</caption><thead><tr>{head}</tr></thead>"
+            f"<tbody>{''.join(body)}</tbody></table></div>"
         )
 
 
 @dataclass(frozen=True)
 class Axis:
-    """What an axis shows, and its scale: "linear", "log", or "error" (logarithm of what is missing to 100)."""
+    """What an axis shows, and its scale: "linear", "log", or "error" (logarithm of 100 - value)."""
 
     label: str
     scale: str = "linear"
@@ -197,7 +199,10 @@ class Model:
 
 @dataclass(frozen=True)
 class Comparison:
-    """Models for one task: score against vectors and seconds, the table, and which model to take for a loss that the reader chooses."""
+    """Models for one task: score against vectors and seconds, and the table.
+
+    It also says which model to take for a loss that the reader chooses.
+    """
 
     name: str
     models: Sequence[Model]
@@ -269,7 +274,10 @@ class Comparison:
 
 @dataclass(frozen=True)
 class Matrix:
-    """A confusion matrix: rows are the true classes, columns the predicted ones; the darker, the larger the share of the row."""
+    """A confusion matrix: rows are the true classes, columns the predicted ones.
+
+    The darker a cell, the larger its share of the row.
+    """
 
     labels: Sequence[str]
     counts: Array
@@ -290,7 +298,8 @@ class Matrix:
             rows.append(f'<tr><th scope="row">{escape(label)}</th>{"".join(cells)}</tr>')
         caption = "Rows: the class of the data. Columns: what the model says."
         return (
-            f'<div class="scroll" tabindex="0" role="group" aria-label="Confusion matrix"><table class="matrix"><caption>{caption}</caption>'
+            '<div class="scroll" tabindex="0" role="group" aria-label="Confusion matrix">'
+            f'<table class="matrix"><caption>{caption}</caption>'
             f"<thead><tr><td></td>{head}</tr></thead><tbody>{''.join(rows)}</tbody></table></div>"
         )
 

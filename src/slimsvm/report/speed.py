@@ -13,15 +13,15 @@ from slimsvm.oracles import Chain
 
 BATCH = 10_000  # rows; more gain nothing
 MAX_VALUES = 1 << 25  # of one batch of dense rows: 256 MB
-MAX_SECONDS = 1.0  # of one measurement; slow machines get smaller batches
+MAX_SECONDS = 1.0  # of one measurement; slow models get smaller batches
 REPEATS = 3
 
 
 def seconds_per_row(estimator: Any, n_jobs: int | None = None) -> tuple[float, int]:
-    """The time that ``predict`` takes for one of many rows, the best of three measurements, and how many rows they had.
+    """Seconds that ``predict`` takes for one of many rows, and how many rows were measured.
 
-    The rows are drawn from the vectors of the model, so that sparse ones are as sparse as in life;
-    checks of the input are part of the time.
+    It is the best of three measurements. The rows are drawn from the vectors of the model, so that
+    sparse ones are as sparse as real rows; checks of the input are part of the time.
 
     Examples
     --------
@@ -50,7 +50,7 @@ def seconds_per_row(estimator: Any, n_jobs: int | None = None) -> tuple[float, i
 
 
 def random_rows(estimator: Any, n_rows: int) -> Any:
-    """Rows like those that the model may get; fewer than asked for if they would take too much memory."""
+    """Rows like those that the model may get; fewer if they would take too much memory."""
     rng = np.random.default_rng(0)
     n_features = int(estimator.n_features_in_)
     first = getattr(estimator, "estimators_", [estimator])[0]  # of a CrossTraining
@@ -64,7 +64,7 @@ def random_rows(estimator: Any, n_rows: int) -> Any:
 
 
 def of_sequences(estimator: Any) -> bool:
-    """Whether a machine takes lists of sequences, not rows."""
+    """Whether an estimator takes lists of sequences, not rows."""
     return isinstance(getattr(estimator, "oracle_", None), Chain)
 
 
