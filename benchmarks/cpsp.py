@@ -1,7 +1,9 @@
-"""Sparse machines: accuracy, objective and time against the number of basis vectors, beside the exact machine and approximations.
+"""Sparse models: accuracy, objective and time against the number of basis vectors.
 
-    python -m benchmarks run cpsp --full                                      everything, into benchmarks/results/cpsp.json
-    python -m benchmarks run cpsp --full --only ijcnn1/refined checkers       a part of it
+Beside them are the exact solution and approximations.
+
+    python -m benchmarks run cpsp --full    everything, into benchmarks/results/cpsp.json
+    python -m benchmarks run cpsp --full --only ijcnn1/refined checkers    a part of it
     python -m benchmarks tables cpsp
 
 Joachims & Yu (2009), "Sparse kernel SVMs via cutting-plane training", and what goes beyond it.
@@ -50,7 +52,7 @@ def _rcv1() -> Any:
     return X.astype(np.float32), y, X_test.astype(np.float32), y_test
 
 
-# name: (text, C, gamma, how to load, size that must be within half a point of the exact machine)
+# name: (text, C, gamma, how to load, size that must be within half a point of the exact solution)
 SETS: dict[str, tuple[str, float, float, Any, int]] = {
     "a9a": ("a9a", 1, 0.05, lambda: _plain("a9a"), 3),
     "ijcnn1": ("ijcnn1", 2, 2, lambda: _plain("ijcnn1"), 50),
@@ -143,7 +145,7 @@ def one(name: str, method: str, k: str) -> dict[str, Any]:
 
 
 def seeds(name: str) -> dict[str, Any]:
-    """Accuracy of several seeds at the size that must be near the exact machine."""
+    """Accuracy of several seeds at the size that must be near the exact solution."""
     _, C, gamma, get, k = SETS[name]
     X, y, X_test, y_test = get()
     models = [
@@ -157,7 +159,10 @@ def seeds(name: str) -> dict[str, Any]:
 
 
 def alone(name: str, method: str, k: str, tol: str) -> dict[str, Any]:
-    """CPU seconds on one thread of a fit at one size, without the machines at smaller sizes; the least of three."""
+    """CPU seconds on one thread of a fit at one size, without the models of smaller sizes.
+
+    The least of three counts.
+    """
     from slimsvm.estimators import sparse_base
 
     _, C, gamma, get, _ = SETS[name]
@@ -196,10 +201,9 @@ def scale(n: str) -> dict[str, Any]:
 
 
 def prediction(name: str) -> dict[str, Any]:
-    """Microseconds a row: our sparse machine, the rate of kernel values, and scikit-learn's exact SVC.
+    """Microseconds a row: our sparse model, the rate of kernel values, and scikit-learn's SVC.
 
-    scikit-learn's machine is trained on the support vectors of ours: the same machine, in minutes
-    less.
+    scikit-learn's model is trained on the support vectors of ours: it is the same, minutes earlier.
     """
     from sklearn.svm import SVC as Sklearn
 
@@ -316,7 +320,7 @@ def table() -> str:
         lines += [
             "",
             f"{N_SEEDS} seeds of *refined*: test accuracy in percent, and how far the mean is "
-            "below the exact machine:",
+            "below the exact solution:",
             "",
         ]
         lines += ["| set | k | mean | least | largest | below exact |", "|---|---|---|---|---|---|"]
@@ -327,7 +331,11 @@ def table() -> str:
                 f"{100 * exact['accuracy'] - found.mean():.2f}"
             )
             lines.append(f"| {SETS[name][0]} | {cell['k']} | {numbers} |")
-    lines += ["", "Objective of the hinge machines, as a multiple of the exact one:", ""]
+    lines += [
+        "",
+        "Objective of the models with the hinge loss, as a multiple of the exact one:",
+        "",
+    ]
     lines += [
         "| set | method | " + " | ".join(f"k = {k}" for k in sizes) + " |",
         "|---|---|" + "---|" * len(sizes),
@@ -343,7 +351,7 @@ def table() -> str:
                 ]
                 lines.append(f"| {text} | {method} | " + " | ".join(shown) + " |")
     about = (
-        "On one thread and at one size, without the machines at smaller sizes (CPU s, least of "
+        "On one thread and at one size, without the models of smaller sizes (CPU s, least of "
         "three); others: for refined a prototype"
     )
     lines += [
@@ -444,7 +452,7 @@ def pictures(folder: Path) -> None:
 
 
 def _accuracy_picture(cells: dict[str, Any], path: Path) -> None:
-    """The path of the largest refined fit of each set, and the exact machine."""
+    """The path of the largest refined fit of each set, and the exact solution."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(8, 5), layout="constrained")

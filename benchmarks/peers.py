@@ -1,10 +1,10 @@
-"""The races against peers: exact machines, and what people use instead of them.
+"""The races against peers: exact SVMs, and what people use instead of them.
 
-    python -m benchmarks run peers --full                          all rows, both types, into benchmarks/results/peers.json
+    python -m benchmarks run peers --full    everything, into benchmarks/results/peers.json
     python -m benchmarks run peers --full --only letter/float32 --again
     python -m benchmarks tables peers
 
-Exact machines: slimsvm, scikit-learn-intelex, scikit-learn, libsvm-official, thundersvm-cpu. Every
+Exact SVMs: slimsvm, scikit-learn-intelex, scikit-learn, libsvm-official, thundersvm-cpu. Every
 fit has a process of its own: load, a warm-up fit on the first rows, then the fit that counts. The
 contestants alternate. Same C, gamma, tolerance 1e-3 and cache of 2,000 MB for all; best of three
 (of scikit-learn one only, where that took over 30 s, and one of LIBSVM and ThunderSVM). Before
@@ -13,7 +13,7 @@ their own whatever they are given, so they run once for both; the objective of e
 computed here in float64 from its coefficients.
 
 Instead of them: scikit-learn's Nystroem + LinearSVC, Nystroem + SGDClassifier, and
-HistGradientBoostingClassifier, beside the exact machine and SparseSVC, for accuracy and CPU seconds
+HistGradientBoostingClassifier, beside the exact SVM and SparseSVC, for accuracy and CPU seconds
 on one thread.
 """
 
@@ -170,7 +170,10 @@ def _objective(model: Any, X: Any, gamma: float) -> float:
 
 
 def _minimum(model: Any, X: Any, y: np.ndarray, gamma: float) -> float:
-    """The paper's bound: seconds to compute the kernel rows of the final support vectors once, with our own tiles, pair by pair."""
+    """The paper's bound: seconds to compute the kernel rows of the final support vectors once.
+
+    They are computed with our own tiles, pair by pair.
+    """
     from slimsvm.kernels import RBF
     from slimsvm.tiles import Strips, accumulate, ready
 
@@ -239,7 +242,7 @@ def one(name: str, who: str, kind: str, repeat: str = "0") -> dict[str, Any]:
     return result
 
 
-# -- instead of an exact machine -------------------------------------------------------------------
+# -- instead of an exact SVM -----------------------------------------------------------------------
 
 
 def _make_instead(method: str, C: float, gamma: float) -> Any:
@@ -304,7 +307,7 @@ def instead(name: str, method: str) -> dict[str, Any]:
 def exact_cells(
     sets: list[str], kinds: list[str], contestants: list[str], repeats: int
 ) -> list[Cell]:
-    """The race of the exact machines, in the order of the run: contestants alternate."""
+    """The race of the exact SVMs, in the order of the run: contestants alternate."""
     found = []
     for name, kind, repeat, who in product(sets, kinds, range(repeats), contestants):
         if who in ONE_TYPE and (kind != "float64" or (who in SLOW and not SETS[name][4])):
@@ -425,11 +428,11 @@ def _exact_table(stored: dict[str, Any]) -> list[str]:
                 f"{ours['n_support']:,} | {100 * ours['accuracy']:.2f} | {worse:+.1e} | "
                 f"{ours['relative_gap']:.1e} | {ours['memory_ratio']:.2f} |"
             )
-    machine = ", ".join(
+    computer = ", ".join(
         f"{key} {value:.3g}" if isinstance(value, float) else f"{key} {value}"
         for key, value in stored["machine"].items()
     )
-    return [*lines, "", f"Machine: {machine}."]
+    return [*lines, "", f"Computer: {computer}."]
 
 
 def _number(cell: dict[str, Any], field: str, form: str, scale: float = 1.0) -> str:
@@ -443,7 +446,7 @@ def _others_table(cells: dict[str, Any]) -> list[str]:
     """LIBSVM and ThunderSVM."""
     heads = ["SVs", "objective against slimsvm", "seconds", "CPU seconds"]
     lines = ["LIBSVM and ThunderSVM by their own packages, beside slimsvm on the same rows:", ""]
-    lines += ["| set | machine | " + " | ".join(heads) + " |", "|---|---|" + "---|" * len(heads)]
+    lines += ["| set | package | " + " | ".join(heads) + " |", "|---|---|" + "---|" * len(heads)]
     for name, (text, *_) in SETS.items():
         ours = cells.get(f"{name}/float64/slimsvm", {})
         for who in OTHERS:
@@ -469,7 +472,7 @@ def _others_table(cells: dict[str, Any]) -> list[str]:
 def _instead_table(cells: dict[str, Any]) -> list[str]:
     """What people use instead."""
     lines = [
-        f"Instead of an exact machine, one thread ({N_COMPONENTS} components; SparseSVC has 50 "
+        f"Instead of an exact SVM, one thread ({N_COMPONENTS} components; SparseSVC has 50 "
         "vectors):",
         "",
     ]

@@ -1,11 +1,13 @@
-"""Structural machines: sampled cuts (the table and the scaling figure of Yu & Joachims 2008), sequences, measures of a set, many classes.
+"""Structural SVMs: sampled cuts, sequences, measures of a set, many classes.
 
-    python -m benchmarks run sampled_cuts --full                     everything, into benchmarks/results/sampled_cuts.json
+Of sampled cuts there are the table and the scaling figure of Yu & Joachims (2008).
+
+    python -m benchmarks run sampled_cuts --full    into benchmarks/results/sampled_cuts.json
     python -m benchmarks run sampled_cuts --full --only classes/ scaling/
     python -m benchmarks tables sampled_cuts
 
 Every cell has a process of its own: load, a warm-up fit on few rows, then the fit, on one thread;
-seconds are CPU seconds of this process, so that other work on the machine does not enter them.
+seconds are CPU seconds of this process, so that other work on the computer does not enter them.
 """
 
 from __future__ import annotations
@@ -99,7 +101,7 @@ GROUPS: dict[str, list[str]] = {
 
 
 def _timed(make: Any, X: Any, Y: Any, few: int = 1200) -> tuple[Any, dict[str, Any]]:
-    """The fitted machine, and what the fit took."""
+    """The fitted model, and what the fit took."""
     some = (
         np.arange(20)
         if isinstance(X, list)
@@ -247,7 +249,10 @@ def chunking(method: str) -> dict[str, Any]:
 
 
 def measures(name: str, measure: str, who: str) -> dict[str, Any]:
-    """A measure of the set: the machine trained for it against the plain one, C from a grid by three folds on the measure itself."""
+    """A measure of the set: the model trained for it against the plain one.
+
+    C is from a grid, chosen by three folds on the measure itself.
+    """
     from slimsvm import LinearSVC, MultivariateSVC
 
     X, y, X_test, y_test = load(name)
@@ -293,7 +298,10 @@ def measures(name: str, measure: str, who: str) -> dict[str, Any]:
 
 
 def classes(name: str, who: str) -> dict[str, Any]:
-    """Many classes: one joint problem in a subspace against the exact one-vs-one machine, both with the C and gamma that held-out rows say."""
+    """Many classes: one joint problem in a subspace against the exact one-vs-one SVM.
+
+    Both have the C and gamma that are best on held-out rows.
+    """
     from slimsvm import SVC, CrammerSingerSVC
 
     X, y, X_test, y_test = load(name)
@@ -444,7 +452,7 @@ def tables() -> str:
         "CPU seconds of training.",
         "",
     ]
-    lines += ["| machine | folds | mean | least | seconds |", "|---|---|---|---|---|"]
+    lines += ["| method | folds | mean | least | seconds |", "|---|---|---|---|---|"]
     for method in ("rbf chain", "rbf alone", "linear chain"):
         some = [
             cells[f"letters/{fold}/{method}"]
@@ -474,11 +482,11 @@ def tables() -> str:
         )
     lines += [
         "",
-        "Measures of the test set, linear machines, C by three folds on the measure (CPU seconds "
+        "Measures of the test set, linear models, C by three folds on the measure (CPU seconds "
         "of the last fit):",
         "",
     ]
-    lines += ["| set | measure | plain machine | trained for it |", "|---|---|---|---|"]
+    lines += ["| set | measure | plain SVM | trained for it |", "|---|---|---|---|"]
     for name in ("reuters", "a9a"):
         for measure in MEASURES:
             texts = [

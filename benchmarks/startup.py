@@ -1,11 +1,14 @@
-"""What the first call costs, and small problems: import, first fit ever (compilation), first fit of a later process, few rows, many classes.
+"""What the first call costs, and small problems.
+
+These are import, the very first fit (compilation), the first fit of a later process, few rows, and
+many classes.
 
     python -m benchmarks run startup --full                  into benchmarks/results/startup.json
     python -m benchmarks tables startup [--show]
 
 Small problems are where scikit-learn's SVC is hard to beat: it is compiled ahead of time, and its
-overhead is that of one call. Both machines are fitted in turn in one process, after a warm-up fit;
-milliseconds of the quickest of up to seven fits.
+overhead is that of one call. Both estimators are fitted in turn in one process, after a warm-up
+fit; milliseconds of the quickest of up to seven fits.
 """
 
 from __future__ import annotations
@@ -56,7 +59,7 @@ def _seconds(code: str, **environment: str) -> float:
 
 
 def imports() -> dict[str, Any]:
-    """Seconds to import scikit-learn's machines and Numba, alone and with ours; in turn, the least of each."""
+    """Seconds to import scikit-learn's SVMs and Numba, alone and with ours; the least of each."""
     every: dict[str, list[float]] = {name: [] for name in MODULES}
     for _ in range(REPEATS):
         for name, more in MODULES.items():

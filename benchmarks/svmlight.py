@@ -1,6 +1,8 @@
-"""The tables and ablations of SVM-light: Joachims (1999), "Making large-scale SVM learning practical".
+"""The tables and ablations of SVM-light.
 
-    python -m benchmarks run svmlight --full                   everything, into benchmarks/results/svmlight.json
+They are those of Joachims (1999), "Making large-scale SVM learning practical".
+
+    python -m benchmarks run svmlight --full    everything, into benchmarks/results/svmlight.json
     python -m benchmarks run svmlight --full --only working_set --again
     python -m benchmarks tables svmlight
 
@@ -10,7 +12,8 @@ vectors against the number of rows, on the paper's subsets of Adult (C = 1, gamm
 parts of a sparse set, rcv1 (C = 1, gamma = 1), in place of the paper's web pages and Ohsumed, which
 are not at hand. ``working_set``: its size q, by steepest descent and by the basic strategy (any
 violators). ``cache``: its size, with shrinking and without. ``prefer_cached``: the rule for many
-free support vectors. All on one thread, CPU seconds, float32 tiles, Kuhn-Tucker tolerance 1e-3.
+free support vectors. All on one thread, CPU seconds, float32 tiles, tolerance 1e-3 on the KKT
+conditions.
 
 The problem is the dual of :mod:`slimsvm.problems.dual_qp`, solved as SVC does. Problems of at most
 2,000 variables SVC solves whole, without decomposition; so that the smallest subsets and the
@@ -237,7 +240,10 @@ def _ablation(
 
 
 def pictures(folder: Path) -> None:
-    """The two figures of the paper: seconds against the number of rows, and against the sizes of working set and cache."""
+    """The two figures of the paper.
+
+    They are seconds against the number of rows, and against the sizes of working set and cache.
+    """
     cells = json.loads(RESULTS.read_text())["cells"]
     folder.mkdir(exist_ok=True)
     _scaling_picture(cells, folder / "svmlight_scaling.png")

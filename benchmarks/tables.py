@@ -1,4 +1,6 @@
-"""Writes what the stored results say into the pages: tables into the docs, summaries into the README, pictures into the folder of pictures.
+"""Writes what the stored results say into the pages.
+
+Tables go into the docs, summaries into the README, pictures into the folder of pictures.
 
     python -m benchmarks tables [NAME ...]                     all of them, if none is named
     python -m benchmarks tables NAME --show                    print the tables, write nothing
