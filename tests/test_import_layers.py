@@ -18,6 +18,7 @@ HOUSE = (
     "kernels",
     "losses",
     "rows",
+    "row_hashes",
     "tiles",
     "gram",
     "expansion",

@@ -31,7 +31,7 @@ from slimsvm.expansion import Expansion
 from slimsvm.kernels import FromCallable, Kernel, Linear, Precomputed, make_kernel
 from slimsvm.losses import Loss, SquaredEpsilonInsensitive, SquaredHinge
 from slimsvm.problems.subspace import KernelColumns, Subspace
-from slimsvm.rows import distinct
+from slimsvm.row_hashes import distinct
 from slimsvm.run import DISTANCE, SUBSPACE, Certificate, Limits, Status
 from slimsvm.solvers.decomposition import EXACT
 from slimsvm.solvers.reduced_set import Reduction, singular_vectors

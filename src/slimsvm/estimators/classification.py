@@ -19,7 +19,7 @@ from slimsvm.estimators.docs import described
 from slimsvm.estimators.pairs import Pair, pair_grams
 from slimsvm.gram import Gram
 from slimsvm.problems.dual_qp import DualQP, classification, nu_classification
-from slimsvm.rows import Rows
+from slimsvm.rows import MemoryRows
 from slimsvm.run import Limits, Result
 from slimsvm.threads import parallel
 
@@ -157,7 +157,7 @@ class KernelClassifier(ClassifierMixin, KernelMachine):
         weights = class_factors(
             self.class_weight, classes=classes, y=classes[label], sample_weight=weight[order]
         )
-        resume = self._start_from_last_fit(Rows(X, label, weight)) and classes.size == len(
+        resume = self._start_from_last_fit(MemoryRows(X, label, weight)) and classes.size == len(
             self.classes_
         )
         with self._fitting() as fit:

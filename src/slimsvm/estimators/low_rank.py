@@ -33,7 +33,7 @@ from slimsvm.gram import make_gram
 from slimsvm.kernels import Linear
 from slimsvm.problems.dual_qp import classification
 from slimsvm.problems.factored_dual import FactoredDual
-from slimsvm.rows import places
+from slimsvm.row_hashes import places
 from slimsvm.run import SENTENCES, SUBSPACE, Limits, Result, Status, run
 from slimsvm.solvers.decomposition import EXACT
 from slimsvm.solvers.dual_descent import DualDescent

@@ -15,7 +15,7 @@ from slimsvm.estimators.base import NO_TARGET, KernelMachine
 from slimsvm.estimators.docs import described
 from slimsvm.gram import make_gram
 from slimsvm.problems.dual_qp import one_class
-from slimsvm.rows import Rows
+from slimsvm.rows import MemoryRows
 
 Array = NDArray[Any]
 
@@ -107,7 +107,7 @@ class OneClassSVM(OutlierMixin, KernelMachine):
         X, _, weight = self._checked(X, NO_TARGET, sample_weight)
         used = np.flatnonzero(weight > 0)
         start = None
-        if self._start_from_last_fit(Rows(X, weight=weight)):
+        if self._start_from_last_fit(MemoryRows(X, weight=weight)):
             start = np.zeros(X.shape[0])
             start[self.support_] = self.dual_coef_[0]
             start = start[used]

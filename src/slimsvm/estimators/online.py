@@ -25,7 +25,7 @@ from slimsvm.estimators.pairs import Pair
 from slimsvm.gram import make_gram
 from slimsvm.kernels import FromCallable, make_kernel
 from slimsvm.problems.dual_qp import classification
-from slimsvm.rows import Rows
+from slimsvm.rows import MemoryRows
 from slimsvm.run import SUBSPACE, Limits, Result, Status, run
 from slimsvm.solvers.decomposition import EXACT
 from slimsvm.solvers.dual_state import DualSolution
@@ -474,7 +474,7 @@ class OnlineSVC(KernelClassifier):
             self.kernel_ = (
                 kernel
                 if isinstance(kernel, FromCallable)
-                else kernel.resolve(Rows(X, weight=weight))
+                else kernel.resolve(MemoryRows(X, weight=weight))
             )
         like = finite(ready(self.kernel_, X))
         self._refuse_small_cache(like)

@@ -24,7 +24,8 @@ from slimsvm.estimators.pairs import Pair
 from slimsvm.kernels import FromCallable, make_kernel
 from slimsvm.losses import LeastSquares, SmoothHinge, SquaredHinge
 from slimsvm.problems.reduced import Reduced, SignedFeatures
-from slimsvm.rows import Rows, codes
+from slimsvm.row_hashes import codes
+from slimsvm.rows import MemoryRows
 from slimsvm.run import Certificate, Limits, Result, Status, run
 from slimsvm.solvers.chunking import Chunking
 from slimsvm.solvers.decomposition import EXACT
@@ -257,7 +258,9 @@ class ReducedSVC(ClassifierMixin, BasisMachine):
         )
         kernel = make_kernel(self.kernel, gamma=self.gamma, degree=self.degree, coef0=self.coef0)
         self.kernel_ = (
-            kernel if isinstance(kernel, FromCallable) else kernel.resolve(Rows(X, weight=weight))
+            kernel
+            if isinstance(kernel, FromCallable)
+            else kernel.resolve(MemoryRows(X, weight=weight))
         )
         weight = float(self.C) * weight * factors[label]
         with self._fitting() as fit:

@@ -15,7 +15,7 @@ from slimsvm.estimators.base import KernelMachine
 from slimsvm.estimators.docs import described
 from slimsvm.gram import Gram, make_gram
 from slimsvm.problems.dual_qp import DualQP, nu_regression, regression
-from slimsvm.rows import Rows
+from slimsvm.rows import MemoryRows
 
 Array = NDArray[Any]
 
@@ -47,7 +47,7 @@ class KernelRegressor(RegressorMixin, KernelMachine):
         y = np.asarray(y, np.float64)
         used = np.flatnonzero(weight > 0)
         start = None
-        if self._start_from_last_fit(Rows(X, y, weight)):
+        if self._start_from_last_fit(MemoryRows(X, y, weight)):
             coef = np.zeros(X.shape[0])
             coef[self.support_] = self.dual_coef_[0]
             start = np.concatenate([np.maximum(coef[used], 0.0), np.maximum(-coef[used], 0.0)])

@@ -36,7 +36,8 @@ from slimsvm.kernels import FromCallable, Kernel, make_kernel
 from slimsvm.losses import Loss
 from slimsvm.oracles import LossOracle
 from slimsvm.problems.subspace import KernelColumns, Subspace
-from slimsvm.rows import Rows, codes, distinct
+from slimsvm.row_hashes import codes, distinct
+from slimsvm.rows import MemoryRows
 from slimsvm.run import Record, run
 from slimsvm.solvers.cutting_plane import CuttingPlane, OneSlack
 from slimsvm.solvers.decomposition import EXACT
@@ -132,7 +133,9 @@ class SparseMachine(PathMachine):
         loss = self._loss()
         kernel = make_kernel(self.kernel, gamma=self.gamma, degree=self.degree, coef0=self.coef0)
         kernel = (
-            kernel if isinstance(kernel, FromCallable) else kernel.resolve(Rows(X, weight=weight))
+            kernel
+            if isinstance(kernel, FromCallable)
+            else kernel.resolve(MemoryRows(X, weight=weight))
         )
         refines, last = self._refines(loss, kernel), self._last_basis(X, target)
         self.kernel_ = kernel

@@ -27,7 +27,8 @@ from slimsvm.estimators.sparse_base import BASES, NEED_CURVATURE, ONE_SHOT, Grow
 from slimsvm.kernels import FromCallable, Linear, make_kernel, squared_norms
 from slimsvm.oracles.structured import Encoded, StructuredOracle
 from slimsvm.problems.subspace import DEFAULT_MEMORY, KernelColumns
-from slimsvm.rows import Rows, distinct
+from slimsvm.row_hashes import distinct
+from slimsvm.rows import MemoryRows
 from slimsvm.run import Result, Status, run
 from slimsvm.solvers.cutting_plane import CuttingPlane, OneSlack
 from slimsvm.solvers.decomposition import EXACT
@@ -103,7 +104,9 @@ class StructuralMachine(BasisMachine):
             else np.ones(X.shape[0])
         )
         self.kernel_ = (
-            kernel if isinstance(kernel, FromCallable) else kernel.resolve(Rows(X, weight=of_parts))
+            kernel
+            if isinstance(kernel, FromCallable)
+            else kernel.resolve(MemoryRows(X, weight=of_parts))
         )
         self.space_ = self._chosen_space(X.shape[0], true.offsets.size - 1, oracle)
         self.oracle_, self.classes_ = oracle, true.classes
