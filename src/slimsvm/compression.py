@@ -30,14 +30,15 @@ from slimsvm.estimators.sparse_path import PathPoint
 from slimsvm.expansion import Expansion
 from slimsvm.kernels import FromCallable, Kernel, Linear, Precomputed, make_kernel
 from slimsvm.losses import Loss, SquaredEpsilonInsensitive, SquaredHinge
-from slimsvm.problems.subspace import KernelColumns, Subspace
+from slimsvm.problems.columns import KernelColumns
+from slimsvm.problems.subspace import Subspace
 from slimsvm.row_hashes import distinct
 from slimsvm.run import DISTANCE, SUBSPACE, Certificate, Limits, Status
 from slimsvm.solvers.decomposition import EXACT
 from slimsvm.solvers.reduced_set import Reduction, singular_vectors
 from slimsvm.solvers.refine import refine, solve
 from slimsvm.threads import n_threads, single_threaded_blas
-from slimsvm.tiles import ready
+from slimsvm.tiles import in_memory, ready
 
 Array = NDArray[Any]
 
@@ -346,9 +347,8 @@ def _reduced(
         )
     few = n <= EXACT
     values = Expansion(kernel, S, A, np.zeros(A.shape[1]), exact=few).decision_function(S, threads)
-    columns = KernelColumns(
-        ready(kernel, S, dtype=np.float64 if few else None), n_basis, None, threads
-    )
+    rows = ready(kernel, S, dtype=np.float64 if few else None)
+    columns = KernelColumns(in_memory(rows, A, n_threads=threads), rows.frame, n_basis)
     reduction = Reduction(columns, A, float(np.einsum("ic,ic->", A, values)))
     reduction.grow(n_basis, rng, distinct(S), limits)
     if kernel.differentiable:
@@ -466,8 +466,9 @@ def _refine_on(
     """Tune the reduced machine to the data, in place."""
     n, m, tol = data.X.shape[0], reduced.coef.shape[0], float(machine.tol)
     rows = ready(kernel, data.X, dtype=np.float64 if n <= EXACT else None)
-    columns = KernelColumns(rows, m, machine.max_memory, threads)
-    problem = Subspace(columns, data.target, data.weight, data.loss, bool(machine.fit_intercept))
+    labelled = in_memory(rows, data.target, data.weight, threads)
+    columns = KernelColumns(labelled, rows.frame, m, machine.max_memory)
+    problem = Subspace(columns, data.loss, bool(machine.fit_intercept))
     start = (reduced.coef, reduced.intercept)
     vectors = columns.in_rows_coordinates(reduced.vectors)
     if kernel.differentiable:

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, Protocol
 
@@ -88,15 +87,23 @@ class Block:
             yield X[part], *(None if a is None else a[part] for a in (self.y, self.weight))
 
 
-@dataclass(frozen=True)
 class PerRow:
     """A part of a task's state that has an entry for each row: every block gets those of its own rows.
 
     For what must be known of all rows at one place anyway, such as the scores of which an oracle selects one. It costs the
     sending of 8 bytes a row and column where blocks are elsewhere.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from slimsvm.rows import MemoryRows, PerRow
+    >>> rows = MemoryRows(np.array([[1.0], [2.0]]))
+    >>> rows.sum(lambda block, v: v @ block.X, PerRow(np.array([10.0, 1.0])))
+    array([12.])
     """
 
-    values: Any
+    def __init__(self, values: Any) -> None:
+        self.values = values
 
     def part(self, first: int, last: int) -> Any:
         """That of rows first to last."""

@@ -7,7 +7,7 @@ from scipy.optimize import minimize
 from slimsvm.basis import Pursuit
 from slimsvm.kernels import RBF
 from slimsvm.oracles import Binary, Chain, Multiclass, Multivariate
-from slimsvm.problems.subspace import KernelColumns
+from slimsvm.rows import MemoryRows
 from slimsvm.run import FULL, run
 from slimsvm.solvers import sampled_space
 from slimsvm.solvers.cutting_plane import CuttingPlane, OneSlack
@@ -16,6 +16,7 @@ from slimsvm.solvers.sampled_cuts import CONSTANT, LINEAR, Draw, SampledCuts, pa
 from slimsvm.solvers.sampled_space import SampledSpace
 from slimsvm.solvers.spaces import ExplicitSpace, KernelSpace, SubspaceSpace
 from slimsvm.tiles import ready
+from tests.in_memory import kernel_columns
 from tests.reference.outputs import outputs
 
 KERNEL = RBF(0.3)
@@ -101,8 +102,8 @@ def test_every_space_finds_the_optimum_with_all_constraints(oracle, scaling):
     best = by_enumeration(
         oracle, np.linalg.cholesky(K + 1e-13 * np.eye(len(X))), true, weight, scaling
     )
-    columns = KernelColumns(ready(KERNEL, X, dtype=np.float64), len(X))
-    columns.append(columns.rows.X)
+    columns = kernel_columns(ready(KERNEL, X, dtype=np.float64), len(X))
+    columns.append(columns.operand.X)
     for space in (KernelSpace(K), SubspaceSpace(columns)):
         for line_search in (True, False):
             joint = JointSpace(space, risk.width, risk.n_linear, scaling)
@@ -111,7 +112,7 @@ def test_every_space_finds_the_optimum_with_all_constraints(oracle, scaling):
             ).certificate
             assert certificate.objective == pytest.approx(best, rel=1e-6)
     sparse_best = by_enumeration(oracle, X, true, weight, scaling)
-    joint = JointSpace(ExplicitSpace(X), risk.width, risk.n_linear, scaling)
+    joint = JointSpace(ExplicitSpace(MemoryRows(X)), risk.width, risk.n_linear, scaling)
     assert solved(joint, risk).certificate.objective == pytest.approx(sparse_best, rel=1e-6)
 
 
@@ -188,7 +189,7 @@ def test_a_basis_grows_for_all_labels_at_once():
     true = oracle.encode(y, 150)
     risk = JointRisk(oracle, true.labels, true.offsets, np.ones(150))
     choose, seed = Pursuit(), np.random.default_rng(0)
-    columns = KernelColumns(ready(KERNEL, X, dtype=np.float64), 25)
+    columns = kernel_columns(ready(KERNEL, X, dtype=np.float64), 25)
 
     def grow(columns, V, B):
         return choose.select(columns, V, B, 1, seed, np.arange(150)).vectors
@@ -211,7 +212,7 @@ def test_kept_cuts_come_back():
     np.testing.assert_array_equal(risk.unpacked(kept, 0, risk.n), V)
     values = rng.standard_normal((2, 9))
     by_label, _ = risk.split(V)
-    whole = risk.products([kept, kept], 0, 9, values).reshape(2, risk.width, 2)
+    whole = risk.by_row([kept, kept]).products(0, 9, values).reshape(2, risk.width, 2)
     np.testing.assert_allclose(whole[:, :, 1], values @ by_label)
 
 

@@ -27,6 +27,7 @@ from slimsvm.estimators.base import Fit, Machine
 from slimsvm.estimators.classification import class_factors, encoded
 from slimsvm.losses import Hinge, SquaredHinge
 from slimsvm.oracles import LossOracle
+from slimsvm.rows import MemoryRows
 from slimsvm.run import FULL, SENTENCES, Certificate, Limits, Result, Status, run
 from slimsvm.solvers.cutting_plane import CuttingPlane, OneSlack
 from slimsvm.solvers.decomposition import EXACT
@@ -343,7 +344,7 @@ class LinearSVC(ClassifierMixin, Machine):
         self, rows: Coordinates, target: Array, weight: Array, fit: Fit, start: Any
     ) -> tuple[Result, Array, Array]:
         # scores are carried on from step to step: products in float32 would hide how far they stray
-        space = ExplicitSpace(rows.X, fit.threads, exact=True)
+        space = ExplicitSpace(MemoryRows(rows.X, n_threads=fit.threads), exact=True)
         problem = LinearProblem(space, target, weight, SquaredHinge(), bool(self.fit_intercept))
         tol = min(float(self.tol), EXACT_TOL) if space.n <= EXACT else float(self.tol)
         result = run(
@@ -362,7 +363,7 @@ class LinearSVC(ClassifierMixin, Machine):
     ) -> tuple[Result, Array, Array]:
         few = target.shape[0] <= EXACT
         space, oracle = (
-            ExplicitSpace(rows.X, fit.threads),
+            ExplicitSpace(MemoryRows(rows.X, n_threads=fit.threads)),
             LossOracle(Hinge(), target, weight, fit.threads),
         )
         problem = OneSlack(space, oracle, np.inf if self.fit_intercept else 0.0)

@@ -35,7 +35,8 @@ from slimsvm.expansion import Expansion
 from slimsvm.kernels import FromCallable, Kernel, make_kernel
 from slimsvm.losses import Loss
 from slimsvm.oracles import LossOracle
-from slimsvm.problems.subspace import KernelColumns, Subspace
+from slimsvm.problems.columns import KernelColumns
+from slimsvm.problems.subspace import Subspace
 from slimsvm.row_hashes import codes, distinct
 from slimsvm.rows import MemoryRows
 from slimsvm.run import Record, run
@@ -46,7 +47,7 @@ from slimsvm.solvers.newton import Newton, NewtonState
 from slimsvm.solvers.pursuit import pursue
 from slimsvm.solvers.refine import refine, solve
 from slimsvm.solvers.spaces import SubspaceSpace
-from slimsvm.tiles import ready
+from slimsvm.tiles import in_memory, ready
 
 Array = NDArray[Any]
 # rows that are enough to grow a basis on, if it will be refined on all of them: at least so many, and so many for each vector
@@ -314,8 +315,9 @@ class SparseMachine(PathMachine):
             rows, target = rows.take(part), target[part]
             weight = weight[part] * (weight.sum() / weight[part].sum())
             T.candidates = np.flatnonzero(np.isin(part, T.candidates))
-        columns = KernelColumns(rows, T.sizes[-1], self.max_memory, T.fit.threads)
-        return Subspace(columns, target, weight, T.loss, bool(self.fit_intercept))
+        labelled = in_memory(rows, target, weight, T.fit.threads)
+        columns = KernelColumns(labelled, rows.frame, T.sizes[-1], self.max_memory)
+        return Subspace(columns, T.loss, bool(self.fit_intercept))
 
     def _add_point(
         self, T: Training, problem: Subspace, state: NewtonState, indices: Array | None
@@ -324,10 +326,9 @@ class SparseMachine(PathMachine):
         columns, m = problem.columns, problem.columns.m
         T.n_iter += state.n_iter
         if T.refined and m:
+            labelled = in_memory(T.rows, T.target, T.weight, T.fit.threads)
             whole = Subspace(
-                KernelColumns(T.rows, m, self.max_memory, T.fit.threads),
-                T.target,
-                T.weight,
+                KernelColumns(labelled, T.rows.frame, m, self.max_memory),
                 T.loss,
                 bool(self.fit_intercept),
             )
@@ -392,7 +393,12 @@ class SparseMachine(PathMachine):
 
     def _train_cuts(self, T: Training, X: Any, last: Any) -> None:
         """Cutting planes; the basis grows with them if it is pursued. Then the smaller sizes, from the same cuts."""
-        columns = KernelColumns(T.rows, T.sizes[-1], self.max_memory, T.fit.threads)
+        columns = KernelColumns(
+            in_memory(T.rows, n_threads=T.fit.threads),
+            T.rows.frame,
+            T.sizes[-1],
+            self.max_memory,
+        )
         oracle = LossOracle(T.loss, T.target, T.weight, T.fit.threads)
         solver, scaling = CuttingPlane(), np.inf if self.fit_intercept else 0.0
         vectors, indices = self._first_vectors(T, X, columns, T.weight, last)

@@ -16,7 +16,7 @@ from slimsvm.estimators.base import Fit
 from slimsvm.estimators.basis_machine import BasisMachine
 from slimsvm.expansion import Expansion
 from slimsvm.losses import Loss
-from slimsvm.problems.subspace import KernelColumns
+from slimsvm.problems.columns import KernelColumns
 from slimsvm.run import FULL, SUBSPACE, Certificate, Record, Status
 from slimsvm.solvers.decomposition import EXACT
 from slimsvm.tiles import Operand

@@ -26,7 +26,7 @@ from slimsvm.estimators.basis_machine import BasisMachine
 from slimsvm.estimators.sparse_base import BASES, NEED_CURVATURE, ONE_SHOT, Growth, in_order
 from slimsvm.kernels import FromCallable, Linear, make_kernel, squared_norms
 from slimsvm.oracles.structured import Encoded, StructuredOracle
-from slimsvm.problems.subspace import DEFAULT_MEMORY, KernelColumns
+from slimsvm.problems.columns import DEFAULT_MEMORY, KernelColumns
 from slimsvm.row_hashes import distinct
 from slimsvm.rows import MemoryRows
 from slimsvm.run import Result, Status, run
@@ -37,7 +37,7 @@ from slimsvm.solvers.sampled_cuts import CONSTANT, LINEAR, SampledCuts
 from slimsvm.solvers.sampled_space import SampledSpace
 from slimsvm.solvers.spaces import ExplicitSpace, KernelSpace, SubspaceSpace
 from slimsvm.threads import n_threads
-from slimsvm.tiles import Operand, kernel_values, ready
+from slimsvm.tiles import Operand, in_memory, kernel_values, ready
 
 Array = NDArray[Any]
 LARGEST = 1e16  # of C times a weight: beyond, |w|^2 is lost in the rounding errors of the losses
@@ -191,7 +191,12 @@ class StructuralMachine(BasisMachine):
         with np.errstate(over="ignore"):
             finite(Operand(self.kernel_, X, squared_norms(X)))
         problem = self._joint(
-            ExplicitSpace(X.astype(np.float64) if X.shape[0] <= EXACT else X, fit.threads), risk
+            ExplicitSpace(
+                MemoryRows(
+                    X.astype(np.float64) if X.shape[0] <= EXACT else X, n_threads=fit.threads
+                )
+            ),
+            risk,
         )
         result = self._solved(CuttingPlane(bool(self.line_search), keep_rows=False), problem, fit)
         W, space = result.model.coef[:, 0], problem.space
@@ -242,7 +247,9 @@ class StructuralMachine(BasisMachine):
         candidates, rng = distinct(X), self._rng()
         given = not isinstance(self.basis, str)
         wanted = Given(self.basis).size if given else min(candidates.size, int(self.n_basis))
-        columns = KernelColumns(rows, wanted, self.max_memory, fit.threads)
+        columns = KernelColumns(
+            in_memory(rows, n_threads=fit.threads), rows.frame, wanted, self.max_memory
+        )
         growth, indices = None, None
         if not given and wanted == candidates.size:
             indices = candidates[in_order(X[candidates])]

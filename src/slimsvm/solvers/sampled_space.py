@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from slimsvm.problems.subspace import DEFAULT_MEMORY
+from slimsvm.problems.columns import DEFAULT_MEMORY
 from slimsvm.run import FULL
 from slimsvm.solvers.spaces import Space
 from slimsvm.threads import parallel, single_threaded_blas
