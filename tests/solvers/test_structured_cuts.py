@@ -15,11 +15,17 @@ from slimsvm.solvers.joint import JointRisk, JointSpace, least_on_line
 from slimsvm.solvers.sampled_cuts import CONSTANT, LINEAR, Draw, SampledCuts, parts_of, risk_bound
 from slimsvm.solvers.sampled_space import SampledSpace
 from slimsvm.solvers.spaces import ExplicitSpace, KernelSpace, SubspaceSpace
-from slimsvm.tiles import ready
+from slimsvm.tiles import in_memory, ready
 from tests.in_memory import kernel_columns
 from tests.reference.outputs import outputs
 
 KERNEL = RBF(0.3)
+
+
+def prepared(X, n_threads=1):
+    """Rows in memory, and how they are prepared."""
+    rows = ready(KERNEL, X, dtype=np.float64)
+    return in_memory(rows, n_threads=n_threads), rows.frame
 
 
 def problem_data(oracle, n=6, seed=0):
@@ -124,9 +130,7 @@ def test_samples_of_all_examples_are_exact(oracle, sampling):
     exact = solved(
         JointSpace(KernelSpace(KERNEL(X, X)), risk.width, risk.n_linear, 0.5), risk
     ).certificate.objective
-    space = SampledSpace(
-        ready(KERNEL, X, dtype=np.float64), risk.width, risk.n_linear, 0.5, sampling == LINEAR
-    )
+    space = SampledSpace(*prepared(X), risk.width, risk.n_linear, 0.5, sampling == LINEAR)
     result = solved(space, risk, 1e-5, SampledCuts(sampling=sampling, sample_size=100))
     assert (
         exact - 1e-6 * exact <= result.certificate.objective <= exact + 1e-5 * weight.sum() * 1.01
@@ -144,7 +148,7 @@ def test_the_scores_of_sampled_cuts_are_those_of_the_expansion(line_search, max_
     oracle = Multiclass()
     true = oracle.encode(y, 80)
     risk = JointRisk(oracle, true.labels, true.offsets, np.full(80, 2.0))
-    space = SampledSpace(ready(KERNEL, X, dtype=np.float64), 3, 0, 0.5, max_memory=max_memory)
+    space = SampledSpace(*prepared(X), 3, 0, 0.5, max_memory=max_memory)
     problem, solver = (
         OneSlack(space, risk, 0.0),
         SampledCuts(sample_size=10, max_idle=2, line_search=line_search),
@@ -168,7 +172,7 @@ def test_the_objective_of_linear_time_is_that_of_its_model():
     oracle = Binary()
     true = oracle.encode(y, 300)
     risk = JointRisk(oracle, true.labels, true.offsets, np.full(300, 0.5))
-    space = SampledSpace(ready(KERNEL, X, dtype=np.float64), 1, 0)
+    space = SampledSpace(*prepared(X), 1, 0)
     result = solved(space, risk, 1e-2, SampledCuts(sample_size=40))
     model = result.model
     K = KERNEL(X, X[model.indices])
@@ -274,7 +278,7 @@ def test_products_of_cuts_are_the_same_in_groups(monkeypatch):
     X = rng.standard_normal((50, 3))
     for values in (1 << 18, 60):
         monkeypatch.setattr(sampled_space, "VALUES_A_TASK", values)
-        space = SampledSpace(ready(KERNEL, X, dtype=np.float64), 2, 0, keeps=False, n_threads=2)
+        space = SampledSpace(*prepared(X, 2), 2, 0, keeps=False)
         cuts = [
             (rng.permutation(50)[:size], rng.standard_normal((size, 2)))
             for size in (3, 20, 0, 7, 1)

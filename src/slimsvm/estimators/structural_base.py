@@ -216,7 +216,13 @@ class StructuralMachine(BasisMachine):
         rows, linear_time = finite(self._sample_rows(X)), self.sampling == LINEAR
         scaling = float(bool(self.fit_intercept))
         space = SampledSpace(
-            rows, risk.width, risk.n_linear, scaling, linear_time, self.max_memory, fit.threads
+            in_memory(rows, n_threads=fit.threads),
+            rows.frame,
+            risk.width,
+            risk.n_linear,
+            scaling,
+            linear_time,
+            self.max_memory,
         )
         seed = int(self._rng().integers(2**31 - 1))
         solver = SampledCuts(
