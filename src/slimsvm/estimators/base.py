@@ -21,7 +21,7 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 from slimsvm.expansion import Expansion
 from slimsvm.kernels import KERNELS, FromCallable, Kernel, Linear, Precomputed, make_kernel
 from slimsvm.problems.dual_qp import DualQP
-from slimsvm.rows import Rows
+from slimsvm.rows import MemoryRows
 from slimsvm.run import Certificate, Limits, Progress, Record, Result, Status, Watcher, run
 from slimsvm.solvers.decomposition import EXACT, Decomposition
 from slimsvm.threads import n_threads, single_threaded_blas
@@ -157,7 +157,9 @@ class KernelMachine(Machine):
             self.kernel_: Kernel = kernel
             return finite(ready(kernel, X).take(order))
         self.kernel_ = (
-            kernel if isinstance(kernel, FromCallable) else kernel.resolve(Rows(X, weight=weight))
+            kernel
+            if isinstance(kernel, FromCallable)
+            else kernel.resolve(MemoryRows(X, weight=weight))
         )
         # few rows: float64, because the solver goes on to near machine precision
         operand = ready(
@@ -209,7 +211,7 @@ class KernelMachine(Machine):
         if not worst.status.converged:
             warnings.warn(str(self.status_), ConvergenceWarning, stacklevel=4)
 
-    def _start_from_last_fit(self, rows: Rows) -> bool:
+    def _start_from_last_fit(self, rows: MemoryRows) -> bool:
         """Whether the coefficients of the last fit may be the start of this one: warm_start, and the same rows."""
         if not self.warm_start:
             self.__dict__.pop("_fingerprint", None)

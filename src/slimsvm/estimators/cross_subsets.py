@@ -17,7 +17,7 @@ from sklearn.utils.class_weight import compute_class_weight
 from slimsvm.estimators.classification import SVC
 from slimsvm.losses import Hinge
 from slimsvm.oracles import LossOracle
-from slimsvm.rows import codes
+from slimsvm.row_hashes import codes
 from slimsvm.run import SUBSPACE, Certificate, Limits, Status
 
 Array = NDArray[Any]

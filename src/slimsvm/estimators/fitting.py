@@ -29,7 +29,7 @@ from slimsvm.kernels import FromCallable, Kernel, Precomputed, make_kernel
 from slimsvm.multiclass import OneVsOne, class_factors, encoded
 from slimsvm.precision import is_small
 from slimsvm.progress import Progress
-from slimsvm.rows import Rows
+from slimsvm.rows import MemoryRows
 from slimsvm.run import Limits, Record, Watcher
 from slimsvm.threads import n_threads, single_threaded_blas
 from slimsvm.tiles import Operand, ready
@@ -186,7 +186,7 @@ class Estimator(CallbackSupportMixin, BaseEstimator):
         kernel = make_kernel(self.kernel, gamma=self.gamma, degree=self.degree, coef0=self.coef0)
         if isinstance(kernel, FromCallable | Precomputed):
             return kernel
-        return kernel.resolve(Rows(X, weight=weight))
+        return kernel.resolve(MemoryRows(X, weight=weight))
 
     def _solved(self, data: Data, fit: Fit) -> Any:
         """Step 4."""

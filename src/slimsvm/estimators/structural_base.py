@@ -26,8 +26,9 @@ from slimsvm.estimators.basis_machine import BasisMachine
 from slimsvm.estimators.sparse_base import BASES, NEED_CURVATURE, ONE_SHOT, Growth, in_order
 from slimsvm.kernels import FromCallable, Linear, make_kernel, squared_norms
 from slimsvm.oracles.structured import Encoded, StructuredOracle
-from slimsvm.problems.subspace import DEFAULT_MEMORY, KernelColumns
-from slimsvm.rows import Rows, distinct
+from slimsvm.problems.columns import DEFAULT_MEMORY, KernelColumns
+from slimsvm.row_hashes import distinct
+from slimsvm.rows import MemoryRows
 from slimsvm.run import Result, Status, run
 from slimsvm.solvers.cutting_plane import CuttingPlane, OneSlack
 from slimsvm.solvers.decomposition import EXACT
@@ -36,7 +37,7 @@ from slimsvm.solvers.sampled_cuts import CONSTANT, LINEAR, SampledCuts
 from slimsvm.solvers.sampled_space import SampledSpace
 from slimsvm.solvers.spaces import ExplicitSpace, KernelSpace, SubspaceSpace
 from slimsvm.threads import n_threads
-from slimsvm.tiles import Operand, kernel_values, ready
+from slimsvm.tiles import Operand, in_memory, kernel_values, ready
 
 Array = NDArray[Any]
 LARGEST = 1e16  # of C times a weight: beyond, |w|^2 is lost in the rounding errors of the losses
@@ -112,7 +113,9 @@ class StructuralMachine(BasisMachine):
             else np.ones(X.shape[0])
         )
         self.kernel_ = (
-            kernel if isinstance(kernel, FromCallable) else kernel.resolve(Rows(X, weight=of_parts))
+            kernel
+            if isinstance(kernel, FromCallable)
+            else kernel.resolve(MemoryRows(X, weight=of_parts))
         )
         if factors is not None:
             weight, of_parts = weight * factors, of_parts * factors
@@ -199,7 +202,12 @@ class StructuralMachine(BasisMachine):
         with np.errstate(over="ignore"):
             finite(Operand(self.kernel_, X, squared_norms(X)))
         problem = self._joint(
-            ExplicitSpace(X.astype(np.float64) if X.shape[0] <= EXACT else X, fit.threads), risk
+            ExplicitSpace(
+                MemoryRows(
+                    X.astype(np.float64) if X.shape[0] <= EXACT else X, n_threads=fit.threads
+                )
+            ),
+            risk,
         )
         result = self._solved(
             CuttingPlane(line_search=bool(self.line_search), keep_rows=False), problem, fit
@@ -223,7 +231,13 @@ class StructuralMachine(BasisMachine):
         rows, linear_time = finite(self._sample_rows(X)), self.sampling == LINEAR
         scaling = float(bool(self.fit_intercept))
         space = SampledSpace(
-            rows, risk.width, risk.n_linear, scaling, linear_time, self.max_memory, fit.threads
+            in_memory(rows, n_threads=fit.threads),
+            rows.frame,
+            risk.width,
+            risk.n_linear,
+            scaling,
+            linear_time,
+            self.max_memory,
         )
         seed = int(self._rng().integers(2**31 - 1))
         solver = SampledCuts(
@@ -254,7 +268,9 @@ class StructuralMachine(BasisMachine):
         candidates, rng = distinct(X), self._rng()
         given = not isinstance(self.basis, str)
         wanted = Given(self.basis).size if given else min(candidates.size, int(self.n_basis))
-        columns = KernelColumns(rows, wanted, self.max_memory, fit.threads)
+        columns = KernelColumns(
+            in_memory(rows, n_threads=fit.threads), rows.frame, wanted, self.max_memory
+        )
         growth, indices = None, None
         if not given and wanted == candidates.size:
             indices = candidates[in_order(X[candidates])]

@@ -31,7 +31,7 @@ from slimsvm.kernels import Linear
 from slimsvm.precision import is_small
 from slimsvm.problems.dual_qp import classification
 from slimsvm.problems.factored_dual import FactoredDual
-from slimsvm.rows import places
+from slimsvm.row_hashes import places
 from slimsvm.run import Limits, Result, Watcher, run
 from slimsvm.solvers.decomposition import Decomposition
 from slimsvm.solvers.dual_descent import DualDescent
