@@ -214,7 +214,7 @@ class Ending:
         certificate = merged([result.certificate for result in results])
         certificate = certificate if tol is None else replace(certificate, tol=tol)
         worst = max(results, key=lambda r: (not r.status.converged, r.certificate.violation))
-        reason = worst.status.reason
+        reason = "converged" if certificate.holds else worst.status.reason
         words = sentence(reason, measure, certificate, n_parts=len(results), **about)
         return cls(certificate, Status(reason, words), joined([r.history for r in results]))
 

@@ -11,7 +11,7 @@ An estimator writes 4 and 5. Nothing is set on it before 5, and a fit that fails
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Self
@@ -286,35 +286,21 @@ class Estimator(CallbackSupportMixin, BaseEstimator):
         return tags
 
 
-class Classifier(ClassifierMixin, Estimator):
-    """Base of estimators that predict classes; ``_scheme`` says how two-class functions decide."""
+class ClassPredictions(ClassifierMixin):
+    """``_scheme`` says how the outputs of a fitted estimator decide between its classes."""
 
     fitted: ClassVar[tuple[Attribute, ...]] = (
         attribute("classes_", "labels", ("n_classes",), "The labels, sorted."),
-        attribute("class_weight_", "float", ("n_classes",), "Factor of C for each class."),
     )
 
     classes_: Array
-    class_weight_: Array
+    _outputs: Callable[[Any], Array]  # of new rows: decision values, shape (n, outputs)
     # of those that have no such parameter
-    class_weight = None
     decision_function_shape = "ovr"
     break_ties = True
 
-    def _encoded(self, X: Any, y: Any, weight: Array) -> Data:
-        classes, label, used = encoded(y, weight)
-        if self._all_rows and classes.size > 2:  # the rows of a class stand together; two: no copy
-            used = used[np.argsort(label[used], kind="stable")]
-        label, own = label[used], weight[used]
-        factors = class_factors(
-            self.class_weight, classes=classes, y=classes[label], sample_weight=own
-        )
-        data = self._data(X, label, own * factors[label], used, weight)
-        data.classes, data.factors = classes, factors
-        return data
-
     def _scheme(self) -> Any:
-        """How the classes share the outputs; of a fitted estimator."""
+        """How the classes share the outputs."""
         return OneVsOne(len(self.classes_))
 
     def decision_function(self, X: Any) -> Array:
@@ -349,8 +335,28 @@ class Classifier(ClassifierMixin, Estimator):
         shape, ties = self.decision_function_shape, bool(self.break_ties)
         return np.asarray(self.classes_[self._scheme().chosen(outputs, shape, ties)])
 
-    def _outputs(self, X: Any) -> Array:
-        raise NotImplementedError
+
+class Classifier(ClassPredictions, Estimator):
+    """Base of estimators that predict classes, which may have weights."""
+
+    fitted: ClassVar[tuple[Attribute, ...]] = (
+        attribute("class_weight_", "float", ("n_classes",), "Factor of C for each class."),
+    )
+
+    class_weight_: Array
+    class_weight = None  # of those that have no such parameter
+
+    def _encoded(self, X: Any, y: Any, weight: Array) -> Data:
+        classes, label, used = encoded(y, weight)
+        if self._all_rows and classes.size > 2:  # the rows of a class stand together; two: no copy
+            used = used[np.argsort(label[used], kind="stable")]
+        label, own = label[used], weight[used]
+        factors = class_factors(
+            self.class_weight, classes=classes, y=classes[label], sample_weight=own
+        )
+        data = self._data(X, label, own * factors[label], used, weight)
+        data.classes, data.factors = classes, factors
+        return data
 
 
 class Regressor(RegressorMixin, Estimator):

@@ -190,6 +190,16 @@ class BasisVectors(KernelModel):
     basis_indices_: Array | None
     n_basis_: int
     certificate_: Any
+    _precomputed: bool
+
+    def _checked(self, X: Any, *given: Any, **options: Any) -> tuple[Any, Any, Array]:
+        if self._precomputed:
+            raise ValueError(
+                f"{type(self).__name__} needs the rows themselves, not kernel='precomputed': basis "
+                "vectors are made from rows. Use SVC or SVR for a precomputed kernel, or give the "
+                "kernel as a function."
+            )
+        return super()._checked(X, *given, **options)  # type: ignore[misc,no-any-return]
 
     def _made_from(self) -> tuple[Any, ...]:
         return self.basis_coef_, self.intercept_, self.basis_
