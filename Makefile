@@ -13,11 +13,13 @@ BIN := $(VENV)/bin
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test lint format docs bench clean clean-venv
+.PHONY: help demo test test-all test-cpus lint format docs bench clean clean-venv
 
 help:
 	@echo "make demo        train on generated data and on the digits, beside scikit-learn; writes a picture"
 	@echo "make test        ruff, mypy, tests and doctests"
+	@echo "make test-all    the same with the long tests: larger data, scikit-learn's checks for all options"
+	@echo "make test-cpus   the tests with the instructions of other processors, as far as this one knows them"
 	@echo "make lint        ruff and mypy only"
 	@echo "make format      rewrite the files in the house style"
 	@echo "make docs        build the documentation into docs/_build/html; warnings are errors"
@@ -30,6 +32,12 @@ demo: $(VENV)/.installed-demo
 
 test: lint
 	$(BIN)/python -m pytest -n $(WORKERS) $(PYTEST_ARGS)
+
+test-all: lint
+	$(BIN)/python -m pytest -n $(WORKERS) -m "long or not long" $(PYTEST_ARGS)
+
+test-cpus: $(VENV)/.installed-test
+	$(BIN)/python tests/processors.py -n $(WORKERS) $(PYTEST_ARGS)
 
 lint: $(VENV)/.installed-test
 	$(BIN)/ruff check .

@@ -1,4 +1,6 @@
-"""The basis: every way to choose vectors keeps one contract, and a pursuit finds what lowers the residual most."""
+"""The basis: every way to choose vectors keeps one contract, and a pursuit finds what lowers the
+residual most.
+"""
 
 import pickle
 from dataclasses import replace
@@ -37,6 +39,7 @@ from slimsvm.problems.subspace import KernelColumns, Subspace
 from slimsvm.solvers.newton import Newton
 from slimsvm.solvers.refine import solve
 from slimsvm.tiles import ready
+from tests.pairs import every_pair
 
 
 def dots_plus_one(X, Z):
@@ -65,14 +68,15 @@ BASES = {
     "greedy alone": Greedy(alone=True),
     "margin": Margin(),
 }
-STEERED = Pursuit | PursuitRows | Greedy | Margin  # by the machine on the present basis
+STEERED = Pursuit | PursuitRows | Greedy | Margin  # by the model on the present basis
 every_kernel = pytest.mark.parametrize("kernel", KERNELS.values(), ids=KERNELS.keys())
 moving_kernel = pytest.mark.parametrize("kernel", [KERNELS[name] for name in MOVING], ids=MOVING)
 every_basis = pytest.mark.parametrize("basis", BASES.values(), ids=BASES.keys())
 every_pursuit = pytest.mark.parametrize(
     "basis", [Pursuit(), PursuitRows()], ids=["pursuit", "pursuit_rows"]
 )
-every_form = pytest.mark.parametrize("form", ["dense", "csr"])
+FORMS = ["dense", "csr"]
+every_form = pytest.mark.parametrize("form", FORMS)
 
 
 def data(form, n=120):
@@ -101,7 +105,7 @@ def residual(columns, n_columns=2, seed=1):
 
 
 def machine(columns, seed=1, n_columns=2):
-    """Where a machine on the present basis might be."""
+    """Where a model on the present basis might be."""
     rng = np.random.default_rng(seed)
     y = np.where(rng.standard_normal((columns.n, n_columns)) > 0, 1.0, -1.0)
     return Here(
@@ -124,14 +128,10 @@ def as_dense(vectors):
     return np.asarray(vectors.toarray() if sp.issparse(vectors) else vectors, np.float64)
 
 
-# -- the contract ---------------------------------------------------------------------------------------------------------------------------
+# -- the contract ----------------------------------------------------------------------------------
 
 
-@every_form
-@every_kernel
-@every_basis
-@pytest.mark.parametrize("n_basis", [0, 3])
-@pytest.mark.parametrize("n_new", [1, 4])
+@every_pair(basis=BASES, kernel=KERNELS, form=FORMS, n_basis=[0, 3], n_new=[1, 4])
 def test_contract(basis, kernel, form, n_basis, n_new):
     X = data(form)
     columns = subspace(kernel, X, n_basis)
@@ -161,9 +161,7 @@ def test_contract(basis, kernel, form, n_basis, n_new):
         assert not sp.issparse(chosen.vectors)
 
 
-@every_form
-@every_kernel
-@every_basis
+@every_pair(basis=BASES, kernel=KERNELS, form=FORMS)
 def test_same_bits_from_the_same_seed_for_any_number_of_threads(basis, kernel, form):
     X = data(form, n=1500)
     found = []
@@ -220,12 +218,10 @@ def test_centres_of_a_precomputed_kernel_are_refused():
             basis.select(columns, None, None, 2, np.random.default_rng(0), np.arange(4))
 
 
-# -- nothing to choose from -----------------------------------------------------------------------------------------------------------------
+# -- nothing to choose from ------------------------------------------------------------------------
 
 
-@every_form
-@every_kernel
-@every_basis
+@every_pair(basis=BASES, kernel=KERNELS, form=FORMS)
 def test_zero_residual(basis, kernel, form):
     columns = subspace(kernel, data(form), 2)
     zero, at = np.zeros((columns.n, 1)), machine(columns, n_columns=1)
@@ -294,9 +290,7 @@ def test_one_row(basis, kernel):
     assert np.isfinite(chosen.vectors).all()
 
 
-@every_form
-@every_kernel
-@every_basis
+@every_pair(basis=BASES, kernel=KERNELS, form=FORMS)
 def test_more_vectors_than_distinct_rows(basis, kernel, form):
     X = data(form, n=6)
     X = sp.vstack([X, X], format="csr") if form == "csr" else np.vstack([X, X])
@@ -319,7 +313,7 @@ def test_a_pursuit_needs_weights(basis):
         )
 
 
-# -- one-shot choices -----------------------------------------------------------------------------------------------------------------------
+# -- one-shot choices ------------------------------------------------------------------------------
 
 
 def test_random_takes_all_candidates_in_order():
@@ -389,7 +383,7 @@ def test_given_vectors_come_back(kernel, form, given_form):
     )
 
 
-# -- the criterion --------------------------------------------------------------------------------------------------------------------------
+# -- the criterion ---------------------------------------------------------------------------------
 
 
 @every_form
@@ -515,7 +509,7 @@ def test_several_at_once_are_each_the_best_for_what_those_before_leave(basis):
         assert columns.append(columns.rows.X[[expected]]).all()
 
 
-# -- many rows: the terms are a sample -----------------------------------------------------------------------------------------------------
+# -- many rows: the terms are a sample -------------------------------------------------------------
 
 
 def test_sampled_sums_are_unbiased():
@@ -579,7 +573,7 @@ def test_more_rows_are_taken_where_the_sample_is_mostly_error():
     assert taken["noise"] > 2 * taken["smooth"]
 
 
-# -- sparse rows ----------------------------------------------------------------------------------------------------------------------------
+# -- sparse rows -----------------------------------------------------------------------------------
 
 
 @moving_kernel
@@ -636,11 +630,13 @@ def test_options_change_what_is_computed_only():
     assert 0 < few < columns.n_values - before - few
 
 
-# -- incomplete Cholesky --------------------------------------------------------------------------------------------------------------------
+# -- incomplete Cholesky ---------------------------------------------------------------------------
 
 
 def naive_pivots(K, rank, candidates=None):
-    """Pivoted Cholesky by its definition: the largest diagonal of what is left, whose column is then taken off."""
+    """Pivoted Cholesky by its definition: the largest diagonal of what is left, whose column is
+    then taken off.
+    """
     left, pivots, columns = K.copy(), [], []
     allowed = np.arange(len(K)) if candidates is None else candidates
     for _ in range(rank):
@@ -790,7 +786,7 @@ def test_threshold_factor_that_is_cut_short():
     assert np.linalg.norm(V @ V.T - K) / np.trace(K) <= found.left < 1.0
 
 
-# -- the farthest, the least sure, the greediest ----------------------------------------------------------------------------------------------
+# -- the farthest, the least sure, the greediest ---------------------------------------------------
 
 
 @pytest.mark.parametrize("n_basis", [0, 4])
@@ -850,7 +846,7 @@ def test_a_machine_is_needed(basis):
 
 
 def trained(columns, loss, n_columns, fit_intercept, seed=0):
-    """A machine on the present basis, and its coefficients."""
+    """A model on the present basis, and its coefficients."""
     rng = np.random.default_rng(seed)
     X = as_dense(columns.rows.X)
     y = np.where(
@@ -919,7 +915,9 @@ def test_the_greediest_has_the_largest_virtual_step(loss, fit_intercept, n_basis
 @pytest.mark.parametrize("fit_intercept", [True, False])
 @pytest.mark.parametrize("n_basis", [0, 4])
 def test_between_trainings_the_model_moves_as_the_quadratic_one(fit_intercept, n_basis):
-    """With least squares the model is the objective: what joins second is what a retrained machine would take."""
+    """With least squares the model is the objective: what joins second is what a retrained model
+    would take.
+    """
     X = data("dense", n=50) - 3.0
     columns = subspace(RBF(0.2), X, n_basis, dtype=np.float64)
     problem, state = trained(columns, LeastSquares(), 2, fit_intercept)

@@ -1,4 +1,6 @@
-"""The runner of the benchmarks with toy cells: what it stores, resumes, limits and says when a cell fails."""
+"""The runner of the benchmarks with toy cells: what it stores, resumes, limits and says when a cell
+fails.
+"""
 
 import importlib
 import inspect
@@ -226,7 +228,9 @@ def test_ratio_to_the_peer_of_the_same_run(toys, monkeypatch):
 
 
 def test_a_killed_run_goes_on_where_it_was(toys):
-    """The first cell is stored, the second at work, when the run is killed: nothing is left behind, and the first is not measured again."""
+    """The first cell is stored, the second at work, when the run is killed: nothing is left behind,
+    and the first is not measured again.
+    """
     code = "from pathlib import Path; from benchmarks.runner import Cell, run\n"
     code += (
         f"run('toys', [Cell('one', 'number', ('1',)), Cell('two', 'wait')], Path({str(toys)!r}))"
@@ -300,7 +304,7 @@ def test_where_nothing_can_be_written_nothing_is_measured(toys):
     assert not (toys.parents[1] / "calls.txt").exists()
 
 
-# -- the benchmarks that there are ----------------------------------------------------------------------------------------------------------
+# -- the benchmarks that there are -----------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -328,7 +332,9 @@ def test_command_lists_and_chooses(toys, monkeypatch, capsys):
 
 
 def test_objective_of_the_plain_machine():
-    """Of the exact machine: its dual value; of any multiple of it: the same, since the best multiple is looked for; of another: more."""
+    """Of the exact model: its dual value; of any multiple of it: the same, since the best
+    multiple is looked for; of another: more.
+    """
     rng = np.random.default_rng(0)
     X = rng.standard_normal((300, 3)).astype(np.float32)
     y = (X[:, 0] + 0.5 * rng.standard_normal(300) > 0).astype(int)
@@ -343,12 +349,14 @@ def test_objective_of_the_plain_machine():
     )
 
 
-# -- tables ---------------------------------------------------------------------------------------------------------------------------------
+# -- tables ----------------------------------------------------------------------------------------
 
 
 @pytest.fixture
 def pages(tmp_path, monkeypatch):
-    """A folder with both pages, and a benchmark with a table for one of them and a summary for the other."""
+    """A folder with both pages, and a benchmark with a table for one of them and a summary for the
+    other.
+    """
     (tmp_path / "docs").mkdir()
     (tmp_path / "docs" / "benchmarks.md").write_text(
         "before\n<!-- a:begin -->\nold\n<!-- a:end -->\nafter\n"

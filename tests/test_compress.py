@@ -53,7 +53,7 @@ def distance_sq(kernel, S, A, B, coef):
     return float(np.einsum("ic,ij,jc->", W, kernel(Z), W))
 
 
-# -- the reduced set ------------------------------------------------------------------------------------------------------------------------
+# -- the reduced set -------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("kernel", KERNELS)
@@ -163,7 +163,7 @@ def test_pairs_over_one_basis_are_as_if_each_were_alone():
         np.testing.assert_allclose(together.scores[own, pair], alone.scores[:, 0], atol=1e-5)
 
 
-# -- machines -------------------------------------------------------------------------------------------------------------------------------
+# -- models ----------------------------------------------------------------------------------------
 
 CLASSIFIERS = [SVC(C=5.0), NuSVC(nu=0.2), sklearn_svm.SVC(C=5.0), sklearn_svm.NuSVC(nu=0.2)]
 REGRESSORS = [SVR(C=5.0), NuSVR(C=5.0), sklearn_svm.SVR(C=5.0), sklearn_svm.NuSVR(C=5.0)]
@@ -458,7 +458,7 @@ def test_a_reduction_cut_short_is_not_converged_although_the_tuning_was(monkeypa
     assert small.status_.reason == "max_time" and small.fit_status_ == 1
 
 
-# -- refusals -------------------------------------------------------------------------------------------------------------------------------
+# -- refusals --------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("n_basis", [0, -1, 2.5, "auto", None, True])

@@ -1,4 +1,6 @@
-"""The five dual problems: what each of them fills in, and what it says of a point, against definitions written out with loops."""
+"""The five dual problems: what each of them fills in, and what it says of a point, against
+definitions written out with loops.
+"""
 
 import numpy as np
 import pytest
@@ -21,7 +23,9 @@ WEIGHT = np.random.default_rng(1).uniform(0.5, 2.0, N)
 
 
 def random_feasible(problem, rng):
-    """A point between the starting point and another that moves within the equalities: pairs of equal z up and down, opposite z together."""
+    """A point between the starting point and another that moves within the equalities: pairs of
+    equal z up and down, opposite z together.
+    """
     a = problem.start.copy()
     for _ in range(60):
         group = problem.groups()[rng.integers(len(problem.groups()))]
@@ -40,7 +44,7 @@ def inner_products(problem, a):
     return K @ problem.coef(a)
 
 
-# -- what each machine fills in -------------------------------------------------------------------------------------------------------------
+# -- what each model fills in ----------------------------------------------------------------------
 
 
 @every_machine
@@ -103,7 +107,7 @@ def test_starting_points_do_not_depend_on_the_order_of_the_rows():
         np.testing.assert_allclose(shuffled[:N], straight[:N][order], rtol=1e-13)
 
 
-# -- what it says of a point ----------------------------------------------------------------------------------------------------------------
+# -- what it says of a point -----------------------------------------------------------------------
 
 
 @every_machine
@@ -191,7 +195,8 @@ def test_without_free_variables_the_multiplier_is_the_midpoint():
     problem = make_problem("classification", X[:4], np.array([1.0, -1.0, 1.0, -1.0]), T[:4], C=0.5)
     a = np.array([0.5, 0.5, 0.0, 0.0])
     s = np.array([0.3, -0.2, 0.9, -1.0])
-    # o = s - y = [-0.7, 0.8, -0.1, 0.0]; may rise: a < C with y = 1, a > 0 with y = -1: rows 1 and 2; may fall: rows 0 and 3
+    # o = s - y = [-0.7, 0.8, -0.1, 0.0]; may rise: a < C with y = 1, a > 0 with y = -1: rows 1 and
+    # 2; may fall: rows 0 and 3
     multiplier, violation = problem.multiplier(a, s, np.arange(4))
     assert violation == pytest.approx(max(-0.7, 0.0) - min(0.8, -0.1))
     assert multiplier == pytest.approx(-(0.0 + -0.1) / 2)
@@ -213,7 +218,7 @@ def test_one_sided_groups_have_a_multiplier_too():
     assert np.isfinite(problem.gap(problem.upper, s))
 
 
-# -- starting points from elsewhere ---------------------------------------------------------------------------------------------------------
+# -- starting points from elsewhere ----------------------------------------------------------------
 
 
 @every_machine

@@ -1,4 +1,6 @@
-"""Kernel rows within a budget: whatever is cached, restricted, grown or thrown away, the numbers are those of the full matrix."""
+"""Kernel rows within a budget: whatever is cached, restricted, grown or thrown away, the numbers
+are those of the full matrix.
+"""
 
 import numpy as np
 import pytest
@@ -52,7 +54,9 @@ def full_matrix(case):
 
 
 def digits(case, K):
-    """What rounding of values (and of coefficients) to the type may cost, relative to the largest value."""
+    """What rounding of values (and of coefficients) to the type may cost, relative to the largest
+    value.
+    """
     return (3e-6 if CASES[case][2] == np.float32 else 1e-13) * max(1.0, np.abs(K).max())
 
 
@@ -197,7 +201,7 @@ def test_results_have_the_same_bits_for_any_number_of_threads():
             np.testing.assert_array_equal(ours, theirs)
 
 
-# -- the budget -----------------------------------------------------------------------------------------------------------------------------
+# -- the budget ------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("budget", [0, 1, ROW - 1, ROW, 10 * ROW + 5, N * ROW, 10 * N * ROW])
@@ -230,7 +234,7 @@ def test_a_linear_kernel_needs_no_cache():
     assert gram.n_values <= 10 + N  # a pass over the rows each way, not 10 * N kernel values
 
 
-# -- what is kept ---------------------------------------------------------------------------------------------------------------------------
+# -- what is kept ----------------------------------------------------------------------------------
 
 
 def cached(gram):
@@ -319,7 +323,9 @@ def test_rows_used_in_the_same_call_are_not_thrown_out():
 
 
 def test_a_sweep_through_more_rows_than_fit_still_hits():
-    """Cyclic use is the worst case of least recently used: each row would be thrown out just before its turn."""
+    """Cyclic use is the worst case of least recently used: each row would be thrown out just before
+    its turn.
+    """
     gram = Gram(operand_of("rbf dense float64"), 60 * ROW)
     for _ in range(3):
         for start in range(0, 100, 10):

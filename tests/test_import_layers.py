@@ -1,4 +1,4 @@
-"""The house has an order: a module imports only modules listed above its own room, and no two modules import each other in a circle."""
+"""Modules have an order: each imports only what is listed above it, and none in a circle."""
 
 import ast
 from collections.abc import Iterator
@@ -10,18 +10,23 @@ import pytest
 PACKAGE = "slimsvm"
 SOURCE = Path(__file__).resolve().parent.parent / "src" / PACKAGE
 
-# From the foundation upwards, as in docs/architecture.md. A room is a module or a package directly under src/slimsvm.
-HOUSE = (
+# From the foundation upwards, as in docs/architecture.md: modules and packages directly under
+# src/slimsvm.
+LAYERS = (
     "compiled",
     "threads",
     "forms",
     "kernels",
     "losses",
+    "precision",
     "rows",
     "tiles",
     "gram",
     "expansion",
+    "ending",
     "run",
+    "progress",
+    "multiclass",
     "problems",
     "basis",
     "solvers",
@@ -47,7 +52,9 @@ def modules_under(source: Path) -> dict[str, Path]:
 
 
 def imported_modules(name: str, path: Path, modules: dict[str, Path]) -> Iterator[str]:
-    """The modules of the package that a file imports, wherever in the file: at its top, in a function, or for type checking only."""
+    """The modules of the package that a file imports, wherever in the file: at its top, in a
+    function, or for type checking only.
+    """
     package = name if path.name == "__init__.py" else name.rpartition(".")[0]
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"), str(path))):
         if isinstance(node, ast.Import):
@@ -68,35 +75,40 @@ def imported_modules(name: str, path: Path, modules: dict[str, Path]) -> Iterato
                 elif (origin, alias.name) != (
                     PACKAGE,
                     "__version__",
-                ):  # the version is a constant, not a module: every room may know it
+                ):  # the version is a constant, not a module: every module may know it
                     yield origin
 
 
-def room(module: str) -> str | None:
-    """The part after the package's name; None for the package itself, which only hands out what the rooms hold."""
+def layer(module: str) -> str | None:
+    """The part after the package's name; None for the package itself, which only hands out what
+    its modules hold.
+    """
     return module.split(".")[1] if "." in module else None
 
 
 def violations(source: Path) -> list[str]:
-    """One sentence for each import that goes against the order of the house, and for each module that has no place in it."""
+    """One sentence for each import that goes against the order, and for each module that has
+    no place in it.
+    """
     modules = modules_under(source)
     found = []
     graph: dict[str, set[str]] = {}
     for name, path in modules.items():
-        own = room(name)
-        if own is not None and own not in HOUSE:
+        own = layer(name)
+        if own is not None and own not in LAYERS:
             found.append(
-                f"{name} is in no room of the house; give {own!r} its place in HOUSE and in docs/architecture.md."
+                f"{name} has no place in the order; give {own!r} one in LAYERS and in "
+                "docs/architecture.md."
             )
             continue
         graph[name] = set(imported_modules(name, path, modules)) - {name}
         for target in sorted(graph[name]):
-            other = room(target)
-            if own is None or other is None or other == own or other not in HOUSE:
+            other = layer(target)
+            if own is None or other is None or other == own or other not in LAYERS:
                 continue
-            if HOUSE.index(other) > HOUSE.index(own):
+            if LAYERS.index(other) > LAYERS.index(own):
                 found.append(
-                    f"{name} imports {target}, but {own!r} stands before {other!r} in the house."
+                    f"{name} imports {target}, but {own!r} stands before {other!r} in the order."
                 )
     try:
         TopologicalSorter(graph).prepare()
@@ -111,7 +123,7 @@ def test_every_module_imports_only_what_stands_above_it():
 
 
 @pytest.fixture
-def house(tmp_path):
+def package(tmp_path):
     """Writes a small package; the arguments are file=source."""
 
     def write(files: dict[str, str]) -> Path:
@@ -125,7 +137,7 @@ def house(tmp_path):
     return write
 
 
-ROOMS = {"kernels.py": "", "tiles.py": "", "solvers/__init__.py": "", "solvers/smo.py": ""}
+MODULES = {"kernels.py": "", "tiles.py": "", "solvers/__init__.py": "", "solvers/smo.py": ""}
 
 
 @pytest.mark.parametrize(
@@ -141,8 +153,8 @@ ROOMS = {"kernels.py": "", "tiles.py": "", "solvers/__init__.py": "", "solvers/s
         {"__init__.py": "from slimsvm.tiles import tile", "cli/__init__.py": "import slimsvm"},
     ],
 )
-def test_downward_imports_are_accepted(house, files):
-    assert violations(house(ROOMS | files)) == []
+def test_downward_imports_are_accepted(package, files):
+    assert violations(package(MODULES | files)) == []
 
 
 @pytest.mark.parametrize(
@@ -171,9 +183,9 @@ def test_downward_imports_are_accepted(house, files):
             {"__init__.py": "from .kernels import RBF", "kernels.py": "from slimsvm import RBF"},
             "in a circle",
         ),
-        ({"helpers.py": ""}, "slimsvm.helpers is in no room"),
+        ({"helpers.py": ""}, "slimsvm.helpers has no place"),
     ],
 )
-def test_imports_against_the_order_are_named(house, files, message):
-    (sentence,) = violations(house(ROOMS | files))
+def test_imports_against_the_order_are_named(package, files, message):
+    (sentence,) = violations(package(MODULES | files))
     assert message in sentence

@@ -69,7 +69,9 @@ def test_conjugates_by_hand(loss, y, u, conjugate):
 
 @pytest.mark.parametrize("beta", [0.1, 1.0, 5.0, 1e2, 1e4, 1e8])
 def test_the_smooth_hinge_exceeds_the_squared_hinge_within_its_bound(beta):
-    """0 < P - max(0, t) <= log(2)/beta, hence 0 <= P^2 - max(0, t)^2 <= (log(2)/beta)(2 max(0, t) + log(2)/beta)."""
+    """0 < P - max(0, t) <= log(2)/beta, hence 0 <= P^2 - max(0, t)^2 <= (log(2)/beta)(2 max(0, t) +
+    log(2)/beta).
+    """
     f = np.concatenate([np.linspace(-8, 8, 1001), [1.0]])
     y = np.ones_like(f)
     smooth, sharp = SmoothHinge(beta).value(y, f), SquaredHinge().value(y, f)
@@ -111,7 +113,9 @@ def test_the_smooth_hinge_neither_overflows_nor_underflows_to_nonsense(beta):
 
 
 def test_the_smooth_hinge_keeps_its_relative_digits_far_beyond_the_margin():
-    """P(t) ~ exp(beta t)/beta for very negative t: the naive t + log(1 + exp(-beta t))/beta would be rounding error only."""
+    """P(t) ~ exp(beta t)/beta for very negative t: the naive t + log(1 + exp(-beta t))/beta would
+    be rounding error only.
+    """
     f = np.array([11.0, 21.0, 41.0])
     expected = (np.exp(5.0 * (1 - f)) / 5.0) ** 2
     np.testing.assert_allclose(SmoothHinge(5.0).value(np.ones(3), f), expected, rtol=1e-12)

@@ -1,4 +1,6 @@
-"""The names of the package: each is there, and none of them is imported before somebody asks for it."""
+"""The names of the package: each is there, and none of them is imported before somebody asks for
+it.
+"""
 
 import subprocess
 import sys
@@ -31,11 +33,15 @@ def test_a_name_that_is_not_there_is_refused_as_usual():
 
 
 def test_one_machine_does_not_import_the_others():
-    loaded = "[name.rpartition('.')[2] for name in sys.modules if name.startswith('slimsvm.estimators.')]"
+    loaded = (
+        "[name.rpartition('.')[2] for name in sys.modules "
+        "if name.startswith('slimsvm.estimators.')]"
+    )
     assert last_line(f"import sys, slimsvm; print(len({loaded}))") == "0"
     assert (
         last_line(
-            f"import sys; from slimsvm import SVC; print('classification' in {loaded}, 'structural' in {loaded})"
+            "import sys; from slimsvm import SVC; "
+            f"print('classification' in {loaded}, 'structural' in {loaded})"
         )
         == "True False"
     )

@@ -12,8 +12,10 @@ import numpy as np
 import pytest
 
 import slimsvm.solvers.decomposition as decomposition
+from slimsvm.ending import FULL, Certificate
 from slimsvm.kernels import RBF
-from slimsvm.run import FULL, SENTENCES, Certificate, Limits, Progress, Record, Status, run
+from slimsvm.progress import Progress
+from slimsvm.run import Limits, Record, run
 from slimsvm.solvers.decomposition import Decomposition
 from tests.reference.machines import make_problem, random_rows
 from tests.reference.naive import dual_violation
@@ -52,14 +54,14 @@ class CountdownState:
         return {"left": float(self.left)}
 
 
-# -- how it ends ----------------------------------------------------------------------------------------------------------------------------
+# -- how it ends -----------------------------------------------------------------------------------
 
 
 def test_convergence():
     result = run(Countdown(), 10, tol=3)
     assert result.status.converged and result.status.reason == "converged"
     assert result.certificate.holds and result.model == 3 and result.n_iter == 7
-    assert "Converged" in str(result.status)
+    assert str(result.status) == "converged"  # the sentence belongs to the estimator
 
 
 def test_a_starting_point_is_passed_on():
@@ -76,7 +78,6 @@ def test_max_iter(max_iter):
     )
     assert result.model == 10 - max_iter
     assert result.n_iter == max(1, max_iter)  # scikit-learn's n_iter_ is at least one
-    assert f"max_iter={max_iter}" in str(result.status)
 
 
 def test_minus_one_means_no_limit():
@@ -93,7 +94,6 @@ def test_max_time():
     result = run(Countdown(pause=0.01), 10_000, tol=3, limits=limits)
     assert result.status.reason == "max_time" and not result.certificate.holds
     assert 1 <= result.n_iter <= 6 and limits.seconds >= 0.05
-    assert "max_time" in str(result.status)
 
 
 def test_at_least_one_step_is_made_whatever_the_limits():
@@ -112,7 +112,6 @@ def test_a_watcher_stops():
     assert result.status.reason == "stopped" and result.model == 6
     assert [record.step for record in seen] == [0, 1, 2, 3]
     assert [record.values["left"] for record in seen] == [9, 8, 7, 6]
-    assert "callback" in str(result.status)
 
 
 def test_every_watcher_sees_every_step_and_none_stops():
@@ -141,7 +140,7 @@ def test_an_error_of_a_watcher_is_raised():
 
 
 def test_limits_are_shared_by_the_parts_of_a_fit():
-    """A machine of many pairs: what stops one stops the others, and each has its share of the time."""
+    """Many pairs: what stops one stops the others, and each has its share of the time."""
     limits = Limits(max_time=100.0)
     part = limits.part(4)
     assert part.max_time == pytest.approx(25.0, abs=1.0)
@@ -159,14 +158,37 @@ def test_limits_are_shared_by_the_parts_of_a_fit():
     )  # three rounds of at most four
 
 
-def test_the_sentences_are_sentences():
-    facts = {"tol": 1e-3, "violation": 0.5, "gap": 2.0, "n_iter": 7, "seconds": 1.25}
-    for reason, sentence in SENTENCES.items():
-        text = str(Status(reason, sentence.format(**facts)))
-        assert text[0].isupper() and text.endswith(".") and "0.5" in text and "2" in text
+class Stuck(Countdown):
+    def step(self, problem, state, tol, max_iter):
+        state.n_iter, state.done = state.n_iter + 1, True
 
 
-# -- what is kept ---------------------------------------------------------------------------------------------------------------------------
+class Passed(Stuck):
+    done_is_converged = True
+
+
+def test_a_solver_that_is_done_without_its_tolerance_has_stalled():
+    assert run(Stuck(), 10, tol=3).status.reason == "stalled"
+    assert run(Passed(), 10, tol=3).status.reason == "converged"
+
+
+class Several(CountdownState):
+    def record(self):
+        return [Record(k, float(k), {"left": float(self.left)}) for k in range(2)]
+
+
+class Outer(Countdown):
+    def init(self, problem, start=None):
+        return Several(problem)
+
+
+def test_a_solver_that_runs_others_hands_on_their_records():
+    told = []
+    result = run(Outer(), 5, tol=3, watchers=(told.append,))
+    assert result.history["left"].tolist() == [4.0, 4.0, 3.0, 3.0] and told == []
+
+
+# -- what is kept ----------------------------------------------------------------------------------
 
 
 def test_history_has_one_entry_a_step():
@@ -242,7 +264,9 @@ def test_max_iter_of_a_decomposition_counts_its_inner_steps(max_iter, small_sets
 
 @pytest.mark.parametrize("whole", [True, False])
 def test_a_status_agrees_with_its_certificate(whole, monkeypatch):
-    """Whatever the number of steps allowed: "before the tolerance was reached" is not said where it was reached, nor the other way round."""
+    """Whatever the number of steps allowed: "before the tolerance was reached" is not said where it
+    was reached, nor the other way round.
+    """
     if not whole:
         monkeypatch.setattr(decomposition, "WHOLE", 8)
         monkeypatch.setattr(decomposition, "EXACT", 0)
@@ -263,7 +287,9 @@ def test_a_status_agrees_with_its_certificate(whole, monkeypatch):
 
 @pytest.mark.parametrize("machine", ["classification", "nu_regression"])
 def test_a_time_limit_is_heard_within_seconds(machine):
-    """A step is about 0.1 to 1 s of work, so that max_time and Ctrl-C are heard; the bound here leaves room for a busy machine."""
+    """A step is about 0.1 to 1 s of work, so that max_time and Ctrl-C are heard; the bound here
+    leaves room for a busy machine.
+    """
     X, y, t = random_rows(600, seed=5)
     problem = make_problem(machine, X, y, t, C=1e6)
     limits = Limits(max_time=0.2)
@@ -271,7 +297,7 @@ def test_a_time_limit_is_heard_within_seconds(machine):
     assert limits.seconds < 6.0
 
 
-# -- Ctrl-C ---------------------------------------------------------------------------------------------------------------------------------
+# -- Ctrl-C ----------------------------------------------------------------------------------------
 
 LONG_RUN = """
     import sys
@@ -293,7 +319,8 @@ LONG_RUN = """
             ready.append(print("ready", flush=True))
 
     with limits.watching_interrupts():
-        result = run(decomposition.Decomposition(working_set=4), problem, tol=1e-12, limits=limits, watchers=(say_ready,))
+        solver = decomposition.Decomposition(working_set=4)
+        result = run(solver, problem, tol=1e-12, limits=limits, watchers=(say_ready,))
     a = result.model.a
     assert np.all(a >= 0) and np.all(a <= problem.upper) and abs(problem.sign @ a) <= 1e-6 * a.sum()
     assert dual_objective(RBF(0.5)(X), problem, a) < 0.0  # better than the start
@@ -304,7 +331,9 @@ LONG_RUN = """
 
 
 def begin(script):
-    """A process that runs the script, once it has said that it is ready; it sees the tests as this one does."""
+    """A process that runs the script, once it has said that it is ready; it sees the tests as this
+    one does.
+    """
     root = Path(__file__).resolve().parent.parent
     process = subprocess.Popen(
         [sys.executable, "-c", textwrap.dedent(script)],
@@ -323,9 +352,8 @@ def test_ctrl_c_leaves_a_usable_model():
     process.send_signal(signal.SIGINT)
     output, errors = process.communicate(timeout=60)
     assert process.returncode == 0, errors
-    reason, holds, *sentence = output.split()
+    reason, holds, *_ = output.split()
     assert (reason, holds) == ("interrupted", "False")
-    assert sentence[0] == "Interrupted"
 
 
 def test_a_second_ctrl_c_stops_at_once():
@@ -391,7 +419,7 @@ def test_other_threads_do_without_signals():
     assert outcome == ["converged"]
 
 
-# -- progress -------------------------------------------------------------------------------------------------------------------------------
+# -- progress --------------------------------------------------------------------------------------
 
 
 def test_progress_shows_at_most_one_line_in_its_interval(capsys):

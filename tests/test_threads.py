@@ -1,4 +1,6 @@
-"""The pool of threads: every task once, errors raised, BLAS held to one thread and given back, and no waiting for itself."""
+"""The pool of threads: every task once, errors raised, BLAS held to one thread and given back, and
+no waiting for itself.
+"""
 
 import os
 import subprocess
@@ -20,7 +22,9 @@ PATIENCE = 20.0  # seconds after which something that should take milliseconds c
 
 
 def within_patience(work):
-    """Run ``work`` in a thread that may hang without taking the tests with it; its error is raised here."""
+    """Run ``work`` in a thread that may hang without taking the tests with it; its error is raised
+    here.
+    """
     outcome: list[BaseException | None] = []
 
     def guarded():
@@ -88,7 +92,9 @@ def test_n_jobs_means_what_it_means_in_scikit_learn(monkeypatch):
 
 
 def release_blas():
-    """threadpoolctl 3.8 lets only the first thread that set a limit change it; a test leaves no trace of itself."""
+    """threadpoolctl 3.8 lets only the first thread that set a limit change it; a test leaves no
+    trace of itself.
+    """
     controller = getattr(threadpoolctl, "OpenBLASController", None)
     if hasattr(controller, "clear_controlling_thread"):
         controller.clear_controlling_thread(force=True)
@@ -145,7 +151,9 @@ def test_the_last_user_of_single_threaded_blas_restores_it(two_blas_threads):
 
 @pytest.mark.parametrize("first_out", [0, 1])
 def test_users_in_several_threads_restore_when_the_last_one_leaves(first_out, two_blas_threads):
-    """As joblib's threading backend has it: workers stay alive, and the last one out need not be the first one in."""
+    """As joblib's threading backend has it: workers stay alive, and the last one out need not be
+    the first one in.
+    """
     inside, leave, left, finish = (
         threading.Semaphore(0),
         [threading.Event() for _ in range(2)],
@@ -179,7 +187,9 @@ def test_users_in_several_threads_restore_when_the_last_one_leaves(first_out, tw
 
 
 def test_blas_is_held_to_one_thread_in_any_thread_of_the_user(two_blas_threads):
-    """Also in a second thread after the first has used it: the right to set the limit must not stay with the first."""
+    """Also in a second thread after the first has used it: the right to set the limit must not stay
+    with the first.
+    """
     with single_threaded_blas():
         pass
     seen = []
@@ -314,11 +324,14 @@ def in_a_fresh_process(script):
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
 def test_threads_work_after_a_fork():
-    """The child has none of the parent's threads, and must not wait for them; nor may a lock be left closed."""
+    """The child has none of the parent's threads, and must not wait for them; nor may a lock be
+    left closed.
+    """
     output = in_a_fresh_process(
         """
         import os, signal, sys, warnings
-        warnings.simplefilter("ignore", DeprecationWarning)  # Python 3.12 warns of a fork beside threads, which is what is tested here
+        # Python 3.12 warns of a fork beside threads, which is what is tested here
+        warnings.simplefilter("ignore", DeprecationWarning)
         import numpy as np
         from threadpoolctl import threadpool_info, threadpool_limits
         from slimsvm.kernels import RBF
@@ -331,8 +344,10 @@ def test_threads_work_after_a_fork():
         def child(inside):
             signal.alarm(30)  # a child that hangs dies
             try:
-                same = all(np.array_equal(kernel_values(RBF(0.1), X[:200], X, n_threads=t), K) for t in (1, 2, 3))
-                limits = {library["num_threads"] for library in threadpool_info() if library["user_api"] == "blas"}
+                again = [kernel_values(RBF(0.1), X[:200], X, n_threads=t) for t in (1, 2, 3)]
+                same = all(np.array_equal(values, K) for values in again)
+                blas = [library for library in threadpool_info() if library["user_api"] == "blas"]
+                limits = {library["num_threads"] for library in blas}
                 os._exit(0 if same and (inside or limits == {2}) else 1)
             except BaseException as error:
                 print(repr(error), file=sys.stderr, flush=True)

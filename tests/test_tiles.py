@@ -1,4 +1,6 @@
-"""Kernel values by tiles: the same bits for any number of threads, the same digits for any tile, in the type that keeps them."""
+"""Kernel values by tiles: the same bits for any number of threads, the same digits for any tile, in
+the type that keeps them.
+"""
 
 import threading
 
@@ -57,7 +59,7 @@ def sparse():
     return X, B
 
 
-# -- threads and tiles ----------------------------------------------------------------------------------------------------------------------
+# -- threads and tiles -----------------------------------------------------------------------------
 
 
 @every_kernel
@@ -109,7 +111,7 @@ def test_same_digits_for_any_tile_width(kernel, form, dtype, digits, dense, spar
         values = kernel_values(kernel, X, B, dtype=dtype, width=width)
         if kernel.name in ("rbf", "laplacian"):  # relative to each value
             np.testing.assert_allclose(values, usual, rtol=digits, atol=0)
-        else:  # a sum of terms of either sign has no relative digits of its own: relative to the largest value
+        else:  # a sum of terms of either sign has digits only relative to the largest value
             np.testing.assert_allclose(values, usual, rtol=0, atol=digits * np.abs(usual).max())
 
 
@@ -143,7 +145,7 @@ def test_every_tile_comes_once_and_those_of_a_strip_in_order(dense):
     assert all(len(threads) == 1 for threads in makers.values())
 
 
-# -- the exponential ------------------------------------------------------------------------------------------------------------------------
+# -- the exponential -------------------------------------------------------------------------------
 
 
 def own_exp(x):
@@ -154,7 +156,9 @@ def own_exp(x):
 
 
 def arguments(least, dtype):
-    """The whole range, evenly and towards zero, and the places where the integer part of x / ln 2 changes."""
+    """The whole range, evenly and towards zero, and the places where the integer part of x / ln 2
+    changes.
+    """
     rng = np.random.default_rng(3)
     steps = (np.arange(0, int(-least / np.log(2)) + 1) + 0.5) * -np.log(2)
     near_steps = np.concatenate(
@@ -188,7 +192,9 @@ def test_exp_float64():
 
 @pytest.mark.parametrize(("dtype", "least"), [(np.float32, -87.0), (np.float64, -708.0)])
 def test_exp_outside_its_range(dtype, least):
-    """Below, as good as zero and never a denormal, which would be slow; above, one: a squared distance is never negative but by rounding."""
+    """Below, as good as zero and never a denormal, which would be slow; above, one: a squared
+    distance is never negative but by rounding.
+    """
     x = np.array([least * 1.001, least * 2, least * 1e10, -0.9 * np.finfo(dtype).max], dtype)
     small = own_exp(x)
     assert np.all(small >= np.finfo(dtype).tiny) and np.all(small <= 2 * np.exp(least))
@@ -212,13 +218,15 @@ def test_no_self_similarity_exceeds_one(dense):
         assert K.max() <= 1.0
 
 
-# -- digits ---------------------------------------------------------------------------------------------------------------------------------
+# -- digits ----------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("offset", [0.0, 1e2, 1e4, 1e6])
 @pytest.mark.parametrize("kind", ["rbf", "laplacian"])
 def test_rows_far_from_the_origin_keep_their_digits(kind, offset):
-    """Norms of 1e4 and differences of 1: without centring, float32 has no digit left of |x|^2 + |z|^2 - 2 x.z."""
+    """Norms of 1e4 and differences of 1: without centring, float32 has no digit left of |x|^2 +
+    |z|^2 - 2 x.z.
+    """
     rng = np.random.default_rng(5)
     X, B = (offset + rng.standard_normal((n, 6)) for n in (20, 30))
     kernel = KERNELS[kind]
@@ -226,7 +234,8 @@ def test_rows_far_from_the_origin_keep_their_digits(kind, offset):
     assert ready(kernel, B).dtype == np.float32  # centring cures it: no need for float64
     values = kernel_values(kernel, X, B)
     assert values.dtype == np.float32
-    # 2^-24 * gamma |x - mean|^2 and some: five digits; and the rounding of the input itself, which float64 has at an offset of 1e6: none
+    # 2^-24 * gamma |x - mean|^2 and some: five digits; and the rounding of the input itself, which
+    # float64 has at an offset of 1e6: none
     assert np.max(np.abs(values - exact.astype(np.float64))) < 5e-6
     in_float64 = kernel_values(kernel, X, B, dtype=np.float64)
     assert np.max(np.abs(in_float64 - exact.astype(np.float64))) < 1e-12 * max(1.0, offset)
@@ -234,7 +243,9 @@ def test_rows_far_from_the_origin_keep_their_digits(kind, offset):
 
 @pytest.mark.parametrize("form", [np.asarray, sp.csr_matrix], ids=["dense", "sparse"])
 def test_one_unscaled_feature_falls_back_to_float64(form):
-    """A feature that spreads over 1e4 cannot be centred away: gamma |x|^2 = 1e8 costs eight digits, and float32 has seven."""
+    """A feature that spreads over 1e4 cannot be centred away: gamma |x|^2 = 1e8 costs eight digits,
+    and float32 has seven.
+    """
     rng = np.random.default_rng(6)
     X = rng.standard_normal((40, 5))
     X[:, 0] = rng.uniform(-1e4, 1e4, 40)
@@ -244,7 +255,8 @@ def test_one_unscaled_feature_falls_back_to_float64(form):
     assert np.sort(exact.max(axis=1))[20] > 0.05
     values = kernel_values(kernel, form(X), form(B))
     assert values.dtype == np.float64
-    # four digits are lost to 1e8 = gamma |x|^2, and twelve are left; the bound that the kernel itself gives is kept
+    # four digits are lost to 1e8 = gamma |x|^2, and twelve are left; the bound that the kernel
+    # itself gives is kept
     worst = np.max(np.abs(values - exact.astype(np.float64)))
     assert worst < 1e-7
     assert worst <= kernel.error(
@@ -294,7 +306,9 @@ def test_which_type_is_safe(kernel, largest, safe):
 @pytest.mark.parametrize("unit", [1e-25, 1e-20, 1e-12, 1.0, 1e12, 1e20])
 @pytest.mark.parametrize("name", ["linear", "rbf", "poly", "sigmoid", "laplacian"])
 def test_the_unit_of_the_features_does_not_matter(name, unit):
-    """Charges in coulomb or distances in metres between stars: products of float32 values that are fine may be zero or infinite."""
+    """Charges in coulomb or distances in metres between stars: products of float32 values that are
+    fine may be zero or infinite.
+    """
     rng = np.random.default_rng(11)
     X, B = (rng.standard_normal((n, 4)) for n in (8, 9))
     gamma = 0.3
@@ -339,7 +353,9 @@ def test_values_beyond_float32_do_not_overflow():
 @pytest.mark.parametrize("far", [1e2, 1e4, 1e10, 1e18, 1e25, 1e37])
 @pytest.mark.parametrize("kind", ["rbf", "laplacian"])
 def test_new_rows_far_from_the_basis_have_value_zero(kind, far, dense):
-    """The type is chosen by the basis; rows to predict may lie anywhere, also where float32 overflows."""
+    """The type is chosen by the basis; rows to predict may lie anywhere, also where float32
+    overflows.
+    """
     B = dense[1][:50]
     X = np.vstack([B[:3], far * np.ones((1, 9)), -far * np.ones((1, 9)), far * np.eye(9)[:1]])
     values = kernel_values(KERNELS[kind], X, B)
@@ -380,7 +396,7 @@ def test_an_exact_copy_has_the_rows_as_given(dense):
     np.testing.assert_allclose(strided.exact().X[0] - strided.exact().X[1], B[7] - B[5], atol=1e-12)
 
 
-# -- sums -----------------------------------------------------------------------------------------------------------------------------------
+# -- sums ------------------------------------------------------------------------------------------
 
 
 @every_kernel
@@ -437,7 +453,7 @@ def test_a_sum_of_thousands_of_float32_terms_keeps_its_digits():
     np.testing.assert_allclose(s, kernel(X, B).sum(axis=0), rtol=5e-7)
 
 
-# -- edges ----------------------------------------------------------------------------------------------------------------------------------
+# -- edges -----------------------------------------------------------------------------------------
 
 
 @every_kernel
@@ -461,7 +477,9 @@ def test_few_rows_or_none(kernel, form, n, m, dense):
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_a_read_only_operand_can_be_summed_over(dtype, tmp_path, dense):
-    """A linear kernel does not copy rows that have its type already: they may be a read-only memory map."""
+    """A linear kernel does not copy rows that have its type already: they may be a read-only memory
+    map.
+    """
     np.save(tmp_path / "X.npy", dense[1].astype(dtype))
     X = np.load(tmp_path / "X.npy", mmap_mode="r")
     for kernel in (Linear(), Polynomial(0.1, 2, 1.0)):

@@ -21,7 +21,9 @@ def own_folder(tmp_path, monkeypatch):
 
 @pytest.fixture
 def slimsvm():
-    """Runs the command within this process; an exception that reaches the user as a traceback fails the test."""
+    """Runs the command within this process; an exception that reaches the user as a traceback fails
+    the test.
+    """
 
     def run(*arguments, input=None, code=0):
         result = CliRunner().invoke(

@@ -21,7 +21,7 @@ def predictions(path):
     return np.loadtxt(path)
 
 
-# -- train ---------------------------------------------------------------------------------------------------------------------------------
+# -- train -----------------------------------------------------------------------------------------
 
 
 def test_train_writes_beside_the_data_and_says_what_it_did(slimsvm, files):
@@ -379,7 +379,7 @@ def test_no_traceback_on_garbage(seed, files):
             assert result.exit_code in (0, 1, 2) and "Traceback" not in result.output
 
 
-# -- predict -------------------------------------------------------------------------------------------------------------------------------
+# -- predict ---------------------------------------------------------------------------------------
 
 
 def test_decision_values_are_exact(slimsvm, files):
@@ -465,7 +465,7 @@ def test_svmlight_regression(slimsvm, files):
     np.testing.assert_allclose(predictions("out.txt"), predictions("twin.txt"), atol=1e-9)
 
 
-# -- outputs that fail half-way -------------------------------------------------------------------------------------------------------------
+# -- outputs that fail half-way --------------------------------------------------------------------
 
 
 def test_half_written_predictions_do_not_replace_good_ones(slimsvm, files, monkeypatch):
@@ -517,7 +517,7 @@ def test_devices_are_written_to_not_replaced(slimsvm, files):
     assert not os.path.isfile("/dev/null")
 
 
-# -- info and convert ----------------------------------------------------------------------------------------------------------------------
+# -- info and convert ------------------------------------------------------------------------------
 
 
 def test_info(slimsvm, result_of, files):

@@ -18,7 +18,7 @@ def write(name, text):
     return name
 
 
-# -- LIBSVM and SVM-light text ------------------------------------------------------------------------------------------------------------
+# -- LIBSVM and SVM-light text ---------------------------------------------------------------------
 
 
 def test_libsvm_text():
@@ -131,7 +131,7 @@ def test_empty_files(name, text):
         read(write(name, text))
 
 
-# -- CSV -----------------------------------------------------------------------------------------------------------------------------------
+# -- CSV -------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("delimiter", [",", ";", "\t"])
@@ -146,7 +146,8 @@ def test_csv(delimiter, header):
 
 
 def test_csv_with_text_labels_quotes_and_a_byte_order_mark():
-    Path("a.csv").write_bytes('\ufeffx,"y, too",kind\r\n1,"2","a, b"\r\n\r\n3,4,ü # 5\r\n'.encode())
+    text = '\ufeffx,"y, too",kind\r\n1,"2","a, b"\r\n\r\n3,4,ü # 5\r\n'
+    Path("a.csv").write_bytes(text.encode())
     data = read("a.csv")
     np.testing.assert_array_equal(data.X, [[1, 2], [3, 4]])
     assert data.y.tolist() == ["a, b", "ü # 5"] and data.names == ["x", "y, too"]
@@ -282,7 +283,7 @@ def test_columns_are_found_by_name():
         read(write("a.csv", "y,z\n1,2\n"), request=request)
 
 
-# -- NPZ and Parquet -----------------------------------------------------------------------------------------------------------------------
+# -- NPZ and Parquet -------------------------------------------------------------------------------
 
 
 def test_npz(files):

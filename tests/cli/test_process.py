@@ -15,7 +15,10 @@ import slimsvm
 from slimsvm.persistence import load
 
 # Python gets Ctrl-C even if whoever runs the tests ignores it, which a child would inherit.
-MAIN = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); from slimsvm.cli import main; main()"
+MAIN = (
+    "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); "
+    "from slimsvm.cli import main; main()"
+)
 ENVIRONMENT = {
     **os.environ,
     "PYTHONPATH": str(Path(slimsvm.__file__).parent.parent),
@@ -102,7 +105,8 @@ def test_interrupted_before_there_is_a_model(own_folder):
         [
             sys.executable,
             "-c",
-            f"import sys; import slimsvm.cli.commands; print('ready', file=sys.stderr, flush=True); {MAIN}",
+            "import sys; import slimsvm.cli.commands; "
+            f"print('ready', file=sys.stderr, flush=True); {MAIN}",
             "train",
             "-",
             "m.slim",

@@ -1,4 +1,4 @@
-"""train --n-basis, compress, and what info says of machines with few vectors."""
+"""train --n-basis, compress, and what info says of models with few vectors."""
 
 import os
 import re
@@ -16,7 +16,7 @@ from slimsvm.estimators.sparse_base import ALL, BASES
 from slimsvm.persistence import load_libsvm
 from tests.cli.conftest import write_csv
 
-# -- train ---------------------------------------------------------------------------------------------------------------------------------
+# -- train -----------------------------------------------------------------------------------------
 
 
 def test_train_with_few_vectors(slimsvm, files):
@@ -212,7 +212,7 @@ def test_a_sparse_machine_in_other_formats(slimsvm, files):
     assert load("many.libsvm.slim").basis_coef_.shape == (5, 3)
 
 
-# -- compress ------------------------------------------------------------------------------------------------------------------------------
+# -- compress --------------------------------------------------------------------------------------
 
 
 def test_compress(slimsvm, result_of, files):
@@ -352,7 +352,7 @@ def test_compress_that_ran_out_of_time_says_so(slimsvm, files):
     assert "Stopped at max_time" in result.stderr and load("x.slim").n_basis_ >= 1
 
 
-# -- info ----------------------------------------------------------------------------------------------------------------------------------
+# -- info ------------------------------------------------------------------------------------------
 
 
 def test_info_of_a_sparse_machine(slimsvm, result_of, files):
@@ -418,7 +418,7 @@ def test_measurements_stay_small(monkeypatch):
     monkeypatch.setattr(speed, "MAX_VALUES", 4000)
     assert speed.seconds_per_row(model)[1] == 1000  # wide rows: fewer
     monkeypatch.setattr(speed, "MAX_SECONDS", 1e-9)
-    assert speed.seconds_per_row(model)[1] == 100  # slow machines: fewer
+    assert speed.seconds_per_row(model)[1] == 100  # slow models: fewer
     assert model.n_jobs is None
 
 

@@ -1,4 +1,6 @@
-"""What every kernel must do, alone (``kernel(X, Z)``) and through the tiles; a new one joins by its place in KERNELS."""
+"""What every kernel must do, alone (``kernel(X, Z)``) and through the tiles; a new one joins by its
+place in KERNELS.
+"""
 
 import pickle
 from dataclasses import FrozenInstanceError
@@ -28,7 +30,9 @@ from tests.reference.naive import kernel_matrix, weighted_variance
 
 
 def _poly2(X, Z):
-    """A kernel as a user writes it; takes dense and sparse blocks, as they were given, and answers in float64."""
+    """A kernel as a user writes it; takes dense and sparse blocks, as they were given, and answers
+    in float64.
+    """
     dots = X.astype(np.float64) @ Z.astype(np.float64).T
     return (np.asarray(dots.toarray() if sp.issparse(dots) else dots) + 1.0) ** 2
 
@@ -73,7 +77,9 @@ def test_the_list_above_is_complete():
 
 @pytest.fixture(scope="module")
 def data():
-    """Dense rows with many zeros, so that they are a fair sparse example too; one row is all zeros, one stands on both sides."""
+    """Dense rows with many zeros, so that they are a fair sparse example too; one row is all zeros,
+    one stands on both sides.
+    """
     rng = np.random.default_rng(3)
     X, Z = rng.standard_normal((23, 7)), rng.standard_normal((17, 7))
     X[rng.random(X.shape) < 0.5] = 0.0
@@ -85,7 +91,9 @@ def data():
 
 @pytest.fixture(scope="module")
 def wide():
-    """Truly sparse rows: so many features that the tiles take the sparse path, with an empty row and an empty column."""
+    """Truly sparse rows: so many features that the tiles take the sparse path, with an empty row
+    and an empty column.
+    """
     rng = np.random.default_rng(4)
     X, Z = (
         sp.random(
@@ -101,14 +109,15 @@ def scale(K):
     return np.abs(K).max()
 
 
-# -- values ---------------------------------------------------------------------------------------------------------------------------------
+# -- values ----------------------------------------------------------------------------------------
 
 
 @every_kernel
 def test_values_equal_the_twin(kernel, twin, data):
     X, Z = data
     expected = kernel_matrix(X=X, Z=Z, **twin).astype(np.float64)
-    # float64 throughout: a few roundings of products of d = 7 terms, times the degree; relative to the largest value
+    # float64 throughout: a few roundings of products of d = 7 terms, times the degree; relative to
+    # the largest value
     np.testing.assert_allclose(kernel(X, Z), expected, rtol=1e-13, atol=1e-14 * scale(expected))
     np.testing.assert_allclose(
         kernel_values(kernel, X, Z, dtype=np.float64),
@@ -162,7 +171,8 @@ def test_diag(kernel, twin, data, wide):
 def test_float32_is_near_float64(kernel, twin, data):
     X, Z = data
     exact = kernel_values(kernel, X, Z, dtype=np.float64)
-    # five digits: 2^-24 times the degree, the number of terms and, in an exponent, gamma |x|^2 (below 100 here)
+    # five digits: 2^-24 times the degree, the number of terms and, in an exponent, gamma |x|^2
+    # (below 100 here)
     for A, B in ((X, Z), (X.astype(np.float32), Z.astype(np.float32))):
         single = kernel_values(kernel, A, B, dtype=np.float32)
         if kernel.name != "callable":
@@ -172,7 +182,9 @@ def test_float32_is_near_float64(kernel, twin, data):
 
 @every_kernel
 def test_the_error_bound_holds(kernel, twin, data):
-    """``error`` decides whether float32 is safe: it must not promise more than is kept, nor be absurdly pessimistic."""
+    """``error`` decides whether float32 is safe: it must not promise more than is kept, nor be
+    absurdly pessimistic.
+    """
     X, Z = data
     if kernel.name == "callable":
         return
@@ -194,7 +206,7 @@ def test_the_error_bound_holds(kernel, twin, data):
         assert bound < 1e6 * np.finfo(dtype).eps
 
 
-# -- where the rows live --------------------------------------------------------------------------------------------------------------------
+# -- where the rows live ---------------------------------------------------------------------------
 
 FORMS = {
     "csr_matrix": sp.csr_matrix,
@@ -256,7 +268,9 @@ def test_sparse_rows_of_many_features(kernel, twin, container, wide):
 
 @every_kernel
 def test_repeated_entries_of_a_sparse_row_add_up(kernel, twin, data, wide):
-    """SciPy allows (row, column) twice in a CSR matrix and means the sum; a kernel value must not depend on how the matrix was written."""
+    """SciPy allows (row, column) twice in a CSR matrix and means the sum; a kernel value must not
+    depend on how the matrix was written.
+    """
     for X, Z in (data, wide):
         X = sp.csr_matrix(X)
         halves = sp.csr_matrix(
@@ -326,7 +340,7 @@ def test_the_input_stays_untouched(kernel, twin, data):
     np.testing.assert_array_equal(Z, data[1])
 
 
-# -- gamma ----------------------------------------------------------------------------------------------------------------------------------
+# -- gamma -----------------------------------------------------------------------------------------
 
 WITH_GAMMA = [kind for kind in KERNELS.values() if "gamma" in kind.params]
 
@@ -370,7 +384,9 @@ def test_a_weight_acts_on_gamma_as_repetition_does(form, data):
 
 
 def test_gamma_scale_keeps_its_digits_far_from_the_origin():
-    """Variance 1 around a mean of 1e8: mean of squares minus square of mean would be all cancellation."""
+    """Variance 1 around a mean of 1e8: mean of squares minus square of mean would be all
+    cancellation.
+    """
     X = 1e8 + np.random.default_rng(7).standard_normal((50, 3))
     assert gamma_value("scale", Rows(X)) == pytest.approx(
         1.0 / (3 * weighted_variance(X, np.ones(50))), rel=1e-7
@@ -396,7 +412,7 @@ def test_unknown_gamma(data):
         RBF("wide").resolve(Rows(data[0]))
 
 
-# -- making them ----------------------------------------------------------------------------------------------------------------------------
+# -- making them -----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", KERNELS)

@@ -1,4 +1,6 @@
-"""What every loss must do; a new loss joins by its place in LOSSES (and in INSTANCES, if its parameters change the picture)."""
+"""What every loss must do; a new loss joins by its place in LOSSES (and in INSTANCES, if its
+parameters change the picture).
+"""
 
 from dataclasses import FrozenInstanceError, fields
 
@@ -60,7 +62,8 @@ def test_gradient_is_the_derivative(loss):
     keep = away_from_kinks(loss, y, f, 1e-3)
     y, f = y[keep], f[keep]
     numeric = (loss.value(y, f + h) - loss.value(y, f - h)) / (2 * h)
-    # central differences: rounding of values up to 1e3, over h, and a third derivative up to 2 beta^2 = 8e4 times h^2
+    # central differences: rounding of values up to 1e3, over h, and a third derivative up to 2
+    # beta^2 = 8e4 times h^2
     np.testing.assert_allclose(loss.gradient(y, f), numeric, rtol=1e-7, atol=1e-6)
 
 
@@ -71,7 +74,8 @@ def test_curvature_is_the_second_derivative(loss):
     keep = away_from_kinks(loss, y, f, 1e-3)
     y, f = y[keep], f[keep]
     numeric = (loss.gradient(y, f + h) - loss.gradient(y, f - h)) / (2 * h)
-    # the curvature of the smooth hinge has a second derivative of up to 2 beta^2 = 8e4, which enters times h^2
+    # the curvature of the smooth hinge has a second derivative of up to 2 beta^2 = 8e4, which
+    # enters times h^2
     np.testing.assert_allclose(loss.curvature(y, f), numeric, rtol=1e-6, atol=1e-6)
 
 
@@ -137,7 +141,7 @@ def test_fenchel_young_inequality(loss):
 
 @every_loss
 def test_fenchel_young_equality_at_the_gradient(loss):
-    """L(y, f) + L*(y, L'(y, f)) = f L'(y, f): the conjugate is finite on all gradients, and tight."""
+    """L(y, f) + L*(y, L'(y, f)) = f L'(y, f): the conjugate is finite on gradients, and tight."""
     y, f = points(loss)
     u = loss.gradient(y, f)
     value = loss.value(y, f)
@@ -146,7 +150,9 @@ def test_fenchel_young_equality_at_the_gradient(loss):
 
 @every_loss
 def test_conjugate_is_the_supremum_on_a_grid(loss):
-    """No grid point exceeds it (that is Fenchel-Young) and the best comes near, where the supremum is attained inside the grid."""
+    """No grid point exceeds it (that is Fenchel-Young) and the best comes near, where the supremum
+    is attained inside the grid.
+    """
     f = np.linspace(-40, 40, 80_001)
     for y in (-1.0, 1.0):
         for u in (-0.9, -0.3, -0.01, 0.01, 0.3, 0.9):

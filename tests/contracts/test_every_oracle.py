@@ -1,4 +1,6 @@
-"""What every oracle of structured outputs must do, against exhaustive search; a new oracle joins by its place in CASES."""
+"""What every oracle of structured outputs must do, against exhaustive search; a new oracle joins by
+its place in CASES.
+"""
 
 from itertools import pairwise, product
 
@@ -200,10 +202,12 @@ def test_the_prediction_has_the_highest_score(case):
         oracle = block.oracle
         found = oracle.best(block.scores, block.offsets, block.linear)
         assert found.shape == block.labels.shape and found.dtype == np.int64
-        # the risk of a prediction's loss alone is below the risk: R bounds the loss, example by example
+        # the risk of a prediction's loss alone is below the risk: R bounds the loss, example by
+        # example
         margin = oracle.worst(block.scores, block.labels, block.offsets, block.linear)[2]
         assert np.all(oracle.losses(block.labels, found, block.offsets) <= margin + 1e-12)
-        if not oracle.one_example:  # the best score is the worst of truths that are predictions: nothing is left but the loss
+        # the best score is the worst of truths that are predictions: nothing is left but the loss
+        if not oracle.one_example:
             every = Exhaustive(oracle, found, block.offsets)
             for delta, change, phi in every.examples:
                 assert delta.min() == 0 and len(change) == len(phi)

@@ -1,4 +1,6 @@
-"""What every solver must do, seen from a machine that it trains; a new file under solvers/ joins by its place in MACHINES or in OTHERS."""
+"""What every solver must do, seen from a model that it trains; a new file under solvers/ joins by
+its place in MACHINES or in OTHERS.
+"""
 
 import warnings
 from pathlib import Path
@@ -41,8 +43,8 @@ MACHINES = {
     ),
 }
 OTHERS = {
-    "smo, small_qp": "solve the small problems inside of a round; tests/solvers has their own exact answers",
-    "pursuit, refine, reduced_set": "look for vectors, where there is no bound on what others would give",
+    "smo, small_qp": "solve the small problems of a round; tests/solvers has exact answers",
+    "pursuit, refine, reduced_set": "look for vectors; what others would give has no bound",
     "online": "one pass; its certificate is that of the vectors it holds",
     "sampled_cuts": "ends when samples say so",
     "cuts, spaces, sampled_space, dual_state, online_loops": "parts of the above",

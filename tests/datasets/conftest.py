@@ -10,10 +10,12 @@ import pytest
 
 
 class Site:
-    """What a server offers, how it misbehaves, what it was asked, and from which bytes on it answered.
+    """What a server offers, how it misbehaves, what it was asked, and from which bytes on it
+    answered.
 
-    ``faults`` are taken one per request: a status code, "reset" (the connection is torn down before an answer), a number of bytes as
-    ("cut", n) after which the answer breaks off, or None for an answer without fault.
+    ``faults`` are taken one per request: a status code, "reset" (the connection is torn down before
+    an answer), a number of bytes as ("cut", n) after which the answer breaks off, or None for an
+    answer without fault.
     """
 
     def __init__(self, port):

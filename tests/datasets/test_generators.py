@@ -11,7 +11,8 @@ def test_checkers_are_where_they_belong():
     assert X.shape == (20_000, 2) and X.dtype == np.float64
     assert y.shape == (20_000,) and y.dtype.kind == "i"
     assert X.min() >= -2 and X.max() <= 2 + noise
-    # A point belongs to its own cell or, within the noise, to the one before: away from the overlaps the label follows from the place.
+    # A point belongs to its own cell or, within the noise, to the one before: away from the
+    # overlaps the label follows from the place.
     clear = (noise < X % 1).all(axis=1)
     assert clear.mean() > 0.6
     np.testing.assert_array_equal((-1.0) ** np.floor(X[clear]).sum(axis=1), y[clear])
@@ -26,7 +27,8 @@ def test_checkers_are_where_they_belong():
 
 def test_the_bayes_error_is_that_of_the_paper():
     X, y = checkers(400_000)
-    # The best guess at a point is the majority over the cells that reach there, which is the label of the square it lies in.
+    # The best guess at a point is the majority over the cells that reach there, which is the label
+    # of the square it lies in.
     best = (-1.0) ** np.floor(np.clip(X, -2, 2 - 1e-9)).sum(axis=1)
     assert abs(np.mean(best != y) - 0.029) < 0.002
 
@@ -53,7 +55,8 @@ def test_bananas_lie_on_arcs_that_do_not_touch():
     outer, inner = X[y == 1], X[y == -1] + 0.75
     np.testing.assert_allclose(np.linalg.norm(outer, axis=1), 1)
     np.testing.assert_allclose(np.linalg.norm(inner, axis=1), 1)
-    # Five eighths of a circle each: nothing of the first in the upper left, nothing of the second in the lower right.
+    # Five eighths of a circle each: nothing of the first in the upper left, nothing of the second
+    # in the lower right.
     assert (outer @ [-1, 1] < np.sqrt(2) * np.cos(np.pi * 3 / 8) + 1e-12).all()
     assert (inner @ [1, -1] < np.sqrt(2) * np.cos(np.pi * 3 / 8) + 1e-12).all()
     assert abs(y.mean()) < 0.03

@@ -59,7 +59,7 @@ def check_tiny(data):
     np.testing.assert_array_equal(data.y_test, [-1])
 
 
-# -- where it comes from --------------------------------------------------------------------------------------------------------------
+# -- where it comes from ---------------------------------------------------------------------------
 
 
 def test_it_is_downloaded_once(site, cache, tiny):
@@ -151,7 +151,7 @@ def test_every_system_has_its_place_for_caches(monkeypatch, platform, variable, 
     assert datasets.cache_folder().as_posix().endswith(end)
 
 
-# -- what can go wrong ----------------------------------------------------------------------------------------------------------------
+# -- what can go wrong -----------------------------------------------------------------------------
 
 
 def test_a_wrong_digest_of_a_file(site, cache, tiny):
@@ -296,7 +296,7 @@ def test_two_at_a_time_download_once(site, cache, tiny):
     assert len(site.requests) == 2
 
 
-# -- the catalogue --------------------------------------------------------------------------------------------------------------------
+# -- the catalogue ---------------------------------------------------------------------------------
 
 
 def test_regression_has_no_test_part(site, cache, monkeypatch):
@@ -321,7 +321,8 @@ def test_entries_are_whole(name):
     for file in entry.files:
         assert file.urls and Path(file.name).name == file.name
         assert file.sha256 is None or (len(file.sha256) == 64 and int(file.sha256, 16))
-        # Only what a digest guards may come by plain http, or from an address that does not name the file.
+        # Only what a digest guards may come by plain http, or from an address that does not name
+        # the file.
         assert file.sha256 or all(
             url.startswith("https://") and url.endswith("/" + file.name) for url in file.urls
         )

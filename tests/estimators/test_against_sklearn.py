@@ -1,4 +1,4 @@
-"""Every machine against scikit-learn's, and the metamorphic relations that need no reference."""
+"""Every model against scikit-learn's, and the metamorphic relations that need no reference."""
 
 import numpy as np
 import pytest
@@ -32,7 +32,9 @@ def many():
 
 
 def dual_objective(model, X, kernel):
-    """1/2 coef'K coef - sum |coef| of a binary machine, in float64; kernel: one of ours, with numbers."""
+    """1/2 coef'K coef - sum |coef| of a binary model, in float64; kernel: one of ours, with
+    numbers.
+    """
     coef = np.ravel(model.dual_coef_)
     return 0.5 * coef @ kernel(X[model.support_]) @ coef - np.abs(coef).sum()
 
@@ -43,7 +45,8 @@ def test_svc(blobs, options, C):
     X, y = blobs
     ours = SVC(C=C, **options).fit(X, y)
     theirs = sklearn.svm.SVC(C=C, tol=1e-9, **options).fit(X, y)
-    # LIBSVM keeps its kernel matrix in float32, so its point is a little off; ours is the lower one, and close where the optimum is sharp
+    # LIBSVM keeps its kernel matrix in float32, so its point is a little off; ours is the lower
+    # one, and close where the optimum is sharp
     ours_at, theirs_at = (dual_objective(model, X, ours.kernel_) for model in (ours, theirs))
     if options["kernel"] != "sigmoid":  # not convex: there are several points like these
         assert ours_at <= theirs_at + 1e-9 * abs(theirs_at)
@@ -173,7 +176,7 @@ def test_many_classes_with_many_rows():
     assert np.abs(ours.decision_function(X) - theirs.decision_function(X)).max() < 0.01
 
 
-# -- metamorphic ----------------------------------------------------------------------------------------------------------------------------
+# -- metamorphic -----------------------------------------------------------------------------------
 
 
 def test_doubled_rows_weight_two_and_doubled_C(blobs):
@@ -254,7 +257,9 @@ def test_any_number_of_threads_gives_the_same_bits(many):
 
 
 def test_unscaled_features_lose_no_digits():
-    """A huge common offset does not matter to distances; float32 products without centring would lose all digits."""
+    """A huge common offset does not matter to distances; float32 products without centring would
+    lose all digits.
+    """
     rng = np.random.default_rng(0)
     X = rng.standard_normal((2500, 5))
     y = (X[:, 0] + X[:, 1] ** 2 > 0.5).astype(int)
@@ -276,4 +281,4 @@ def test_a_large_C_switches_to_float64():
     free = (a > 0) & (a < 1e5)
     assert (
         np.abs(sign[free] * s[free] - 1).max() < 2e-3
-    )  # the Kuhn-Tucker conditions, with values computed afresh
+    )  # the KKT conditions, with values computed afresh

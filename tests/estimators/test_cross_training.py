@@ -1,4 +1,4 @@
-"""CrossTraining: scikit-learn's checks, the rule against its naive twin, what is reported, weights as repetitions, bad input."""
+"""CrossTraining: the rule against its naive twin, what is reported, weights, bad input."""
 
 import os
 import pickle
@@ -20,33 +20,12 @@ from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
-from sklearn.utils.estimator_checks import parametrize_with_checks
 from sklearn.utils.multiclass import _ovr_decision_function
 
 from slimsvm import SVC, CrossTraining, LinearSVC, SparseSVC
 from slimsvm.estimators.cross_subsets import drawn, ended
 from slimsvm.estimators.cross_training import BEYOND
 from slimsvm.run import Status
-
-
-@parametrize_with_checks(
-    [
-        CrossTraining(),
-        CrossTraining(
-            SVC(kernel="linear", class_weight="balanced"),
-            n_subsets=2,
-            subset_size=0.5,
-            balanced_subsets=True,
-            refit_intercept=True,
-            n_jobs=2,
-        ),
-        CrossTraining(SVC(), warm_start_dual=True),
-        CrossTraining(SVC(kernel="precomputed"), n_subsets=3),
-        CrossTraining(LogisticRegression(), refit_intercept=True),
-    ]
-)
-def test_sklearn_checks(estimator, check):
-    check(estimator)
 
 
 def moons(n, seed=0, noise=0.4):
@@ -90,11 +69,11 @@ class Constant(ClassifierMixin, BaseEstimator):
         return np.full(len(X) if self.columns is None else (len(X), self.columns), self.value)
 
 
-# -- the rule -------------------------------------------------------------------------------------------------------------------------------
+# -- the rule --------------------------------------------------------------------------------------
 
 
 def judges(machines, subsets, row, held_out):
-    """Machines that judge a row: with held_out those that have not seen it, if there are any."""
+    """Models that judge a row: with held_out those that have not seen it, if there are any."""
     unseen = [
         machine
         for machine, rows in zip(machines, subsets, strict=True)
@@ -104,7 +83,9 @@ def judges(machines, subsets, row, held_out):
 
 
 def naive(machines, subsets, X, sign, held_out):
-    """Steps 3 to 5 of the algorithm, one row at a time: the kept rows, and how many are noise and redundant."""
+    """Steps 3 to 5 of the algorithm, one row at a time: the kept rows, and how many are noise and
+    redundant.
+    """
     kept, n_noise, n_redundant = [], 0, 0
     for i in range(len(X)):
         own = judges(machines, subsets, X[i], held_out)
@@ -248,7 +229,7 @@ def test_several_classes_are_pairs():
         assert set(names[rows]) == set(pair) and rows.size == 100
 
 
-# -- metamorphic ----------------------------------------------------------------------------------------------------------------------------
+# -- metamorphic -----------------------------------------------------------------------------------
 
 
 def test_any_number_of_jobs_gives_the_same_bits():
@@ -321,7 +302,7 @@ def test_a_precomputed_kernel():
         model.predict(K[:, :20])
 
 
-# -- the intercept --------------------------------------------------------------------------------------------------------------------------
+# -- the intercept ---------------------------------------------------------------------------------
 
 
 def hinge(values, y, weight=1.0):
@@ -354,7 +335,7 @@ def test_an_intercept_that_is_best_already_stays():
     assert model.shifts_[0] == 0.0 and model.score(X, y) == 1.0
 
 
-# -- the exact machine ----------------------------------------------------------------------------------------------------------------------
+# -- the exact model -------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("n", [300, 2500])
@@ -391,7 +372,7 @@ def test_the_start_is_used():
     assert too_much.certificate_.objective == pytest.approx(exact.certificate_.objective, rel=1e-4)
 
 
-# -- small and odd data ---------------------------------------------------------------------------------------------------------------------
+# -- small and odd data ----------------------------------------------------------------------------
 
 
 def test_how_many_are_drawn():
@@ -556,13 +537,14 @@ def test_max_time_is_shared(wrap):
     LOG.clear()
     CrossTraining(wrap(), n_subsets=2, max_time=600.0, random_state=0).fit(X, y)
     subsets, finals = np.array(LOG[:6]), np.array(LOG[6:])
-    # nothing takes any time: half for the six machines on subsets, of which the first pair has a third, and so on; then all for the final ones
+    # nothing takes any time: half for the six models on subsets, of which the first pair has a
+    # third, and so on; then all for the final ones
     np.testing.assert_allclose(subsets, [50, 100, 75, 150, 150, 300], atol=5.0)
     np.testing.assert_allclose(finals, [200, 300, 600], atol=5.0)
     LOG.clear()
     CrossTraining(wrap(max_time=60.0), n_subsets=2, max_time=600.0, random_state=0).fit(
         X, y
-    )  # the machine's own limit, where it is less
+    )  # the model's own limit, where it is less
     assert max(LOG) == 60.0 and LOG[0] < 60.0
     LOG.clear()
     CrossTraining(wrap(max_time=60.0), n_subsets=2, random_state=0).fit(X, y)
@@ -601,7 +583,7 @@ def test_an_interrupt_is_not_lost_in_a_subset_that_converges():
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
-# -- bad input ------------------------------------------------------------------------------------------------------------------------------
+# -- bad input -------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,6 @@
-"""The machines among other tools: searches, calibration, pickles, data frames, forks, and many fits in a row."""
+"""The models among other tools: searches, calibration, pickles, data frames, forks, and many fits
+in a row.
+"""
 
 import os
 import pickle
@@ -106,7 +108,8 @@ def test_many_fits_do_not_grow():
 import numpy as np
 from slimsvm import SVC
 def resident():
-    return next(int(line.split()[1]) for line in open("/proc/self/status") if line.startswith("VmRSS"))
+    with open("/proc/self/status") as status:
+        return next(int(line.split()[1]) for line in status if line.startswith("VmRSS"))
 rng = np.random.default_rng(0)
 X = rng.standard_normal((60, 3)); y = (X[:, 0] > 0).astype(int)
 for k in range(1000):
@@ -129,7 +132,8 @@ from unittest import mock
 import numba.core.caching as caching
 def nowhere(self, *args, **kwargs):
     raise RuntimeError("cannot cache function: no locator available")
-with mock.patch.object(caching.CacheImpl, "__init__", nowhere), warnings.catch_warnings(record=True) as caught:
+patch = mock.patch.object(caching.CacheImpl, "__init__", nowhere)
+with patch, warnings.catch_warnings(record=True) as caught:
     warnings.simplefilter("always")
     from slimsvm import SVC
     print(SVC().fit([[0.0], [1.0], [2.0], [3.0]], [0, 0, 1, 1]).predict([[5.0]])[0])

@@ -61,7 +61,9 @@ def test_max_time_is_shared_by_the_pairs(rows):
     ids=lambda m: type(m).__name__,
 )
 def test_quick_pairs_leave_their_time_to_the_later_ones(rows, machine, monkeypatch):
-    """Ten pairs, one after the other and all quick: the first may take a tenth of an hour, the last nearly all of it."""
+    """Ten pairs, one after the other and all quick: the first may take a tenth of an hour, the last
+    nearly all of it.
+    """
     shares, part = [], Limits.part
 
     def noted(self, *args):
@@ -173,7 +175,8 @@ threading.Timer(1.0, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")
     model = SVC(C=1e6, gamma=0.01, tol=1e-9).fit(X, y)
-print(model.status_.reason, model.predict(X).shape, signal.getsignal(signal.SIGINT) is signal.default_int_handler)
+restored = signal.getsignal(signal.SIGINT) is signal.default_int_handler
+print(model.status_.reason, model.predict(X).shape, restored)
 """
     done = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=False

@@ -1,4 +1,4 @@
-"""ReducedSVC: scikit-learn's checks, one problem by several solvers, draws, pairs, limits, and what it refuses."""
+"""ReducedSVC: one problem by several solvers, draws, pairs, limits, and what it refuses."""
 
 import pickle
 import warnings
@@ -10,7 +10,6 @@ from sklearn.base import clone
 from sklearn.datasets import load_digits, load_iris
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.model_selection import GridSearchCV
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from slimsvm import ReducedSVC, compress
 from slimsvm.datasets import checkers
@@ -19,21 +18,6 @@ from slimsvm.report.words import describe, describe_in_words
 
 SOLVERS = ["smooth", "least_squares", "lagrangian", "decomposition"]
 every_solver = pytest.mark.parametrize("solver", SOLVERS)
-
-
-@parametrize_with_checks(
-    [
-        ReducedSVC(),
-        ReducedSVC(solver="least_squares", class_weight="balanced", n_jobs=2),
-        ReducedSVC(solver="lagrangian"),
-        ReducedSVC(solver="decomposition"),
-        ReducedSVC(5, kernel="poly", coef0=1.0, solver="least_squares"),
-        ReducedSVC(kernel="linear", beta=50.0),
-        ReducedSVC(0.5, kernel="laplacian"),
-    ]
-)
-def test_sklearn_checks(estimator, check):
-    check(estimator)
 
 
 def quick(solver="smooth", **options):

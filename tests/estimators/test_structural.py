@@ -1,4 +1,4 @@
-"""StructuralSVM and its fronts: against other machines, in every space, with bad input, and scikit-learn's checks."""
+"""StructuralSVM and its fronts: against other models, in every space, with bad input."""
 
 import threading
 import warnings
@@ -11,24 +11,10 @@ from sklearn.base import clone
 from sklearn.datasets import load_iris
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.metrics import average_precision_score, f1_score, roc_auc_score
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from slimsvm import SVC, ChainSVM, CrammerSingerSVC, MultivariateSVC, StructuralSVM, load, save
 from slimsvm.datasets import checkers
 from slimsvm.oracles import Binary, Chain, Multiclass, Multivariate, StructuredOracle
-
-CHECKED = [
-    CrammerSingerSVC(),
-    CrammerSingerSVC(kernel="linear"),
-    CrammerSingerSVC(space="sampled"),
-    MultivariateSVC(),
-    MultivariateSVC("roc_auc", kernel="linear"),
-]
-
-
-@parametrize_with_checks(CHECKED)
-def test_sklearn_checks(estimator, check):
-    check(estimator)
 
 
 def blobs(n=300, classes=4, seed=0, d=5):
@@ -52,7 +38,7 @@ def sequences(n=40, seed=0):
     ]
 
 
-# -- against other machines -----------------------------------------------------------------------------------------------------------------
+# -- against other models --------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("C", [0.1, 2.0])
@@ -85,7 +71,9 @@ def test_crammer_and_singer_is_that_of_liblinear(C):
 
 @pytest.mark.parametrize("space", ["kernel", "subspace"])
 def test_two_classes_are_the_plain_machine(space):
-    """Without an intercept: the hinge, so the dual of LIBSVM without its equality; here by enumeration of one more row far away."""
+    """Without an intercept: the hinge, so the dual of LIBSVM without its equality; here by
+    enumeration of one more row far away.
+    """
     X, y = blobs(120, 2)
     ours = StructuralSVM(Binary(), C=2.0, gamma=0.2, space=space, n_basis=1000).fit(X, y)
     f = ours.decision_function(X)[:, 0]
@@ -105,7 +93,7 @@ def test_an_intercept_brings_it_close_to_svc():
     assert np.mean(exact.predict(X) == ours.predict(X)) > 0.98
 
 
-# -- the spaces among each other ------------------------------------------------------------------------------------------------------------
+# -- the spaces among each other -------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -180,11 +168,13 @@ def test_every_basis(basis):
     assert given.certificate_.objective == pytest.approx(model.certificate_.objective, rel=1e-6)
 
 
-# -- samples --------------------------------------------------------------------------------------------------------------------------------
+# -- samples ---------------------------------------------------------------------------------------
 
 
 def test_several_rows_join_with_one_cut():
-    """Quadratics of seven variables have few dimensions: of the rows that are offered together at last, some are refused."""
+    """Quadratics of seven variables have few dimensions: of the rows that are offered together at
+    last, some are refused.
+    """
     X, y = blobs(400, 3, d=7)
     parameters = {
         "kernel": "poly",
@@ -247,7 +237,9 @@ def test_one_seed_one_machine(sampling):
     ids=str,
 )
 def test_threads_and_storage_change_nothing(parameters):
-    """Sparse products round differently; a vector made for a cut is another one there, so the basis has rows."""
+    """Sparse products round differently; a vector made for a cut is another one there, so the basis
+    has rows.
+    """
     rng = np.random.default_rng(0)
     y = rng.integers(0, 3, 1010)
     X = (
@@ -269,7 +261,7 @@ def test_threads_and_storage_change_nothing(parameters):
     np.testing.assert_allclose(dense, fits[0], atol=1e-4)
 
 
-# -- measures of a set ----------------------------------------------------------------------------------------------------------------------
+# -- measures of a set -----------------------------------------------------------------------------
 
 
 def rare(n=400, seed=0):
@@ -330,7 +322,9 @@ def convex_bound(measure, f, positive):
 
 @pytest.mark.parametrize("measure", ["f1", "roc_auc", "average_precision"])
 def test_no_plain_machine_has_a_lower_bound(measure):
-    """The measure itself may be better elsewhere: what is minimised is a convex bound of it. That one is least here, for any scale."""
+    """The measure itself may be better elsewhere: what is minimised is a convex bound of it. That
+    one is least here, for any scale.
+    """
     X, y = rare(800)
     positive, C = y == "yes", 30.0
     ours = MultivariateSVC(measure, kernel="linear", C=C).fit(X, y)
@@ -347,7 +341,9 @@ def test_no_plain_machine_has_a_lower_bound(measure):
 
 
 def test_precision_at_the_top_has_nothing_to_gain_among_many_better_negatives():
-    """k negatives above the mean of the positives in every direction: the bound is least at zero. With few of them it is not."""
+    """k negatives above the mean of the positives in every direction: the bound is least at zero.
+    With few of them it is not.
+    """
     rng = np.random.default_rng(0)
     X, y = rng.standard_normal((200, 1)), np.zeros(200, int)
     y[:40] = 1
@@ -366,7 +362,7 @@ def test_precision_at_the_top_has_nothing_to_gain_among_many_better_negatives():
     assert min(risk) == risk[2] == 1.0
 
 
-# -- sequences: the contract of ChainSVM ----------------------------------------------------------------------------------------------------
+# -- sequences: the contract of ChainSVM -----------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -384,7 +380,8 @@ def test_chains(parameters):
     assert model.score(X, Y) == pytest.approx(np.mean(np.concatenate(found) == np.concatenate(Y)))
     assert model.classes_.tolist() == ["low", "mid", "top"]
     assert model.transitions_.shape == (3, 3)
-    # the labels follow a sum over the whole past, which a chain cannot know: 0.48 are of the most frequent label, 0.68 and 0.81 are reached
+    # the labels follow a sum over the whole past, which a chain cannot know: 0.48 are of the most
+    # frequent label, 0.68 and 0.81 are reached
     assert model.score(X, Y) > (0.65 if model.kernel == "linear" else 0.8)
     # order of the sequences, and sparse rows, do not matter to the prediction
     again = model.predict([sp.csr_matrix(x) for x in X[::-1]])
@@ -549,7 +546,7 @@ def test_unseen_labels_and_new_widths():
         ChainSVM().predict(X)
 
 
-# -- oracles of one's own, and bad ones -----------------------------------------------------------------------------------------------------
+# -- oracles of one's own, and bad ones ------------------------------------------------------------
 
 
 class Ordinal(StructuredOracle):
@@ -629,7 +626,7 @@ def test_one_warning_for_a_huge_C(parameters):
     np.testing.assert_array_equal(*fits)
 
 
-# -- long fits, and files -------------------------------------------------------------------------------------------------------------------
+# -- long fits, and files --------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

@@ -3,8 +3,9 @@
     OPENBLAS_NUM_THREADS=1 python tests/golden/golden.py save FILE
     OPENBLAS_NUM_THREADS=1 python tests/golden/golden.py check FILE [--only PATTERN] [--rtol 0]
 
-Not a part of "make test": a change of the code that is meant to change no number is tried with it. The same processor and the
-same libraries give the same bits; elsewhere a relative difference is allowed by --rtol. The file is not kept in the repository.
+Not a part of "make test": a change of the code that is meant to change no number is tried with it.
+The same processor and the same libraries give the same bits; elsewhere a relative difference is
+allowed by --rtol. The file is not kept in the repository.
 """
 
 from __future__ import annotations
@@ -322,7 +323,8 @@ def main() -> int:
             wrong.append(f"{key}: " + (f"differs by up to {far:.3g}" if same else "other numbers"))
     fresh = [key for key in found if key not in kept.files]
     print(
-        f"{len(found) - len(wrong) - len(fresh)} of {len(found)} cases are the same, {len(fresh)} are new",
+        f"{len(found) - len(wrong) - len(fresh)} of {len(found)} cases are the same, "
+        f"{len(fresh)} are new",
         *wrong,
         sep="\n  ",
     )

@@ -1,4 +1,6 @@
-"""The oracles at sizes beyond exhaustive search, against other methods; what they do with bad input; oracles of one's own."""
+"""The oracles at sizes beyond exhaustive search, against other methods; what they do with bad
+input; oracles of one's own.
+"""
 
 import re
 from pathlib import Path
@@ -31,7 +33,7 @@ def labelled_set(n, share=0.3, seed=0, whole=False):
     return y, np.round(2 * f) / 2 if whole else f
 
 
-# -- one label ------------------------------------------------------------------------------------------------------------------------------
+# -- one label -------------------------------------------------------------------------------------
 
 
 def test_binary_is_the_hinge():
@@ -80,7 +82,7 @@ def test_a_dearer_mistake_is_a_larger_risk_and_scaling_scales():
     )  # a shift of all scores of a row changes nothing
 
 
-# -- chains ---------------------------------------------------------------------------------------------------------------------------------
+# -- chains ----------------------------------------------------------------------------------------
 
 
 def longest_path(emission, transition, start, end):
@@ -188,7 +190,7 @@ def test_groups_of_examples_on_threads_give_the_same_bits(oracle):
     )
 
 
-# -- whole sets -----------------------------------------------------------------------------------------------------------------------------
+# -- whole sets ------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("whole", [False, True])
@@ -224,7 +226,9 @@ def pairwise_hinge(positive, negative):
 
 
 def precision_by_dynamic_programming(positive, negative):
-    """Over all ways to merge the two sorted lists: the next is a positive, which knows the negatives above it, or a negative."""
+    """Over all ways to merge the two sorted lists: the next is a positive, which knows the
+    negatives above it, or a negative.
+    """
     P, N = positive.size, negative.size
     value = np.full((P + 1, N + 1), -np.inf)
     value[0, 0] = 1.0
@@ -307,7 +311,7 @@ def test_prediction_on_few_rows_or_without_positives():
     assert oracle.losses(none.labels, np.array([1, 1, 1]), none.offsets) == 1
 
 
-# -- bad input ------------------------------------------------------------------------------------------------------------------------------
+# -- bad input -------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -421,7 +425,7 @@ def test_a_set_cannot_be_cut_in_pieces_nor_without_both_classes():
         oracle.cut(np.zeros((2, 1)), np.array([1, 1]), np.array([0, 2]), np.ones(1), NOTHING)
 
 
-# -- an oracle of one's own -----------------------------------------------------------------------------------------------------------------
+# -- an oracle of one's own ------------------------------------------------------------------------
 
 
 class Answers(StructuredOracle):

@@ -32,7 +32,7 @@ def data(n_classes=3, sparse=False, precomputed=False, seed=0):
     X[:, 0] += label  # classes overlap, but not wholly
     X[:, 1] = 4 + rng.normal(
         size=len(X)
-    )  # the origin lies outside: a linear one-class machine is not zero
+    )  # the origin lies outside: a linear one-class model is not zero
     target = np.sin(X[:, 0]) + X[:, 1]
     if precomputed:
         K = np.exp(-0.1 * ((X[:, None] - X[None, :N_ROWS]) ** 2).sum(-1))
@@ -45,12 +45,12 @@ def data(n_classes=3, sparse=False, precomputed=False, seed=0):
 
 @cache
 def fitted(machine="SVC", kernel="rbf", n_classes=3, sparse=False, labels=None):
-    """A fitted machine and new rows for it; labels renames the classes."""
+    """A fitted model and new rows for it; labels renames the classes."""
     X, y, target, new = data(n_classes, sparse, kernel == "precomputed")
     y = y if labels is None else np.array(labels)[y]
     model = MACHINES[machine](kernel=kernel, **KERNELS[kernel])
     if machine.startswith("Nu"):
-        model.set_params(nu=0.7)  # with less, a linear machine on overlapping classes is zero
+        model.set_params(nu=0.7)  # with less, a linear model on overlapping classes is zero
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         model.fit(X, target if machine.endswith("SVR") else y)
@@ -58,7 +58,7 @@ def fitted(machine="SVC", kernel="rbf", n_classes=3, sparse=False, labels=None):
 
 
 def pair_values(model, new):
-    """Decision values, one column for each pair, whatever the machine."""
+    """Decision values, one column for each pair, whatever the model."""
     if hasattr(model, "decision_function_shape"):
         values = type(model).decision_function(_ovo(model), new)
     elif hasattr(model, "decision_function"):
@@ -75,7 +75,9 @@ def _ovo(model):
 
 
 def as_dicts(X, precomputed=False):
-    """Rows as {index: value}, indices from 1; LIBSVM's rows of kernel values begin with a serial number."""
+    """Rows as {index: value}, indices from 1; LIBSVM's rows of kernel values begin with a serial
+    number.
+    """
     X = X.toarray() if sp.issparse(X) else X
     if precomputed:
         return [{0: 1.0, **{j + 1: float(v) for j, v in enumerate(row)}} for row in X]

@@ -1,4 +1,6 @@
-"""LIBSVM's model files, checked by the twin of its prediction loop, and by LIBSVM itself where it is installed."""
+"""LIBSVM's model files, checked by the twin of its prediction loop, and by LIBSVM itself where it
+is installed.
+"""
 
 import os
 import shutil
@@ -127,7 +129,8 @@ def test_a_file_of_svm_train_predicts_what_svm_predict_predicts(machine, kernel,
             n_classes
         )  # labels do not ascend in the order of appearance
         y = np.array(LABELS[n_classes])[order][y]
-        options = f"-q -s {machine_number} -t {LIBSVM_KERNELS.index(kernel)} -n 0.7 -g 0.05 -r 0.5 -d 2 -c 2"
+        kind = f"-s {machine_number} -t {LIBSVM_KERNELS.index(kernel)}"
+        options = f"-q {kind} -n 0.7 -g 0.05 -r 0.5 -d 2 -c 2"
         path = svm_train(
             tmp_path, X, target if machine.endswith("SVR") else y, options, precomputed
         )
@@ -137,7 +140,8 @@ def test_a_file_of_svm_train_predicts_what_svm_predict_predicts(machine, kernel,
         np.testing.assert_allclose(
             svm_predict(tmp_path, path, new, precomputed), answers, rtol=1e-9, atol=1e-9
         )
-        # equal votes are won by the first label of the file there, by the smallest here: the one documented difference
+        # equal votes are won by the first label of the file there, by the smallest here: the one
+        # documented difference
         decided = (
             [sorted(v)[-2] < max(v) for v in votes] if n_classes > 2 else [True] * len(answers)
         )
@@ -145,7 +149,8 @@ def test_a_file_of_svm_train_predicts_what_svm_predict_predicts(machine, kernel,
         np.testing.assert_allclose(
             model.predict(new)[decided], np.array(answers)[decided], rtol=1e-9, atol=1e-9
         )
-        # and back: our file of the model that was read predicts the same again, decision values included
+        # and back: our file of the model that was read predicts the same again, decision values
+        # included
         save_libsvm(model, tmp_path / "again.model")
         again, values_again, _ = libsvm_predict.predict(
             tmp_path / "again.model", as_dicts(new, precomputed)
@@ -169,17 +174,20 @@ def test_probabilities_are_left_out_with_a_warning(machine, tmp_path):
     path = svm_train(tmp_path, X, target if machine == "SVR" else y, f"-q -s {number} -b 1 -n 0.3")
     with pytest.warns(
         UserWarning,
-        match=r"trained.model holds probability estimates, which are left out.*CalibratedClassifierCV",
+        match=r"trained.model holds probability estimates, which are left out"
+        r".*CalibratedClassifierCV",
     ):
         model = load_libsvm(path)
     np.testing.assert_allclose(model.predict(new), svm_predict(tmp_path, path, new), rtol=1e-9)
 
 
-# -- permuted labels, by hand ---------------------------------------------------------------------------------------------------------------
+# -- permuted labels, by hand ----------------------------------------------------------------------
 
 
 def random_file(path, rng, n_classes, kernel="rbf"):
-    """A file with random numbers and labels in random order: nothing about it comes from our writer."""
+    """A file with random numbers and labels in random order: nothing about it comes from our
+    writer.
+    """
     labels = rng.permutation(np.arange(-2, 6))[:n_classes]
     counts = rng.integers(0, 5, n_classes)
     head = [
@@ -238,7 +246,7 @@ def test_labels_in_any_order(n_classes, tmp_path):
     assert compared > 100
 
 
-# -- small print ----------------------------------------------------------------------------------------------------------------------------
+# -- small print -----------------------------------------------------------------------------------
 
 
 def test_two_classes_keep_the_sign_of_the_decision_function(tmp_path):
@@ -350,12 +358,13 @@ def test_sparse_or_dense(tmp_path):
                 is not wish
             )
     (tmp_path / "thin.model").write_text(
-        "svm_type one_class\nkernel_type linear\nnr_class 2\ntotal_sv 2\nrho 1\nSV\n1 99:1 \n1 50:2 \n"
+        "svm_type one_class\nkernel_type linear\nnr_class 2\ntotal_sv 2\nrho 1\n"
+        "SV\n1 99:1 \n1 50:2 \n"
     )
     assert not isinstance(load_libsvm(tmp_path / "thin.model").support_vectors_, np.ndarray)
 
 
-# -- damaged files --------------------------------------------------------------------------------------------------------------------------
+# -- damaged files ---------------------------------------------------------------------------------
 
 GOOD = """svm_type c_svc
 kernel_type rbf
@@ -444,7 +453,8 @@ def test_damaged_files_name_the_line(old, new, line, match, tmp_path):
 def test_damaged_rows_of_a_precomputed_kernel(words, tmp_path):
     path = tmp_path / "file.model"
     path.write_text(
-        f"svm_type epsilon_svr\nkernel_type precomputed\nnr_class 2\ntotal_sv 1\nrho 0.25\nSV\n{words}\n"
+        "svm_type epsilon_svr\nkernel_type precomputed\nnr_class 2\ntotal_sv 1\nrho 0.25\n"
+        f"SV\n{words}\n"
     )
     with pytest.raises(ValueError, match=r"line 7: .*number of the training row"):
         load_libsvm(path)
@@ -467,7 +477,9 @@ def test_truncated_files(machine, kernel, tmp_path):
 
 
 def test_flipped_bytes_give_a_model_or_a_clear_error(tmp_path):
-    """Text has no checksum, so a digit may change unnoticed; but nothing else than ValueError may happen."""
+    """Text has no checksum, so a digit may change unnoticed; but nothing else than ValueError may
+    happen.
+    """
     path = tmp_path / "file.model"
     rng = np.random.default_rng(0)
     for at in range(len(GOOD)):

@@ -195,7 +195,7 @@ def test_the_file_is_a_plain_zip_of_json_and_arrays(tmp_path):
     assert header["fitted"]["kernel_"]["name"] == "rbf"
 
 
-# -- refusals when saving -------------------------------------------------------------------------------------------------------------------
+# -- refusals when saving --------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("kernel", [lambda A, B: A @ B.T, FromCallable(lambda A, B: A @ B.T)])
@@ -251,7 +251,7 @@ def test_values_that_a_file_cannot_hold_are_refused(tmp_path):
     assert os.listdir(tmp_path) == []
 
 
-# -- damaged and foreign files --------------------------------------------------------------------------------------------------------------
+# -- damaged and foreign files ---------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -319,7 +319,9 @@ def test_a_file_that_lacks_its_last_byte(path):
 
 @pytest.mark.parametrize("mask", [0x01, 0x80, 0xFF])
 def test_flipped_bytes_are_noticed_or_harmless(path, mask):
-    """A flip that changes a value is an error; one in a date, in padding, or to another compressed form of the same bytes is harmless."""
+    """A flip that changes a value is an error; one in a date, in padding, or to another compressed
+    form of the same bytes is harmless.
+    """
     model, new = fitted("SVC", "rbf", 3, True)
     content = path.read_bytes()
     rng = np.random.default_rng(mask)
@@ -556,7 +558,7 @@ def test_one_class_needs_its_offset(tmp_path):
     refused(tmp_path / "model.slim", "offset_")
 
 
-# -- atomic writes --------------------------------------------------------------------------------------------------------------------------
+# -- atomic writes ---------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

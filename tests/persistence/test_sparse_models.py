@@ -41,7 +41,7 @@ KERNELS = {
 
 @cache
 def fitted(machine, kernel="rbf", n_classes=2, sparse=False, labels=None, **parameters):
-    """A fitted machine and new rows."""
+    """A fitted model and new rows."""
     X, y, target, new = data(n_classes, sparse)
     y = y if labels is None else np.array(labels)[y]
     if machine is not LinearSVC:
@@ -215,7 +215,7 @@ def test_refusals_when_saving(tmp_path):
         save(SparseSVC(5, random_state=np.random.RandomState(0)).fit(X, y), tmp_path / "model.slim")
 
 
-# -- altered files ----------------------------------------------------------------------------------------------------------------------------
+# -- altered files ---------------------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -346,7 +346,7 @@ def test_a_pickle_in_the_path_is_never_unpickled(path):
     refused(path, "path_0coef.npy")
 
 
-# -- files of LIBSVM and SVM-light -----------------------------------------------------------------------------------------------------------
+# -- files of LIBSVM and SVM-light -----------------------------------------------------------------
 
 
 @pytest.mark.parametrize("sparse", [False, True])

@@ -1,4 +1,6 @@
-"""SVM-light's model files, checked by a twin of ``svm_classify``. Its licence does not let us ship or call the program itself."""
+"""SVM-light's model files, checked by a twin of ``svm_classify``. Its licence does not let us ship
+or call the program itself.
+"""
 
 import math
 import os

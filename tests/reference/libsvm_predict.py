@@ -1,8 +1,10 @@
-"""A twin of ``svm-predict``: reads a LIBSVM model file and predicts, in plain loops, as the format's description says. Slow and independent.
+"""A twin of ``svm-predict``: reads a LIBSVM model file and predicts, in plain loops, as the
+format's description says. Slow and independent.
 
-For a pair of classes (i, j), i < j in the order of the file's labels: the sum over the support vectors of block i with coefficient row j - 1,
-plus those of block j with row i, minus rho; above zero is a vote for i, else for j; the most votes win, the first on ties. Regression and
-one-class: the sum of coef * k minus rho, which is the prediction, or whose sign is.
+For a pair of classes (i, j), i < j in the order of the file's labels: the sum over the support
+vectors of block i with coefficient row j - 1, plus those of block j with row i, minus rho; above
+zero is a vote for i, else for j; the most votes win, the first on ties. Regression and one-class:
+the sum of coef * k minus rho, which is the prediction, or whose sign is.
 """
 
 import math

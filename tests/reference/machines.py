@@ -1,4 +1,6 @@
-"""The five dual problems on small random data, and what they mean: decision values by the shortest code, ours and scikit-learn's."""
+"""The five dual problems on small random data, and what they mean: decision values by the shortest
+code, ours and scikit-learn's.
+"""
 
 import numpy as np
 from sklearn import svm
@@ -19,7 +21,7 @@ EPSILON, NU = 0.1, 0.4
 
 
 def random_rows(n, seed=0, d=3):
-    """Rows, overlapping labels and noisy targets: free and bounded variables in every machine."""
+    """Rows, overlapping labels and noisy targets: free and bounded variables in every model."""
     rng = np.random.default_rng(seed)
     X = rng.standard_normal((n, d))
     f = np.sin(X[:, 0]) + 0.5 * X[:, 1] ** 2 - 0.4
@@ -42,7 +44,7 @@ def make_problem(
     dtype=np.float64,
     n_threads=1,
 ):
-    """The DualQP of one machine; ``y`` are labels, ``t`` targets."""
+    """The DualQP of one model; ``y`` are labels, ``t`` targets."""
     kernel = kernel or RBF(0.5)
     gram = make_gram(
         ready(kernel, X, dtype=None if dtype is None else np.dtype(dtype)), budget, n_threads
@@ -62,7 +64,9 @@ def make_problem(
 
 
 def decision_values(machine, problem, solution, K):
-    """f at the columns of K (rows: the training rows), from the dual point and the levels of its two signs."""
+    """f at the columns of K (rows: the training rows), from the dual point and the levels of its
+    two signs.
+    """
     s = problem.coef(solution.a) @ K
     plus, minus = solution.level
     if machine == "nu_classification":
@@ -71,7 +75,7 @@ def decision_values(machine, problem, solution, K):
 
 
 def reference_machine(machine, C=2.0, nu=NU, tol=1e-9):
-    """scikit-learn's machine for a precomputed kernel."""
+    """scikit-learn's model for a precomputed kernel."""
     options = {"kernel": "precomputed", "tol": tol}
     return {
         "classification": lambda: svm.SVC(C=C, **options),

@@ -1,4 +1,6 @@
-"""Naive twins of the fast code: plain loops, dense arrays, no tiles, threads or caches. Slow on purpose."""
+"""Naive twins of the fast code: plain loops, dense arrays, no tiles, threads or caches. Slow on
+purpose.
+"""
 
 import math
 
@@ -37,7 +39,9 @@ def kernel_matrix(name, X, Z, **params):
 
 
 def weighted_variance(X, weight):
-    """The variance of all entries of X, where the entries of a row count as often as its weight says; exact sums."""
+    """The variance of all entries of X, where the entries of a row count as often as its weight
+    says; exact sums.
+    """
     X = X.toarray() if hasattr(X, "toarray") else np.asarray(X)
     total = math.fsum(w for w in weight for _ in range(X.shape[1]))
     mean = (
@@ -64,9 +68,11 @@ def dual_objective(K, problem, a):
 
 
 def dual_minimum(K, problem):
-    """A minimiser of a DualQP by SciPy's general solver for smooth constrained problems (SLSQP); up to about 60 variables.
+    """A minimiser of a DualQP by SciPy's general solver for smooth constrained problems (SLSQP); up
+    to about 60 variables.
 
-    It starts from the problem's own feasible point and is restarted from where it stopped, with the bounds and the equalities exact to 1e-10.
+    It starts from the problem's own feasible point and is restarted from where it stopped, with the
+    bounds and the equalities exact to 1e-10.
     """
     Q, p, upper = dual_matrix(K, problem), problem.linear, problem.upper
     equalities = [problem.sign] + ([np.ones_like(p)] if problem.two_equalities else [])
@@ -89,9 +95,11 @@ def dual_minimum(K, problem):
 
 
 def dual_gap(K, problem, a, levels):
-    """Duality gap of a DualQP for given levels (minus the multipliers) of either sign, from nothing but definitions.
+    """Duality gap of a DualQP for given levels (minus the multipliers) of either sign, from nothing
+    but definitions.
 
-    The Lagrangian with multipliers for the equalities only is minimised over the box where every component of its gradient decides.
+    The Lagrangian with multipliers for the equalities only is minimised over the box where every
+    component of its gradient decides.
     """
     gradient = dual_matrix(K, problem) @ a + problem.linear
     level = np.where(problem.sign > 0, levels[0], levels[1])
@@ -102,7 +110,9 @@ def dual_gap(K, problem, a, levels):
 
 
 def dual_violation(K, problem, a, at_bound=0.0):
-    """The largest o of a variable that may fall minus the smallest of one that may rise, within each equality; by loops."""
+    """The largest o of a variable that may fall minus the smallest of one that may rise, within
+    each equality; by loops.
+    """
     s = K @ np.bincount(problem.row, problem.sign * a, minlength=K.shape[0])
     worst = 0.0
     for side in (1, -1) if problem.two_equalities else (None,):

@@ -1,4 +1,6 @@
-"""Structured risks by exhaustive search: every output of an example, what it costs and how it changes the score, from the definitions."""
+"""Structured risks by exhaustive search: every output of an example, what it costs and how it
+changes the score, from the definitions.
+"""
 
 from itertools import pairwise, permutations, product
 
@@ -8,7 +10,9 @@ from slimsvm.oracles import Binary, Chain, Multiclass, Multivariate
 
 
 def outputs(oracle, y):
-    """Every output of one example with true labels y: its loss, its change of the score per score (parts, columns), its change of phi."""
+    """Every output of one example with true labels y: its loss, its change of the score per score
+    (parts, columns), its change of phi.
+    """
     if isinstance(oracle, Binary):
         for c in (0, 1):
             yield float(c != y[0]), np.array([[c - y[0]]], float), np.zeros(0)

@@ -1,4 +1,6 @@
-"""The page of all benchmarks: which cells are models of which set, what becomes of the others, and of files that are no results."""
+"""The page of all benchmarks: which cells are models of which set, what becomes of the others, and
+of files that are no results.
+"""
 
 import json
 
@@ -109,7 +111,7 @@ def test_models_of_all_files(results):
     assert (
         a9a["nystroem_sgd dense", 500]["counts"]
         and a9a["nystroem_sgd dense", 500]["seconds"] == 1.1
-    )  # of all test rows, unlike the peers in the race of the exact machines
+    )  # of all test rows, unlike the peers in the race of the exact models
     assert a9a["libsvm float64 dense", None]["note"] == "failed: more than 120 s"
 
 

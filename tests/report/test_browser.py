@@ -1,6 +1,8 @@
-"""Pages in Chromium, driven by Playwright: charts, slider, sorting, pointer, keyboard, a phone's width, and no word to the network.
+"""Pages in Chromium, driven by Playwright: charts, slider, sorting, pointer, keyboard, a phone's
+width, and no word to the network.
 
-Runs where Playwright is installed and there is a Chromium: Debian's, or the one that the variable SLIMSVM_CHROMIUM names.
+Runs where Playwright is installed and there is a Chromium: Debian's, or the one that the variable
+SLIMSVM_CHROMIUM names.
 """
 
 import os
@@ -71,7 +73,9 @@ def address(tmp_path_factory):
 
 @pytest.fixture
 def show(browser, address):
-    """Opens the page; fails if the script did, if the policy refused something, or if the page asked for any address."""
+    """Opens the page; fails if the script did, if the policy refused something, or if the page
+    asked for any address.
+    """
     opened = []
 
     def run(**options):

@@ -1,4 +1,6 @@
-"""The page of a fitted machine: every kind of machine, what it says of the data, and what it refuses."""
+"""The page of a fitted model: every kind of model, what it says of the data, and what it
+refuses.
+"""
 
 import numpy as np
 import pytest
@@ -233,7 +235,8 @@ def test_numbers_that_are_no_classes(rows):
     for model in (SVC().fit(X, y), SparseSVC(3, refine=False, random_state=0).fit(X, y)):
         with pytest.raises(
             ValueError,
-            match=r"labels such as 0.25, which are no classes: the model tells the classes .* apart.*regression",
+            match=r"labels such as 0.25, which are no classes: "
+            r"the model tells the classes .* apart.*regression",
         ):
             model_page(model, X, np.full(len(y), 0.25))
     assert "R²" in model_page(SVR().fit(X, y), X, np.full(len(y), 0.25) * y)

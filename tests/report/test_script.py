@@ -1,4 +1,6 @@
-"""The script of the page: its functions against naive twins in Python, run by Node where that is installed."""
+"""The script of the page: its functions against naive twins in Python, run by Node where that is
+installed.
+"""
 
 import json
 import math
@@ -18,7 +20,8 @@ def run(expression, argument=None):
     with_path = (
         f"const s = require({json.dumps(str(files('slimsvm.report').joinpath('page.js')))});"
     )
-    program = f"{with_path} const a = {json.dumps(argument)}; process.stdout.write(JSON.stringify({expression}))"
+    given = f"const a = {json.dumps(argument)};"
+    program = f"{with_path} {given} process.stdout.write(JSON.stringify({expression}))"
     done = subprocess.run(
         [NODE, "-e", program], capture_output=True, text=True, check=False, timeout=60
     )
@@ -46,7 +49,9 @@ def some_models(seed):
 
 
 def test_the_model_to_take():
-    """By exhaustive search: no model that is good enough has fewer vectors, or as few and a better score."""
+    """By exhaustive search: no model that is good enough has fewer vectors, or as few and a better
+    score.
+    """
     cases = [
         {"models": some_models(seed), "loss": loss}
         for seed in range(40)
@@ -70,13 +75,15 @@ def test_the_model_to_take():
 
 def test_scales_keep_order_and_have_ticks_inside():
     cases = [
-        ["linear", [3, 7, 12.5]], ["linear", [5]], ["linear", [-2, 0]], ["log", [1, 11000]], ["log", [10, 20]], ["log", [0.003, 4000]],
+        ["linear", [3, 7, 12.5]], ["linear", [5]], ["linear", [-2, 0]],
+        ["log", [1, 11000]], ["log", [10, 20]], ["log", [0.003, 4000]],
         ["error", [66, 99.8]], ["error", [85.0, 85.2]], ["error", [100, 99]], ["error", [10, 97]],
     ]  # fmt: skip
     for (kind, values), found in zip(
         cases,
         run(
-            "a.map(([k, v]) => { const f = s.scale(k, v); return [v.map(f.at), f.ticks, f.ticks.map(f.at)] })",
+            "a.map(([k, v]) => { const f = s.scale(k, v); "
+            "return [v.map(f.at), f.ticks, f.ticks.map(f.at)] })",
             cases,
         ),
         strict=True,

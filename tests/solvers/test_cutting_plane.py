@@ -1,4 +1,6 @@
-"""Cutting planes: the oracle against brute force, and the driver in every space against exact machines."""
+"""Cutting planes: the oracle against brute force, and the driver in every space against exact
+models.
+"""
 
 import threading
 
@@ -47,7 +49,7 @@ def make_oracle(loss, n=60, columns=2, seed=0, **options):
     return LossOracle(loss, target, rng.uniform(0.0, 2.0, n), **options), rng
 
 
-# -- the oracle -----------------------------------------------------------------------------------------------------------------------------
+# -- the oracle ------------------------------------------------------------------------------------
 
 
 @every_loss
@@ -142,7 +144,9 @@ def test_the_line_search_finds_the_least_value(loss, curvature):
 
 
 def test_kinks_in_one_place():
-    """All scores zero: every row of a class has its kink at the same intercept, and shares the jump."""
+    """All scores zero: every row of a class has its kink at the same intercept, and shares the
+    jump.
+    """
     y, weight = np.array([1.0, -1.0, -1.0, -1.0]), np.ones(4)
     oracle = LossOracle(Hinge(), y, weight)
     b, risk, offset, v = oracle.balanced(np.zeros((4, 1)))
@@ -176,19 +180,21 @@ def test_packed_responses_come_back(loss):
             np.testing.assert_allclose(oracle.unpacked(kept, 0, 60), v[:, 0], rtol=1e-15)
 
 
-# -- the driver -----------------------------------------------------------------------------------------------------------------------------
+# -- the driver ------------------------------------------------------------------------------------
 
 
 def check_certificate(result, optimum):
     """The value is at most its gap above the optimum, and the lower bound below it."""
     certificate = result.certificate
-    assert certificate.objective >= optimum * (1 - 1e-6)  # the other machine's precision
+    assert certificate.objective >= optimum * (1 - 1e-6)  # the other model's precision
     assert certificate.objective - certificate.gap <= optimum * (1 + 1e-9)
     assert certificate.holds == (certificate.violation <= certificate.tol)
 
 
 def exact_objective(K, y, C, weight=None, fit_intercept=True):
-    """Of the exact machine, from scikit-learn's (intercept) or slimsvm's trick of a huge constant (none)."""
+    """Of the exact model, from scikit-learn's (intercept) or slimsvm's trick of a huge constant
+    (none).
+    """
     weight = np.ones(len(y)) if weight is None else weight
     assert fit_intercept
     model = svm.SVC(kernel="precomputed", C=C, tol=1e-10).fit(K, y, sample_weight=weight)
@@ -272,7 +278,7 @@ def test_without_an_intercept():
 @every_loss
 @search
 def test_every_loss(loss, line_search):
-    """Against the Kuhn-Tucker condition: w = -sum of row duals, and the gap closes."""
+    """Against the KKT condition: w = -sum of row duals, and the gap closes."""
     X, y, t = random_rows(150)
     oracle = LossOracle(loss, y if loss.takes_labels else t, np.full(150, 0.3))
     result = run(
@@ -387,7 +393,7 @@ def test_weights_are_repetitions():
     np.testing.assert_allclose(weighted.model.coef, repeated.model.coef, atol=1e-3)
 
 
-# -- growth ---------------------------------------------------------------------------------------------------------------------------------
+# -- growth ----------------------------------------------------------------------------------------
 
 
 def growing_problem(
@@ -426,7 +432,9 @@ def growing_problem(
 @pytest.mark.parametrize("columns", [1, 3])
 @pytest.mark.parametrize("scaling", [0.0, 1.0, np.inf])
 def test_growth_keeps_coordinates(line_search, columns, scaling):
-    """At every size, coordinates and inner products of all cuts are those of a fresh projection, and bounds are bounds."""
+    """At every size, coordinates and inner products of all cuts are those of a fresh projection,
+    and bounds are bounds.
+    """
     problem, calls = growing_problem(columns=columns)
     problem.intercept_scaling = scaling
     solver = CuttingPlane(line_search=line_search)
@@ -517,7 +525,7 @@ def test_rows_that_were_thrown_away():
     assert result.model.row_duals is None and result.certificate.holds
 
 
-# -- the loop around it ---------------------------------------------------------------------------------------------------------------------
+# -- the loop around it ----------------------------------------------------------------------------
 
 
 def test_a_start_is_a_point_to_begin_with():

@@ -1,4 +1,5 @@
-"""The decomposition: every machine, every option and every cache reaches the optimum, and the certificate says how near it is.
+"""The decomposition: every model, every option and every cache reaches the optimum, and the
+certificate says how near it is.
 
 Objectives, violations and decision values are compared, never dual variables: those are not unique.
 """
@@ -28,7 +29,9 @@ MOST = 20.0  # seconds; nothing here should take two
 
 @pytest.fixture
 def small_sets(monkeypatch):
-    """Problems of a few hundred variables are decomposed like large ones: neither solved as a whole nor polished."""
+    """Problems of a few hundred variables are decomposed like large ones: neither solved as a whole
+    nor polished.
+    """
     monkeypatch.setattr(decomposition, "WHOLE", 8)
     monkeypatch.setattr(decomposition, "EXACT", 0)
 
@@ -54,7 +57,9 @@ def check_feasible(problem, a):
 
 
 def check_certificate(result, problem, K, tol, exact=None):
-    """What the certificate claims is true of the point that was returned, computed anew from the whole kernel matrix."""
+    """What the certificate claims is true of the point that was returned, computed anew from the
+    whole kernel matrix.
+    """
     a, certificate = result.model.a, result.certificate
     check_feasible(problem, a)
     rounding = 1e-9 * max(1.0, np.abs(a).max())
@@ -74,7 +79,7 @@ def check_certificate(result, problem, K, tol, exact=None):
         )
 
 
-# -- the optimum ----------------------------------------------------------------------------------------------------------------------------
+# -- the optimum -----------------------------------------------------------------------------------
 
 
 @every_machine
@@ -117,7 +122,8 @@ def test_decision_values_are_scikit_learns(machine, weighted, options, monkeypat
     result = solve(problem, 1e-9, **options)
     ours = decision_values(machine, problem, result.model, K)
     theirs = reference_values(machine, K, y, t, weight)
-    # a KKT violation of 1e-9 on either side leaves decision values this near, the kernel being well conditioned
+    # a KKT violation of 1e-9 on either side leaves decision values this near, the kernel being well
+    # conditioned
     np.testing.assert_allclose(ours, theirs, rtol=0, atol=1e-6 * max(1.0, np.abs(theirs).max()))
 
 
@@ -161,7 +167,7 @@ def test_precomputed_and_callable_kernels_give_the_same(small_sets):
         check_certificate(result, problem, K, 1e-6, reference.certificate.objective)
 
 
-# -- the certificate ------------------------------------------------------------------------------------------------------------------------
+# -- the certificate -------------------------------------------------------------------------------
 
 
 @every_machine
@@ -200,7 +206,9 @@ def test_the_certificate_of_an_unfinished_run_is_true_too(machine, small_sets):
 
 @pytest.mark.parametrize("machine", ["classification", "regression", "one_class"])
 def test_what_is_said_of_removed_rows_is_true(machine, small_sets, monkeypatch):
-    """After each recheck: no row that stays removed is nearer to violating than its ``slack`` says, which is what a recheck relies on."""
+    """After each recheck: no row that stays removed is nearer to violating than its ``slack`` says,
+    which is what a recheck relies on.
+    """
     monkeypatch.setattr(decomposition, "LEAST_DROP", 0.05)  # remove early and often
     usual, excess = Decomposition._recheck, []
 
@@ -246,7 +254,9 @@ def test_what_is_said_of_removed_rows_is_true(machine, small_sets, monkeypatch):
 def test_shrinking_never_leads_to_a_false_certificate(
     history, gamma, C, tol, seeds, small_sets, monkeypatch
 ):
-    """Rows move, leave, and others are rechecked against bounds that know of these moves: whatever the order of events, the end is true."""
+    """Rows move, leave, and others are rechecked against bounds that know of these moves: whatever
+    the order of events, the end is true.
+    """
     monkeypatch.setattr(decomposition, "LEAST_DROP", 0.1)
     for seed in seeds:
         X, y, t = random_rows(350, seed, d=2 if gamma > 0.5 or history == 1 else 3)
@@ -260,7 +270,9 @@ def test_shrinking_never_leads_to_a_false_certificate(
 def test_shrinking_with_an_indefinite_kernel_never_leads_to_a_false_certificate(
     coef0, small_sets, monkeypatch
 ):
-    """Without an inner product there is no |w - w_then| to bound a change by: k(x, x) and "distances" may be negative."""
+    """Without an inner product there is no |w - w_then| to bound a change by: k(x, x) and
+    "distances" may be negative.
+    """
     monkeypatch.setattr(decomposition, "LEAST_DROP", 0.1)
     for seed in range(8):
         X, y, t = random_rows(250, seed, d=2)
@@ -276,7 +288,7 @@ def test_shrinking_with_an_indefinite_kernel_never_leads_to_a_false_certificate(
         )
 
 
-# -- the options of the ablations -----------------------------------------------------------------------------------------------------------
+# -- the options of the ablations ------------------------------------------------------------------
 
 OPTIONS = {
     "as it is": {},
@@ -314,7 +326,8 @@ def test_every_option_reaches_the_optimum(machine, option, large, small_sets):
     problem = make_problem(machine, X, y, t)
     result = solve(problem, 1e-3, **OPTIONS[option])
     check_certificate(result, problem, K, 1e-3, exact[machine])
-    # W - W* is at most violation^2-ish in each variable: far below the gap, which is linear in the violation
+    # W - W* is at most violation^2-ish in each variable: far below the gap, which is linear in the
+    # violation
     assert dual_objective(K, problem, result.model.a) == pytest.approx(exact[machine], rel=1e-5)
 
 
@@ -344,7 +357,9 @@ def test_threads_do_not_change_the_result(machine, large, small_sets):
 
 @every_machine
 def test_smo_and_decomposition_agree_on_decision_values(machine, large, small_sets):
-    """Working sets of two are SMO: the oracle that shares the least with large sets, shrinking and caching."""
+    """Working sets of two are SMO: the oracle that shares the least with large sets, shrinking and
+    caching.
+    """
     X, y, t = (A[:80] for A in large[:3])
     K = RBF(0.5)(X)
     values = []
@@ -358,7 +373,9 @@ def test_smo_and_decomposition_agree_on_decision_values(machine, large, small_se
 
 
 def test_shrinking_removes_variables_and_saves_kernel_values(small_sets):
-    """Many rows far from the boundary, few near it: once the latter are found, the former need not be looked at."""
+    """Many rows far from the boundary, few near it: once the latter are found, the former need not
+    be looked at.
+    """
     rng = np.random.default_rng(9)
     X = rng.standard_normal((600, 2)) * [1.0, 0.15]
     X[:, 0] += np.where(rng.random(600) < 0.5, 1.5, -1.5)
@@ -388,7 +405,7 @@ def test_rows_that_never_move_are_never_computed(small_sets):
     assert problem.gram.n_values < 500 * 100  # of 250,000
 
 
-# -- precision ------------------------------------------------------------------------------------------------------------------------------
+# -- precision -------------------------------------------------------------------------------------
 
 
 def test_float32_is_given_up_where_it_cannot_reach_the_tolerance(small_sets):
@@ -412,7 +429,9 @@ def test_float32_is_kept_where_it_suffices(small_sets):
 
 
 def test_a_certificate_in_float32_is_nearly_true(small_sets):
-    """The violation it states is off by no more than the rounding that the solver tolerates, which is at most the tolerance."""
+    """The violation it states is off by no more than the rounding that the solver tolerates, which
+    is at most the tolerance.
+    """
     for seed in range(3):
         X, y, t = random_rows(300, seed=seed)
         problem = make_problem("classification", X + 100.0, y, t, C=10.0, dtype=None)
@@ -429,7 +448,7 @@ def test_small_problems_are_solved_to_machine_precision(machine):
     assert dual_violation(K, problem, result.model.a) <= 1e-11
 
 
-# -- starting elsewhere ---------------------------------------------------------------------------------------------------------------------
+# -- starting elsewhere ----------------------------------------------------------------------------
 
 
 @every_machine
@@ -469,7 +488,7 @@ def test_a_path_through_C_needs_fewer_steps_from_its_neighbour(large, small_sets
     assert warm.certificate.objective == pytest.approx(cold.certificate.objective, rel=1e-6)
 
 
-# -- metamorphosis --------------------------------------------------------------------------------------------------------------------------
+# -- metamorphosis ---------------------------------------------------------------------------------
 
 
 @every_machine
@@ -569,7 +588,7 @@ def test_rows_of_weight_zero_are_rows_left_out(machine):
     np.testing.assert_allclose(values[0], values[1], atol=1e-8 * np.abs(values[1]).max())
 
 
-# -- nothing hangs --------------------------------------------------------------------------------------------------------------------------
+# -- nothing hangs ---------------------------------------------------------------------------------
 
 
 def identical_points(rng):
@@ -629,7 +648,8 @@ def check_end(problem, result, X):
             -0.5 * cdist(X, X, "sqeuclidean")
         )  # by differences: sums of squares lose the digits of unscaled features
         rounding = 1e-9 + 1e-12 * np.abs(a).sum()  # s is a sum of |a| kernel values of size one
-        # and a kernel value comes from sums of squares, whose last digit is worth so much for unscaled features
+        # and a kernel value comes from sums of squares, whose last digit is worth so much for
+        # unscaled features
         rounding += (
             0.5
             * 4
@@ -663,7 +683,9 @@ def test_degenerate_data_converges(machine, case, decomposed, monkeypatch):
 @pytest.mark.parametrize("case", [*DEGENERATE, "overlapping classes"])
 @pytest.mark.parametrize("decomposed", [False, True], ids=["whole", "sets of 64"])
 def test_a_huge_C_ends(machine, case, decomposed, monkeypatch):
-    """Hard margins on data that overlaps are the worst case of SMO: LIBSVM needs minutes for some of these. It ends, and says how."""
+    """Hard margins on data that overlaps are the worst case of SMO: LIBSVM needs minutes for some
+    of these. It ends, and says how.
+    """
     if decomposed:
         monkeypatch.setattr(decomposition, "WHOLE", 64)
         monkeypatch.setattr(decomposition, "EXACT", 0)
@@ -697,7 +719,9 @@ def test_an_indefinite_kernel_ends(C, small_sets):
 @every_machine
 @pytest.mark.parametrize("working_set", [1, 2, 3, 4, 5])
 def test_the_smallest_working_sets_go_on(machine, working_set, small_sets):
-    """Two equalities want a pair of each sign, and half of the set may be kept: something new must come in nevertheless."""
+    """Two equalities want a pair of each sign, and half of the set may be kept: something new must
+    come in nevertheless.
+    """
     X, y, t = random_rows(60, seed=25)
     problem = make_problem(machine, X, y, t)
     check_certificate(solve(problem, 1e-2, working_set=working_set), problem, RBF(0.5)(X), 1e-2)

@@ -1,4 +1,6 @@
-"""Descent along dual variables: against a general minimiser and scikit-learn, arrays as CSR, and its own gap."""
+"""Descent along dual variables: against a general minimiser and scikit-learn, arrays as CSR, and
+its own gap.
+"""
 
 import numpy as np
 import pytest

@@ -1,4 +1,6 @@
-"""Newton's method on the subspace problem: against a general minimiser, closed forms, and its own certificate."""
+"""Newton's method on the subspace problem: against a general minimiser, closed forms, and its own
+certificate.
+"""
 
 import numpy as np
 import pytest

@@ -1,4 +1,6 @@
-"""The expansion of LASVM: what it says of itself is true, whatever joined, left, was absorbed or frozen."""
+"""The expansion of LASVM: what it says of itself is true, whatever joined, left, was absorbed or
+frozen.
+"""
 
 import numpy as np
 import pytest

@@ -1,4 +1,6 @@
-"""The reduced machine: its solvers against a general minimiser, closed forms, one another, and their own gaps."""
+"""The reduced model: its solvers against a general minimiser, closed forms, one another, and
+their own gaps.
+"""
 
 import numpy as np
 import pytest
@@ -124,7 +126,9 @@ def test_the_smooth_problem_tends_to_the_squared_hinge():
 
 
 def test_smooth_newton_begins_with_less_of_a_large_C():
-    """Where rows come and go along every direction, even exact steps with all of C are short and many; the minimum is the same."""
+    """Where rows come and go along every direction, even exact steps with all of C are short and
+    many; the minimum is the same.
+    """
     X = np.random.default_rng(0).standard_normal((1500, 4)) * [1.0, 0.3, 0.1, 0.05] / 3
     V = SignedFeatures(
         ready(RBF(16.0), X, dtype=np.float64),
@@ -410,7 +414,9 @@ def test_float32_values_and_blocks_made_anew_agree_with_float64():
 
 
 def test_values_beyond_all_reason():
-    """Kernel values of 1e12: the identity drowns in rounding errors, the result is finite and its gap says how good it is."""
+    """Kernel values of 1e12: the identity drowns in rounding errors, the result is finite and its
+    gap says how good it is.
+    """
     huge = make(SquaredHinge(), kernel=Polynomial(100.0, 6, 1.0), C=1e6)
     for solver in (SmoothNewton(), Lagrangian(), AcceleratedLagrangian(), Chunking()):
         result = run(solver, huge, tol=1e-6, max_iter=30)

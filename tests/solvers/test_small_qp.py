@@ -1,4 +1,6 @@
-"""The quadratic problem over a few cuts: against enumeration, a general solver, and problems with nothing to hold on to."""
+"""The quadratic problem over a few cuts: against enumeration, a general solver, and problems with
+nothing to hold on to.
+"""
 
 import itertools
 
@@ -20,7 +22,9 @@ def value(G, h, a):
 
 
 def check_optimal(G, h, bound, solution, tol=1e-10):
-    """Feasible, and the Kuhn-Tucker conditions within tol of the scale: what rises gains no more than xi, what is there gains xi."""
+    """Feasible, and the KKT conditions within tol of the scale: what rises gains no more
+    than xi, what is there gains xi.
+    """
     a = solution.a
     assert np.all(a >= 0) and a.sum() <= bound * (1 + 1e-14)
     gain = h - G @ a

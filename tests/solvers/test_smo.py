@@ -1,4 +1,6 @@
-"""SMO on a dense block, and the polish that follows it: against a general solver, and on problems with nothing to hold on to."""
+"""SMO on a dense block, and the polish that follows it: against a general solver, and on problems
+with nothing to hold on to.
+"""
 
 import numpy as np
 import pytest
@@ -13,7 +15,9 @@ NO_LIMIT = 10_000_000
 
 
 def set_up(machine, n=20, seed=0, kernel=None, **options):
-    """The arguments of smo for a whole problem, its variables sorted by sign where there are two equalities; and the problem itself."""
+    """The arguments of smo for a whole problem, its variables sorted by sign where there are two
+    equalities; and the problem itself.
+    """
     X, y, t = random_rows(n, seed)
     problem = make_problem(machine, X, y, t, kernel=kernel, **options)
     K = problem.gram.operand.kernel(X)
@@ -136,7 +140,7 @@ def test_identical_points_with_opposite_labels(C):
 
 @every_machine
 def test_variables_with_an_upper_bound_of_zero_change_nothing(machine):
-    """A row of weight zero: the others find the point they find without it, and o stays a number."""
+    """A row of weight zero: the others find the point they find without it, o stays a number."""
     if machine in ("regression", "nu_regression"):
         weight = np.ones(20)
         weight[[3, 7]] = 0.0
@@ -167,7 +171,7 @@ def test_float32_blocks_are_taken():
     assert dual_violation(K, problem, unsorted(order, arguments[4])) <= 1e-3 + 1e-5
 
 
-# -- polish ---------------------------------------------------------------------------------------------------------------------------------
+# -- polish ----------------------------------------------------------------------------------------
 
 
 @every_machine

@@ -1,4 +1,6 @@
-"""Structured outputs in every space of the cutting-plane driver: against a general solver with all constraints, and against each other."""
+"""Structured outputs in every space of the cutting-plane driver: against a general solver with all
+constraints, and against each other.
+"""
 
 import numpy as np
 import pytest
@@ -38,7 +40,9 @@ def problem_data(oracle, n=6, seed=0):
 
 
 def by_enumeration(oracle, Z, true, weight, scaling=0.0):
-    """The optimum of the problem with a slack for each example and a constraint for every output, by a general solver; Z Z' is the kernel."""
+    """The optimum of the problem with a slack for each example and a constraint for every output,
+    by a general solver; Z Z' is the kernel.
+    """
     width, n_linear, d = oracle.n_columns, oracle.n_linear, Z.shape[1]
     rows, losses, owner = [], [], []
     for i, (a, b) in enumerate(zip(true.offsets[:-1], true.offsets[1:], strict=True)):
@@ -64,9 +68,16 @@ def by_enumeration(oracle, Z, true, weight, scaling=0.0):
     whole = np.hstack([-A, slack])
     start = np.zeros(size + m)
     start[size:] = losses.max()
-    # ftol: where it is finer SLSQP gives up at rounding errors ("positive directional derivative") though it is at the optimum
-    found = minimize(value, start, jac=slope, constraints=[{"type": "ineq", "fun": lambda x: whole @ x - losses, "jac": lambda x: whole}],
-                     method="SLSQP", options={"maxiter": 1000, "ftol": 1e-11})  # fmt: skip
+    # ftol: where it is finer SLSQP gives up at rounding errors ("positive directional derivative")
+    # though it is at the optimum
+    found = minimize(
+        value,
+        start,
+        jac=slope,
+        constraints=[{"type": "ineq", "fun": lambda x: whole @ x - losses, "jac": lambda _: whole}],
+        method="SLSQP",
+        options={"maxiter": 1000, "ftol": 1e-11},
+    )
     assert found.success, found.message
     return found.fun
 
@@ -235,7 +246,7 @@ def test_the_line_search_finds_the_least_value():
         assert found - least <= 0.2 * (value(0.0) - least) + 1e-9
 
 
-# -- drawing --------------------------------------------------------------------------------------------------------------------------------
+# -- drawing ---------------------------------------------------------------------------------------
 
 
 def test_draws_are_in_proportion_to_the_weights():
@@ -259,7 +270,7 @@ def test_draws_are_in_proportion_to_the_weights():
     "weight", [np.ones(300), np.arange(300) % 3 + 0.5], ids=["even", "weighted"]
 )
 def test_draws_do_not_depend_on_who_else_is_in_the_subset(weight):
-    """So that a rounding error, which lets an example in or out, does not change the whole sample."""
+    """So that a rounding error, which lets an example in or out, changes no more of the sample."""
     draw, among = Draw(weight), np.arange(0, 300, 2)
     one, _ = draw(40, np.random.default_rng(0), among)
     gone = one[5]

@@ -4,6 +4,8 @@ Each is a small immutable object with one method, ``select(columns, row_weights,
 :class:`~slimsvm.basis.selection.Selection` of up to ``n_new`` vectors. One-shot choices ignore the weights.
 """
 
+from typing import Any
+
 from slimsvm.basis.cholesky import Cholesky
 from slimsvm.basis.given import Given
 from slimsvm.basis.greedy import Greedy
@@ -14,7 +16,7 @@ from slimsvm.basis.random import Random
 from slimsvm.basis.selection import Basis, Here, Selection
 from slimsvm.basis.unsupervised import Unsupervised
 
-REGISTRY = {
+REGISTRY: dict[str, Any] = {
     "pursuit": Pursuit,
     "pursuit_rows": PursuitRows,
     "random": Random,

@@ -1,42 +1,31 @@
-"""What people import; each machine when it is first asked for."""
+"""What people import; each estimator when it is first asked for."""
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from slimsvm.estimators.classification import SVC, NuSVC
-    from slimsvm.estimators.core_vector import CoreVectorSVC
-    from slimsvm.estimators.cross_training import CrossTraining
-    from slimsvm.estimators.linear import LinearSVC
-    from slimsvm.estimators.low_rank import LowRankSVC
-    from slimsvm.estimators.one_class import OneClassSVM
-    from slimsvm.estimators.online import OnlineSVC
-    from slimsvm.estimators.reduced import ReducedSVC
-    from slimsvm.estimators.regression import SVR, NuSVR
-    from slimsvm.estimators.sparse import SparseSVC, SparseSVR
-    from slimsvm.estimators.structural import StructuralSVM
-    from slimsvm.estimators.structural_fronts import ChainSVM, CrammerSingerSVC, MultivariateSVC
+    from slimsvm.estimators.classification import SVC as SVC
+    from slimsvm.estimators.classification import NuSVC as NuSVC
+    from slimsvm.estimators.core_vector import CoreVectorSVC as CoreVectorSVC
+    from slimsvm.estimators.cross_training import CrossTraining as CrossTraining
+    from slimsvm.estimators.linear import LinearSVC as LinearSVC
+    from slimsvm.estimators.low_rank import LowRankSVC as LowRankSVC
+    from slimsvm.estimators.one_class import OneClassSVM as OneClassSVM
+    from slimsvm.estimators.online import OnlineSVC as OnlineSVC
+    from slimsvm.estimators.reduced import ReducedSVC as ReducedSVC
+    from slimsvm.estimators.regression import SVR as SVR
+    from slimsvm.estimators.regression import NuSVR as NuSVR
+    from slimsvm.estimators.sparse import SparseSVC as SparseSVC
+    from slimsvm.estimators.sparse import SparseSVR as SparseSVR
+    from slimsvm.estimators.structural import StructuralSVM as StructuralSVM
+    from slimsvm.estimators.structural_fronts import ChainSVM as ChainSVM
+    from slimsvm.estimators.structural_fronts import CrammerSingerSVC as CrammerSingerSVC
+    from slimsvm.estimators.structural_fronts import MultivariateSVC as MultivariateSVC
 
-__all__ = [
-    "SVC",
-    "SVR",
-    "ChainSVM",
-    "CoreVectorSVC",
-    "CrammerSingerSVC",
-    "CrossTraining",
-    "LinearSVC",
-    "LowRankSVC",
-    "MultivariateSVC",
-    "NuSVC",
-    "NuSVR",
-    "OneClassSVM",
-    "OnlineSVC",
-    "ReducedSVC",
-    "SparseSVC",
-    "SparseSVR",
-    "StructuralSVM",
-]
-_ROOMS = {
+# the modules that they are in; model files know exactly these, too
+REGISTRY = {
+    "SVC": "classification",
+    "SVR": "regression",
     "ChainSVM": "structural_fronts",
     "CoreVectorSVC": "core_vector",
     "CrammerSingerSVC": "structural_fronts",
@@ -49,20 +38,20 @@ _ROOMS = {
     "OneClassSVM": "one_class",
     "OnlineSVC": "online",
     "ReducedSVC": "reduced",
-    "SVC": "classification",
-    "SVR": "regression",
     "SparseSVC": "sparse",
     "SparseSVR": "sparse",
     "StructuralSVM": "structural",
 }
+__all__ = list(REGISTRY)
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _ROOMS:
+    if name not in REGISTRY:
         raise AttributeError(f"module 'slimsvm.estimators' has no attribute {name!r}")
-    value = globals()[name] = getattr(import_module(f"slimsvm.estimators.{_ROOMS[name]}"), name)
+    module = import_module(f"slimsvm.estimators.{REGISTRY[name]}")
+    value = globals()[name] = getattr(module, name)
     return value
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    return sorted({*globals(), *REGISTRY})

@@ -7,8 +7,16 @@ attributes (``Estimator._sizes``), the others have the value they have where the
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from slimsvm.ending import Certificate, Status
+from slimsvm.kernels import FromCallable, Kernel, Precomputed
+from slimsvm.oracles.structured import StructuredOracle
 
 # kind -> its name in the documentation
 KINDS = {
@@ -108,3 +116,85 @@ def fitted_of(kind: type) -> list[Attribute]:
         for own in vars(base).get("fitted", ()):
             found.setdefault(own.name, own)
     return list(found.values())
+
+
+# -- what comes from a file is checked before it reaches an estimator: compiled code trusts it ---
+
+
+def check_attributes(kind: Any, attributes: dict[str, Any]) -> None:
+    """Raise ValueError unless names, types, shapes and indices are those of a fitted ``kind``."""
+    known = {own.name: own for own in fitted_of(kind) if own.stored}
+    missing = {name for name, own in known.items() if not own.optional} - set(attributes)
+    demand(not missing, f"the fitted attribute {min(missing, default='')!r} is missing")
+    unknown = set(attributes) - set(known)
+    what = min(unknown, default="")
+    demand(not unknown, f"a fitted {kind.__name__} has no attribute {what!r}")
+    for name, value in attributes.items():
+        right = TYPES.get(known[name].kind, lambda value: True)(value)
+        demand(right, f"{name} is not what it should be: {known[name].in_words}")
+    sizes = kind._sizes(attributes)
+    for name, own in known.items():
+        if name in attributes and own.shape:
+            _check_shape(own, attributes[name], sizes, attributes.get("kernel_"))
+    kind._check_fitted(attributes)
+
+
+def _check_shape(own: Attribute, value: Any, sizes: dict[str, int], kernel: Any) -> None:
+    if value is None or (own.kind == "rows" and isinstance(kernel, Precomputed)):
+        return  # indices that are not known; rows that no one has
+    shape = np.shape(value)
+    expected = tuple(sizes.get(size, n) for size, n in zip(own.shape, shape, strict=False))
+    demand(
+        len(shape) == len(own.shape) and shape == expected,
+        f"{own.name} has the shape {shape}, expected ({', '.join(own.shape)}) = {expected}",
+    )
+    for size, n in zip(own.shape, shape, strict=True):
+        sizes.setdefault(size, n)
+
+
+def demand(condition: bool, complaint: str) -> None:
+    """Raise ValueError with the complaint unless the condition holds."""
+    if not condition:
+        raise ValueError(complaint)
+
+
+def check_classes(classes: Any) -> None:
+    """Raise ValueError unless these are the labels of two or more classes, sorted."""
+    vector = classes.ndim == 1 and classes.size >= 2
+    demand(vector, "classes_ is not a vector of two or more labels")
+    demand(bool(np.all(classes[:-1] < classes[1:])), "classes_ is not in ascending order")
+
+
+def _is_kernel(value: Any) -> bool:
+    """Whether it is a kernel that a file can hold, with numbers for its parameters."""
+    gamma = getattr(value, "gamma", 1.0)
+    number = isinstance(gamma, int | float) and bool(np.isfinite(gamma))
+    return isinstance(value, Kernel) and not isinstance(value, FromCallable) and number
+
+
+def _of_dtype(value: Any, kinds: str) -> bool:
+    return isinstance(value, np.ndarray) and value.dtype.kind in kinds
+
+
+TYPES: dict[str, Callable[[Any], bool]] = {
+    "float": lambda value: _of_dtype(value, "f"),
+    "int": lambda value: _of_dtype(value, "iu"),
+    "rows": lambda value: _of_dtype(value, "f") or (sp.issparse(value) and value.dtype.kind == "f"),
+    "labels": lambda value: isinstance(value, np.ndarray),
+    "number": lambda value: isinstance(value, int | float),
+    "count": lambda value: isinstance(value, int) and value >= 0,
+    "flag": lambda value: isinstance(value, bool),
+    "text": lambda value: isinstance(value, str),
+    "kernel": _is_kernel,
+    "certificate": lambda value: value is None or isinstance(value, Certificate),
+    "status": lambda value: isinstance(value, Status),
+    "history": lambda value: isinstance(value, dict),
+    "oracle": lambda value: isinstance(value, StructuredOracle),
+    "indices": lambda value: value is None or _of_dtype(value, "iu"),
+    "counts": lambda value: isinstance(value, int) or _of_dtype(value, "iu"),
+    "shape": lambda value: isinstance(value, tuple),
+    "path": lambda value: isinstance(value, list),
+    "list": lambda value: isinstance(value, list),
+    "lists": lambda value: isinstance(value, list),
+    "stream": lambda value: isinstance(value, dict),
+}

@@ -24,7 +24,7 @@ from sklearn.callback import CallbackSupportMixin, with_callbacks
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
 from slimsvm.ending import Certificate, Ending, Status
-from slimsvm.estimators.fitted import Attribute, attribute
+from slimsvm.estimators.fitted import Attribute, attribute, check_classes
 from slimsvm.kernels import FromCallable, Kernel, Precomputed, make_kernel
 from slimsvm.multiclass import OneVsOne, class_factors, encoded
 from slimsvm.precision import is_small
@@ -123,7 +123,7 @@ class Estimator(CallbackSupportMixin, BaseEstimator):
     history_: dict[str, Array]
     fit_status_: int
 
-    # -- the five steps -----------------------------------------------------------------------------
+    # -- the five steps ---------------------------------------------------------------------------
 
     @with_callbacks
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
@@ -196,7 +196,7 @@ class Estimator(CallbackSupportMixin, BaseEstimator):
         """Step 5."""
         raise NotImplementedError
 
-    # -- around them --------------------------------------------------------------------------------
+    # -- around them ------------------------------------------------------------------------------
 
     @contextmanager
     def _unchanged_on_failure(self) -> Iterator[None]:
@@ -279,6 +279,23 @@ class Estimator(CallbackSupportMixin, BaseEstimator):
             yield Fit(limits, n_threads(self.n_jobs), tuple(watchers))
         context.call_on_fit_task_end(estimator=self)
 
+    # -- what a model file must know --------------------------------------------------------------
+
+    @classmethod
+    def _n_outputs(cls, a: dict[str, Any]) -> int:
+        """Columns of the decision values before classes are chosen, from fitted attributes."""
+        return 1
+
+    @classmethod
+    def _sizes(cls, a: dict[str, Any]) -> dict[str, int]:
+        """Sizes that shapes of fitted attributes refer to, as far as others decide on them."""
+        sizes = {"n_features": int(a["n_features_in_"]), "n_outputs": cls._n_outputs(a)}
+        return {**sizes, "n_classes": len(a["classes_"])} if "classes_" in a else sizes
+
+    @classmethod
+    def _check_fitted(cls, a: dict[str, Any]) -> None:
+        """Raise ValueError where attributes break a rule that types and shapes do not say."""
+
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = not self._precomputed
@@ -340,7 +357,9 @@ class Classifier(ClassPredictions, Estimator):
     """Base of estimators that predict classes, which may have weights."""
 
     fitted: ClassVar[tuple[Attribute, ...]] = (
-        attribute("class_weight_", "float", ("n_classes",), "Factor of C for each class."),
+        attribute(
+            "class_weight_", "float", ("n_classes",), "Factor of C for each class.", optional=True
+        ),
     )
 
     class_weight_: Array
@@ -357,6 +376,16 @@ class Classifier(ClassPredictions, Estimator):
         data = self._data(X, label, own * factors[label], used, weight)
         data.classes, data.factors = classes, factors
         return data
+
+    @classmethod
+    def _n_outputs(cls, a: dict[str, Any]) -> int:
+        n_classes = len(a["classes_"])
+        return n_classes * (n_classes - 1) // 2
+
+    @classmethod
+    def _check_fitted(cls, a: dict[str, Any]) -> None:
+        super()._check_fitted(a)
+        check_classes(a["classes_"])
 
 
 class Regressor(RegressorMixin, Estimator):
@@ -382,7 +411,7 @@ class Regressor(RegressorMixin, Estimator):
         raise NotImplementedError
 
 
-# -- what is refused ----------------------------------------------------------------------------------
+# -- what is refused -----------------------------------------------------------------------------
 
 
 def refuse_broken(X: Any) -> None:

@@ -12,14 +12,23 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from slimsvm.estimators.fitted import Attribute, attribute
+from slimsvm.estimators.fitted import Attribute, attribute, demand, fitted_of
 from slimsvm.expansion import Expansion
-from slimsvm.kernels import Kernel, Linear
+from slimsvm.kernels import Kernel, Linear, Precomputed
 from slimsvm.threads import n_threads
 
 Array = NDArray[Any]
 INTERCEPT = attribute("intercept_", "float", ("n_outputs",), "Constants in the decision function.")
 KERNEL = attribute("kernel_", "kernel", (), "The kernel, with numbers for all its parameters.")
+
+
+def attributes_of(estimator: Any) -> dict[str, Any]:
+    """The fitted attributes that model files hold, by name."""
+    return {
+        own.name: getattr(estimator, own.name)
+        for own in fitted_of(type(estimator))
+        if own.stored and (not own.optional or hasattr(estimator, own.name))
+    }
 
 
 class KernelModel:
@@ -29,6 +38,7 @@ class KernelModel:
     intercept_: Array
     n_jobs: int | None
     _learned: ClassVar[str]  # the attribute that a fitted one has for sure
+    _same_as: ClassVar[str] = ""  # the exact estimator that may hold the same function, if another
 
     def _made_from(self) -> tuple[Any, ...]:
         """The attributes that the function is made from."""
@@ -149,6 +159,28 @@ class SupportVectors(KernelModel):
         at_zero = function.decision_function(np.zeros((1, d)))
         return np.asarray((function.decision_function(np.eye(d)) - at_zero).T)
 
+    @classmethod
+    def _sizes(cls, a: dict[str, Any]) -> dict[str, int]:
+        sizes: dict[str, int] = super()._sizes(a)  # type: ignore[misc]
+        n_classes = sizes.get("n_classes", 2)
+        groups = n_classes if "n_classes" in sizes else 1
+        return {**sizes, "n_lines": n_classes - 1, "n_groups": groups}
+
+    @classmethod
+    def _check_fitted(cls, a: dict[str, Any]) -> None:
+        super()._check_fitted(a)  # type: ignore[misc]
+        support, counts, n_features = a["support_"], a["n_support_"], a["n_features_in_"]
+        if isinstance(a["kernel_"], Precomputed):
+            inside = not support.size or (support.min() >= 0 and support.max() < n_features)
+            columns = f"the {n_features} columns of a precomputed kernel"
+            demand(inside, f"support_ points outside of {columns}")
+        right = bool(np.all(counts >= 0)) and int(counts.sum()) == support.size
+        demand(right, f"the counts of n_support_ do not add up to {support.size}")
+
+    def _in_support_layout(self, form: str) -> tuple[str, dict[str, Any]]:
+        """Class and attributes of the exact model that is the same function."""
+        return self._same_as or type(self).__name__, attributes_of(self)
+
     def _new_rows(self, X: Any) -> Any:
         X = super()._new_rows(X)
         if self._precomputed and X.shape[1] != self.shape_fit_[0]:
@@ -177,6 +209,12 @@ class BasisVectors(KernelModel):
         attribute("n_basis_", "count", (), "Number of basis vectors."),
         KERNEL,
         attribute(
+            "certificate_",
+            "certificate",
+            (),
+            "Objective, and its gap within the span of the basis.",
+        ),
+        attribute(
             "model_nbytes_",
             "count",
             (),
@@ -190,16 +228,15 @@ class BasisVectors(KernelModel):
     basis_indices_: Array | None
     n_basis_: int
     certificate_: Any
-    _precomputed: bool
 
-    def _checked(self, X: Any, *given: Any, **options: Any) -> tuple[Any, Any, Array]:
-        if self._precomputed:
+    def _checked(self, X: Any, y: Any, sample_weight: Any, reset: bool = True) -> Any:
+        if self._precomputed:  # type: ignore[attr-defined]
             raise ValueError(
                 f"{type(self).__name__} needs the rows themselves, not kernel='precomputed': basis "
                 "vectors are made from rows. Use SVC or SVR for a precomputed kernel, or give the "
                 "kernel as a function."
             )
-        return super()._checked(X, *given, **options)  # type: ignore[misc,no-any-return]
+        return super()._checked(X, y, sample_weight, reset)  # type: ignore[misc]
 
     def _made_from(self) -> tuple[Any, ...]:
         return self.basis_coef_, self.intercept_, self.basis_
@@ -212,6 +249,21 @@ class BasisVectors(KernelModel):
         """Set the attributes."""
         self.kernel_, self.basis_, self.basis_indices_ = kernel, basis, indices
         self.basis_coef_, self.intercept_, self.n_basis_ = coef, intercept, int(basis.shape[0])
+
+    @classmethod
+    def _sizes(cls, a: dict[str, Any]) -> dict[str, int]:
+        return {**super()._sizes(a), "n_basis": a["n_basis_"]}  # type: ignore[misc]
+
+    @classmethod
+    def _check_fitted(cls, a: dict[str, Any]) -> None:
+        super()._check_fitted(a)  # type: ignore[misc]
+        rows = not isinstance(a["kernel_"], Precomputed)
+        demand(rows, f"a {cls.__name__} has no precomputed kernel")
+
+    def _in_support_layout(self, form: str) -> tuple[str, dict[str, Any]]:
+        """Class and attributes of the exact model that is the same function."""
+        coef = self.basis_coef_[:, 0]
+        return self._same_as, as_support_vectors(self, form, self.basis_, coef, self.kernel_)
 
     @property
     def model_nbytes_(self) -> int:
@@ -235,7 +287,43 @@ class LinearWeights:
     intercept_: Array
 
     _new_rows = KernelModel._new_rows
+    _same_as: ClassVar[str] = ""
 
     def _outputs(self, X: Any) -> Array:
         """Decision values, shape (n, outputs)."""
         return np.asarray(self._new_rows(X) @ self.coef_.T + self.intercept_)
+
+    def _in_support_layout(self, form: str) -> tuple[str, dict[str, Any]]:
+        """Class and attributes of the exact model that is the same function."""
+        return self._same_as, as_support_vectors(self, form, self.coef_, np.ones(1), Linear())
+
+
+def as_support_vectors(
+    model: Any, form: str, vectors: Any, coef: Array, kernel: Any
+) -> dict[str, Any]:
+    """A kernel expansion with one output, whoever found it, as support vectors.
+
+    They are sorted by the sign of their coefficients in place of their class. ``form`` is what is
+    to be written, for the message: other programs have no place for a basis that classes share.
+    """
+    a, order, counts = attributes_of(model), np.arange(coef.size), [coef.size]
+    if "classes_" in a:
+        if len(a["classes_"]) > 2:
+            raise ValueError(
+                f"{form} holds one model for each pair of classes; a {type(model).__name__} of "
+                f"{len(a['classes_'])} classes is made differently, its classes share all vectors. "
+                "Use slimsvm.save, or write one model for each class against the rest "
+                "(sklearn.multiclass.OneVsRestClassifier)."
+            )
+        order = np.argsort(coef > 0, kind="stable")
+        counts = [int(np.sum(coef <= 0)), int(np.sum(coef > 0))]
+    same = {name: a[name] for name in ("classes_", "n_features_in_", "intercept_") if name in a}
+    return {
+        **same,
+        "kernel_": kernel,
+        "dual_coef_": coef[None, order],
+        "n_support_": np.array(counts, np.int32),
+        "support_": np.full(coef.size, -1, np.int32),
+        "support_vectors_": vectors[order],
+        "shape_fit_": (coef.size, a["n_features_in_"]),
+    }

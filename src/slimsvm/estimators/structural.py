@@ -19,7 +19,7 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
 from slimsvm.basis import REGISTRY
 from slimsvm.ending import Ending, warn
-from slimsvm.estimators.fitted import Attribute, attribute
+from slimsvm.estimators.fitted import Attribute, attribute, check_classes, demand
 from slimsvm.estimators.fitting import Data, Estimator, Fit
 from slimsvm.estimators.models import BasisVectors
 from slimsvm.estimators.parameters import AT_LEAST_ONE, SHARED, declared, parameter
@@ -31,7 +31,6 @@ from slimsvm.estimators.structural_spaces import (
 )
 from slimsvm.oracles.sequences import stacked
 from slimsvm.oracles.structured import Encoded, StructuredOracle
-from slimsvm.run import Result
 from slimsvm.solvers.joint import JointRisk
 from slimsvm.solvers.sampled_cuts import CONSTANT, LINEAR
 from slimsvm.threads import n_threads
@@ -211,17 +210,16 @@ class StructuralEstimator(BasisVectors, Estimator):
         indices = None if model.indices is None else data.used[model.indices]
         self._hold(data.kernel, basis, indices, coef, intercept)
         self.n_iter_ = result.n_iter
-        return self._ending(result, fit)
-
-    def _ending(self, result: Result, fit: Fit) -> Ending:
-        return Ending.of(
+        ending = Ending.of(
             [result],
             "cut" if self.space_ == "sampled" else "gap",
-            tol=float(self.tol),
             seconds=fit.limits.seconds,
             max_iter=int(self.max_iter),
             optimum=OPTIMA.get(self.space_, "the optimum"),
         )
+        self.certificate_ = ending.certificate  # the function has its precision
+        self._function()  # now, and not at the first prediction
+        return ending
 
     def _outputs(self, X: Any) -> Array:
         return self._scores(self._new_rows(X))
@@ -242,6 +240,31 @@ class StructuralEstimator(BasisVectors, Estimator):
         weight = np.ones(losses.size) if weight is None else weight
         sizes = np.diff(true.offsets) if self.oracle_.per_part else np.ones(losses.size)
         return float(weight @ losses) / float(weight @ sizes)
+
+    # -- what a model file must know -----------------------------------------------------------------
+
+    @classmethod
+    def _n_outputs(cls, a: dict[str, Any]) -> int:
+        a["oracle_"].prepare(a["classes_"])
+        return int(a["oracle_"].n_columns)
+
+    @classmethod
+    def _sizes(cls, a: dict[str, Any]) -> dict[str, int]:
+        return {**super()._sizes(a), "n_linear": a["oracle_"].n_linear}
+
+    @classmethod
+    def _check_fitted(cls, a: dict[str, Any]) -> None:
+        super()._check_fitted(a)
+        check_classes(a["classes_"])
+        demand(a["space_"] in SPACES, f"space_ is {a['space_']!r}, not one of {', '.join(SPACES)}")
+        right = (a["space_"] == "explicit") == ("coef_" in a)
+        demand(right, "coef_ belongs to the explicit space, and only to it")
+
+    def _in_support_layout(self, form: str) -> tuple[str, dict[str, Any]]:
+        raise ValueError(
+            f"{form} holds models that compare numbers with zero; a {type(self).__name__} does more "
+            "with its scores. Use slimsvm.save."
+        )
 
 
 class OutputsEstimator(StructuralEstimator):
@@ -384,7 +407,7 @@ class OutputsEstimator(StructuralEstimator):
 
 def _example_weights(sample_weight: Any, n: int) -> Array:
     examples = np.empty((n, 1))
-    return _check_sample_weight(  # type: ignore[no-any-return]
+    return _check_sample_weight(
         sample_weight, examples, dtype=np.float64, ensure_non_negative=True, copy=True
     )
 

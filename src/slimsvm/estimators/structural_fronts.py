@@ -205,10 +205,10 @@ class MultivariateSVC(ClassPredictions, StructuralEstimator):
     def _concluded(self, data: Data, solved: tuple[str, Found], fit: Fit) -> Ending:
         ending = super()._concluded(data, solved, fit)
         if self.loss != "f1":  # a ranking has no zero of its own
-            self.certificate_ = ending.certificate  # with the precision of the function
             scores = np.sort(self._scores(data.X)[:, 0])[::-1]
             n_positive = int(data.target.sum())
             self.intercept_ = self.intercept_ - 0.5 * (scores[n_positive - 1] + scores[n_positive])
+            self._function()
         return ending
 
     def _scheme(self) -> OneVsRest:

@@ -21,14 +21,7 @@ from numpy.typing import NDArray
 
 from slimsvm.kernels import Kernel, Precomputed, make_kernel
 from slimsvm.persistence.atomic import replacing
-from slimsvm.persistence.fitted import (
-    CLASSIFIERS,
-    class_of,
-    in_support_layout,
-    outside_facts,
-    rebuild,
-    refuse_callable,
-)
+from slimsvm.persistence.fitted import check_savable, outside_facts, rebuild
 from slimsvm.persistence.text import (
     Lines,
     RowReader,
@@ -39,7 +32,8 @@ from slimsvm.persistence.text import (
 )
 
 Array = NDArray[Any]
-MACHINES = {
+CLASSIFIERS = ("SVC", "NuSVC")
+SVM_TYPES = {
     "SVC": "c_svc",
     "NuSVC": "nu_svc",
     "OneClassSVM": "one_class",
@@ -53,7 +47,7 @@ KERNEL_WORDS = {
     "sigmoid": "sigmoid",
     "precomputed": "precomputed",
 }
-MACHINE_OF = {word: kind for kind, word in MACHINES.items()}
+CLASS_OF = {word: kind for kind, word in SVM_TYPES.items()}
 KERNEL_OF = {word: name for name, word in KERNEL_WORDS.items()}
 NUMBERS = {
     "poly": ("degree", "gamma", "coef0"),
@@ -127,9 +121,8 @@ def save_libsvm(estimator: Any, path: str | os.PathLike[str]) -> None:
     <BLANKLINE>
     array([-1,  1])
     """
-    kind = class_of(estimator)
-    refuse_callable(estimator, "a model file of LIBSVM")
-    kind, a = in_support_layout(estimator, kind, "A model file of LIBSVM")
+    check_savable(estimator, "a model file of LIBSVM")
+    kind, a = estimator._in_support_layout("A model file of LIBSVM")
     kernel: Kernel = a["kernel_"]
     if kernel.name not in KERNEL_WORDS:
         raise ValueError(
@@ -143,11 +136,11 @@ def save_libsvm(estimator: Any, path: str | os.PathLike[str]) -> None:
         None,
     )
     order = np.arange(coef.shape[1])
-    if kind in CLASSIFIERS:
+    if "classes_" in a:
         labels = _integers(a["classes_"])
         if labels.size == 2:  # the positive class comes first
             order, labels, counts = np.roll(order, -int(counts[0])), labels[::-1], counts[::-1]
-    head = {"svm_type": MACHINES[kind], "kernel_type": KERNEL_WORDS[kernel.name]}
+    head = {"svm_type": SVM_TYPES[kind], "kernel_type": KERNEL_WORDS[kernel.name]}
     for name in NUMBERS.get(kernel.name, ()):
         head[name] = written(getattr(kernel, name))
     head |= {
@@ -217,7 +210,7 @@ def load_libsvm(
     """
     with Lines(path) as lines:
         head = _read_head(lines)
-        kind, name = MACHINE_OF[head["svm_type"]], KERNEL_OF[head["kernel_type"]]
+        kind, name = CLASS_OF[head["svm_type"]], KERNEL_OF[head["kernel_type"]]
         kernel = make_kernel(name, **{number: head[number] for number in NUMBERS.get(name, ())})
         coef, rows, serials = _read_vectors(lines, head, isinstance(kernel, Precomputed))
     if any(word in head for word in PROBABILITIES):
@@ -226,7 +219,7 @@ def load_libsvm(
             UserWarning,
             stacklevel=2,
         )
-    a = outside_facts(kind, "LIBSVM", len(head["rho"]))
+    a = outside_facts(len(head["rho"]) if kind in CLASSIFIERS else None, "LIBSVM")
     a |= {
         "kernel_": kernel,
         "intercept_": -np.array(head["rho"]),
@@ -337,7 +330,7 @@ def _read_head(lines: Lines) -> dict[str, Any]:
         lines.fail("the file ends before the line 'SV'")
     kernel = KERNEL_OF.get(head.get("kernel_type", ""), "")
     needed = ["svm_type", "kernel_type", "nr_class", "total_sv", "rho", *NUMBERS.get(kernel, ())]
-    classifies = MACHINE_OF.get(head.get("svm_type", "")) in CLASSIFIERS
+    classifies = CLASS_OF.get(head.get("svm_type", "")) in CLASSIFIERS
     if kernel == "rbf" and head.get("gamma", 0.0) < 0:
         lines.fail(
             f"the header above this line has gamma {head['gamma']}, expected at least 0 for the kernel rbf"
@@ -369,7 +362,7 @@ def _read_head(lines: Lines) -> dict[str, Any]:
 
 
 def _header_value(lines: Lines, key: str, words: list[str]) -> Any:
-    for name, known in (("svm_type", MACHINE_OF), ("kernel_type", KERNEL_OF)):
+    for name, known in (("svm_type", CLASS_OF), ("kernel_type", KERNEL_OF)):
         if key == name:
             return (
                 words[0]

@@ -28,7 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from slimsvm.persistence.atomic import replacing
-from slimsvm.persistence.fitted import CLASSES, class_of, refuse_callable
+from slimsvm.persistence.fitted import check_savable, class_named
 from slimsvm.persistence.values import DTYPES, decode_estimator, encode_estimator
 
 Array = NDArray[Any]
@@ -91,8 +91,7 @@ def save(estimator: Any, path: str | os.PathLike[str]) -> None:
     """
     from slimsvm import __version__  # here, since the package imports this module
 
-    class_of(estimator)
-    refuse_callable(estimator, "a slimsvm model file")
+    check_savable(estimator, "a slimsvm model file")
     arrays: dict[str, Array] = {}
 
     def keep(name: str, array: Array) -> str:
@@ -213,10 +212,7 @@ def _read_header(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> dict[str, A
         raise ValueError(
             f"its {HEADER} does not have the SHA-256 that it states: the file was altered"
         )
-    if header.get("class") not in tuple(CLASSES):
-        raise ValueError(
-            f"it holds an estimator of the unknown class {header.get('class')!r}, expected one of {', '.join(CLASSES)}"
-        )
+    class_named(header.get("class"))
     for part in ("parameters", "fitted", "arrays"):
         if not isinstance(header.get(part), dict):
             raise ValueError(f"its {HEADER} has no {part!r}")

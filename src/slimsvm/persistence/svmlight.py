@@ -15,14 +15,7 @@ import numpy as np
 
 from slimsvm.kernels import Kernel, make_kernel
 from slimsvm.persistence.atomic import replacing
-from slimsvm.persistence.fitted import (
-    CLASSIFIERS,
-    class_of,
-    in_support_layout,
-    outside_facts,
-    rebuild,
-    refuse_callable,
-)
+from slimsvm.persistence.fitted import check_savable, outside_facts, rebuild
 from slimsvm.persistence.text import (
     Lines,
     RowReader,
@@ -41,7 +34,8 @@ LETTERS = {
     "rbf": {"gamma": "g"},
     "sigmoid": {"gamma": "s", "coef0": "r"},
 }
-MACHINES = ("SVC", "NuSVC", "SVR", "NuSVR")
+CLASSIFIERS = ("SVC", "NuSVC")
+ESTIMATORS = (*CLASSIFIERS, "SVR", "NuSVR")
 
 
 def save_svmlight(estimator: Any, path: str | os.PathLike[str], *, version: str = "V6.02") -> None:
@@ -101,19 +95,19 @@ def save_svmlight(estimator: Any, path: str | os.PathLike[str], *, version: str 
     <BLANKLINE>
     array([-1,  1])
     """
-    kind = class_of(estimator)
-    refuse_callable(estimator, "a model file of SVM-light")
+    check_savable(estimator, "a model file of SVM-light")
+    kind = type(estimator).__name__
     if version.split() != [version] or not version.isascii():
         raise ValueError(
             f"version={version!r} is not a version of SVM-light; expected one word such as 'V6.02'."
         )
     if kind == "OneClassSVM":
         raise ValueError(
-            f"SVM-light has no {kind}; its model files hold {', '.join(MACHINES)}. Use slimsvm.save or save_libsvm."
+            f"SVM-light has no {kind}; its model files hold {', '.join(ESTIMATORS)}. Use slimsvm.save or save_libsvm."
         )
     if hasattr(estimator, "classes_"):
         _check_classes(estimator.classes_)
-    _, a = in_support_layout(estimator, kind, "A model file of SVM-light")
+    _, a = estimator._in_support_layout("A model file of SVM-light")
     kernel: Kernel = a["kernel_"]
     if kernel.name not in KERNEL_NUMBERS:
         raise ValueError(
@@ -185,16 +179,16 @@ def load_svmlight(
     --------
     save_svmlight : Write such a file; it has an example.
     """
-    if estimator not in MACHINES:
+    if estimator not in ESTIMATORS:
         raise ValueError(
-            f"estimator={estimator!r} is not what a model file of SVM-light can hold; expected one of {', '.join(MACHINES)}."
+            f"estimator={estimator!r} is not what a model file of SVM-light can hold; expected one of {', '.join(ESTIMATORS)}."
         )
     with Lines(path) as lines:
         kernel, highest, n_rows, n_vectors, threshold = _read_head(lines)
         coef, rows = _read_vectors(lines, n_vectors)
     vectors = rows.csr(n_features, highest)
     order, counts = np.arange(coef.size), np.array([coef.size], np.int32)
-    a = outside_facts(estimator, "SVM-light", 1)
+    a = outside_facts(1 if estimator in CLASSIFIERS else None, "SVM-light")
     if estimator in CLASSIFIERS:  # support vectors are kept by class
         order = np.argsort(coef > 0, kind="stable")
         counts = np.array([np.sum(coef <= 0), np.sum(coef > 0)], np.int32)

@@ -25,12 +25,19 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, clone
 
-from slimsvm.estimators.sparse_path import PathPoint
+from slimsvm.ending import Certificate, Status
+from slimsvm.estimators.models import attributes_of
 from slimsvm.kernels import KERNELS, FromCallable, Kernel
-from slimsvm.persistence.fitted import CLASSES, ORACLES, attributes_of, rebuild
-from slimsvm.run import Certificate, Status
+from slimsvm.oracles import Binary, Chain, Multiclass, Multivariate
+from slimsvm.persistence.fitted import class_named, is_known, rebuild
+
+try:
+    from slimsvm.solvers.path import PathPoint
+except ImportError:
+    PathPoint = int
 
 Array = NDArray[Any]
+ORACLES = {kind.__name__: kind for kind in (Binary, Multiclass, Multivariate, Chain)}
 RECORDS: dict[str, type] = {"certificate": Certificate, "status": Status, "path_point": PathPoint}
 CONTAINERS: dict[str, type] = {"csr_matrix": sp.csr_matrix, "csr_array": sp.csr_array}
 DTYPES = "biufUSMm"  # kinds of arrays that need no pickle
@@ -111,7 +118,7 @@ def encode(value: Any, name: str, keep: Callable[[str, Array], str]) -> Any:
             "class": type(value).__name__,
             "parameters": {k: encode(v, f"{name}{k}", keep) for k, v in value.get_params().items()},
         }
-    if type(value) in CLASSES.values():
+    if is_known(value):
         return {"type": "estimator", **encode_estimator(value, name, keep)}
     for record, kind in RECORDS.items():
         if isinstance(value, kind):
@@ -144,7 +151,7 @@ def encode_estimator(
     if _is_fitted(estimator):
         fitted = {
             name: encode(value, f"{prefix}{name}", keep)
-            for name, value in attributes_of(estimator, kind).items()
+            for name, value in attributes_of(estimator).items()
         }
     return {"class": kind, "parameters": parameters, "fitted": fitted}
 
@@ -152,13 +159,10 @@ def encode_estimator(
 def decode_estimator(entry: Any, fetch: Callable[[str], Array]) -> Any:
     """The estimator; its attributes are checked."""
     kind, fitted = entry["class"], entry["fitted"]
-    if kind not in tuple(CLASSES):
-        raise ValueError(
-            f"it holds an estimator of the unknown class {kind!r}, expected one of {', '.join(CLASSES)}"
-        )
+    found = class_named(kind)
     parameters = {name: decode(value, fetch) for name, value in entry["parameters"].items()}
     if fitted is None:
-        return CLASSES[kind](**parameters)
+        return found(**parameters)
     return rebuild(kind, parameters, {name: decode(value, fetch) for name, value in fitted.items()})
 
 
