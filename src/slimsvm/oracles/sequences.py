@@ -58,7 +58,7 @@ def _has_rows(x: Any) -> bool:
 def _block(x: Any, i: int, name: str) -> Any:
     """The rows of example i, as numbers that are finite."""
     block = x.tocsr() if sp.issparse(x) else _array(x, i, name)
-    values: Array = block.data if sp.issparse(x) else block
+    values: Any = block.data if sp.issparse(x) else block
     if values.dtype.kind == "f" and not np.isfinite(values).all():
         raise ValueError(f"{name}: example {i} contains NaN or infinity.")
     return block
