@@ -12,8 +12,10 @@ import numpy as np
 import pytest
 
 import slimsvm.solvers.decomposition as decomposition
+from slimsvm.ending import FULL, Certificate
 from slimsvm.kernels import RBF
-from slimsvm.run import FULL, SENTENCES, Certificate, Limits, Progress, Record, Status, run
+from slimsvm.progress import Progress
+from slimsvm.run import Limits, Record, run
 from slimsvm.solvers.decomposition import Decomposition
 from tests.reference.machines import make_problem, random_rows
 from tests.reference.naive import dual_violation
@@ -59,7 +61,7 @@ def test_convergence():
     result = run(Countdown(), 10, tol=3)
     assert result.status.converged and result.status.reason == "converged"
     assert result.certificate.holds and result.model == 3 and result.n_iter == 7
-    assert "Converged" in str(result.status)
+    assert str(result.status) == "converged"  # the sentence belongs to the estimator
 
 
 def test_a_starting_point_is_passed_on():
@@ -76,7 +78,6 @@ def test_max_iter(max_iter):
     )
     assert result.model == 10 - max_iter
     assert result.n_iter == max(1, max_iter)  # scikit-learn's n_iter_ is at least one
-    assert f"max_iter={max_iter}" in str(result.status)
 
 
 def test_minus_one_means_no_limit():
@@ -93,7 +94,6 @@ def test_max_time():
     result = run(Countdown(pause=0.01), 10_000, tol=3, limits=limits)
     assert result.status.reason == "max_time" and not result.certificate.holds
     assert 1 <= result.n_iter <= 6 and limits.seconds >= 0.05
-    assert "max_time" in str(result.status)
 
 
 def test_at_least_one_step_is_made_whatever_the_limits():
@@ -112,7 +112,6 @@ def test_a_watcher_stops():
     assert result.status.reason == "stopped" and result.model == 6
     assert [record.step for record in seen] == [0, 1, 2, 3]
     assert [record.values["left"] for record in seen] == [9, 8, 7, 6]
-    assert "callback" in str(result.status)
 
 
 def test_every_watcher_sees_every_step_and_none_stops():
@@ -159,11 +158,34 @@ def test_limits_are_shared_by_the_parts_of_a_fit():
     )  # three rounds of at most four
 
 
-def test_the_sentences_are_sentences():
-    facts = {"tol": 1e-3, "violation": 0.5, "gap": 2.0, "n_iter": 7, "seconds": 1.25}
-    for reason, sentence in SENTENCES.items():
-        text = str(Status(reason, sentence.format(**facts)))
-        assert text[0].isupper() and text.endswith(".") and "0.5" in text and "2" in text
+class Stuck(Countdown):
+    def step(self, problem, state, tol, max_iter):
+        state.n_iter, state.done = state.n_iter + 1, True
+
+
+class Passed(Stuck):
+    done_is_converged = True
+
+
+def test_a_solver_that_is_done_without_its_tolerance_has_stalled():
+    assert run(Stuck(), 10, tol=3).status.reason == "stalled"
+    assert run(Passed(), 10, tol=3).status.reason == "converged"
+
+
+class Several(CountdownState):
+    def record(self):
+        return [Record(k, float(k), {"left": float(self.left)}) for k in range(2)]
+
+
+class Outer(Countdown):
+    def init(self, problem, start=None):
+        return Several(problem)
+
+
+def test_a_solver_that_runs_others_hands_on_their_records():
+    told = []
+    result = run(Outer(), 5, tol=3, watchers=(told.append,))
+    assert result.history["left"].tolist() == [4.0, 4.0, 3.0, 3.0] and told == []
 
 
 # -- what is kept ----------------------------------------------------------------------------------
@@ -330,9 +352,8 @@ def test_ctrl_c_leaves_a_usable_model():
     process.send_signal(signal.SIGINT)
     output, errors = process.communicate(timeout=60)
     assert process.returncode == 0, errors
-    reason, holds, *sentence = output.split()
+    reason, holds, *_ = output.split()
     assert (reason, holds) == ("interrupted", "False")
-    assert sentence[0] == "Interrupted"
 
 
 def test_a_second_ctrl_c_stops_at_once():

@@ -1,4 +1,4 @@
-"""How a fit ended, said once: a certificate, a reason, and one sentence for each reason and measure.
+"""How a fit ended: a certificate, a reason, and one sentence for each reason and measure.
 
 What ``tol`` is about differs from solver to solver (the measure), and so does why it ended (the
 reason). Every sentence says first how far the model is from the optimum, as a share of it: that
@@ -213,17 +213,21 @@ class Ending:
         """
         certificate = merged([result.certificate for result in results])
         certificate = certificate if tol is None else replace(certificate, tol=tol)
-        worst = max(results, key=lambda r: (not r.status.converged, r.certificate.violation))
-        reason = worst.status.reason
+        reason = worst(results).status.reason
         words = sentence(reason, measure, certificate, n_parts=len(results), **about)
         return cls(certificate, Status(reason, words), joined([r.history for r in results]))
 
     def record_on(self, estimator: Any) -> None:
-        """Set ``certificate_``, ``status_``, ``history_`` and ``fit_status_``; warn unless converged."""
+        """Set what every estimator says of its fit; warn unless it converged."""
         estimator.certificate_, estimator.status_ = self.certificate, self.status
         estimator.history_, estimator.fit_status_ = self.history, int(not self.status.converged)
         if not self.status.converged:
             warn(str(self.status))
+
+
+def worst(results: list[Any]) -> Any:
+    """The result that speaks for all: the worst of those that did not converge, or of all."""
+    return max(results, key=lambda r: (not r.status.converged, r.certificate.violation))
 
 
 def merged(certificates: list[Certificate]) -> Certificate:

@@ -22,7 +22,7 @@ from slimsvm.threads import parallel
 Array = NDArray[Any]
 
 
-# -- labels -----------------------------------------------------------------------------------------
+# -- labels --------------------------------------------------------------------------------------
 
 
 def encoded(y: Any, weight: Array) -> tuple[Array, Array, Array]:
@@ -84,7 +84,7 @@ def class_factors(
     return factors
 
 
-# -- one-vs-one -------------------------------------------------------------------------------------
+# -- one-vs-one ----------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -204,7 +204,7 @@ class OneVsOne:
         return np.argmax(votes, axis=1)
 
 
-# -- one problem for all classes --------------------------------------------------------------------
+# -- one problem for all classes -----------------------------------------------------------------
 
 
 @dataclass(frozen=True)

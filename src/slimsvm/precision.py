@@ -5,7 +5,7 @@ rows, on their form or on the solver's path are worth much: repeated rows equal 
 fits can be compared.
 """
 
-EXACT = 1000  # rows up to which a problem is solved to near machine precision
+EXACT = 1000  # rows up to which a problem is solved to near float64 precision
 NEWTON_TOL = 1e-26  # relative gap: half of a squared gradient, so 1e-13 in the coefficients
 SUBSPACE_TOL = 1e-16  # relative gap of Newton's method in a basis, whose coordinates lose digits
 CUTS_TOL = 1e-12  # relative gap of cutting planes: a difference of sums over all rows

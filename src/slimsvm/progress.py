@@ -54,7 +54,7 @@ class Progress:
             "n_support": "support vectors",
             "active": "active",
         }
-        if "n_basis" in record.values:  # sparse machines
+        if "n_basis" in record.values:  # a basis that grows
             words = {
                 "objective": "objective",
                 "n_basis": "basis vectors",

@@ -2,11 +2,13 @@
 
 A solver is an object with four methods, and its state an object of its own:
 
-    init(problem, start) -> state          step(problem, state, tol, max_iter) -> None, in place, 0.01 to 1 s of work
+    init(problem, start) -> state          step(problem, state, tol, max_iter), in place, <= 1 s
     certificate(problem, state, tol)       model(problem, state)
 
-The state has ``n_iter`` (what ``max_iter`` limits), ``done`` (True when the solver's own stopping rule holds) and ``record()`` (a dict of
-numbers for the history).
+The state has ``n_iter`` (what ``max_iter`` limits), ``done`` (True when the solver's own stopping
+rule holds) and ``record()``: a dict of numbers for the history, or, of a solver that runs others, a
+list of their records, of which the watchers know already. A solver that is done although its
+certificate does not hold has stalled, unless it says ``done_is_converged``.
 """
 
 from __future__ import annotations
@@ -81,7 +83,7 @@ class Solver(Protocol):
 
 @dataclass
 class Limits:
-    """The time limit and the interrupt of one fit, which may consist of several runs (the pairs of a multi-class machine).
+    """The time limit and the interrupt of one fit, which may consist of several runs.
 
     Examples
     --------
@@ -112,7 +114,10 @@ class Limits:
         return None
 
     def part(self, n_left: int, side_by_side: int = 1) -> Limits:
-        """The limits of the next of n_left parts, some of them side by side: an equal share of the time that is left, the same interrupt."""
+        """The limits of the next of n_left parts, some of them side by side.
+
+        An equal share of the time that is left, the same interrupt.
+        """
         share = (
             None
             if self.max_time is None
@@ -122,45 +127,41 @@ class Limits:
 
     @contextmanager
     def watching_interrupts(self) -> Iterator[None]:
-        """Take Ctrl-C as a wish to stop soon with a usable model; a second one stops at once.
-
-        Only the main thread gets signals; elsewhere, and where something else than Python's default handles them, nothing changes.
-        """
-        usual = (
-            signal.getsignal(signal.SIGINT)
-            if threading.current_thread() is threading.main_thread()
-            else None
-        )
-        if usual is not signal.default_int_handler:
-            yield
-            return
+        """Take Ctrl-C as a wish to stop soon with a usable model; a second one stops at once."""
 
         def note(number: int, frame: Any) -> None:
             if self.interrupted:
                 raise KeyboardInterrupt
             self.interrupted = True
 
-        signal.signal(signal.SIGINT, note)
-        try:
+        with _handling_interrupts(note):
             yield
-        finally:
-            signal.signal(signal.SIGINT, usual)
 
 
 @contextmanager
 def interrupts_at_once() -> Iterator[None]:
-    """Let Ctrl-C raise KeyboardInterrupt in fits inside, too, which would stop with what they have, or end before they look."""
-    usual = (
-        signal.getsignal(signal.SIGINT)
-        if threading.current_thread() is threading.main_thread()
-        else None
-    )
+    """Let Ctrl-C raise KeyboardInterrupt in fits inside, too, which would keep what they have."""
+
+    def raise_at_once(number: int, frame: Any) -> None:  # not the default: nobody replaces it
+        signal.default_int_handler(number, frame)
+
+    with _handling_interrupts(raise_at_once):
+        yield
+
+
+@contextmanager
+def _handling_interrupts(handler: Callable[[int, Any], None]) -> Iterator[None]:
+    """Handle Ctrl-C by this function.
+
+    Only the main thread gets signals; elsewhere, and where something else than Python's default
+    handles them, nothing changes.
+    """
+    main = threading.current_thread() is threading.main_thread()
+    usual = signal.getsignal(signal.SIGINT) if main else None
     if usual is not signal.default_int_handler:
         yield
         return
-    signal.signal(
-        signal.SIGINT, lambda number, frame: signal.default_int_handler(number, frame)
-    )  # not the default: nobody replaces it
+    signal.signal(signal.SIGINT, handler)
     try:
         yield
     finally:

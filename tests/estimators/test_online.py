@@ -297,7 +297,7 @@ def test_a_stream_goes_on_after_fit():
     model.partial_fit(X[300:], y[300:])
     assert model.score(X, y) > 0.9 and model.n_seen_ > 150
     model.fit(X, y)
-    assert not hasattr(model, "stream_")
+    assert not hasattr(model, "stream_") and not hasattr(model, "n_seen_")
 
 
 def test_rows_that_float32_is_not_enough_for():
@@ -405,3 +405,26 @@ def test_a_first_call_that_fails_leaves_nothing_behind():
     model.partial_fit(X, y, classes=[-1, 1])
     fresh = OnlineSVC(random_state=0).partial_fit(X, y, classes=[-1, 1])
     np.testing.assert_array_equal(model.decision_function(X), fresh.decision_function(X))
+
+
+def test_a_later_call_that_fails_changes_nothing(monkeypatch):
+    X, y = checkers(300, seed=0)
+    model = OnlineSVC(random_state=0).partial_fit(X[:200], y[:200], classes=[-1, 1])
+    before, stream = dict(vars(model)), model.stream_
+    for rows, labels in ((np.full((9, 2), 1e200), y[:9]), (X[:9], np.full(9, 5)), (X[:, :1], y)):
+        with pytest.raises(ValueError, match=r"finite|not among the classes|features"):
+            model.partial_fit(rows, labels)
+    with monkeypatch.context() as patch:
+        patch.setattr(OnlineSVC, "_concluded", lambda *given: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            copy.deepcopy(model).partial_fit(X[200:], y[200:])
+    assert vars(model).keys() == before.keys()
+    assert all(vars(model)[name] is value for name, value in before.items())
+    np.testing.assert_equal(model.stream_, stream)
+
+
+def test_what_is_said_of_a_pass():
+    X, y = checkers(1500, seed=0)
+    model = OnlineSVC(finishing=False, random_state=0).fit(X, y)
+    assert str(model.status_).startswith("All 1,500 rows of this call have passed; the expansion")
+    assert "of the optimum over the expansion" in str(model.status_)

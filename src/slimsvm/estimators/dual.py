@@ -6,6 +6,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.utils import check_random_state
 
 from slimsvm.ending import Ending
 from slimsvm.estimators.fitted import Attribute, attribute
@@ -16,8 +17,10 @@ from slimsvm.problems.dual_qp import DualQP
 from slimsvm.rows import Rows
 from slimsvm.run import Limits, Result, run
 from slimsvm.solvers.decomposition import Decomposition
+from slimsvm.tiles import Operand
 
 Array = NDArray[Any]
+LARGEST_SEED = 2**31 - 1
 
 
 class DualEstimator(SupportVectors, Estimator):
@@ -69,7 +72,7 @@ class DualEstimator(SupportVectors, Estimator):
     def _hold(self, data: Data, coef: Array, label: Array | None, intercept: Array) -> None:
         super()._hold(data, coef, label, intercept)
         self.__dict__.pop("_fingerprint", None)
-        vars(self).update(data.about)
+        self.__dict__.update(data.about)
 
 
 class PairwiseClassifier(DualEstimator, Classifier):
@@ -85,6 +88,17 @@ class PairwiseClassifier(DualEstimator, Classifier):
     def _small(self, part: Part, shared: Any) -> bool:
         """Whether a pair is trained beside others, on one thread."""
         return True
+
+    def _seeds(self, parts: list[Part]) -> Array:
+        """A seed for each pair, drawn before any of them is trained."""
+        rng = check_random_state(self.random_state)
+        return np.asarray(rng.randint(LARGEST_SEED, size=len(parts)))
+
+    def _pair(self, part: Part, data: Data) -> tuple[Operand, Array, Array]:
+        """The rows of a pair, their signs, and the upper bounds of their dual variables."""
+        rows = part.rows
+        operand = data.rows if data.classes.size == 2 else data.rows.take(rows)
+        return operand, part.sign(rows), float(self.C) * data.weight[rows]
 
     def _solved(self, data: Data, fit: Fit) -> list[Result]:
         parts = OneVsOne(data.classes.size).parts(data.target)
@@ -110,6 +124,6 @@ class PairwiseClassifier(DualEstimator, Classifier):
         self.n_iter_ = np.array(steps, np.int32 if max(steps) < 2**31 else np.int64)
         return self._ending(solved, fit)
 
-    def _ending(self, results: list[Result], fit: Fit) -> Ending:
+    def _ending(self, results: list[Result], fit: Fit, **about: Any) -> Ending:
         limits = {"seconds": fit.limits.seconds, "max_iter": int(self.max_iter)}
-        return Ending.of(results, "kkt", **limits)
+        return Ending.of(results, **{"measure": "kkt", **limits, **about})

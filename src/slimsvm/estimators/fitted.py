@@ -117,7 +117,7 @@ def fitted_of(kind: type) -> list[Attribute]:
     return list(found.values())
 
 
-# -- what comes from a file is checked before it reaches an estimator: compiled code trusts it ---------
+# -- what comes from a file is checked before it reaches an estimator: compiled code trusts it ---
 
 
 def check_attributes(kind: Any, attributes: dict[str, Any]) -> None:

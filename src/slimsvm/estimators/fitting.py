@@ -123,7 +123,7 @@ class Estimator(CallbackSupportMixin, BaseEstimator):
     history_: dict[str, Array]
     fit_status_: int
 
-    # -- the five steps -----------------------------------------------------------------------------
+    # -- the five steps ---------------------------------------------------------------------------
 
     @with_callbacks
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
@@ -196,7 +196,7 @@ class Estimator(CallbackSupportMixin, BaseEstimator):
         """Step 5."""
         raise NotImplementedError
 
-    # -- around them --------------------------------------------------------------------------------
+    # -- around them ------------------------------------------------------------------------------
 
     @contextmanager
     def _unchanged_on_failure(self) -> Iterator[None]:
@@ -279,7 +279,7 @@ class Estimator(CallbackSupportMixin, BaseEstimator):
             yield Fit(limits, n_threads(self.n_jobs), tuple(watchers))
         context.call_on_fit_task_end(estimator=self)
 
-    # -- what a model file must know -----------------------------------------------------------------
+    # -- what a model file must know --------------------------------------------------------------
 
     @classmethod
     def _n_outputs(cls, a: dict[str, Any]) -> int:
@@ -408,7 +408,7 @@ class Regressor(RegressorMixin, Estimator):
         raise NotImplementedError
 
 
-# -- what is refused ----------------------------------------------------------------------------------
+# -- what is refused -----------------------------------------------------------------------------
 
 
 def refuse_broken(X: Any) -> None:

@@ -109,7 +109,7 @@ class LinearSVC(LinearWeights, Classifier):
     def _n_outputs(cls, a: dict[str, Any]) -> int:
         return OneVsRest(len(a["classes_"])).n_columns
 
-    # -- training -----------------------------------------------------------------------------------
+    # -- training ---------------------------------------------------------------------------------
 
     def _encoded(self, X: Any, y: Any, weight: Array) -> Data:
         if sp.issparse(X) and not X.has_canonical_format:

@@ -59,7 +59,8 @@ class KernelModel:
 
     def _outputs(self, X: Any) -> Array:
         """Decision values, shape (n, outputs)."""
-        return self._function().decision_function(self._new_rows(X), n_threads(self.n_jobs))
+        X = self._new_rows(X)
+        return self._function().decision_function(X, n_threads(self.n_jobs))
 
     def _new_rows(self, X: Any) -> Any:
         """New rows, validated."""
@@ -147,6 +148,7 @@ class SupportVectors(KernelModel):
         self.support_vectors_ = np.empty((0, 0), np.float64) if self._precomputed else data.X[rows]
         self.dual_coef_, self.intercept_ = coef[:, support], intercept
         self.kernel_, self.shape_fit_ = data.kernel, data.X.shape
+        self._function()  # now, and not at the first prediction
 
     @property
     def coef_(self) -> Array:

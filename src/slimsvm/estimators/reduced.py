@@ -218,7 +218,7 @@ class ReducedSVC(BasisVectors, Classifier):
             )
         return data
 
-    # -- training -----------------------------------------------------------------------------------
+    # -- training ---------------------------------------------------------------------------------
 
     def _solved(self, data: Data, fit: Fit) -> tuple[list[Result], list[Array], Array]:
         """The results of all pairs; the distinct rows of their bases, and the row of each of these.
