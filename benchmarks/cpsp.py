@@ -163,12 +163,12 @@ def alone(name: str, method: str, k: str, tol: str) -> dict[str, Any]:
 
     The least of three counts.
     """
-    from slimsvm.estimators import sparse_base
+    from slimsvm.estimators import sparse
 
     _, C, gamma, get, _ = SETS[name]
     X, y, X_test, y_test = get()
     _make(method, C, gamma, 20).set_params(n_jobs=1).fit(X[:3000], y[:3000])
-    sparse_base.sizes_up_to = lambda most: [most]
+    sparse.sizes_up_to = lambda most: [most]
     seconds = []
     for _ in range(3):
         begin = time.process_time()

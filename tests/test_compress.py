@@ -512,9 +512,9 @@ def test_machines_that_are_refused():
 @pytest.mark.parametrize("package", [slimsvm, sklearn_svm])
 def test_kernels_that_are_refused(package):
     X, y = blobs(50, 2)
-    with pytest.raises(ValueError, match="The machine has a precomputed kernel"):
+    with pytest.raises(ValueError, match="The model has a precomputed kernel"):
         compress(package.SVC(kernel="precomputed").fit(X @ X.T, y), 5)
-    with pytest.raises(ValueError, match="The machine has a kernel that is a Python function"):
+    with pytest.raises(ValueError, match="The model has a kernel that is a Python function"):
         compress(package.SVC(kernel=lambda A, B: A @ B.T).fit(X, y), 5)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

@@ -216,20 +216,21 @@ def _estimator_for(
     common["random_state"] = random_state if isinstance(random_state, Integral) else None
     small: SparseSVC | SparseSVR
     if isinstance(model, SparseSVC | SparseSVR):
+        kind: Any = type(model)
         common = {**model.get_params(deep=False), **common}
         if not model._loss().differentiable:
-            common["loss"] = type(model)().loss
+            common["loss"] = kind().loss
         if not isinstance(model.basis, str):
             common["basis"] = "pursuit"
-        small = type(model)(**common)
+        small = kind(**common)
     else:
         kernel = function.kernel
         common |= {"kernel": kernel.name, **kernel.get_params(), "C": _C_of(model)}
         if hasattr(model, "classes_"):
             small = SparseSVC(**common, class_weight=model.class_weight)
         else:
-            width = {"epsilon": float(model.epsilon)} if _has_epsilon(model) else {}
-            small = SparseSVR(**common, **width)
+            common |= {"epsilon": float(model.epsilon)} if _has_epsilon(model) else {}
+            small = SparseSVR(**common)
     of_classes = ("classes_", "class_weight_") if isinstance(small, SparseSVC) else ()
     for name in ("n_features_in_", "feature_names_in_", *of_classes):
         if hasattr(model, name):

@@ -11,8 +11,8 @@ from click.testing import CliRunner
 
 import slimsvm.report.speed as speed
 from slimsvm import SVC, LinearSVC, OneClassSVM, SparseSVC, SparseSVR, load, save
+from slimsvm.basis import ALL, REGISTRY
 from slimsvm.cli.commands import program
-from slimsvm.estimators.sparse_base import ALL, BASES
 from slimsvm.persistence import load_libsvm
 from tests.cli.conftest import write_csv
 
@@ -102,7 +102,7 @@ def test_machines_and_options(result_of, files, machine, options, twin):
     assert {name for name, value in expected.items() if model.get_params()[name] != value} == set()
 
 
-@pytest.mark.parametrize("basis", sorted({*BASES, ALL}))
+@pytest.mark.parametrize("basis", sorted({*REGISTRY, ALL}))
 def test_every_basis_of_the_class_is_offered(slimsvm, files, basis):
     slimsvm(
         "train",

@@ -73,7 +73,7 @@ class Basis(Protocol):
         Whether rows count by the weights that its constructor gets as ``sample_weight``.
     """
 
-    in_words: ClassVar[str]
+    in_words: ClassVar[str] = ""
     one_shot: ClassVar[bool] = False
     needs_curvature: ClassVar[bool] = False
     needs_labels: ClassVar[bool] = False
