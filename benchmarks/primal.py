@@ -44,7 +44,7 @@ CROSSTRAINING: dict[str, tuple[str, int, int, int, float | None, int | None, flo
     "covtype_90000": ("covtype", 90000, 5, 18000, 91.6, 18983, 90.7, 13023),
     "covtype_200000": ("covtype", 200000, 8, 30000, None, None, 92.1, 19526),
 }
-RESAMPLED = 5000  # below so many rows, ten resamples
+RESAMPLED = 5000  # with fewer rows, ten resamples
 GRID_C, GRID_GAMMA = 2.0 ** np.arange(-2, 9), 2.0 ** np.arange(-8, 7)
 SEARCHED = 10_000  # rows that the search for C and gamma sees, in the last of its three rounds
 JUDGED = 50_000  # rows that say who is to judge
