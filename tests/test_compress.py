@@ -26,6 +26,7 @@ from slimsvm.solvers.reduced_set import Reduction, Towards, singular_vectors
 from slimsvm.solvers.refine import solve
 from slimsvm.tiles import in_memory, ready
 from tests.in_memory import kernel_columns, subspace_problem
+from tests.pairs import every_pair
 
 KERNELS = [RBF(0.3), Polynomial(0.3, 3, 1.0), Polynomial(0.5, 2, 0.0)]
 
@@ -177,9 +178,11 @@ def names(models):
     return [f"{type(model).__module__.split('.')[0]} {type(model).__name__}" for model in models]
 
 
-@pytest.mark.parametrize("sparse", [False, True])
-@pytest.mark.parametrize("n_classes", [2, 3, 5])
-@pytest.mark.parametrize("model", CLASSIFIERS, ids=names(CLASSIFIERS))
+@every_pair(
+    model=dict(zip(names(CLASSIFIERS), CLASSIFIERS, strict=True)),
+    n_classes=[2, 3, 5],
+    sparse=[False, True],
+)
 def test_classifiers(model, n_classes, sparse):
     X, y = blobs(300, n_classes)
     y = np.array(["a", "b", "c", "d", "e"])[y]

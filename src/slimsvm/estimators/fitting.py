@@ -205,8 +205,8 @@ class Estimator(CallbackSupportMixin, BaseEstimator):
         try:
             yield
         except BaseException:
-            vars(self).clear()
-            vars(self).update(before)
+            self.__dict__.clear()
+            self.__dict__.update(before)
             raise
 
     def _checked(
