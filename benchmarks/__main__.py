@@ -1,4 +1,9 @@
-"""``python -m benchmarks run NAME``: measure; ``tables``: write what is stored into the docs; ``report``: one page of it for the browser."""
+"""The command line of the benchmarks.
+
+python -m benchmarks run NAME    measure
+python -m benchmarks tables      write what is stored into the docs
+python -m benchmarks report      write one page of it for the browser
+"""
 
 from __future__ import annotations
 

@@ -1,11 +1,14 @@
-"""Sparse machines: accuracy, objective and time against the number of basis vectors, beside the exact machine and approximations.
+"""Sparse models: accuracy, objective and time against the number of basis vectors.
 
-    python -m benchmarks run cpsp --full                                      everything, into benchmarks/results/cpsp.json
-    python -m benchmarks run cpsp --full --only ijcnn1/refined checkers       a part of it
+Beside them are the exact solution and approximations.
+
+    python -m benchmarks run cpsp --full    everything, into benchmarks/results/cpsp.json
+    python -m benchmarks run cpsp --full --only ijcnn1/refined checkers    a part of it
     python -m benchmarks tables cpsp
 
-Joachims & Yu (2009), "Sparse kernel SVMs via cutting-plane training", and what goes beyond it. Every fit has a process of its own: load, a
-warm-up fit on the first rows, then the fit that counts. Same C and gamma for all methods on a set.
+Joachims & Yu (2009), "Sparse kernel SVMs via cutting-plane training", and what goes beyond it.
+Every fit has a process of its own: load, a warm-up fit on the first rows, then the fit that counts.
+Same C and gamma for all methods on a set.
 """
 
 from __future__ import annotations
@@ -24,10 +27,8 @@ from benchmarks.runner import Cell, forget_peak, memory_mb
 
 RESULTS = Path(__file__).parent / "results" / "cpsp.json"
 SIZES = (10, 50, 200)
-N_SEEDS, WITH_SEEDS = (
-    6,
-    ("a9a", "ijcnn1", "mnist_zero"),
-)  # the other sets take minutes for each seed
+# the other sets take minutes for each seed
+N_SEEDS, WITH_SEEDS = 6, ("a9a", "ijcnn1", "mnist_zero")
 SCALING = (10_000, 30_000, 100_000, 300_000, 1_000_000)
 
 
@@ -51,7 +52,7 @@ def _rcv1() -> Any:
     return X.astype(np.float32), y, X_test.astype(np.float32), y_test
 
 
-# name: (text, C, gamma, how to load, size that must be within half a point of the exact machine)
+# name: (text, C, gamma, how to load, size that must be within half a point of the exact solution)
 SETS: dict[str, tuple[str, float, float, Any, int]] = {
     "a9a": ("a9a", 1, 0.05, lambda: _plain("a9a"), 3),
     "ijcnn1": ("ijcnn1", 2, 2, lambda: _plain("ijcnn1"), 50),
@@ -59,8 +60,8 @@ SETS: dict[str, tuple[str, float, float, Any, int]] = {
     "mnist_zero": ("mnist 0 vs rest", 10, 1 / 32, lambda: _mnist(lambda y: y == 0), 20),
     "rcv1": ("rcv1 CCAT", 1, 1, _rcv1, 100),
 }
-# what others need at one size on one thread: (set, k): accuracy in percent, CPU seconds. refined: a prototype that refined from random rows;
-# cpsp: the program of the paper's authors
+# what others need at one size on one thread: (set, k): accuracy in percent, CPU seconds. refined: a
+# prototype that refined from random rows; cpsp: the program of the paper's authors
 OTHERS: dict[str, dict[tuple[str, int], tuple[float, float]]] = {
     "refined": {
         ("a9a", 10): (85.2, 1.2),
@@ -144,7 +145,7 @@ def one(name: str, method: str, k: str) -> dict[str, Any]:
 
 
 def seeds(name: str) -> dict[str, Any]:
-    """Accuracy of several seeds at the size that must be near the exact machine."""
+    """Accuracy of several seeds at the size that must be near the exact solution."""
     _, C, gamma, get, k = SETS[name]
     X, y, X_test, y_test = get()
     models = [
@@ -158,7 +159,10 @@ def seeds(name: str) -> dict[str, Any]:
 
 
 def alone(name: str, method: str, k: str, tol: str) -> dict[str, Any]:
-    """CPU seconds on one thread of a fit at one size, without the machines at smaller sizes; the least of three."""
+    """CPU seconds on one thread of a fit at one size, without the models of smaller sizes.
+
+    The least of three counts.
+    """
     from slimsvm.estimators import sparse_base
 
     _, C, gamma, get, _ = SETS[name]
@@ -197,9 +201,9 @@ def scale(n: str) -> dict[str, Any]:
 
 
 def prediction(name: str) -> dict[str, Any]:
-    """Microseconds a row: our sparse machine, the rate of kernel values, and scikit-learn's exact SVC.
+    """Microseconds a row: our sparse model, the rate of kernel values, and scikit-learn's SVC.
 
-    scikit-learn's machine is trained on the support vectors of ours: the same machine, in minutes less.
+    scikit-learn's model is trained on the support vectors of ours: it is the same, minutes earlier.
     """
     from sklearn.svm import SVC as Sklearn
 
@@ -279,9 +283,8 @@ def cells(quick: bool) -> list[Cell]:
 def table() -> str:
     """The stored results in Markdown."""
     cells = json.loads(RESULTS.read_text())["cells"]
-    sizes = sorted(
-        {int(key.split("/")[2]) for key in cells if key.count("/") == 2}
-    )  # "alone" has one more
+    # "alone" has one more
+    sizes = sorted({int(key.split("/")[2]) for key in cells if key.count("/") == 2})
     lines = ["Test accuracy in percent (seconds of training):", ""]
     lines += [
         "| set | method | " + " | ".join(f"k = {k}" for k in sizes) + " |",
@@ -290,7 +293,10 @@ def table() -> str:
     for name, (text, C, gamma, _, _) in SETS.items():
         exact = cells.get(f"{name}/exact")
         if exact and "accuracy" in exact:
-            first = f"{100 * exact['accuracy']:.2f} ({exact['seconds']:.1f}), {exact['n_support']:,} SVs"
+            first = (
+                f"{100 * exact['accuracy']:.2f} ({exact['seconds']:.1f}), {exact['n_support']:,} "
+                "SVs"
+            )
             lines.append(
                 f"| {text}, C={C:g}, gamma={gamma:.4g} | exact | {first} |"
                 + " |" * (len(sizes) - 1)
@@ -313,15 +319,23 @@ def table() -> str:
     if spread:
         lines += [
             "",
-            f"{N_SEEDS} seeds of *refined*: test accuracy in percent, and how far the mean is below the exact machine:",
+            f"{N_SEEDS} seeds of *refined*: test accuracy in percent, and how far the mean is "
+            "below the exact solution:",
             "",
         ]
         lines += ["| set | k | mean | least | largest | below exact |", "|---|---|---|---|---|---|"]
         for name, cell, exact in spread:
             found = 100 * np.array(cell["accuracies"])
-            numbers = f"{found.mean():.2f} | {found.min():.2f} | {found.max():.2f} | {100 * exact['accuracy'] - found.mean():.2f}"
+            numbers = (
+                f"{found.mean():.2f} | {found.min():.2f} | {found.max():.2f} | "
+                f"{100 * exact['accuracy'] - found.mean():.2f}"
+            )
             lines.append(f"| {SETS[name][0]} | {cell['k']} | {numbers} |")
-    lines += ["", "Objective of the hinge machines, as a multiple of the exact one:", ""]
+    lines += [
+        "",
+        "Objective of the models with the hinge loss, as a multiple of the exact one:",
+        "",
+    ]
     lines += [
         "| set | method | " + " | ".join(f"k = {k}" for k in sizes) + " |",
         "|---|---|" + "---|" * len(sizes),
@@ -336,7 +350,10 @@ def table() -> str:
                     for cell in row
                 ]
                 lines.append(f"| {text} | {method} | " + " | ".join(shown) + " |")
-    about = "On one thread and at one size, without the machines at smaller sizes (CPU s, least of three); others: for refined a prototype"
+    about = (
+        "On one thread and at one size, without the models of smaller sizes (CPU s, least of "
+        "three); others: for refined a prototype"
+    )
     lines += [
         "",
         f"{about} that refined from random rows, for cpsp the program of the paper's authors:",
@@ -351,7 +368,10 @@ def table() -> str:
             for tol in TOLERANCES[method]:
                 cell = cells.get(f"alone/{method}/{name}/{k}/{tol:g}", {})
                 if "accuracy" in cell:
-                    numbers = f"{100 * cell['accuracy']:.2f} | {cell['cpu_seconds']:.2f} | {accuracy} | {seconds:g}"
+                    numbers = (
+                        f"{100 * cell['accuracy']:.2f} | {cell['cpu_seconds']:.2f} | {accuracy} | "
+                        f"{seconds:g}"
+                    )
                     lines.append(f"| {SETS[name][0]} | {k} | {method} | {tol:g} | {numbers} |")
     scaled = [
         (n, cells[f"checkers/{n}"]) for n in SCALING if "seconds" in cells.get(f"checkers/{n}", {})
@@ -365,7 +385,8 @@ def table() -> str:
             "|---|---|---|---|",
         ]
         lines += [
-            f"| {n:,} | {cell['seconds']:.1f} | {cell['peak_mb']:.0f} | {100 * cell['error']:.2f} % |"
+            f"| {n:,} | {cell['seconds']:.1f} | {cell['peak_mb']:.0f} | {100 * cell['error']:.2f} "
+            "% |"
             for n, cell in scaled
         ]
         exponent = np.polyfit(
@@ -385,18 +406,22 @@ def table() -> str:
         ]
         for name, cell in predicted:
             ratio = cell["sklearn_us"] / cell["sparse_us"]
-            numbers = f"{cell['sparse_us']:.2f} | {cell['tiles_us']:.2f} | {cell['sklearn_us']:.0f} | {ratio:.0f}"
+            numbers = (
+                f"{cell['sparse_us']:.2f} | {cell['tiles_us']:.2f} | {cell['sklearn_us']:.0f} | "
+                f"{ratio:.0f}"
+            )
             lines.append(f"| {SETS[name][0]} | {cell['k']} | {numbers} |")
     return "\n".join(lines)
 
 
+# sizes in the README
 SHOWN = {
     "a9a": (3, 10),
     "ijcnn1": (50, 200),
     "mnist_halves": (50, 60),
     "mnist_zero": (20,),
     "rcv1": (100,),
-}  # sizes in the README
+}
 
 
 def summary() -> str:
@@ -412,7 +437,8 @@ def summary() -> str:
             f"{k}: {100 * cells[f'{name}/refined/{k}']['accuracy']:.2f} %" for k in sizes
         )
         lines.append(
-            f"| {SETS[name][0]} | {exact['n_support']:,}: {100 * exact['accuracy']:.2f} % | {ours} |"
+            f"| {SETS[name][0]} | {exact['n_support']:,}: {100 * exact['accuracy']:.2f} % | "
+            f"{ours} |"
         )
     return "\n".join(lines)
 
@@ -426,7 +452,7 @@ def pictures(folder: Path) -> None:
 
 
 def _accuracy_picture(cells: dict[str, Any], path: Path) -> None:
-    """The path of the largest refined fit of each set, and the exact machine."""
+    """The path of the largest refined fit of each set, and the exact solution."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(8, 5), layout="constrained")

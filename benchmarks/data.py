@@ -1,4 +1,7 @@
-"""The real data sets of the benchmarks: from the folder that SLIMSVM_DATA names, else from the cache, else from their sources."""
+"""The real data sets of the benchmarks.
+
+They come from the folder that SLIMSVM_DATA names, else from the cache, else from their sources.
+"""
 
 from __future__ import annotations
 
@@ -14,11 +17,15 @@ from slimsvm import datasets
 
 
 def folder() -> Path:
-    """The folder with the data sets, for readers of files that ``slimsvm.datasets`` does not know; says what to do if there is none."""
+    """The folder with the data sets, for files that ``slimsvm.datasets`` does not read.
+
+    The error says what to do if there is none.
+    """
     named = os.environ.get("SLIMSVM_DATA")
     if not named or not Path(named).is_dir():
         raise SystemExit(
-            "The data set is not here. Set the environment variable SLIMSVM_DATA to the folder that holds its files."
+            "The data set is not here. Set the environment variable SLIMSVM_DATA to the folder "
+            "that holds its files."
         )
     return Path(named)
 
@@ -32,7 +39,10 @@ def load(name: str) -> tuple[Any, np.ndarray, Any, np.ndarray]:
 
 
 def ocr_letters() -> tuple[list[np.ndarray], list[np.ndarray], np.ndarray]:
-    """Words as (length, 128) float32 pixels of 0 and 1, their letters as numbers from 0 to 25, and the fold of each word."""
+    """Words as (length, 128) float32 pixels of 0 and 1, their letters, and the fold of each word.
+
+    Letters are numbers from 0 to 25.
+    """
     z = np.load(folder() / "ocr_letters.npz")
     pixels, edges = np.unpackbits(z["X_packed"], axis=1).astype(np.float32), z["offsets"][1:-1]
     return np.split(pixels, edges), np.split(z["y"].astype(np.int64), edges), z["folds"]
@@ -41,10 +51,12 @@ def ocr_letters() -> tuple[list[np.ndarray], list[np.ndarray], np.ndarray]:
 def conll2000(
     min_count: int = 3,
 ) -> tuple[list[sp.csr_matrix], list[np.ndarray], list[sp.csr_matrix], list[np.ndarray]]:
-    """Chunking: sentences as (length, n_features) matrices of 0 and 1, their chunk tags; training part, test part.
+    """Chunking: sentences as (length, n_features) matrices of 0 and 1, and their chunk tags.
 
-    The features of a token are its word and part of speech, those of two neighbours on either side, pairs and triples of them, the first and
-    the last one to three letters of the word, and its shape; all that occur ``min_count`` times in the training part.
+    There is a training part and a test part. The features of a token are its word and part of
+    speech, those of two neighbours on either side, pairs and triples of them, the first and the
+    last one to three letters of the word, and its shape; all that occur ``min_count`` times in the
+    training part.
     """
     sentences = [s for part in ("train", "test") for s in _sentences(part)]
     n_train, lengths = len(_sentences("train")), np.array([len(s) for s in sentences])
@@ -119,7 +131,7 @@ def _keys(words: np.ndarray, tags: np.ndarray, sentence: np.ndarray) -> list[np.
 
 
 def _indexed(keys: list[np.ndarray], n_train: int, min_count: int) -> np.ndarray:
-    """(tokens, kinds): the number of the feature, -1 for those that are too rare in the first n_train tokens."""
+    """(tokens, kinds): the number of the feature; -1: too rare in the first n_train tokens."""
     columns, used = np.empty((keys[0].size, len(keys)), np.int32), 0
     for k, key in enumerate(keys):
         known, counts = np.unique(key[:n_train], return_counts=True)

@@ -1,19 +1,22 @@
-"""How quickly kernel values are made, beside what the machine could do: matrix products alone and exponentials alone.
+"""How quickly kernel values are computed, beside matrix products alone and exponentials alone.
 
-    python -m benchmarks run kernel_rate --full              into benchmarks/results/kernel_rate.json
+    python -m benchmarks run kernel_rate --full    into benchmarks/results/kernel_rate.json
     python -m benchmarks tables kernel_rate [--show]
 
-For m rows against 20,000 columns of d features (RBF kernel, float32), in 1e9 kernel values a second:
+For m rows against 20,000 columns of d features (RBF kernel, float32), in 1e9 kernel values a
+second:
 
     tiles        for_each_tile with a consumer that does nothing: products and exponentials
-    sums         accumulate: the same, and every value multiplied and added up; what a solver does with kernel rows
+    sums         accumulate: the same, and every value multiplied and added up; what a solver does
+                 with kernel rows
     sgemm        BLAS's own product of the same shape, on as many threads of its own
     exp          exp_rows on tiles that stay in cache, on as many threads
     of sgemm     tiles / sgemm
-    of both      tiles / (1 / (1/sgemm + 1/exp)): 100 % is products and exponentials one after the other, and nothing else
+    of both      tiles / (1 / (1/sgemm + 1/exp)): 100 % is products and exponentials one after the
+                 other, and nothing else
 
-GFLOP/s counts the products only, 2 d a value. All cores. The best of several repetitions counts: what is
-slower was disturbed by something else.
+GFLOP/s counts the products only, 2 d a value. All cores. The best of several repetitions counts:
+what is slower was disturbed by something else.
 """
 
 from __future__ import annotations
@@ -41,7 +44,7 @@ TILE = 256, 1024  # one megabyte in float32, as the tiles have it
 
 
 def rate(work: Callable[[], Any], n_values: int, seconds: float) -> float:
-    """Values a second in the best repetition; repeated for about so many seconds after a warm-up."""
+    """Values a second in the best repetition, during about that many seconds after a warm-up."""
     work()
     best, end = np.inf, time.perf_counter() + seconds
     while True:
@@ -68,7 +71,7 @@ def rate_of_sums(rows: Operand, columns: Operand, threads: int, seconds: float) 
 
 
 def rate_of_sgemm(rows: Operand, columns: Operand, threads: int, seconds: float) -> float:
-    """BLAS as it likes it: one large product into memory that is there already, with its own threads."""
+    """BLAS at its best: one large product into memory that is there already, on its own threads."""
     A, B = np.ascontiguousarray(rows.X), np.ascontiguousarray(columns.X)
     out = np.zeros((rows.n, columns.n), np.float32)
     with threadpool_limits(threads, user_api="blas"):
@@ -76,7 +79,7 @@ def rate_of_sgemm(rows: Operand, columns: Operand, threads: int, seconds: float)
 
 
 def rate_of_exp(threads: int, seconds: float) -> float:
-    """One tile for each thread, again and again; the argument is negative, as a squared distance makes it."""
+    """One tile for each thread, again and again; arguments are negative, as those of the RBF."""
     tiles = [np.zeros(TILE, np.float32) for _ in range(threads)]
     row, column = np.ones(TILE[0], np.float32), np.ones(TILE[1], np.float32)
     again = 16
@@ -125,7 +128,8 @@ def table() -> str:
     """The stored results in Markdown."""
     cells = json.loads(RESULTS.read_text())["cells"]
     lines = [
-        "| d | m | tiles | sums | sgemm | exp | tiles, GFLOP/s | sgemm, GFLOP/s | tiles in % of sgemm | of both |",
+        "| d | m | tiles | sums | sgemm | exp | tiles, GFLOP/s | sgemm, GFLOP/s | tiles in % of "
+        "sgemm | of both |",
         "|" + "---|" * 10,
     ]
     for d in FEATURES:
@@ -147,7 +151,8 @@ def table() -> str:
     if known:
         lines += [
             "",
-            f"1e9 kernel values a second, {known[0]['threads']} threads; {', '.join(known[0]['blas'])}; ",
+            f"1e9 kernel values a second, {known[0]['threads']} threads; "
+            f"{', '.join(known[0]['blas'])}; ",
         ]
         lines[-1] += f"load averages from {min(loads)} to {max(loads)}."
     return "\n".join(lines)

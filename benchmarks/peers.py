@@ -1,17 +1,20 @@
-"""The races against peers: exact machines, and what people use instead of them.
+"""The races against peers: exact SVMs, and what people use instead of them.
 
-    python -m benchmarks run peers --full                          all rows, both types, into benchmarks/results/peers.json
+    python -m benchmarks run peers --full    everything, into benchmarks/results/peers.json
     python -m benchmarks run peers --full --only letter/float32 --again
     python -m benchmarks tables peers
 
-Exact machines: slimsvm, scikit-learn-intelex, scikit-learn, libsvm-official, thundersvm-cpu. Every fit has a process of its own: load, a
-warm-up fit on the first rows, then the fit that counts. The contestants alternate. Same C, gamma, tolerance 1e-3 and cache of 2,000 MB for all;
-best of three (of scikit-learn one only, where that took over 30 s, and one of LIBSVM and ThunderSVM). Before every process memory is filled
-and released. scikit-learn, LIBSVM and ThunderSVM have a type of their own whatever they are given, so they run once for both; the objective of
-every contestant is computed here in float64 from its coefficients.
+Exact SVMs: slimsvm, scikit-learn-intelex, scikit-learn, libsvm-official, thundersvm-cpu. Every
+fit has a process of its own: load, a warm-up fit on the first rows, then the fit that counts. The
+contestants alternate. Same C, gamma, tolerance 1e-3 and cache of 2,000 MB for all; best of three
+(of scikit-learn one only, where that took over 30 s, and one of LIBSVM and ThunderSVM). Before
+every process memory is filled and released. scikit-learn, LIBSVM and ThunderSVM have a type of
+their own whatever they are given, so they run once for both; the objective of every contestant is
+computed here in float64 from its coefficients.
 
-Instead of them: scikit-learn's Nystroem + LinearSVC, Nystroem + SGDClassifier, and HistGradientBoostingClassifier, beside the exact machine
-and SparseSVC, for accuracy and CPU seconds on one thread.
+Instead of them: scikit-learn's Nystroem + LinearSVC, Nystroem + SGDClassifier, and
+HistGradientBoostingClassifier, beside the exact SVM and SparseSVC, for accuracy and CPU seconds
+on one thread.
 """
 
 from __future__ import annotations
@@ -75,7 +78,7 @@ SETS: dict[str, tuple[str, float, float, Any, bool]] = {
 }
 
 
-# -- one fit, in its own process --------------------------------------------------------------------------------------------------------
+# -- one fit, in its own process -------------------------------------------------------------------
 
 
 def _make(who: str, C: float, gamma: float) -> Any:
@@ -167,7 +170,10 @@ def _objective(model: Any, X: Any, gamma: float) -> float:
 
 
 def _minimum(model: Any, X: Any, y: np.ndarray, gamma: float) -> float:
-    """The paper's bound: seconds to compute the kernel rows of the final support vectors once, with our own tiles, pair by pair."""
+    """The paper's bound: seconds to compute the kernel rows of the final support vectors once.
+
+    They are computed with our own tiles, pair by pair.
+    """
     from slimsvm.kernels import RBF
     from slimsvm.tiles import Strips, accumulate, ready
 
@@ -198,9 +204,8 @@ def one(name: str, who: str, kind: str, repeat: str = "0") -> dict[str, Any]:
     X, y, X_test, y_test = get()
     X, X_test = X.astype(kind), X_test.astype(kind)
     model = _make(who, C, gamma)
-    n_each = max(
-        600, 3000 // len(np.unique(y))
-    )  # so many rows that every compiled function of the fit is loaded
+    # so many rows that every compiled function of the fit is loaded
+    n_each = max(600, 3000 // len(np.unique(y)))
     few = np.concatenate([np.flatnonzero(y == label)[:n_each] for label in np.unique(y)])[:6000]
     model.fit(X[few], y[few])
     forget_peak()
@@ -217,9 +222,8 @@ def one(name: str, who: str, kind: str, repeat: str = "0") -> dict[str, Any]:
     }
     if repeat != "0":
         return result
-    some = slice(
-        None if who == "slimsvm" else 2000
-    )  # the peers' own prediction takes minutes on large test sets
+    # the peers' own prediction takes minutes on large test sets
+    some = slice(None if who == "slimsvm" else 2000)
     result |= {
         "accuracy": float(np.mean(model.predict(X_test[some]) == y_test[some])),
         "objective": _objective(model, X, gamma),
@@ -238,7 +242,7 @@ def one(name: str, who: str, kind: str, repeat: str = "0") -> dict[str, Any]:
     return result
 
 
-# -- instead of an exact machine -----------------------------------------------------------------------------------------------------------
+# -- instead of an exact SVM -----------------------------------------------------------------------
 
 
 def _make_instead(method: str, C: float, gamma: float) -> Any:
@@ -255,12 +259,12 @@ def _make_instead(method: str, C: float, gamma: float) -> Any:
         "exact": lambda n: SVC(C=C, gamma=gamma, cache_size=CACHE_MB),
         "sparse_svc": lambda n: SparseSVC(50, C=C, gamma=gamma, random_state=0),
         "nystroem_linear": lambda n: make_pipeline(features, LinearSVC(C=C, random_state=0)),
+        # the same problem, by SGD
         "nystroem_sgd": lambda n: make_pipeline(
             features, SGDClassifier(alpha=1 / (C * n), random_state=0)
-        ),  # the same problem, by SGD
-        "gradient_boosting": lambda n: HistGradientBoostingClassifier(
-            random_state=0
-        ),  # its defaults: no C, no gamma
+        ),
+        # its defaults: no C, no gamma
+        "gradient_boosting": lambda n: HistGradientBoostingClassifier(random_state=0),
     }[method]
 
 
@@ -297,13 +301,13 @@ def instead(name: str, method: str) -> dict[str, Any]:
     return result if method == "gradient_boosting" else result | {"n_support": vectors()}
 
 
-# -- the race -------------------------------------------------------------------------------------------------------------------------------
+# -- the race --------------------------------------------------------------------------------------
 
 
 def exact_cells(
     sets: list[str], kinds: list[str], contestants: list[str], repeats: int
 ) -> list[Cell]:
-    """The race of the exact machines, in the order of the run: contestants alternate."""
+    """The race of the exact SVMs, in the order of the run: contestants alternate."""
     found = []
     for name, kind, repeat, who in product(sets, kinds, range(repeats), contestants):
         if who in ONE_TYPE and (kind != "float64" or (who in SLOW and not SETS[name][4])):
@@ -366,7 +370,8 @@ def summary() -> str:
     """Seconds alone, for the README."""
     cells = json.loads(RESULTS.read_text())["cells"]
     lines = [
-        "| set | slimsvm | scikit-learn-intelex, float32 | scikit-learn-intelex, float64 | scikit-learn |",
+        "| set | slimsvm | scikit-learn-intelex, float32 | scikit-learn-intelex, float64 | "
+        "scikit-learn |",
         "|---|---|---|---|---|",
     ]
     for name, (text, *_, ends) in SETS.items():
@@ -392,8 +397,9 @@ def summary() -> str:
 def _exact_table(stored: dict[str, Any]) -> list[str]:
     cells = stored["cells"]
     lines = [
-        "| set, C, gamma | type | slimsvm | intelex | scikit-learn | ratio to the better peer | ratio to the minimum | SVs | accuracy | "
-        "objective against scikit-learn | relative gap | peak memory / (copies + cache) |",
+        "| set, C, gamma | type | slimsvm | intelex | scikit-learn | ratio to the better peer | "
+        "ratio to the minimum | SVs | accuracy | objective against scikit-learn | relative gap | "
+        "peak memory / (copies + cache) |",
         "|---|---|---|---|---|---|---|---|---|---|---|---|",
     ]
     for name, (text, C, gamma, _, _) in SETS.items():
@@ -417,15 +423,16 @@ def _exact_table(stored: dict[str, Any]) -> list[str]:
                 for cell in (ours, intelex, sklearn)
             ]
             lines.append(
-                f"| {text}, {C:g}, {gamma:.4g} | {kind} | **{seconds[0]}** | {seconds[1]} | {seconds[2]} | {ratio} | "
-                f"{ours['seconds'] / ours['minimum']:.1f} | {ours['n_support']:,} | {100 * ours['accuracy']:.2f} | {worse:+.1e} | "
+                f"| {text}, {C:g}, {gamma:.4g} | {kind} | **{seconds[0]}** | {seconds[1]} | "
+                f"{seconds[2]} | {ratio} | {ours['seconds'] / ours['minimum']:.1f} | "
+                f"{ours['n_support']:,} | {100 * ours['accuracy']:.2f} | {worse:+.1e} | "
                 f"{ours['relative_gap']:.1e} | {ours['memory_ratio']:.2f} |"
             )
-    machine = ", ".join(
+    computer = ", ".join(
         f"{key} {value:.3g}" if isinstance(value, float) else f"{key} {value}"
         for key, value in stored["machine"].items()
     )
-    return [*lines, "", f"Machine: {machine}."]
+    return [*lines, "", f"Computer: {computer}."]
 
 
 def _number(cell: dict[str, Any], field: str, form: str, scale: float = 1.0) -> str:
@@ -439,7 +446,7 @@ def _others_table(cells: dict[str, Any]) -> list[str]:
     """LIBSVM and ThunderSVM."""
     heads = ["SVs", "objective against slimsvm", "seconds", "CPU seconds"]
     lines = ["LIBSVM and ThunderSVM by their own packages, beside slimsvm on the same rows:", ""]
-    lines += ["| set | machine | " + " | ".join(heads) + " |", "|---|---|" + "---|" * len(heads)]
+    lines += ["| set | package | " + " | ".join(heads) + " |", "|---|---|" + "---|" * len(heads)]
     for name, (text, *_) in SETS.items():
         ours = cells.get(f"{name}/float64/slimsvm", {})
         for who in OTHERS:
@@ -454,7 +461,10 @@ def _others_table(cells: dict[str, Any]) -> list[str]:
                     if "objective" in ours
                     else np.nan
                 )
-                numbers = f"{cell['n_support']:,} | {worse:+.1e} | {cell['seconds']:.1f} | {cell.get('cpu_seconds', np.nan):.1f}"
+                numbers = (
+                    f"{cell['n_support']:,} | {worse:+.1e} | {cell['seconds']:.1f} | "
+                    f"{cell.get('cpu_seconds', np.nan):.1f}"
+                )
                 lines.append(f"| {text} | {who} | {numbers} |")
     return lines
 
@@ -462,11 +472,13 @@ def _others_table(cells: dict[str, Any]) -> list[str]:
 def _instead_table(cells: dict[str, Any]) -> list[str]:
     """What people use instead."""
     lines = [
-        f"Instead of an exact machine, one thread ({N_COMPONENTS} components; SparseSVC has 50 vectors):",
+        f"Instead of an exact SVM, one thread ({N_COMPONENTS} components; SparseSVC has 50 "
+        "vectors):",
         "",
     ]
     lines += [
-        "| set | method | test accuracy, % | CPU seconds | microseconds to predict a row | vectors |",
+        "| set | method | test accuracy, % | CPU seconds | microseconds to predict a row | "
+        "vectors |",
         "|---|---|---|---|---|---|",
     ]
     for name in INSTEAD_SETS:
@@ -476,7 +488,10 @@ def _instead_table(cells: dict[str, Any]) -> list[str]:
             if "failed" in cell:
                 lines.append(f"| {text} | {method} | {_number(cell, '', '')} | | | |")
             elif cell:
-                numbers = f"{100 * cell['accuracy']:.2f} | {cell['cpu_seconds']:.1f} | {cell['predict_us']:.2f}"
+                numbers = (
+                    f"{100 * cell['accuracy']:.2f} | {cell['cpu_seconds']:.1f} | "
+                    f"{cell['predict_us']:.2f}"
+                )
                 lines.append(
                     f"| {text} | {method} | {numbers} | {_number(cell, 'n_support', '{:,.0f}')} |"
                 )

@@ -1,14 +1,19 @@
-"""Training in the primal, choice of the subset, cross-training: the figures and the table of Bakir & Chapelle's slides ("Tricks of the trade").
+"""Training in the primal, choice of the subset, and cross-training.
 
-    python -m benchmarks run primal --full                           everything, into benchmarks/results/primal.json
+The figures and the table are those of Bakir & Chapelle's slides ("Tricks of the trade").
+
+    python -m benchmarks run primal --full    everything, into benchmarks/results/primal.json
     python -m benchmarks run primal --full --only linear/ crosstraining/banana
     python -m benchmarks tables primal
 
-``linear``: Newton against the Lagrangian iteration on a9a, against n (the slides' C = 0.05) and against C (6,414 rows). ``selection``: accuracy
-and objective against k for the rules on mnist 0 vs rest, 10,000 rows, polynomial kernel of degree 5. ``syrk``: 500 coefficients trained on
-60,000 rows, against the symmetric products alone. ``adult``: error and objective against the number of random rows, 22,697 rows of Adult.
-``multiclass``: error against k on mnist, all 60,000 rows and ten classes with one shared basis, greedy and random. ``crosstraining``: the
-table, C and gamma by 5-fold cross-validation for the plain machine, the sparsest within one standard error of the best, and reused.
+``linear``: Newton against the Lagrangian iteration on a9a, against n (the slides' C = 0.05) and
+against C (6,414 rows). ``selection``: accuracy and objective against k for the rules on mnist 0 vs
+rest, 10,000 rows, polynomial kernel of degree 5. ``syrk``: 500 coefficients trained on 60,000 rows,
+against the symmetric products alone. ``adult``: error and objective against the number of random
+rows, 22,697 rows of Adult. ``multiclass``: error against k on mnist, all 60,000 rows and ten
+classes with one shared basis, greedy and random. ``crosstraining``: the table, C and gamma by
+5-fold cross-validation for the plain SVM, the sparsest within one standard error of the best,
+and reused.
 """
 
 from __future__ import annotations
@@ -27,7 +32,8 @@ from benchmarks.runner import Cell
 RESULTS = Path(__file__).parent / "results" / "primal.json"
 RULES = ("random", "unsupervised", "margin", "greedy")
 SIZES = (10, 20, 50, 100, 200)
-# set: rows that train, subsets, their size; the slides' accuracy and SVs of the plain machine and of the cross-trained one
+# set: rows that train, subsets, their size; the slides' accuracy and SVs of the plain SVM and of
+# the cross-trained one
 CROSSTRAINING: dict[str, tuple[str, int, int, int, float | None, int | None, float, int]] = {
     "banana": ("banana", 400, 5, 200, 89.0, 111, 88.2, 51),
     "waveform": ("waveform", 400, 5, 200, 90.2, 172, 88.7, 87),
@@ -88,7 +94,10 @@ def linear(what: str, n: str, C: str) -> dict[str, Any]:
 
 
 def adult() -> dict[str, Any]:
-    """Error and objective against the number of random rows, with the exact machine of the same loss beside it."""
+    """Error and objective against the number of random rows, and those of the exact solution.
+
+    Both have the same loss.
+    """
     from slimsvm import SVC, SparseSVC
 
     X, y, X_test, y_test = load("a9a")
@@ -120,7 +129,7 @@ def adult() -> dict[str, Any]:
 
 
 def multiclass(rule: str) -> dict[str, Any]:
-    """Error against k on all of mnist, one basis for ten machines."""
+    """Error against k on all of mnist, one basis for ten binary models."""
     from slimsvm import SparseSVC
 
     X, y, X_test, y_test = load("mnist")
@@ -175,7 +184,7 @@ def selection(rule: str, seed: str) -> dict[str, Any]:
 
 
 def syrk() -> dict[str, Any]:
-    """Newton's method over 500 coefficients and 60,000 rows, against its symmetric products alone."""
+    """Newton's method over 500 coefficients and 60,000 rows, against its symmetric products."""
     from scipy.linalg.blas import dsyrk
     from threadpoolctl import threadpool_limits
 
@@ -231,10 +240,11 @@ def _rows(name: str, n: int, seed: int) -> Any:
 
 
 def _searched(name: str, n: int) -> dict[str, float]:
-    """C and gamma of the plain machine by 5-fold scores, of small sets averaged over five resamples.
+    """C and gamma of the plain SVM by 5-fold scores.
 
-    Of large sets all settings are tried on few rows, the best third of them on three times as many, and the best third of those on three times
-    as many again. What comes out is the sparsest of the best of the last round.
+    Of small sets the scores are averaged over five resamples. Of large sets all settings are tried
+    on few rows, the best third of them on three times as many, and the best third of those on three
+    times as many again. What comes out is the sparsest of the best of the last round.
     """
     from sklearn.model_selection import GridSearchCV, ParameterGrid
 
@@ -259,7 +269,10 @@ def _searched(name: str, n: int) -> dict[str, float]:
 
 
 def _sparsest(scores: list[Any], sizes: list[Any]) -> int:
-    """Of all settings within one standard error of the best, that with the fewest support vectors: many differ by less than they vary."""
+    """Of all settings within one standard error of the best, that with the fewest support vectors.
+
+    Many differ by less than they vary.
+    """
     mean, deviation = np.mean(scores, axis=0), np.std(scores, axis=0, ddof=1)
     best = int(np.argmax(mean))
     near = mean >= mean[best] - deviation[best] / np.sqrt(len(scores))
@@ -267,7 +280,10 @@ def _sparsest(scores: list[Any], sizes: list[Any]) -> int:
 
 
 def _held_out(name: str, n: int, svm: Any, parts: dict[str, Any]) -> bool:
-    """Whether rows are to be judged by machines that have not seen them, or by all: by 5-fold scores, as C and gamma."""
+    """Whether rows are judged by the models that have not seen them, or by all.
+
+    That is chosen by 5-fold scores, as C and gamma are.
+    """
     from sklearn.model_selection import GridSearchCV
 
     from slimsvm import CrossTraining
@@ -275,26 +291,29 @@ def _held_out(name: str, n: int, svm: Any, parts: dict[str, Any]) -> bool:
     choices, scores, sizes = [True, False], [], []
     for seed in range(5 if n < RESAMPLED else 1):
         X, y, _, _ = _rows(name, n, seed)
-        machine = CrossTraining(
+        estimator = CrossTraining(
             svm,
             n_subsets=parts["n_subsets"],
             subset_size=parts["subset_size"] / n,
             random_state=seed,
         )
-        search = GridSearchCV(machine, {"held_out": choices}, scoring=_scored, cv=5, refit=False)
+        search = GridSearchCV(estimator, {"held_out": choices}, scoring=_scored, cv=5, refit=False)
         found = search.fit(X[:JUDGED], y[:JUDGED]).cv_results_
         scores += [found[f"split{fold}_test_accuracy"] for fold in range(5)]
         sizes.append(found["mean_test_size"])
     return choices[_sparsest(scores, sizes)]
 
 
-def _scored(machine: Any, X: Any, y: Any) -> dict[str, float]:
-    final = machine.estimators_[0] if hasattr(machine, "estimators_") else machine
-    return {"accuracy": machine.score(X, y), "size": float(len(final.support_))}
+def _scored(model: Any, X: Any, y: Any) -> dict[str, float]:
+    final = model.estimators_[0] if hasattr(model, "estimators_") else model
+    return {"accuracy": model.score(X, y), "size": float(len(final.support_))}
 
 
 def crosstraining(key: str) -> dict[str, Any]:
-    """A row of the table: the plain machine, the cross-trained one, and that of the slides: all machines judge, balanced subsets."""
+    """A row of the table: the plain SVM, the cross-trained one, and that of the slides.
+
+    In the slides all models judge, and the subsets are balanced.
+    """
     from slimsvm import SVC, CrossTraining
 
     warnings.simplefilter("ignore")
@@ -306,23 +325,23 @@ def crosstraining(key: str) -> dict[str, Any]:
     held_out = _held_out(name, n, svm, parts)
     for seed in range(10 if n < RESAMPLED else 1):
         X, y, X_test, y_test = _rows(name, n, seed)
-        machines = {
+        estimators = {
             "plain": svm,
             "crossed": CrossTraining(svm, held_out=held_out, random_state=seed, **parts),
             "as in the slides": CrossTraining(
                 svm, balanced_subsets=True, held_out=False, random_state=seed, **parts
             ),
         }
-        if n > 100_000:  # as in the slides, no plain machine
-            del machines["plain"]
-        for kind, machine in machines.items():
+        if n > 100_000:  # as in the slides, no plain SVM
+            del estimators["plain"]
+        for kind, estimator in estimators.items():
             begin = time.process_time()
-            machine.fit(X, y)
+            estimator.fit(X, y)
             seconds = time.process_time() - begin
-            final = machine if machine is svm else machine.estimators_[0]
+            final = estimator if estimator is svm else estimator.estimators_[0]
             rows.setdefault(kind, []).append(
                 [
-                    100 * float(np.mean(machine.predict(X_test) == y_test)),
+                    100 * float(np.mean(estimator.predict(X_test) == y_test)),
                     len(final.support_),
                     seconds,
                 ]
@@ -370,8 +389,9 @@ def table() -> str:
     if "adult" in cells:
         cell = cells["adult"]
         lines += [
-            f"Adult, 22,697 rows, C=1, gamma=0.05, random rows as the basis, mean of {ADULT_REPEATS} draws. The exact machine (hinge): "
-            f"{100 * cell['exact'][0]:.2f} % in {cell['exact'][1]:.1f} CPU seconds; all sizes up to {ADULT_SIZES[-1]} together take "
+            "Adult, 22,697 rows, C=1, gamma=0.05, random rows as the basis, mean of "
+            f"{ADULT_REPEATS} draws. The exact solution (hinge): {100 * cell['exact'][0]:.2f} % in "
+            f"{cell['exact'][1]:.1f} CPU seconds; all sizes up to {ADULT_SIZES[-1]} together take "
             f"{np.mean(cell['cpu']):.1f}.",
             "",
             "| k | test error in percent | objective |",
@@ -388,7 +408,8 @@ def table() -> str:
     }
     if all(rules.values()):
         lines += [
-            "mnist 0 vs rest, 10,000 rows, polynomial of degree 5: test error in percent (objective), mean of three seeds:",
+            "mnist 0 vs rest, 10,000 rows, polynomial of degree 5: test error in percent "
+            "(objective), mean of three seeds:",
             "",
         ]
         lines += [
@@ -416,7 +437,8 @@ def table() -> str:
             if all(str(k) in cell["points"] for _, cell in several)
         ]
         lines += [
-            "mnist, 60,000 rows, ten classes, one basis for all, polynomial of degree 5: test error in percent (sum of objectives):",
+            "mnist, 60,000 rows, ten classes, one basis for all, polynomial of degree 5: test "
+            "error in percent (sum of objectives):",
             "",
         ]
         lines += [
@@ -433,8 +455,9 @@ def table() -> str:
     if "syrk" in cells:
         cell = cells["syrk"]
         lines += [
-            f"Newton over 500 coefficients and 60,000 rows (mnist): {cell['seconds']:.2f} s for {cell['steps']} steps, {cell['over']:.2f} "
-            f"times the symmetric products on the active rows alone ({cell['limit']:.2f} s).",
+            f"Newton over 500 coefficients and 60,000 rows (mnist): {cell['seconds']:.2f} s for "
+            f"{cell['steps']} steps, {cell['over']:.2f} times the symmetric products on the "
+            f"active rows alone ({cell['limit']:.2f} s).",
             "",
         ]
     crossed = [
@@ -477,13 +500,16 @@ def table() -> str:
                     f"{share} ({x_svs / svs:.2f})",
                 )
             judges = "others" if cell.get("held_out", True) else "all"
-            ours = f"{cell['C']:g}, {cell['gamma']:g} | {judges} | {plain} | {c_acc:.1f} / {c_svs:.0f} | {rule}"
+            ours = (
+                f"{cell['C']:g}, {cell['gamma']:g} | {judges} | {plain} | {c_acc:.1f} / "
+                f"{c_svs:.0f} | {rule}"
+            )
             lines.append(f"| {key} | {ours} | {theirs} | {x_acc} / {x_svs} | {drop} | {share} |")
     return "\n".join(lines)
 
 
 def pictures(folder: Path) -> None:
-    """The figures of the slides: Newton against the Lagrangian iteration, and the rules of selection."""
+    """The figures of the slides: Newton against the Lagrangian iteration, and selection rules."""
     stored = json.loads(RESULTS.read_text())["cells"]
     folder.mkdir(exist_ok=True)
     _newton_picture(stored, folder / "primal_newton_lagrangian.png")
@@ -491,7 +517,10 @@ def pictures(folder: Path) -> None:
 
 
 def _newton_picture(stored: dict[str, Any], path: Path) -> None:
-    """Newton against the Lagrangian iteration on Adult: seconds against the number of rows, and against C; empty marks did not converge."""
+    """Newton against the Lagrangian iteration on Adult: seconds against rows, and against C.
+
+    Empty markers did not converge.
+    """
     from matplotlib.figure import Figure
 
     cells = [
@@ -540,7 +569,10 @@ def _newton_picture(stored: dict[str, Any], path: Path) -> None:
 
 
 def _selection_picture(stored: dict[str, Any], path: Path) -> None:
-    """Test error and objective against k: the rules on mnist 0 vs rest, random rows on Adult, and all ten classes of mnist."""
+    """Test error and objective against k.
+
+    They are the rules on mnist 0 vs rest, random rows on Adult, and all ten classes of mnist.
+    """
     from matplotlib.figure import Figure
 
     titles = {

@@ -1,9 +1,12 @@
-"""All stored results as one page for the browser: accuracy against vectors and seconds for every set, and which model to take.
+"""All stored results as one page for the browser.
+
+It shows accuracy against vectors and seconds for every set, and which model to take.
 
     python -m benchmarks report [--output PATH] [--results FOLDER]
 
-Reads every ``*.json`` in benchmarks/results. A cell ``set/method...`` or ``set/method.../k`` that has an accuracy is a model of that set; cells
-of other kinds are shown as tables, one for each group of cells with the same fields, and files of another form are named and passed over.
+Reads every ``*.json`` in benchmarks/results. A cell ``set/method...`` or ``set/method.../k`` that
+has an accuracy is a model of that set; cells of other kinds are shown as tables, one for each group
+of cells with the same fields, and files of another form are named and passed over.
 """
 
 from __future__ import annotations
@@ -24,7 +27,8 @@ from slimsvm.report import Comparison, Facts, Model, Page, Table, Text
 
 RESULTS = Path(__file__).parent / "results"
 OUTPUT = Path("benchmarks.html")
-# Cells of several files are about the same rows and the same test rows: (file, set) -> set. All others have a section of their own.
+# Cells of several files are about the same rows and the same test rows: (file, set) -> set. All
+# others have a section of their own.
 SAME: dict[tuple[str, str], str] = {
     ("peers", "a9a_dense"): "a9a",
     ("peers", "a9a_sparse"): "a9a",
@@ -38,20 +42,13 @@ SAME: dict[tuple[str, str], str] = {
     ("rivals", "covtype_50000"): "covtype, 50,000 training rows",
     ("rsvm", "mnist"): "mnist, 10 classes, 21,000 training rows",
 }
-VECTORS = (
-    "vectors",
-    "n_support",
-    "n_basis",
-    "size",
-    "k",
-)  # names of the number of vectors in a cell
-SECONDS = (
-    "cpu_seconds",
-    "cpu",
-    "seconds",
-)  # of the CPU where they are known: they depend less on what else went on
+# names of the number of vectors in a cell
+VECTORS = ("vectors", "n_support", "n_basis", "size", "k")
+# of the CPU where they are known: they depend less on what else went on
+SECONDS = ("cpu_seconds", "cpu", "seconds")
 BY_CLOCK = "seconds by the clock"
-FEW_ROWS = "accuracy of the first 2,000 test rows"  # benchmarks.peers: the peers' own prediction takes minutes
+# benchmarks.peers: the peers' own prediction takes minutes
+FEW_ROWS = "accuracy of the first 2,000 test rows"
 
 Entry = tuple[str, Model]  # name of the set, model
 
@@ -64,7 +61,7 @@ def mean(value: Any) -> float | None:
 
 
 def models_of(file: str, key: str, cell: dict[str, Any]) -> Iterator[Entry]:
-    """The models that a cell holds, each with the name of its set; none if it is of another kind."""
+    """The models of a cell, each with the name of its set; none if it is of another kind."""
     name, *words = key.split("/")
     if file == "primal" and name == "crosstraining" and "crossed" in cell:
         for method, kind in (
@@ -96,9 +93,8 @@ def models_of(file: str, key: str, cell: dict[str, Any]) -> Iterator[Entry]:
             ),
         )
         return
-    if (
-        name == "alone" and len(words) == 4
-    ):  # benchmarks.cpsp: one size, without the machines at smaller ones
+    # benchmarks.cpsp: one size, without the models of smaller ones
+    if name == "alone" and len(words) == 4:
         method, name, size, tol = words
         words = [f"{method}, one size", size]
         if tol != "0.001":  # the default; others are in the table of the docs
@@ -118,7 +114,7 @@ def models_of(file: str, key: str, cell: dict[str, Any]) -> Iterator[Entry]:
     found = SAME.get((file, name), name)
     if file == "peers" and name.startswith("a9a_"):
         words.append(name.removeprefix("a9a_"))
-    instead = words[0] == "instead"  # benchmarks.peers: not the race of the exact machines
+    instead = words[0] == "instead"  # benchmarks.peers: not the race of the exact SVMs
     if file == "peers" and len(words) > 1:
         words[:2] = (words[1],) if instead else (words[1], words[0])  # who, then the type
     method = f"exact ({file})" if words == ["exact"] else " ".join(words)
@@ -135,9 +131,8 @@ def models_of(file: str, key: str, cell: dict[str, Any]) -> Iterator[Entry]:
             ),
         )
         return
-    vectors = (
-        next((mean(cell[field]) for field in VECTORS if field in cell), k) or None
-    )  # a linear machine without rows has none
+    # a linear model without rows has none
+    vectors = next((mean(cell[field]) for field in VECTORS if field in cell), k) or None
     counts = not (file == "peers" and "slimsvm" not in words and not instead)
     field = next((field for field in SECONDS if field in cell), "")
     seconds, clock = mean(cell.get(field)), BY_CLOCK if field == "seconds" else ""
@@ -190,7 +185,10 @@ def selection(cells: dict[str, dict[str, Any]]) -> Iterator[Entry]:
 
 
 def without_doubles(models: list[Model]) -> list[Model]:
-    """Of several models of one method and size, a fit of its own rather than a part of a larger one; of those, the first."""
+    """Of several models of one method and size, one.
+
+    A fit of its own is preferred to a part of a larger one; of those, the first is taken.
+    """
     kept: dict[Any, Model] = {}
     for at, model in enumerate(sorted(models, key=lambda model: model.part)):
         kept.setdefault((model.method, at if model.vectors is None else model.vectors), model)
@@ -199,7 +197,7 @@ def without_doubles(models: list[Model]) -> list[Model]:
 
 
 def tables_of(file: str, cells: dict[str, dict[str, Any]]) -> list[Table]:
-    """Cells that are no models, in tables of those with the same beginning of the key and the same fields."""
+    """Cells that are no models, in one table for each beginning of the key and set of fields."""
     groups: dict[tuple[Any, ...], list[tuple[str, dict[str, Any]]]] = {}
     for key, cell in cells.items():
         fields = tuple(name for name, value in cell.items() if not isinstance(value, dict))
@@ -234,7 +232,7 @@ def page_of(folder: Path) -> str:
     sets: dict[str, list[Model]] = {}
     tables: list[Table] = []
     passed: list[str] = []
-    machines: list[tuple[str, str]] = []
+    computers: list[tuple[str, str]] = []
     for path in sorted(folder.glob("*.json")):
         try:
             stored = json.loads(path.read_text(encoding="utf-8"))
@@ -242,12 +240,12 @@ def page_of(folder: Path) -> str:
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             passed.append(f"{path.name} ({type(error).__name__})")
             continue
-        machine = stored.get("machine")
-        machines.append(
+        computer = stored.get("machine")
+        computers.append(
             (
                 path.stem,
-                ", ".join(f"{k} {value}" for k, value in machine.items())
-                if isinstance(machine, dict)
+                ", ".join(f"{k} {value}" for k, value in computer.items())
+                if isinstance(computer, dict)
                 else "not known",
             )
         )
@@ -265,15 +263,19 @@ def page_of(folder: Path) -> str:
         for name, model in selection(cells) if path.stem == "primal" else ():
             sets.setdefault(name, []).append(model)
         tables += tables_of(path.stem, left)
-    if not machines:
+    if not computers:
         raise ValueError(
-            f"{folder}: there are no results here; run a benchmark first, or name their folder with --results"
+            f"{folder}: there are no results here; run a benchmark first, or name their folder "
+            "with --results"
         )
-    return _page(sets, tables, machines, passed).html()
+    return _page(sets, tables, computers, passed).html()
 
 
 def _styles(methods: list[str], sets: list[set[str]]) -> dict[str, int]:
-    """The first style that no other method has in any set with this one: there are eight colours, and seven markers of each."""
+    """For each method the first style that no other method has in any set with this one.
+
+    There are eight colours, and seven markers of each.
+    """
     styles: dict[str, int] = {}
     for method in methods:
         near = {
@@ -290,13 +292,14 @@ def _styles(methods: list[str], sets: list[set[str]]) -> dict[str, int]:
 def _page(
     sets: dict[str, list[Model]],
     tables: list[Table],
-    machines: list[tuple[str, str]],
+    computers: list[tuple[str, str]],
     passed: list[str],
 ) -> Page:
     page = Page(
         "slimsvm: benchmarks",
-        "Accuracy on test rows, number of vectors and seconds of training, of slimsvm and its peers. Seconds are those of the CPU, of all "
-        "threads together, unless the note says that they are by the clock. C and gamma, and how all this was measured, are said in the "
+        "Accuracy on test rows, number of vectors and seconds of training, of slimsvm and its "
+        "peers. Seconds are those of the CPU, of all threads together, unless the note says that "
+        "they are by the clock. C and gamma, and how all this was measured, are said in the "
         "documentation, on the page about benchmarks. Hollow marks: the accuracy was measured on "
         "fewer rows, so that the model takes no part in the choice.",
     )
@@ -320,7 +323,7 @@ def _page(
     page.section("Other measurements", *tables)
     page.section(
         "Where these were measured",
-        Facts(machines),
+        Facts(computers),
         *([Text("Passed over: " + ", ".join(passed) + ".")] if passed else []),
     )
     return page

@@ -1,13 +1,14 @@
-"""The rivals of the papers beside the project's own machines, and LASVM on a stream.
+"""The rivals of the papers beside the project's own methods, and LASVM on a stream.
 
     python -m benchmarks run rivals --full [--only a9a/]
     python -m benchmarks tables rivals
 
-Figures 1 and 2 and table 2 of Joachims & Yu (2009) with every method of the project: same C and gamma for all on a set, one thread, one fit for
-each number of vectors. "primal" is the objective of the plain machine, 1/2 |w|^2 + C sum max(0, 1 - y f), at what the method found; methods
-that minimise something else (squared hinge, least squares, dual values of fewer rows) have another scale, so f is first multiplied by the
-factor that is best for it. Divided by the optimum, which the exact machine has, it is at least one. "objective" is that of the method's own
-problem.
+Figures 1 and 2 and table 2 of Joachims & Yu (2009) with every method of the project: same C and
+gamma for all on a set, one thread, one fit for each number of vectors. "primal" is the objective of
+the plain SVM, 1/2 |w|^2 + C sum max(0, 1 - y f), at what the method found; methods that
+minimise something else (squared hinge, least squares, dual values of fewer rows) have another
+scale, so f is first multiplied by the factor that is best for it. Divided by the optimum, which the
+exact solution has, it is at least one. "objective" is that of the method's own problem.
 """
 
 from __future__ import annotations
@@ -29,14 +30,14 @@ from benchmarks.runner import Cell, forget_peak, memory_mb
 RESULTS = Path(__file__).parent / "results" / "rivals.json"
 SIZES = (10, 50, 200, 500)
 WHOLE = ("exact", "linear", "lasvm", "cvm", "bvm")  # as large as they get
-# to so many vectors; the first ones are ours
+# to a given number of vectors; the first ones are ours
 LIMITED = (
-    "refined", "cpsp", "cpsp_rows", "greedy", "nystrom", "cholesky", "rsvm_smooth", "rsvm_least_squares", "icf", "lasvm_budget", "cvm_core",
-    "bvm_pulls",
+    "refined", "cpsp", "cpsp_rows", "greedy", "nystrom", "cholesky", "rsvm_smooth",
+    "rsvm_least_squares", "icf", "lasvm_budget", "cvm_core", "bvm_pulls",
 )  # fmt: skip
 SLOW = ("refined", "greedy", "icf")  # not with the largest number of vectors
 MOST_SECONDS = 150  # of a process: loading, warm-up, fit and testing
-NEAR = 0.005  # table 2: so much below the accuracy of the exact machine
+NEAR = 0.005  # table 2: at most this much below the accuracy of the exact solution
 STREAM = 450_000
 BATCH = 1000
 
@@ -56,9 +57,9 @@ def _make(method: str, C: float, gamma: float, k: int) -> Any:
     if method.startswith(("cvm", "bvm")):
         ball, eps = ("minimum", 1e-6) if method.startswith("cvm") else ("fixed", 1e-5)
         return CoreVectorSVC(ball=ball, eps=eps, **common, max_iter=k if method in LIMITED else -1)
-    if (
-        method == "cholesky"
-    ):  # the pivots as the basis: the IncChol of the paper, where icf has all rows and the original kernel
+    # the pivots as the basis: the IncChol of the paper, where icf has all rows and the original
+    # kernel
+    if method == "cholesky":
         return SparseSVC(k, basis="cholesky", loss="hinge", refine=False, **common)
     if method == "icf":
         return LowRankSVC(rank=k, fit_intercept=True, **common)
@@ -67,7 +68,7 @@ def _make(method: str, C: float, gamma: float, k: int) -> Any:
 
 
 def _primal(model: Any, X: Any, y: np.ndarray, C: float) -> float:
-    """The plain machine's objective at the best multiple of the learned function."""
+    """The plain SVM's objective at the best multiple of the learned function."""
     from scipy.optimize import minimize_scalar
 
     f = model._expansion()
@@ -113,7 +114,7 @@ def one(name: str, method: str, k: str) -> dict[str, Any]:
 
 
 def online(who: str) -> dict[str, Any]:
-    """50,000 random rows of covtype: one pass and finishing, or the exact machine; all cores."""
+    """50,000 random rows of covtype: one pass and finishing, or the exact solution; all cores."""
     from slimsvm import SVC, OnlineSVC
 
     _, C, gamma, get, _ = EXACT_SETS["covtype"]
@@ -141,7 +142,7 @@ def online(who: str) -> dict[str, Any]:
 
 
 def stream(n: str) -> dict[str, Any]:
-    """Covtype row by row: predict a batch, then learn from it. The seconds are of learning alone."""
+    """Covtype row by row: predict a batch, then learn from it. Only learning is timed."""
     from slimsvm import SVC, OnlineSVC
 
     X, y, X_test, y_test = load("covtype")
@@ -172,7 +173,7 @@ def stream(n: str) -> dict[str, Any]:
         "accuracy": float(np.mean(model.predict(X_test) == y_test)),
     }
     result["grown_mb"] = memory[-1] - memory[len(memory) // 10]
-    # exact machines on random samples, of sizes that keep about 1,000 support vectors
+    # exact SVMs on random samples, of sizes that keep about 1,000 support vectors
     samples = []
     for seed in range(5):
         some = np.random.RandomState(seed).permutation(len(y))[:1200]
@@ -203,7 +204,7 @@ def calls(n: str) -> dict[str, Any]:
 
 
 def cells(quick: bool) -> list[Cell]:
-    """What there is to measure: LASVM beside the exact machine, the stream, and the race."""
+    """What there is to measure: LASVM beside the exact SVM, the stream, and the race."""
     if quick:
         methods = ("greedy", "rsvm_least_squares", "icf", "lasvm_budget")
         return [Cell("ijcnn1/exact", "one", ("ijcnn1", "exact", "0"))] + [
@@ -243,11 +244,14 @@ def cells(quick: bool) -> list[Cell]:
     return [*found, *(cell for method in WHOLE[1:] for cell in whole(method))]
 
 
-# -- tables and pictures --------------------------------------------------------------------------------------------------------------------
+# -- tables and pictures ---------------------------------------------------------------------------
 
 
 def _cells() -> dict[str, Any]:
-    """What is stored here; for the sparse machines where that is missing, their own benchmark (on all cores; CPU seconds of all)."""
+    """What is stored here, or for sparse models where that is missing, in their own benchmark.
+
+    That one runs on all cores and has the CPU seconds of all.
+    """
     stored: dict[str, Any] = json.loads(RESULTS.read_text())["cells"]
     others: dict[str, Any] = json.loads(SPARSE_RESULTS.read_text())["cells"]
     for key, cell in others.items():
@@ -266,7 +270,10 @@ def _cells() -> dict[str, Any]:
 def _points(
     name: str, cells: dict[str, Any]
 ) -> dict[str, list[tuple[float, float, float, float | None]]]:
-    """For each method: (vectors, CPU seconds, test accuracy in percent, objective as a multiple of the optimum), by vectors."""
+    """For each method: vectors, CPU seconds, test accuracy in percent, and objective, by vectors.
+
+    The objective is a multiple of the optimum.
+    """
     best = cells.get(f"{name}/exact", {}).get("primal")
     found: dict[str, list[tuple[float, float, float, float | None]]] = {}
     for method in (*WHOLE, *LIMITED):
@@ -303,28 +310,34 @@ def _streams(cells: dict[str, Any]) -> list[str]:
     ):
         lines += ["Covtype, 50,000 random rows, C=1, gamma=8:", ""]
         lines += [
-            "| machine | seconds | CPU seconds | SVs | test accuracy | dual value |",
+            "| method | seconds | CPU seconds | SVs | test accuracy | dual value |",
             "|---|---|---|---|---|---|",
         ]
         for who, text in (("exact", "`SVC`"), ("lasvm", "`OnlineSVC`, one pass and finishing")):
             cell = cells[f"covtype_50000/{who}"]
-            numbers = f"{cell['seconds']:.1f} | {cell['cpu_seconds']:.1f} | {cell['n_support']:,} | {100 * cell['accuracy']:.2f} %"
+            numbers = (
+                f"{cell['seconds']:.1f} | {cell['cpu_seconds']:.1f} | {cell['n_support']:,} | "
+                f"{100 * cell['accuracy']:.2f} %"
+            )
             lines.append(f"| {text} | {numbers} | {cell['objective']:.1f} |")
         lines.append("")
     if "seconds" in cells.get("covtype/stream", {}):
         cell = cells["covtype/stream"]
         lines += [
-            f"A stream of {STREAM:,} rows of covtype in batches of {BATCH:,}, `max_support=1000`, C=1, gamma=8: {cell['rows_per_second']:,.0f} "
-            f"rows a second ({cell['rows_per_cpu_second']:,.0f} a CPU second), prequential accuracy over the last 100,000 rows "
-            f"{100 * cell['prequential']:.2f} %; exact machines on random samples, with {cell['sample_support']:,.0f} support vectors on "
-            f"average, have {100 * cell['sample_accuracy']:.2f} % on the same rows. Resident memory after a tenth of the stream and at its "
-            f"end differ by {cell['grown_mb']:.1f} MB.",
+            f"A stream of {STREAM:,} rows of covtype in batches of {BATCH:,}, `max_support=1000`, "
+            f"C=1, gamma=8: {cell['rows_per_second']:,.0f} rows a second "
+            f"({cell['rows_per_cpu_second']:,.0f} a CPU second), prequential accuracy over the "
+            f"last 100,000 rows {100 * cell['prequential']:.2f} %; exact SVMs on random "
+            f"samples, with {cell['sample_support']:,.0f} support vectors on average, have "
+            f"{100 * cell['sample_accuracy']:.2f} % on the same rows. Resident memory after a "
+            f"tenth of the stream and at its end differ by {cell['grown_mb']:.1f} MB.",
             "",
         ]
     if "grown_mb" in cells.get("covtype/calls", {}):
         grown = cells["covtype/calls"]["grown_mb"]
         lines += [
-            f"From the 100th to the 1,000th call of `partial_fit` (100 rows each), resident memory grew by {grown:.1f} MB.",
+            "From the 100th to the 1,000th call of `partial_fit` (100 rows each), resident "
+            f"memory grew by {grown:.1f} MB.",
             "",
         ]
     return lines
@@ -334,8 +347,9 @@ def _race(cells: dict[str, Any]) -> list[str]:
     """Accuracy, objective and seconds at each number of vectors."""
     heads = ["as large as it gets", *(f"k = {k}" for k in SIZES)]
     lines = [
-        "Test accuracy in percent; objective as a multiple of the optimum; CPU seconds on one thread, or where marked * on all cores, from the "
-        "benchmark of the sparse machines (at all sizes up to k); vectors. Empty: not run.",
+        "Test accuracy in percent; objective as a multiple of the optimum; CPU seconds on one "
+        "thread, or where marked * on all cores, from the benchmark of the sparse models (at "
+        "all sizes up to k); vectors. Empty: not run.",
         "",
     ]
     lines += ["| set | method | " + " | ".join(heads) + " |", "|---|---|" + "---|" * len(heads)]
@@ -366,14 +380,21 @@ def _shown(cell: dict[str, Any], best: float | None) -> str:
         return ""
     multiple = f"{cell['primal'] / best:.3f}" if best and "primal" in cell else "-"
     mark = "*" if "elsewhere" in cell else ""
-    return f"{100 * cell['accuracy']:.2f}; {multiple}; {cell['cpu_seconds']:.1f} s{mark} ({cell['n_support']:,})"
+    return (
+        f"{100 * cell['accuracy']:.2f}; {multiple}; {cell['cpu_seconds']:.1f} s{mark} "
+        f"({cell['n_support']:,})"
+    )
 
 
 def _near(cells: dict[str, Any]) -> list[str]:
-    """Table 2 of the paper: the fewest vectors, of the sizes that were run, and their seconds, to be near the exact machine."""
+    """Table 2 of the paper: the fewest vectors to be near the exact solution, and their seconds.
+
+    They are the fewest of the sizes that were run.
+    """
     sets = [name for name in SETS if "accuracy" in cells.get(f"{name}/exact", {})]
     lines = [
-        f"Vectors and CPU seconds of the smallest machine at most {100 * NEAR:g} points below the exact one (of the sizes that were run):",
+        f"Vectors and CPU seconds of the smallest model at most {100 * NEAR:g} points below the "
+        "exact one (of the sizes that were run):",
         "",
     ]
     lines += [
@@ -399,7 +420,7 @@ def _near(cells: dict[str, Any]) -> list[str]:
 
 
 def pictures(folder: Path) -> None:
-    """Accuracy and objective, each against the number of vectors and against the seconds of training, and seconds against vectors."""
+    """Accuracy and objective against vectors and seconds, and seconds against vectors."""
     folder.mkdir(exist_ok=True)
     cells = _cells()
     vectors, seconds = ("vectors", "vectors", 0), ("seconds", "CPU seconds of training", 1)

@@ -1,13 +1,17 @@
-"""Reduced machines and incomplete Cholesky factorisations: the tables of Lin & Lin's slides (2003), at the slides' own C and gamma.
+"""Reduced SVMs and incomplete Cholesky factorisations: the tables of Lin & Lin's slides (2003).
 
-    python -m benchmarks run rsvm --full                             everything, into benchmarks/results/rsvm.json
+C and gamma are those of the slides.
+
+    python -m benchmarks run rsvm --full    everything, into benchmarks/results/rsvm.json
     python -m benchmarks run rsvm --full --only dna/ satimage/smooth
     python -m benchmarks tables rsvm
 
-Every cell (set, method) has a process of its own: load, a warm-up fit on the first rows, then one fit for each seed; mean over the seeds. Both
-seconds by the clock and CPU seconds of all threads are stored: the latter change less where other work goes on. The Lagrangian iteration has a
-time limit for each fit. ``common`` is the smooth, Lagrangian and decomposition solver at one and the same C, gamma and R (those of the slides'
-decomposition column): they solve one convex problem and must agree.
+Every cell (set, method) has a process of its own: load, a warm-up fit on the first rows, then one
+fit for each seed; mean over the seeds. Both seconds by the clock and CPU seconds of all threads are
+stored: the latter change less where other work goes on. The Lagrangian iteration has a time limit
+for each fit. ``common`` is the smooth, Lagrangian and decomposition solver at one and the same C,
+gamma and R (those of the slides' decomposition column): they solve one convex problem and must
+agree.
 """
 
 from __future__ import annotations
@@ -27,41 +31,52 @@ RESULTS = Path(__file__).parent / "results" / "rsvm.json"
 ENOUGH = 200.0  # CPU seconds of fits after which no further seed is begun
 SOLVERS = ("smooth", "least_squares", "lagrangian", "decomposition")
 FACTORS = ("icf_threshold", "icf_pivoted", "icf_intercept", "icf_retrain")
-LIKE = {
-    "icf_intercept": "icf_pivoted"
-}  # the same with an intercept: C, gamma and the accuracy in the slides are those of the other
+# the same with an intercept: C, gamma and the accuracy in the slides are those of the other
+LIKE = {"icf_intercept": "icf_pivoted"}
 COMMON = ("common_smooth", "common_lagrangian", "decomposition")
 METHODS = ("exact", *SOLVERS, *COMMON[:2], *FACTORS)
-# m where it is not 10 % of the rows of a pair. Shuttle's is not known; pairs of at most 400 have as many distinct rows as the slides say
+# m where it is not 10 % of the rows of a pair. Shuttle's is not known; pairs of at most 400 have as
+# many distinct rows as the slides say
 M = {"ijcnn1": 200, "shuttle": 400}
 # log2 of C and gamma, and the slides' accuracy, for each set and method (tables 1 and 4)
 SLIDES: dict[str, dict[str, tuple[float, float, float | None]]] = {
     "dna": {
-        "exact": (4, -6, 95.447), "smooth": (12, -10, 92.833), "least_squares": (4, -6, 92.327), "lagrangian": (5, -7, 93.002),
-        "decomposition": (9, -6, 92.327), "icf_threshold": (-1, -4, 66.273), "icf_pivoted": (0, -9, 92.917), "icf_retrain": (2, -4, 87.436),
+        "exact": (4, -6, 95.447), "smooth": (12, -10, 92.833), "least_squares": (4, -6, 92.327),
+        "lagrangian": (5, -7, 93.002), "decomposition": (9, -6, 92.327),
+        "icf_threshold": (-1, -4, 66.273), "icf_pivoted": (0, -9, 92.917),
+        "icf_retrain": (2, -4, 87.436),
     },
     "satimage": {
-        "exact": (4, 0, 91.3), "smooth": (12, -1, 89.8), "least_squares": (12, -3, 89.9), "lagrangian": (2, -1, 90.0),
-        "decomposition": (11, -1, 90.0), "icf_threshold": (-1, 1, 87.2), "icf_pivoted": (6, -5, 89.2), "icf_retrain": (1, 1, 72.65),
+        "exact": (4, 0, 91.3), "smooth": (12, -1, 89.8), "least_squares": (12, -3, 89.9),
+        "lagrangian": (2, -1, 90.0), "decomposition": (11, -1, 90.0),
+        "icf_threshold": (-1, 1, 87.2), "icf_pivoted": (6, -5, 89.2), "icf_retrain": (1, 1, 72.65),
     },
     "letter": {
-        "exact": (4, 2, 97.98), "smooth": (11, -1, 95.9), "least_squares": (12, -2, 95.14), "lagrangian": (12, -1, 95.42),
-        "decomposition": (12, -1, 92.76), "icf_threshold": (2, 2, 96.66), "icf_pivoted": (5, -2, 96.16), "icf_retrain": (0, 2, 94.06),
+        "exact": (4, 2, 97.98), "smooth": (11, -1, 95.9), "least_squares": (12, -2, 95.14),
+        "lagrangian": (12, -1, 95.42), "decomposition": (12, -1, 92.76),
+        "icf_threshold": (2, 2, 96.66), "icf_pivoted": (5, -2, 96.16), "icf_retrain": (0, 2, 94.06),
     },
     "shuttle": {
-        "exact": (11, 3, 99.924), "smooth": (12, 4, 99.78), "least_squares": (12, 4, 99.58), "lagrangian": (10, 3, 99.814),
-        "decomposition": (12, 4, 99.772), "icf_threshold": (-1, 4, 94.4), "icf_pivoted": (9, 4, 99.862), "icf_retrain": (0, -1, 94.331),
+        "exact": (11, 3, 99.924), "smooth": (12, 4, 99.78), "least_squares": (12, 4, 99.58),
+        "lagrangian": (10, 3, 99.814), "decomposition": (12, 4, 99.772),
+        "icf_threshold": (-1, 4, 94.4), "icf_pivoted": (9, 4, 99.862),
+        "icf_retrain": (0, -1, 94.331),
     },
     "mnist": {
-        "exact": (6, -5, 97.753), "smooth": (7, -6, 96.833), "least_squares": (9, -6, 96.48), "lagrangian": (4, -5, 96.578),
-        "decomposition": (12, -5, 96.129), "icf_threshold": (1, -7, None), "icf_pivoted": (1, -7, 96.045), "icf_retrain": (1, -5, 95.259),
+        "exact": (6, -5, 97.753), "smooth": (7, -6, 96.833), "least_squares": (9, -6, 96.48),
+        "lagrangian": (4, -5, 96.578), "decomposition": (12, -5, 96.129),
+        "icf_threshold": (1, -7, None), "icf_pivoted": (1, -7, 96.045),
+        "icf_retrain": (1, -5, 95.259),
     },
     "ijcnn1": {
-        "exact": (1, 1, 98.76), "smooth": (12, -3, 95.949), "least_squares": (-2, -2, 91.676), "lagrangian": (12, -3, 96.813),
-        "decomposition": (12, -1, 96.11), "icf_threshold": (-2, -10, 90.185), "icf_pivoted": (9, -5, 92.274), "icf_retrain": (-2, 0, 91.711),
+        "exact": (1, 1, 98.76), "smooth": (12, -3, 95.949), "least_squares": (-2, -2, 91.676),
+        "lagrangian": (12, -3, 96.813), "decomposition": (12, -1, 96.11),
+        "icf_threshold": (-2, -10, 90.185), "icf_pivoted": (9, -5, 92.274),
+        "icf_retrain": (-2, 0, 91.711),
     },
 }  # fmt: skip
-# support vectors in the slides' tables 2 and 5: libsvm, reduced machines (all the same), ICF 1, ICF 2, ICF 2 trained again
+# support vectors in the slides' tables 2 and 5: libsvm, reduced SVMs (all the same), ICF 1, ICF 2,
+# ICF 2 trained again
 VECTORS: dict[str, tuple[int | None, ...]] = {
     "dna": (973, 372, 1688, 1389, 1588),
     "satimage": (1611, 1826, 4022, 1187, 1507),
@@ -114,7 +129,8 @@ def _make(name: str, method: str, seed: int, patience: float | None = None) -> A
     if method in FACTORS:
         kind = "threshold" if method == "icf_threshold" else "pivoted"
         extra = {"retrain": method == "icf_retrain", "fit_intercept": method == "icf_intercept"}
-        # the multipliers serve another kernel than they were found with: their errors count for more than the value says
+        # the multipliers serve another kernel than they were found with: their errors count for
+        # more than the value says
         return LowRankSVC(
             factorization=kind,
             rank=size,
@@ -126,9 +142,8 @@ def _make(name: str, method: str, seed: int, patience: float | None = None) -> A
             random_state=seed,
         )
     solver = method.removeprefix("common_")
-    beta = (
-        1e4 if method == "common_smooth" else None
-    )  # so large that smoothing is not seen: the same problem for all three
+    # so large that smoothing is not seen: the same problem for all three
+    beta = 1e4 if method == "common_smooth" else None
     limit = patience if solver == "lagrangian" else None
     return ReducedSVC(
         n_basis=size,
@@ -146,9 +161,8 @@ def one(name: str, method: str, n_seeds: str, patience: str) -> dict[str, Any]:
     """Fit once for each seed, if the time allows, and measure."""
     warnings.simplefilter("ignore")
     X, y, X_test, y_test = _data(name)
-    n_each = max(
-        60, 3000 // len(np.unique(y))
-    )  # so many rows that every compiled function of the fit is loaded
+    # so many rows that every compiled function of the fit is loaded
+    n_each = max(60, 3000 // len(np.unique(y)))
     few = np.concatenate([np.flatnonzero(y == label)[:n_each] for label in np.unique(y)])
     _make(name, method, 0, 10.0).fit(X[few], y[few])
     seconds, cpu, accuracy, sizes, status, gaps = [], [], [], [], set(), []
@@ -207,7 +221,8 @@ def table() -> str:
         return text + ("" if cell["status"] == ["converged"] else f" [{', '.join(cell['status'])}]")
 
     lines = [
-        "Test accuracy in percent, mean over five seeds where no other number is said (difference to the slides):",
+        "Test accuracy in percent, mean over five seeds where no other number is said (difference "
+        "to the slides):",
         "",
     ]
     for group in (("exact", *SOLVERS), COMMON, FACTORS):
@@ -218,7 +233,7 @@ def table() -> str:
         ]
         lines.append("")
     lines += [
-        "Support vectors, ours (the slides'); of the reduced machines the distinct rows of all pairs:",
+        "Support vectors, ours (the slides'); of the reduced SVMs the distinct rows of all pairs:",
         "",
     ]
     kinds = ("exact", "least_squares", "icf_threshold", "icf_pivoted", "icf_retrain")
@@ -240,7 +255,8 @@ def table() -> str:
         lines.append(f"| {name} | " + " | ".join(row) + " |")
     lines += [
         "",
-        "CPU seconds of training, and in brackets the time divided by that of the exact machine, ours and the slides':",
+        "CPU seconds of training, and in brackets the time divided by that of the exact SVM, "
+        "ours and the slides':",
         "",
     ]
     kinds = ("exact", *SOLVERS, "icf_threshold", "icf_pivoted", "icf_retrain")

@@ -1,18 +1,24 @@
-"""Measures the cells of a benchmark: each in a process of its own, within limits, stored as soon as it is done.
+"""Measures the cells of a benchmark, each in a process of its own, within limits.
 
-    python -m benchmarks run NAME --quick | --full     NAME: a module of this folder, or all; quick is the default
+NAME is a module of this folder, or all; quick is the default:
+
+    python -m benchmarks run NAME --quick | --full
     python -m benchmarks run NAME --list               the cells, and which of them are stored
     python -m benchmarks run NAME --full --only letter --again
 
-A benchmark is a module with a function ``cells(quick)``, which returns all there is to measure in the order of the run. A cell names a
-function of that module and its words; the function returns numbers. A run that was killed goes on where it was: what is stored is not measured
-again, failures included, unless --again (all) or --retry (failures) says so. Quick runs keep their cells in a folder of their own, for they
-are about this machine; those of full runs are part of the repository.
+A benchmark is a module with a function ``cells(quick)``, which returns all there is to measure in
+the order of the run. A cell names a function of that module and its words; the function returns
+numbers. A run that was killed goes on where it was: what is stored is not measured again, failures
+included, unless --again (all) or --retry (failures) says so. Quick runs keep their cells in a
+folder of their own, for they are about this computer; those of full runs are part of the
+repository.
 
-A process that takes more seconds or memory than its cell allows is ended, and the cell is stored as failed, as is one whose function raises:
-"failed" then has the last line of the message. Besides what the function returns, "measured" has when, in which run and on which machine (key
-of "machines" in the same file: processor, cores, versions), load averages before and after, peak memory and CPU seconds of the whole process
-with loading and warm-up, and the seed. A cell with a peer has "ratio": seconds of the peer divided by its own, if both are of the same run.
+A process that takes more seconds or memory than its cell allows is ended, and the cell is stored as
+failed, as is one whose function raises: "failed" then has the last line of the message. Besides
+what the function returns, "measured" has when, in which run and on which computer (key of
+"machines" in the same file: processor, cores, versions), load averages before and after, peak
+memory and CPU seconds of the whole process with loading and warm-up, and the seed. A cell with a
+peer has "ratio": seconds of the peer divided by its own, if both are of the same run.
 """
 
 from __future__ import annotations
@@ -52,9 +58,8 @@ PACKAGES = (
     "thundersvm-cpu",
 )
 LOOK = 0.05  # seconds between two looks at a process
-PATIENCE = (
-    4  # how many times its seconds a process has on a busy machine, if it could not use its CPU
-)
+# how many times its seconds a process has on a busy computer, if it could not use its CPU
+PATIENCE = 4
 TOUCHED_GB = 3
 
 
@@ -62,11 +67,13 @@ TOUCHED_GB = 3
 class Cell:
     """One measurement.
 
-    ``key`` is its name in the results; ``function`` of the module is called with ``words``. ``seconds`` and ``gigabytes`` are limits of the
-    whole process; other work on the machine does not use up the former, as long as it leaves a quarter of the time. With ``repeat`` k the cell
-    is measured for the (k+1)st time: the results have all seconds, and the least; a cell that took more than ``enough`` seconds is not
-    repeated. ``touch``: fill and release memory first, since on a virtual machine the very first touch of a page can cost ten times more than
-    any later one, and would decide a race by chance. ``several``: the function returns cells by their keys.
+    ``key`` is its name in the results; ``function`` of the module is called with ``words``.
+    ``seconds`` and ``gigabytes`` are limits of the whole process; other work on the computer does
+    not use up the former, as long as it leaves a quarter of the time. With ``repeat`` k the cell is
+    measured for the (k+1)st time: the results have all seconds, and the least; a cell that took
+    more than ``enough`` seconds is not repeated. ``touch``: fill and release memory first, since on
+    a virtual server the very first touch of a page can cost ten times more than any later one, and
+    would decide a race by chance. ``several``: the function returns cells by their keys.
     """
 
     key: str
@@ -82,7 +89,7 @@ class Cell:
     seed: int = 0
 
 
-# -- the machine ----------------------------------------------------------------------------------------------------------------------------
+# -- the computer ----------------------------------------------------------------------------------
 
 
 def facts() -> dict[str, Any]:
@@ -111,7 +118,7 @@ def facts() -> dict[str, Any]:
 
 
 def memory_mb(field: str, process: str = "self") -> float:
-    """Resident memory of a process (VmRSS) or its peak (VmHWM), in megabytes; NaN where the system does not say."""
+    """Resident memory of a process (VmRSS) or its peak (VmHWM), in megabytes; NaN if unknown."""
     for line in _lines(f"/proc/{process}/status"):
         if line.startswith(field + ":"):
             return int(line.split()[1]) / 1024
@@ -148,7 +155,7 @@ def _load() -> float:
     return round(os.getloadavg()[0], 2) if hasattr(os, "getloadavg") else float("nan")
 
 
-# -- one cell -------------------------------------------------------------------------------------------------------------------------------
+# -- one cell --------------------------------------------------------------------------------------
 
 
 def measure(module: str, cell: Cell) -> dict[str, Any]:
@@ -197,7 +204,10 @@ def measure(module: str, cell: Cell) -> dict[str, Any]:
 
 
 def _watch(child: subprocess.Popen[bytes], cell: Cell) -> tuple[str, float | None]:
-    """Wait for the end of a process, or end it at its limits; why it was ended, and its peak memory as far as seen."""
+    """Wait for the end of a process, or end it at its limits.
+
+    Returns why it was ended, and its peak memory as far as seen.
+    """
     used, peak, last = 0.0, 0.0, time.monotonic()
     while child.poll() is None:
         time.sleep(LOOK)
@@ -239,12 +249,15 @@ def _child(answer: str, seed: str, module: str, function: str, *words: str) -> N
 
 
 def _end_with_parent() -> None:
-    """A run that was killed must not leave a fit of hours behind: the pipe is closed when its other end is gone."""
+    """End this process when the run is gone, since a killed run must not leave a long fit behind.
+
+    The pipe is closed when its other end is gone.
+    """
     os.read(0, 1)
     os._exit(1)
 
 
-# -- the store ------------------------------------------------------------------------------------------------------------------------------
+# -- the store -------------------------------------------------------------------------------------
 
 
 class Store:
@@ -265,32 +278,36 @@ class Store:
         except (ValueError, KeyError, TypeError, AttributeError) as trouble:
             error = f"{type(trouble).__name__}: {trouble}"
         raise SystemExit(
-            f"{self.path} does not hold the results of a benchmark ({error}). Repair it, or move it away to begin anew."
+            f"{self.path} does not hold the results of a benchmark ({error}). Repair it, or move "
+            "it away to begin anew."
         )
 
     def check(self) -> None:
-        """Whether there can be a file: to be known before the first cell, which may take hours, and not after it."""
+        """Raise if there can be no file: before the first cell, which may take hours."""
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             with tempfile.TemporaryFile(dir=self.path.parent):
                 pass
         except OSError as error:
             raise SystemExit(
-                f"{self.path.parent}: results cannot be written there ({error.strerror}). Name another folder with --results."
+                f"{self.path.parent}: results cannot be written there ({error.strerror}). Name "
+                "another folder with --results."
             ) from error
 
     def write(self, stored: dict[str, Any]) -> None:
         """All of it, or nothing."""
-        from slimsvm.persistence.atomic import (
-            replacing,
-        )  # here: the processes of cells begin more quickly without it
+        # here: the processes of cells begin more quickly without it
+        from slimsvm.persistence.atomic import replacing
 
         self.path.parent.mkdir(parents=True, exist_ok=True)
         with replacing(self.path, text=True) as file:
             file.write(json.dumps(stored, indent=1))
 
     def begin(self, cells: list[Cell], again: bool, retry: bool) -> str:
-        """Forget what is to be measured anew; the name of the run, which is the old one if part of it is there."""
+        """Forget what is to be measured anew, and return the name of the run.
+
+        It is the old one if part of that is there.
+        """
         stored = self.read()
         for cell in cells:
             for key in _keys(cell, stored["cells"]):
@@ -319,13 +336,13 @@ class Store:
         )
 
     def keep(
-        self, cell: Cell, result: dict[str, Any], measured: dict[str, Any], machine: dict[str, Any]
+        self, cell: Cell, result: dict[str, Any], measured: dict[str, Any], computer: dict[str, Any]
     ) -> dict[str, Any]:
         """Store what was measured; returns it."""
         stored = self.read()
-        name = f"{zlib.crc32(json.dumps(machine, sort_keys=True).encode()):08x}"
-        stored["machine"] = machine
-        stored.setdefault("machines", {})[name] = machine
+        name = f"{zlib.crc32(json.dumps(computer, sort_keys=True).encode()):08x}"
+        stored["machine"] = computer
+        stored.setdefault("machines", {})[name] = computer
         cells = stored["cells"]
         own = result if cell.several and "failed" not in result else {cell.key: result}
         for key, value in own.items():
@@ -333,15 +350,13 @@ class Store:
             if "seconds" in value and isinstance(value["seconds"], int | float):
                 every = [*before.get("all_seconds", []), value["seconds"]]
                 value = {**value, **before, "seconds": min(every), "all_seconds": every}
-            if (
-                "failed" not in value or not before
-            ):  # a repeat that fails does not take back what was measured
+            # a repeat that fails does not take back what was measured
+            if "failed" not in value or not before:
                 cells[key] = {**value, "measured": {"machine": name, **measured}}
             if cell.peer and cell.peer != key and "failed" not in cells[key]:
                 cells[key]["peer"] = cell.peer
-        for key in (
-            key for key in cells if cell.key in (key, cells[key].get("peer"))
-        ):  # the peer may come after those that name it
+        # the peer may come after those that name it
+        for key in (key for key in cells if cell.key in (key, cells[key].get("peer"))):
             _compare(cells[key], cells.get(cells[key].get("peer"), {}))
         self.write(stored)
         return {key: cells[key] for key in own}
@@ -361,19 +376,20 @@ def _keys(cell: Cell, cells: dict[str, Any]) -> list[str]:
     ]
 
 
-# -- the run --------------------------------------------------------------------------------------------------------------------------------
+# -- the run ---------------------------------------------------------------------------------------
 
 
 def run(
     module: str, cells: list[Cell], path: Path, *, again: bool = False, retry: bool = False
 ) -> None:
     """Measure what is not stored yet."""
-    store, machine = Store(path), facts()
+    store, computer = Store(path), facts()
     store.check()
     name = store.begin(cells, again, retry)
     waiting = [cell for cell in cells if not store.has(cell)]
     print(
-        f"{path.stem}: {len(cells)} measurements, {len(cells) - len(waiting)} of them stored already in {path}",
+        f"{path.stem}: {len(cells)} measurements, {len(cells) - len(waiting)} of them stored "
+        f"already in {path}",
         flush=True,
     )
     for cell in _progress(path.stem, waiting):
@@ -383,7 +399,7 @@ def run(
         answer = measure(module, cell)
         own = answer.get("own") or {"peak_mb": answer.pop("peak_mb", None), "seed": cell.seed}
         measured = {"run": name, "at": begin, "load": [load, _load()], **own}
-        kept = store.keep(cell, answer.get("result", answer), measured, machine)
+        kept = store.keep(cell, answer.get("result", answer), measured, computer)
         for key, value in kept.items():
             print("  ", key, _line(value), flush=True)
 
@@ -500,7 +516,8 @@ def main(names: tuple[str, ...], words: list[str] | None = None) -> None:
         parser.error("no cell has a key like that; --list shows them (with --full, all)")
     if not given.list:
         print(
-            f"{time.perf_counter() - begin:.0f} s. The page of it: python -m benchmarks report --results {folder}"
+            f"{time.perf_counter() - begin:.0f} s. The page of it: python -m benchmarks report "
+            f"--results {folder}"
         )
 
 

@@ -1,11 +1,13 @@
-"""Structural machines: sampled cuts (the table and the scaling figure of Yu & Joachims 2008), sequences, measures of a set, many classes.
+"""Structural SVMs: sampled cuts, sequences, measures of a set, many classes.
 
-    python -m benchmarks run sampled_cuts --full                     everything, into benchmarks/results/sampled_cuts.json
+Of sampled cuts there are the table and the scaling figure of Yu & Joachims (2008).
+
+    python -m benchmarks run sampled_cuts --full    into benchmarks/results/sampled_cuts.json
     python -m benchmarks run sampled_cuts --full --only classes/ scaling/
     python -m benchmarks tables sampled_cuts
 
-Every cell has a process of its own: load, a warm-up fit on few rows, then the fit, on one thread; seconds are CPU seconds of this process, so
-that other work on the machine does not enter them.
+Every cell has a process of its own: load, a warm-up fit on few rows, then the fit, on one thread;
+seconds are CPU seconds of this process, so that other work on the computer does not enter them.
 """
 
 from __future__ import annotations
@@ -25,9 +27,8 @@ from benchmarks.runner import Cell
 
 RESULTS = Path(__file__).parent / "results" / "sampled_cuts.json"
 SAMPLED = ("constant 400", "constant 1000", "linear 400", "linear 1000")
-CHOLESKY = (
-    "cholesky 250"  # their rival: the pivots of an incomplete Cholesky factorisation as the basis
-)
+# their rival: the pivots of an incomplete Cholesky factorisation as the basis
+CHOLESKY = "cholesky 250"
 PLAIN = "linear 400 plain"  # the recipe sampled_cuts_linear: without a line search, as in the paper
 TABLE = {"checkers": (1.0, 20.0), "adult": (100.0, 0.05), "covtype": (1.0, 1 / 1.7)}  # C, gamma
 # test errors of the paper: 1,000,000, 22,697 and 522,910 rows
@@ -57,9 +58,12 @@ PAPER = {
         "exact": 18.09,
     },
 }
-MAX_ROUNDS = 2000  # at the C of adult, where the paper's precision takes hours; a model that was stopped there is marked
+# at the C of adult, where the paper's precision takes hours; a model that was stopped there is
+# marked
+MAX_ROUNDS = 2000
 SIZES = (1_000, 10_000, 100_000, 1_000_000)
-# fixed: C n = 1,000,000 for every n, as in the figure of the paper, whose C is our C n; the number of rounds is bounded by a multiple of it
+# fixed: C n = 1,000,000 for every n, as in the figure of the paper, whose C is our C n; the number
+# of rounds is bounded by a multiple of it
 FIXED = ("constant 400 fixed", "linear 400 fixed")
 SCALING = ("constant 400", FIXED[0], "linear 400", FIXED[1], "exact")
 MEASURES = {"f1": f1_score, "roc_auc": roc_auc_score, "average_precision": average_precision_score}
@@ -93,11 +97,11 @@ GROUPS: dict[str, list[str]] = {
 }
 
 
-# -- cells ----------------------------------------------------------------------------------------------------------------------------------
+# -- cells -----------------------------------------------------------------------------------------
 
 
 def _timed(make: Any, X: Any, Y: Any, few: int = 1200) -> tuple[Any, dict[str, Any]]:
-    """The fitted machine, and what the fit took."""
+    """The fitted model, and what the fit took."""
     some = (
         np.arange(20)
         if isinstance(X, list)
@@ -235,9 +239,8 @@ def chunking(method: str) -> dict[str, Any]:
     model, facts = _timed(
         lambda: ChainSVM(kernel="linear", C=0.01, fit_intercept=False, tol=0.1), X, Y
     )
-    right = np.concatenate(model.predict(X_test)) == np.concatenate(
-        Y_test
-    )  # a few tags of the test part are not in the training part
+    # a few tags of the test part are not in the training part
+    right = np.concatenate(model.predict(X_test)) == np.concatenate(Y_test)
     return facts | {
         "accuracy": float(right.mean()),
         "sentences": len(X),
@@ -246,7 +249,10 @@ def chunking(method: str) -> dict[str, Any]:
 
 
 def measures(name: str, measure: str, who: str) -> dict[str, Any]:
-    """A measure of the set: the machine trained for it against the plain one, C from a grid by three folds on the measure itself."""
+    """A measure of the set: the model trained for it against the plain one.
+
+    C is from a grid, chosen by three folds on the measure itself.
+    """
     from slimsvm import LinearSVC, MultivariateSVC
 
     X, y, X_test, y_test = load(name)
@@ -263,7 +269,8 @@ def measures(name: str, measure: str, who: str) -> dict[str, Any]:
     def make(C: float, y: Any) -> Any:
         if who == "plain":
             return LinearSVC("hinge", C=C, tol=1e-3)
-        # on the scale of a sum of n losses: of rankings the risk is a mean over pairs; for F1 a wrong row costs about 1/(2 P), P positives
+        # on the scale of a sum of n losses: of rankings the risk is a mean over pairs; for F1 a
+        # wrong row costs about 1/(2 P), P positives
         return MultivariateSVC(
             measure, kernel="linear", C=C * (0.5 / y.sum() if measure == "f1" else y.size), tol=1e-3
         )
@@ -291,7 +298,10 @@ def measures(name: str, measure: str, who: str) -> dict[str, Any]:
 
 
 def classes(name: str, who: str) -> dict[str, Any]:
-    """Many classes: one joint problem in a subspace against the exact one-vs-one machine, both with the C and gamma that held-out rows say."""
+    """Many classes: one joint problem in a subspace against the exact one-vs-one SVM.
+
+    Both have the C and gamma that are best on held-out rows.
+    """
     from slimsvm import SVC, CrammerSingerSVC
 
     X, y, X_test, y_test = load(name)
@@ -322,7 +332,7 @@ def classes(name: str, who: str) -> dict[str, Any]:
     }
 
 
-# -- tables ---------------------------------------------------------------------------------------------------------------
+# -- tables ----------------------------------------------------------------------------------------
 
 
 def _scaling_key(n: int, method: str) -> str:
@@ -375,7 +385,8 @@ def tables() -> str:
 
     methods = (*SAMPLED, CHOLESKY, "exact")
     lines = [
-        "Sampled cuts: test error in percent (that of the paper, on its own rows; adult: see below), and CPU seconds of training.",
+        "Sampled cuts: test error in percent (that of the paper, on its own rows; adult: see "
+        "below), and CPU seconds of training.",
         "",
     ]
     lines += ["| set | " + " | ".join(methods) + " |", "|---|" + "---|" * len(methods)]
@@ -393,23 +404,26 @@ def tables() -> str:
     held_out = [f"{method} {shown(f'table/adult/{method}', 'test_error')}" for method in methods]
     lines += [
         "",
-        "The errors on adult are those of all rows, the 22,697 that train included, as the paper's seem to be. On the others alone, in "
-        f"percent: {', '.join(held_out)}.",
+        "The errors on adult are those of all rows, the 22,697 that train included, as the "
+        f"paper's seem to be. On the others alone, in percent: {', '.join(held_out)}.",
     ]
     plain = cells.get(f"table/checkers/{PLAIN}", {})
     if "rounds" in plain:
         ours = cells["table/checkers/linear 400"]
         lines += [
             "",
-            f"Linear time has a line search. Without one, as in the paper, checkers with r = 400 take {plain['rounds']} rounds and ",
+            "Linear time has a line search. Without one, as in the paper, checkers with r = 400 "
+            f"take {plain['rounds']} rounds and ",
         ]
         lines[-1] += (
-            f"{plain['cpu_seconds']:.1f} s to the objective {plain['objective']:.0f} and {plain['test_error']:.2f} %; with it, "
+            f"{plain['cpu_seconds']:.1f} s to the objective {plain['objective']:.0f} and "
+            f"{plain['test_error']:.2f} %; with it, "
         )
         lines[-1] += f"{ours['rounds']} rounds to {ours['objective']:.0f}."
     lines += [
         "",
-        "Scaling on checkers, r = 400, C = 1, or C = 1,000,000 / n: CPU seconds (rounds; test error in percent).",
+        "Scaling on checkers, r = 400, C = 1, or C = 1,000,000 / n: CPU seconds (rounds; test "
+        "error in percent).",
         "",
     ]
     lines += [
@@ -434,10 +448,11 @@ def tables() -> str:
     )
     lines += [
         "",
-        "OCR letters, percent of letters right, trained on one fold and tested on the other nine; CPU seconds of training.",
+        "OCR letters, percent of letters right, trained on one fold and tested on the other nine; "
+        "CPU seconds of training.",
         "",
     ]
-    lines += ["| machine | folds | mean | least | seconds |", "|---|---|---|---|---|"]
+    lines += ["| method | folds | mean | least | seconds |", "|---|---|---|---|---|"]
     for method in ("rbf chain", "rbf alone", "linear chain"):
         some = [
             cells[f"letters/{fold}/{method}"]
@@ -450,28 +465,33 @@ def tables() -> str:
                 np.mean([cell["cpu_seconds"] for cell in some]),
             )
             lines.append(
-                f"| {method} | {len(some)} | {np.mean(right):.2f} | {min(right):.2f} | {seconds:.0f} |"
+                f"| {method} | {len(some)} | {np.mean(right):.2f} | {min(right):.2f} | "
+                f"{seconds:.0f} |"
             )
     chunks = "chunking/linear chain"
     if "accuracy" in cells.get(chunks, {}):
         facts = cells[chunks]
         lines += [
             "",
-            f"CoNLL-2000 chunking, linear chain, {facts['sentences']:,} sentences, {facts['features']:,} features, to a relative gap of 0.1: ",
+            f"CoNLL-2000 chunking, linear chain, {facts['sentences']:,} sentences, "
+            f"{facts['features']:,} features, to a relative gap of 0.1: ",
         ]
         lines[-1] += (
-            f"token accuracy {100 * facts['accuracy']:.2f} %, {facts['cpu_seconds']:.0f} CPU seconds [{facts['status']}]."
+            f"token accuracy {100 * facts['accuracy']:.2f} %, {facts['cpu_seconds']:.0f} CPU "
+            f"seconds [{facts['status']}]."
         )
     lines += [
         "",
-        "Measures of the test set, linear machines, C by three folds on the measure (CPU seconds of the last fit):",
+        "Measures of the test set, linear models, C by three folds on the measure (CPU seconds "
+        "of the last fit):",
         "",
     ]
-    lines += ["| set | measure | plain machine | trained for it |", "|---|---|---|---|"]
+    lines += ["| set | measure | plain SVM | trained for it |", "|---|---|---|---|"]
     for name in ("reuters", "a9a"):
         for measure in MEASURES:
             texts = [
-                f"{shown(f'measures/{name}/{measure}/{who}', 'value', '{:.4f}')} ({shown(f'measures/{name}/{measure}/{who}', 'cpu_seconds')})"
+                f"{shown(f'measures/{name}/{measure}/{who}', 'value', '{:.4f}')} "
+                f"({shown(f'measures/{name}/{measure}/{who}', 'cpu_seconds')})"
                 for who in ("plain", "multivariate")
             ]
             lines.append(
@@ -481,8 +501,9 @@ def tables() -> str:
             )
     lines += [
         "",
-        "Classes: test accuracy in percent (C and gamma by held-out thirds of the training rows; vectors; CPU seconds). Satimage: all three, "
-        "of C = 1, 2, 4, 8, 16 and gamma = 1/2, 1, 2. Letter: one of them, of C = 1, 4, 16 at gamma = 4.",
+        "Classes: test accuracy in percent (C and gamma by held-out thirds of the training rows; "
+        "vectors; CPU seconds). Satimage: all three, of C = 1, 2, 4, 8, 16 and gamma = 1/2, 1, 2. "
+        "Letter: one of them, of C = 1, 4, 16 at gamma = 4.",
         "",
         "| set | exact, one-vs-one | joint, in a subspace |",
         "|---|---|---|",
@@ -493,7 +514,8 @@ def tables() -> str:
             cell = cells.get(f"classes/{name}/{who}", {})
             text = shown(f"classes/{name}/{who}", "accuracy", "{:.4f}")
             texts.append(
-                f"{100 * cell['accuracy']:.2f} ({cell['C']:g}; {cell.get('gamma', 4.0):g}; {cell['vectors']:,}; {cell['cpu_seconds']:.1f})"
+                f"{100 * cell['accuracy']:.2f} ({cell['C']:g}; {cell.get('gamma', 4.0):g}; "
+                f"{cell['vectors']:,}; {cell['cpu_seconds']:.1f})"
                 if "accuracy" in cell
                 else text
             )

@@ -1,10 +1,14 @@
-"""What the first call costs, and small problems: import, first fit ever (compilation), first fit of a later process, few rows, many classes.
+"""What the first call costs, and small problems.
+
+These are import, the very first fit (compilation), the first fit of a later process, few rows, and
+many classes.
 
     python -m benchmarks run startup --full                  into benchmarks/results/startup.json
     python -m benchmarks tables startup [--show]
 
-Small problems are where scikit-learn's SVC is hard to beat: it is compiled ahead of time, and its overhead is that of one call. Both machines
-are fitted in turn in one process, after a warm-up fit; milliseconds of the quickest of up to seven fits.
+Small problems are where scikit-learn's SVC is hard to beat: it is compiled ahead of time, and its
+overhead is that of one call. Both estimators are fitted in turn in one process, after a warm-up
+fit; milliseconds of the quickest of up to seven fits.
 """
 
 from __future__ import annotations
@@ -38,11 +42,8 @@ MODULES = {
     "SparseSVC": "; from slimsvm import SparseSVC",
 }
 REPEATS, ENOUGH = 7, 30.0  # seconds of a cell after which there are no more repeats
-FEW_ROWS, MANY_CLASSES, EACH = (
-    (100, 300, 1000, 3000, 10_000),
-    (10, 30, 100, 300),
-    10,
-)  # each: rows of a class
+# each: rows of a class
+FEW_ROWS, MANY_CLASSES, EACH = (100, 300, 1000, 3000, 10_000), (10, 30, 100, 300), 10
 
 
 def _seconds(code: str, **environment: str) -> float:
@@ -58,7 +59,7 @@ def _seconds(code: str, **environment: str) -> float:
 
 
 def imports() -> dict[str, Any]:
-    """Seconds to import scikit-learn's machines and Numba, alone and with ours; in turn, the least of each."""
+    """Seconds to import scikit-learn's SVMs and Numba, alone and with ours; the least of each."""
     every: dict[str, list[float]] = {name: [] for name in MODULES}
     for _ in range(REPEATS):
         for name, more in MODULES.items():
@@ -128,7 +129,8 @@ def table() -> str:
         lines.append(f"| the same, first of a later process | {cells['fits']['later']:.3f} |")
     lines += [
         "",
-        f"Small problems, milliseconds of a fit with the defaults (20 features; many classes: {EACH} rows of each):",
+        "Small problems, milliseconds of a fit with the defaults (20 features; many classes: "
+        f"{EACH} rows of each):",
         "",
     ]
     lines += ["| problem | slimsvm | scikit-learn |", "|---|---|---|"]

@@ -1,17 +1,23 @@
-"""The tables and ablations of SVM-light: Joachims (1999), "Making large-scale SVM learning practical".
+"""The tables and ablations of SVM-light.
 
-    python -m benchmarks run svmlight --full                   everything, into benchmarks/results/svmlight.json
+They are those of Joachims (1999), "Making large-scale SVM learning practical".
+
+    python -m benchmarks run svmlight --full    everything, into benchmarks/results/svmlight.json
     python -m benchmarks run svmlight --full --only working_set --again
     python -m benchmarks tables svmlight
 
-``scaling``: training time, the "minimum" (the time to compute the kernel rows of the final support vectors once, with our own tiles; that of
-the paper uses symmetry, ours does not) and support vectors against the number of rows, on the paper's subsets of Adult (C = 1, gamma = 0.05)
-and on parts of a sparse set, rcv1 (C = 1, gamma = 1), in place of the paper's web pages and Ohsumed, which are not at hand. ``working_set``:
-its size q, by steepest descent and by the basic strategy (any violators). ``cache``: its size, with shrinking and without. ``prefer_cached``:
-the rule for many free support vectors. All on one thread, CPU seconds, float32 tiles, Kuhn-Tucker tolerance 1e-3.
+``scaling``: training time, the "minimum" (the time to compute the kernel rows of the final support
+vectors once, with our own tiles; that of the paper uses symmetry, ours does not) and support
+vectors against the number of rows, on the paper's subsets of Adult (C = 1, gamma = 0.05) and on
+parts of a sparse set, rcv1 (C = 1, gamma = 1), in place of the paper's web pages and Ohsumed, which
+are not at hand. ``working_set``: its size q, by steepest descent and by the basic strategy (any
+violators). ``cache``: its size, with shrinking and without. ``prefer_cached``: the rule for many
+free support vectors. All on one thread, CPU seconds, float32 tiles, tolerance 1e-3 on the KKT
+conditions.
 
-The problem is the dual of :mod:`slimsvm.problems.dual_qp`, solved as SVC does. Problems of at most 2,000 variables SVC solves whole, without
-decomposition; so that the smallest subsets and the smallest working sets are what they say, that rule is switched off here.
+The problem is the dual of :mod:`slimsvm.problems.dual_qp`, solved as SVC does. Problems of at most
+2,000 variables SVC solves whole, without decomposition; so that the smallest subsets and the
+smallest working sets are what they say, that rule is switched off here.
 """
 
 from __future__ import annotations
@@ -27,17 +33,8 @@ from benchmarks.data import dense, load
 from benchmarks.runner import Cell
 
 RESULTS = Path(__file__).parent / "results" / "svmlight.json"
-ADULT = (
-    1605,
-    2265,
-    3185,
-    4781,
-    6414,
-    11221,
-    16101,
-    22697,
-    32561,
-)  # the paper's; its last has 32,562
+# the paper's; its last has 32,562
+ADULT = (1605, 2265, 3185, 4781, 6414, 11221, 16101, 22697, 32561)
 SPARSE = (1000, 2000, 4000, 8000, 14401)
 SETS = {"adult": (1.0, 0.05), "rcv1": (1.0, 1.0)}  # C, gamma
 ABLATED = {"adult": 11221, "rcv1": 8000}  # rows
@@ -76,9 +73,8 @@ def fit(name: str, n: str, cache_mb: str = "1000", **options: Any) -> dict[str, 
 
     decomposition.WHOLE = decomposition.EXACT = 0  # see above
     (C, gamma), (X, sign) = SETS[name], _rows(name, int(n))
-    _solve(
-        X[:3000], sign[:3000], C, gamma, 1.0, **{**options, "working_set": 256}
-    )  # every compiled function is loaded
+    # every compiled function is loaded
+    _solve(X[:3000], sign[:3000], C, gamma, 1.0, **{**options, "working_set": 256})
     problem, result, seconds = _solve(X, sign, C, gamma, float(cache_mb), **options)
     a = result.model.a
     support = np.flatnonzero(a)
@@ -188,13 +184,18 @@ def table() -> str:
             "",
         ]
         lines += [
-            "| rows | CPU seconds | minimum | ratio | kernel values / those of the minimum | SVs | bounded SVs |",
+            "| rows | CPU seconds | minimum | ratio | kernel values / those of the minimum | SVs "
+            "| bounded SVs |",
             "|---|---|---|---|---|---|---|",
         ]
         for n, cell in rows:
-            numbers = f"{cell['cpu_seconds']:.3f} | {cell['minimum']:.3f} | {cell['cpu_seconds'] / cell['minimum']:.1f}"
+            numbers = (
+                f"{cell['cpu_seconds']:.3f} | {cell['minimum']:.3f} | "
+                f"{cell['cpu_seconds'] / cell['minimum']:.1f}"
+            )
             lines.append(
-                f"| {n:,} | {numbers} | {cell['of_the_minimum']:.2f} | {cell['n_support']:,} | {cell['n_bounded']:,} |"
+                f"| {n:,} | {numbers} | {cell['of_the_minimum']:.2f} | {cell['n_support']:,} | "
+                f"{cell['n_bounded']:,} |"
             )
         time_, least = (
             _exponent([(n, cell[field]) for n, cell in rows])
@@ -239,7 +240,10 @@ def _ablation(
 
 
 def pictures(folder: Path) -> None:
-    """The two figures of the paper: seconds against the number of rows, and against the sizes of working set and cache."""
+    """The two figures of the paper.
+
+    They are seconds against the number of rows, and against the sizes of working set and cache.
+    """
     cells = json.loads(RESULTS.read_text())["cells"]
     folder.mkdir(exist_ok=True)
     _scaling_picture(cells, folder / "svmlight_scaling.png")

@@ -1,10 +1,13 @@
-"""Writes what the stored results say into the pages: tables into the docs, summaries into the README, pictures into the folder of pictures.
+"""Writes what the stored results say into the pages.
+
+Tables go into the docs, summaries into the README, pictures into the folder of pictures.
 
     python -m benchmarks tables [NAME ...]                     all of them, if none is named
     python -m benchmarks tables NAME --show                    print the tables, write nothing
 
-A page has marks, ``<!-- peers:begin -->`` and ``<!-- peers:end -->``; a benchmark has ``TABLES``, functions by the names of their marks, and
-may have ``pictures(folder)``. So no number in the pages is typed by hand, and a test compares the pages with the stored results.
+A page has marks, ``<!-- peers:begin -->`` and ``<!-- peers:end -->``; a benchmark has ``TABLES``,
+functions by the names of their marks, and may have ``pictures(folder)``. So no number in the pages
+is typed by hand, and a test compares the pages with the stored results.
 """
 
 from __future__ import annotations

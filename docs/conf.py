@@ -37,7 +37,10 @@ html_theme_options = {"show_prev_next": False, "secondary_sidebar_items": ["page
 def skip_inherited(
     app: Any, what: str, name: str, member: Any, skip: bool, options: Any
 ) -> bool | None:
-    """Leave out what an estimator has from scikit-learn only: its text points to pages of scikit-learn's own documentation."""
+    """Leave out what an estimator only inherits from scikit-learn.
+
+    Its text points to pages of scikit-learn's own documentation.
+    """
     from_scikit_learn = (getattr(member, "__module__", None) or "").startswith("sklearn")
     routing = name.startswith("set_") and name.endswith("_request")
     return True if routing or from_scikit_learn else None  # None: autodoc decides
@@ -46,7 +49,10 @@ def skip_inherited(
 def escape_bars(
     app: Any, what: str, name: str, member: Any, options: Any, lines: list[str]
 ) -> None:
-    """Keep the bars of |x|^2, which reStructuredText takes for the start of a substitution; literals and examples stay as they are."""
+    """Keep the bars of |x|^2, which reStructuredText takes for the start of a substitution.
+
+    Literals and examples stay as they are.
+    """
     in_example = False
     for i, line in enumerate(lines):
         in_example = bool(line.strip()) and (in_example or line.lstrip().startswith(">>>"))

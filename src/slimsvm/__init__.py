@@ -1,6 +1,7 @@
 """Kernel support vector machines that train fast on big data and answer fast with few vectors.
 
-Names are imported when they are first asked for: whoever wants one machine does not wait for the others.
+Names are imported when they are first used: a program that needs one estimator does not wait for
+the others.
 """
 
 from importlib import import_module
@@ -53,7 +54,7 @@ __all__ = [
     "load",
     "save",
 ]
-_ROOMS = (
+_MODULES = (
     "basis",
     "datasets",
     "estimators",
@@ -67,7 +68,7 @@ _OTHERS = {"compress": "compression", "load": "persistence", "save": "persistenc
 
 
 def __getattr__(name: str) -> Any:
-    if name in _ROOMS:
+    if name in _MODULES:
         return import_module(f"slimsvm.{name}")
     if name not in __all__:
         raise AttributeError(f"module 'slimsvm' has no attribute {name!r}")
@@ -78,4 +79,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__, *_ROOMS})
+    return sorted({*globals(), *__all__, *_MODULES})

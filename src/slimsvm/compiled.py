@@ -1,11 +1,13 @@
-"""Numba's ``njit`` with the options every loop of the house uses.
+"""Numba's ``njit`` with the options that every loop of the package uses.
 
-Loops see arrays and scalars only, release the interpreter lock, and are cached on disk, so that they are compiled once for a machine and not
-once for a process. Where no cache folder can be written (a read-only installation without a home), they are compiled in every process, and
-one warning says so.
+Loops see arrays and scalars only, release the interpreter lock, and are cached on disk, so that
+they are compiled once for a computer and not once for a process. Where no cache folder can be
+written (a read-only installation without a home), they are compiled in every process, and one
+warning says so.
 
-``fastmath`` is narrowed to what keeps a result independent of the order of evaluation: contraction to fused multiply-add, no NaNs, no
-signed zeros. Reassociation is left out: sums are in the order in which they are written, and the rounding trick of the exponential survives.
+``fastmath`` is narrowed to what keeps a result independent of the order of evaluation: contraction
+to fused multiply-add, no NaNs, no signed zeros. Reassociation is left out: sums are in the order in
+which they are written, and the rounding trick of the exponential survives.
 """
 
 from __future__ import annotations
@@ -31,12 +33,14 @@ def compiled(loop: Loop) -> Loop:
     global _warned
     try:
         return njit(cache=True, **_OPTIONS)(loop)  # type: ignore[no-any-return]
-    except RuntimeError as error:  # numba: "no locator available": neither beside the module nor in the home is a folder to write to
+    except RuntimeError as error:
+        # numba: "no locator available": neither the folder of the module nor the home is writable
         if not _warned:
             _warned = True
             warnings.warn(
-                f"slimsvm compiles its loops anew in every process, because no cache folder is writable ({error}). "
-                "Set the environment variable NUMBA_CACHE_DIR to a writable folder to compile only once.",
+                "slimsvm compiles its loops anew in every process, because no cache folder is "
+                f"writable ({error}). Set the environment variable NUMBA_CACHE_DIR to a writable "
+                "folder to compile only once.",
                 RuntimeWarning,
                 stacklevel=3,
             )

@@ -131,11 +131,7 @@ class Expansion:
         if n_classes > 4 and not isinstance(self.kernel, Linear | Precomputed):
             return self._products_by_class(X, ends, n_threads)
         if self._by_pair is None:
-            self._by_pair = np.zeros((self.coef.shape[0], n_classes * (n_classes - 1) // 2))
-            for pair, (i, j) in enumerate(zip(*np.triu_indices(n_classes, 1), strict=True)):
-                of_i, of_j = slice(ends[i], ends[i + 1]), slice(ends[j], ends[j + 1])
-                self._by_pair[of_i, pair] = self.coef[of_i, j - 1]
-                self._by_pair[of_j, pair] = self.coef[of_j, i]
+            self._by_pair = by_pair(self.coef.T, self.n_support)
         return self._products(X, self._by_pair, n_threads)
 
     def _products_by_class(self, X: Any, ends: Array, n_threads: int) -> Array:
@@ -154,3 +150,36 @@ class Expansion:
             for i in range(c):
                 out[:, first_of[i] + c - i - 1] += values[:, i]
         return out
+
+
+def by_pair(dual_coef: Array, n_support: Array) -> Array:
+    """Coefficients of all support vectors for every pair of classes, from LIBSVM's layout.
+
+    Parameters
+    ----------
+    dual_coef : array of shape (n_classes - 1, n_SV)
+        Support vectors sorted by class; the coefficients of class i in its pair with j > i are in
+        row j - 1, with j < i in row j.
+    n_support : array of shape (n_classes,)
+        How many there are of each class.
+
+    Returns
+    -------
+    array of shape (n_SV, n_classes (n_classes - 1) / 2)
+        The pairs in the order (0, 1), (0, 2), ...; zero for vectors of other classes.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from slimsvm.expansion import by_pair
+    >>> by_pair(np.array([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]), np.array([1, 1, 1]))
+    array([[1., 4., 0.],
+           [2., 0., 5.],
+           [0., 3., 6.]])
+    """
+    n_classes, ends = n_support.size, np.concatenate([[0], np.cumsum(n_support)])
+    out = np.zeros((dual_coef.shape[1], n_classes * (n_classes - 1) // 2))
+    for pair, (i, j) in enumerate(zip(*np.triu_indices(n_classes, 1), strict=True)):
+        of_i, of_j = slice(ends[i], ends[i + 1]), slice(ends[j], ends[j + 1])
+        out[of_i, pair], out[of_j, pair] = dual_coef[j - 1, of_i], dual_coef[i, of_j]
+    return out

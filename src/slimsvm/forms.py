@@ -1,7 +1,8 @@
-"""What becomes of an inner product: the forms of the dot-product kernels, as compiled loops over a tile.
+"""From inner products to kernel values: compiled loops over a tile, one for each form of kernel.
 
-Compiled loops must finish a tile without coming back to the interpreter, and Numba takes no functions as arguments. So a kernel is a number
-for its form and three parameters here, and :func:`finish` knows all forms.
+Compiled loops must finish a tile without coming back to the interpreter, and Numba takes no
+functions as arguments. So a kernel is a number for its form and three parameters here, and
+:func:`finish` knows all forms.
 """
 
 from __future__ import annotations
@@ -17,17 +18,20 @@ from slimsvm.compiled import compiled
 
 Array = NDArray[Any]
 
-# -- the exponential ------------------------------------------------------------------------------------------------------------------------
-# exp(t) = 2^n exp(f), n the integer nearest to t/ln 2, |f| <= ln(2)/2. n is found by adding 1.5 * 2^23 (2^52), which rounds to an integer and
-# leaves it in the low bits; 2^n is assembled from those bits. Only adds, multiplications and shifts: LLVM turns the loop into vector code
-# without a vector math library. ln 2 is split in a short high part (n * high is exact) and a rest (Cody & Waite 1980).
+# -- the exponential -------------------------------------------------------------------------------
+# exp(t) = 2^n exp(f), n the integer nearest to t/ln 2, |f| <= ln(2)/2. n is found by adding
+# 1.5 * 2^23 (2^52), which rounds to an integer and leaves it in the low bits; 2^n is assembled from
+# those bits. Only adds, multiplications and shifts: LLVM turns the loop into vector code without a
+# vector math library. ln 2 is split into a short high part (n * high is exact) and a rest (Cody &
+# Waite 1980).
 _F4_LOG2E, _F4_LN2_HIGH, _F4_LN2_LOW = (
     np.float32(1.44269504),
     np.float32(0.693359375),
     np.float32(-2.12194440e-4),
 )
 _F4_MAGIC, _F4_LEAST = np.float32(12582912.0), np.float32(-87.0)
-# minimax coefficients of exp on [-ln2/2, ln2/2] from Cephes' expf (Moshier 1992), relative error 1.2e-7
+# minimax coefficients of exp on [-ln2/2, ln2/2] from Cephes' expf (Moshier 1992): their relative
+# error is 1.2e-7
 _P5, _P4, _P3 = (
     np.float32(1.9875691500e-4),
     np.float32(1.3981999507e-3),
@@ -49,7 +53,7 @@ _F8_MAGIC, _F8_LEAST = 6755399441055744.0, -708.0
 
 @compiled
 def _exp_rows_f4(values: Array, scale: float, shift: float, row: Array, column: Array) -> None:
-    """values[i, j] = exp(min(0, scale * values[i, j] + shift * (row[i] + column[j]))), float32, in place."""
+    """values[i, j] = exp(min(0, scale * values[i, j] + shift * (row[i] + column[j]))), float32."""
     scale4, shift4 = np.float32(scale), np.float32(shift)
     for i in range(values.shape[0]):
         row_i = row[i]
@@ -72,7 +76,7 @@ def _exp_rows_f4(values: Array, scale: float, shift: float, row: Array, column: 
 
 @compiled
 def _exp_rows_f8(values: Array, scale: float, shift: float, row: Array, column: Array) -> None:
-    """values[i, j] = exp(min(0, scale * values[i, j] + shift * (row[i] + column[j]))), float64, in place."""
+    """values[i, j] = exp(min(0, scale * values[i, j] + shift * (row[i] + column[j]))), float64."""
     for i in range(values.shape[0]):
         row_i = row[i]
         for j in range(values.shape[1]):
@@ -100,17 +104,18 @@ def _exp_rows_f8(values: Array, scale: float, shift: float, row: Array, column: 
 
 
 def exp_rows(values: Array, scale: float, shift: float, row: Array, column: Array) -> None:
-    """Overwrite ``values`` with exp(min(0, scale * values + shift * (row + column))), by vector code.
+    """Overwrite ``values`` with exp(min(0, scale * values + shift * (row + column))).
 
-    Arguments below -87 (float32) or -708 (float64) give the smallest normal number instead of zero.
+    The loop is vector code. Arguments below -87 (float32) or -708 (float64) give the smallest
+    normal number instead of zero.
     """
     (_exp_rows_f4 if values.itemsize == 4 else _exp_rows_f8)(values, scale, shift, row, column)
 
 
-@overload(exp_rows)  # for compiled callers: only the loop of their type is compiled with them
-def _exp_rows(
-    values, scale, shift, row, column
-):  # no annotations: Numba compares them with those of the function returned
+# For compiled callers: only the loop of their type is compiled with them. No annotations: Numba
+# compares them with those of the function returned.
+@overload(exp_rows)
+def _exp_rows(values, scale, shift, row, column):
     loop = _exp_rows_f4 if values.dtype == types.float32 else _exp_rows_f8
 
     return lambda values, scale, shift, row, column: loop(values, scale, shift, row, column)
@@ -118,7 +123,10 @@ def _exp_rows(
 
 @compiled
 def l1_distances(X: Array, Z_transposed: Array, out: Array) -> None:
-    """out[i, j] = sum_k |X[i, k] - Z_transposed[k, j]|; the innermost loop runs over j, so that it is vector code without reassociation."""
+    """out[i, j] = sum_k |X[i, k] - Z_transposed[k, j]|
+
+    The innermost loop runs over j, so that it becomes vector code without reassociation.
+    """
     for i in range(X.shape[0]):
         for j in range(out.shape[1]):
             out[i, j] = 0.0
@@ -135,9 +143,12 @@ LINEAR, EXPONENTIAL, POWER, TANH = range(4)  # what becomes of an inner product
 def finish(
     form: int, p: float, q: float, degree: int, dots: Array, x_sq: Array, z_sq: Array
 ) -> None:
-    """Turn inner products into kernel values, in place: one function for all forms, so that compiled loops can call it.
+    """Turn inner products into kernel values, in place.
 
-    EXPONENTIAL: exp(2 p dots - p (x_sq + z_sq)); POWER: (p dots + q)^degree, by repeated squaring; TANH: tanh(p dots + q).
+    It is one function for all forms, so that compiled loops can call it.
+
+    EXPONENTIAL: exp(2 p dots - p (x_sq + z_sq)); POWER: (p dots + q)^degree, by repeated squaring;
+    TANH: tanh(p dots + q).
     """
     if form == EXPONENTIAL:
         exp_rows(dots, 2.0 * p, -p, x_sq, z_sq)

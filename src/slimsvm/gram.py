@@ -1,14 +1,16 @@
 """Kernel rows within a byte budget: what a dual solver sees of the kernel matrix.
 
-A solver asks for three things only: the small block of its working set (:meth:`Gram.block`), the change of all inner products when some
-coefficients change (:meth:`Gram.add`), and to forget columns that it no longer looks at, or to take them back (:meth:`Gram.restrict`,
-:meth:`Gram.grow`). Rows are computed over the
-active columns, added up while they are in cache, and kept in slots of one array until the budget is used; then the least recently used go.
+A solver asks for three things only: the small block of its working set (:meth:`Gram.block`), the
+change of all inner products when some coefficients change (:meth:`Gram.add`), and to forget columns
+that it no longer looks at, or to take them back (:meth:`Gram.restrict`, :meth:`Gram.grow`). Rows
+are computed over the active columns, added up while they are in cache, and kept in slots of one
+array until the budget is used; then the least recently used go.
 
-Linear kernels need none of this: the change of all inner products is one product with the change of the weight vector
-(:class:`LinearGram`).
+Linear kernels need none of this: the change of all inner products is one product with the change of
+the weight vector (:class:`LinearGram`).
 
-Symbols: q rows asked for; width the number of active columns; s inner products with the learned function, one for each active column.
+Symbols: q rows asked for; width the number of active columns; s inner products with the learned
+function, one for each active column.
 """
 
 from __future__ import annotations
@@ -25,17 +27,15 @@ from slimsvm.threads import parallel, single_threaded_blas
 from slimsvm.tiles import Buffer, Operand, Strips, accumulate, add_rows, for_each_tile
 
 Array = NDArray[Any]
-ROUNDING = (
-    1 / 8
-)  # how much of the bound on a value's error is seen in s, per unit of |coef|: measured 1/5 to 1/60 on six data sets
-CHEAP_FEATURES = (
-    64  # so many multiply-adds take about as long as the exponential and a pass through memory
-)
-ROOM = 1.125  # of a slot when columns leave, in active columns: some come back
+# how much of the bound on a value's error is seen in s, per unit of |coef|: measured 1/5 to 1/60 on
+# six data sets
+ROUNDING = 1 / 8
+# this many multiply-adds take about as long as the exponential and a pass through memory
+CHEAP_FEATURES = 64
+SPARE = 1.125  # width of a slot when columns leave, in active columns: some come back
 ROWS_A_TASK = 64
-ADD_COLUMNS = (
-    2048  # a strip of s that stays in the first-level cache while cached rows are added to it
-)
+# a strip of s that stays in the first-level cache while cached rows are added to it
+ADD_COLUMNS = 2048
 
 
 @compiled
@@ -51,9 +51,13 @@ def _assemble(
     start: int,
     end: int,
 ) -> None:
-    """Fill rows start..end of a block from the last one, from cached rows or from computed ones, in this order of preference.
+    """Fill rows start..end of a block.
 
-    where[i]: place of row i in the last block; slots[i]: in the cache; fresh[i]: among the computed rows; each -1 if not there.
+    They come from the last block, from cached rows or from computed ones, in this order of
+    preference.
+
+    where[i]: place of row i in the last block; slots[i]: in the cache; fresh[i]: among the computed
+    rows; each -1 if not there.
     """
     for i in range(start, end):
         if where[i] >= 0:
@@ -72,7 +76,10 @@ def _assemble(
 
 @compiled
 def _mirror(out: Array, where: Array, start: int, end: int) -> None:
-    """In rows start..end that came from the last block, take the columns that it did not have by symmetry; in squares, for the cache."""
+    """Complete, by symmetry, the rows start..end that came from the last block.
+
+    These are the columns that it did not have. The loop goes through squares, for the cache.
+    """
     q = where.size
     for j0 in range(0, q, 32):
         for i in range(start, end):
@@ -84,7 +91,7 @@ def _mirror(out: Array, where: Array, start: int, end: int) -> None:
 
 @compiled
 def _compact(store: Array, slots: Array, keep: Array, start: int, end: int) -> None:
-    """Move the kept columns (ascending) of the rows in slots[start:end] to the front of their rows."""
+    """Move the kept columns (ascending) of the rows in slots[start:end] to the front."""
     for k in range(start, end):
         row = store[slots[k]]
         for j in range(keep.size):
@@ -92,9 +99,10 @@ def _compact(store: Array, slots: Array, keep: Array, start: int, end: int) -> N
 
 
 def _move_rows(flat: Array, slots: Array, stride: int, new_stride: int, width: int) -> None:
-    """Bring the first ``width`` values of the rows in ``slots`` (ascending) to slots 0, 1, ... of another stride.
+    """Move the first ``width`` values of the rows in ``slots`` (ascending) to slots 0, 1, ...
 
-    All go backwards (the first first) or all go forwards (the last first): nothing is overwritten before it has moved.
+    The new slots have another stride. All go backwards (the first first) or all go forwards (the
+    last first): nothing is overwritten before it has moved.
     """
     sources, targets = (slots * stride).tolist(), (np.arange(slots.size) * new_stride).tolist()
     order = range(slots.size) if new_stride <= stride else range(slots.size - 1, -1, -1)
@@ -104,7 +112,10 @@ def _move_rows(flat: Array, slots: Array, stride: int, new_stride: int, width: i
 
 
 class OwnRows:
-    """Parts of kernel rows within one class, that one pair of classes leaves to the next; at most ``budget`` bytes."""
+    """Parts of kernel rows within one class, passed from one pair of classes to the next.
+
+    They take at most ``budget`` bytes.
+    """
 
     def __init__(self, n: int, budget: float, dtype: Any) -> None:
         n_slots = int(min(n, budget // max(1, n * np.dtype(dtype).itemsize)))
@@ -113,7 +124,7 @@ class OwnRows:
         self.n_filled = 0
 
     def put(self, rows: Array, values: Array, slots: Array, start: int, end: int) -> None:
-        """Keep columns start..end of values[slots] as the parts of these rows, as far as there is room."""
+        """Keep columns start..end of values[slots] as the parts of these rows, while they fit."""
         new = np.flatnonzero(self.slot[rows] < 0)[: self.store.shape[0] - self.n_filled]
         for k in new:
             self.slot[rows[k]] = self.n_filled
@@ -131,7 +142,8 @@ class Gram:
     n_values : int
         Kernel values computed so far.
     rounding : float
-        What rounding errors of the values may do to s, per unit of the norm of the coefficients; zero in float64.
+        What rounding errors of the values may do to s, per unit of the norm of the coefficients;
+        zero in float64.
     """
 
     def __init__(self, operand: Operand, budget: float, n_threads: int = 1) -> None:
@@ -145,13 +157,11 @@ class Gram:
         self._strips = Strips(operand)
         self._last_rows, self._last_block = np.empty(0, int), np.empty((0, 0), self.dtype)
         self._place_in_last = np.full(self.n, -1)
-        self._buffers = [
-            Buffer() for _ in range(5)
-        ]  # of block: values, two sides, this block and the last
+        # of block: values, two sides, this block and the last
+        self._buffers = [Buffer() for _ in range(5)]
         self._computed = np.zeros(self.n, bool)
-        self._position = np.arange(
-            self.n
-        )  # of a row of the operand among the active columns; -1: not there
+        # of a row of the operand among the active columns; -1: not there
+        self._position = np.arange(self.n)
         self.width = self.n
         n_slots = self._slots_within(self.n)
         self._flat = np.empty(n_slots * self.n, self.dtype)
@@ -161,7 +171,7 @@ class Gram:
         return int(min(self.n, self.budget // max(1, stride * np.dtype(self.dtype).itemsize)))
 
     def _lay_out(self, stride: int, n_slots: int) -> None:
-        self._stride = stride  # of a slot: the active columns, and room for some that come back
+        self._stride = stride  # of a slot: the active columns, and space for some that come back
         self._store = self._flat[: n_slots * stride].reshape(n_slots, stride)
         self._slot = np.full(self.n, -1)  # of a row of the operand
         self._row = np.full(n_slots, -1)  # in a slot
@@ -184,7 +194,10 @@ class Gram:
 
     @property
     def cheap(self) -> bool:
-        """Whether a kernel value costs little more to compute than to read from memory: then shrinking pays early."""
+        """Whether a kernel value costs little more to compute than to read from memory.
+
+        Shrinking then pays early.
+        """
         X = self.operand.X
         return bool(
             self.operand.kernel.uses_dots
@@ -198,9 +211,9 @@ class Gram:
         return bool(self._n_filled == self._row.size)
 
     def block(self, rows: Array) -> Array:
-        """k(rows, rows). Cached rows are read from the cache; only the rest among themselves is computed.
+        """k(rows, rows), where all rows must be active columns.
 
-        All rows must be active columns.
+        Cached rows are read from the cache; only the others among themselves are computed.
         """
         where, slots, fresh = self._place_in_last[rows], self._slot[rows], np.full(rows.size, -1)
         missing = np.flatnonzero((where < 0) & (slots < 0))
@@ -219,10 +232,8 @@ class Gram:
                 self.n_threads,
             )
             self.n_values += values.size
-        self._buffers[3], self._buffers[4] = (
-            self._buffers[4],
-            self._buffers[3],
-        )  # the last block stays until this one is assembled
+        # the last block stays until this one is assembled
+        self._buffers[3], self._buffers[4] = self._buffers[4], self._buffers[3]
         out = self._buffers[3].array((rows.size, rows.size), self.dtype)
         columns, step = self._position[rows], 64
         n_tasks = -(-rows.size // step)
@@ -256,7 +267,8 @@ class Gram:
     def add(self, rows: Array, delta: Array, s: Array, keep: Array | None = None) -> None:
         """s += sum_r delta[r] * k(rows[r], active columns).
 
-        Rows that are not cached are computed. They are kept if ``keep`` says so (None: all), or if they are computed for the second time.
+        Rows that are not cached are computed. They are kept if ``keep`` says so (None: all), or if
+        they are computed for the second time.
         """
         self._clock += 1
         slots = self._slot[rows]
@@ -292,15 +304,16 @@ class Gram:
         """Slots for new rows, the least recently used first; -1 where there are none."""
         n_slots = self._row.size
         slots = np.full(rows.size, -1)
-        # a row counts as old only after two rounds through a full cache: a cyclic sweep through more rows than fit would otherwise evict
-        # each of them just before it is needed again
+        # a row counts as old only after two rounds through a full cache: a cyclic sweep through
+        # more rows than fit would otherwise evict each of them just before it is needed again
         old = self._clock - 2 * n_slots // max(1, n_asked)
         take = min(
             rows.size,
             n_slots - self._n_filled + int(np.count_nonzero(self._used[: self._n_filled] < old)),
         )
         if take:
-            # slots that were never used come in ascending order: memory is touched only as far as it is needed
+            # slots that were never used come in ascending order: memory is touched only as far as
+            # it is needed
             chosen = np.arange(self._n_filled, min(n_slots, self._n_filled + take))
             self._n_filled += chosen.size
             if chosen.size < take:
@@ -343,11 +356,14 @@ class Gram:
             self.n_values += rows.size * self.width
 
     def share(self, own: OwnRows, start: int, end: int) -> None:
-        """Rows start..end are a class of their own: take the parts of their rows within it from ``own`` where they are there."""
+        """Take the parts of rows start..end within their class from ``own``, where it has them.
+
+        These rows are all rows of one class.
+        """
         self._shared.append((own, start, end))
 
     def leave_behind(self) -> None:
-        """Give the parts within the classes of all cached rows to whom they are shared with."""
+        """Hand the parts of all cached rows within their classes to those they are shared with."""
         if self.columns is None:
             filled = np.flatnonzero(self._row >= 0)
             for own, start, end in self._shared:
@@ -378,7 +394,7 @@ class Gram:
     def restrict(self, columns: Array) -> None:
         """Make these rows of the operand, a subset of the active ones, the only columns.
 
-        Cached rows keep those columns; the room that becomes free is used for more rows.
+        Cached rows keep those columns; the space that becomes free is used for more rows.
         """
         self.leave_behind()
         filled = np.flatnonzero(self._row >= 0)
@@ -391,11 +407,14 @@ class Gram:
             self.n_threads,
         )
         self._set_columns(columns)
-        if self.full or self._stride >= 2 * self.width:  # else there is room enough without it
+        if self.full or self._stride >= 2 * self.width:  # else there is space enough without it
             self._move(filled, columns.size)
 
     def grow(self, columns: Array) -> None:
-        """Add these rows of the operand to the active columns, behind the others; cached rows are completed."""
+        """Add these rows of the operand to the active columns, behind the others.
+
+        Cached rows are completed.
+        """
         old_width, before = (
             self.width,
             self.columns if self.columns is not None else np.arange(self.n),
@@ -414,9 +433,8 @@ class Gram:
             )
         slots = np.flatnonzero(self._row >= 0)
         side = Strips(self.operand.take(columns))
-        for start in range(
-            0, slots.size, 1024
-        ):  # by parts, so that the new columns of all rows never stand in memory twice
+        # by parts, so that the new columns of all rows never stand in memory twice
+        for start in range(0, slots.size, 1024):
             part = slots[start : start + 1024]
 
             def keep(
@@ -434,12 +452,15 @@ class Gram:
         self._strips = Strips(self.operand.take(columns))
 
     def _move(self, slots: Array, n_columns: int) -> None:
-        """Lay the cache out for the active columns; of the rows in these slots (ascending) the first columns move, the rest is forgotten."""
+        """Lay the cache out for the active columns.
+
+        Of the rows in these slots (ascending) the first columns move; the rest is forgotten.
+        """
         rows, used = self._row[slots], self._used[slots]
         stride = (
             self.width
             if self.full
-            else max(self.width, min(self._flat.size // max(1, rows.size), int(ROOM * self.width)))
+            else max(self.width, min(self._flat.size // max(1, rows.size), int(SPARE * self.width)))
         )
         _move_rows(self._flat, slots, self._stride, self._stride, n_columns)
         slots = np.arange(rows.size)
@@ -449,7 +470,7 @@ class Gram:
         self._n_filled = rows.size
 
     def products(self, rows: Array, delta: Array, columns: Array) -> Array:
-        """sum_r delta[r] * k(rows[r], columns) for columns outside the active ones; nothing is kept."""
+        """sum_r delta[r] * k(rows[r], columns) for columns that are not active; nothing is kept."""
         s = np.zeros(columns.size)
         accumulate(
             self.operand.take(rows), Strips(self.operand.take(columns)), delta, s, self.n_threads
@@ -459,7 +480,10 @@ class Gram:
 
 
 class LinearGram(Gram):
-    """The same for the linear kernel: a change of coefficients is a change of one weight vector, and no row is ever needed."""
+    """The same for the linear kernel, which never needs a row.
+
+    A change of coefficients is a change of one weight vector.
+    """
 
     def __init__(self, operand: Operand, budget: float, n_threads: int = 1) -> None:
         super().__init__(operand, 0.0, n_threads)

@@ -1,9 +1,11 @@
 """What similarity is: the kernels, as small immutable objects.
 
-A kernel never sees where the data lives. A *dot-product kernel* turns inner products into kernel values, in place, and that is all it writes
-(:meth:`Kernel.form` says how); products, tiles and threads belong to :mod:`slimsvm.tiles`. The others evaluate a block by themselves.
+A kernel never sees where the data lives. A *dot-product kernel* turns inner products into kernel
+values, in place, and that is all it writes (:meth:`Kernel.form` says how); products, tiles and
+threads belong to :mod:`slimsvm.tiles`. The others evaluate a block by themselves.
 
-Symbols: x_sq, z_sq squared norms of the rows on either side; gamma, coef0, degree as in scikit-learn and LIBSVM.
+Symbols: x_sq, z_sq squared norms of the rows on either side; gamma, coef0, degree as in
+scikit-learn and LIBSVM.
 """
 
 from __future__ import annotations
@@ -26,9 +28,10 @@ Gamma = float | str
 
 @dataclass(frozen=True)
 class Kernel:
-    """A symmetric similarity k(x, z), an inner product of feature vectors for all of these but the sigmoid.
+    """A symmetric similarity k(x, z).
 
-    Subclasses define either :meth:`form` (``uses_dots`` is True) or :meth:`block`.
+    All but the sigmoid are inner products of feature vectors. Subclasses define either :meth:`form`
+    (``uses_dots`` is True) or :meth:`block`.
     """
 
     name: ClassVar[str] = ""
@@ -38,11 +41,17 @@ class Kernel:
 
     @property
     def positive(self) -> bool:
-        """Whether it is an inner product of feature vectors for sure: then values are bounded by norms."""
+        """Whether it is known to be an inner product of feature vectors.
+
+        Values are then bounded by norms.
+        """
         return True
 
     def resolve(self, rows: Any) -> Self:
-        """The same kernel with 'scale' and 'auto' replaced by numbers that fit the rows (a :class:`slimsvm.rows.Rows`)."""
+        """The same kernel with 'scale' and 'auto' replaced by the numbers for these rows.
+
+        The rows are a :class:`slimsvm.rows.Rows`.
+        """
         gamma = getattr(self, "gamma", None)
         if not isinstance(gamma, str):
             return self
@@ -71,9 +80,11 @@ class Kernel:
         raise TypeError(f"{type(self).__name__} does not know its diagonal from norms alone.")
 
     def error(self, max_sq: float, n_features: int, eps: float) -> float:
-        """A bound on the error of a value computed with unit roundoff ``eps``, relative to the largest value, for rows of norm^2 <= max_sq.
+        """A bound on the error of a value computed with unit roundoff ``eps``.
 
-        A dot product of d terms summed blockwise is off by about sqrt(d) eps |x||z|; each kernel says what becomes of that.
+        It is relative to the largest value and holds for rows of norm^2 <= max_sq. A dot product of
+        d terms summed blockwise is off by about sqrt(d) eps |x||z|; each kernel says what becomes
+        of that.
         """
         return float("inf")
 
@@ -83,9 +94,9 @@ class Kernel:
         return False
 
     def slope(self) -> tuple[Kernel, float, bool]:
-        """The derivative of k(x, b) in b: factor * inner(x, b) * (x - b) if centred, else factor * inner(x, b) * x.
+        """The derivative of k(x, b) in b: the inner kernel, the factor, and whether it is centred.
 
-        Returns the inner kernel, the factor, and whether it is centred.
+        It is factor * inner(x, b) * (x - b) if centred, else factor * inner(x, b) * x.
         """
         raise TypeError(f"{type(self).__name__} has no derivative that is known here.")
 
@@ -108,9 +119,8 @@ class Kernel:
 
 
 def _dot_error(n_features: int, eps: float) -> float:
-    return float(
-        2.0 * eps * (1.0 + np.sqrt(n_features) / 4.0)
-    )  # measured on normal data: about half of this
+    # measured on normal data: about half of this
+    return float(2.0 * eps * (1.0 + np.sqrt(n_features) / 4.0))
 
 
 @dataclass(frozen=True)
@@ -168,7 +178,10 @@ class RBF(Kernel):
         return self, 2.0 * number(self, "gamma"), True
 
     def error(self, max_sq: float, n_features: int, eps: float) -> float:
-        """The exponent is a difference of numbers of size gamma |x|^2; its error is the value's relative error."""
+        """The error of the exponent is the relative error of the value.
+
+        The exponent is a difference of numbers of size gamma |x|^2.
+        """
         return 4.0 * number(self, "gamma") * max_sq * _dot_error(n_features, eps) + 4.0 * eps
 
 
@@ -192,7 +205,10 @@ class Polynomial(Kernel):
 
     @property
     def differentiable(self) -> bool:
-        """If it is an inner product for sure; otherwise the norm of a function, and with it the problem, makes no sense."""
+        """Yes, if it is known to be an inner product.
+
+        Otherwise the norm of a function has no meaning, and neither has the problem.
+        """
         return self.positive and self.degree >= 1
 
     def slope(self) -> tuple[Kernel, float, bool]:
@@ -279,8 +295,8 @@ class FromCallable(Kernel):
         values = np.asarray(self.function(X, Z))
         if values.shape != (X.shape[0], Z.shape[0]):
             raise ValueError(
-                f"The kernel function returned an array of shape {values.shape} for blocks of {X.shape[0]} and {Z.shape[0]} rows; "
-                f"expected {(X.shape[0], Z.shape[0])}."
+                f"The kernel function returned an array of shape {values.shape} for blocks of "
+                f"{X.shape[0]} and {Z.shape[0]} rows; expected {(X.shape[0], Z.shape[0])}."
             )
         return values.astype(dtype, copy=False)
 
@@ -296,7 +312,7 @@ class FromCallable(Kernel):
 
 @dataclass(frozen=True)
 class Precomputed(Kernel):
-    """The rows are kernel values already: X is the n x n matrix at fit, and (n, n_fit) at predict."""
+    """The rows are kernel values already: X is (n, n) at fit, and (n, n_fit) at predict."""
 
     positive: ClassVar[bool] = False
 
@@ -326,22 +342,25 @@ def make_kernel(
         beside = [name for name, value in given.items() if value != defaults[name]]
         if beside:
             raise ValueError(
-                f"kernel is an object, {kernel!r}, and {', '.join(beside)} was given beside it; put the value into the object."
+                f"kernel is an object, {kernel!r}, and {', '.join(beside)} was given beside it; "
+                "put the value into the object."
             )
         return kernel
     if callable(kernel):
         return FromCallable(kernel)
     if not isinstance(kernel, str) or kernel not in KERNELS:
         raise ValueError(
-            f"Unknown kernel {kernel!r}; expected one of {sorted(KERNELS)}, a callable K(X, B), or a slimsvm.kernels.Kernel."
+            f"Unknown kernel {kernel!r}; expected one of {sorted(KERNELS)}, a callable K(X, B), "
+            "or a slimsvm.kernels.Kernel."
         )
     kind = KERNELS[kernel]
     return kind(**{name: given[name] for name in kind.params})
 
 
 def gamma_value(gamma: Gamma, rows: Any) -> float:
-    """The number behind 'scale' (1 / (n_features * variance of X)), 'auto' (1 / n_features), or a number.
+    """The number that gamma stands for.
 
+    'scale' is 1 / (n_features * variance of X), 'auto' is 1 / n_features, and a number is itself.
     The variance is weighted, so that an integer weight acts as a repeated row does.
 
     Examples
@@ -375,15 +394,17 @@ def gamma_value(gamma: Gamma, rows: Any) -> float:
     weight = rows.shape[0] if rows.weight is None else float(np.sum(rows.weight))
     if not weight > 0.0:  # a stream may begin with rows of a class that counts for nothing
         raise ValueError(
-            "gamma='scale' needs the variance of X, but all rows here have weight zero (sample_weight times class_weight). "
-            "Give rows with a positive weight first, or a number for gamma."
+            "gamma='scale' needs the variance of X, but all rows here have weight zero "
+            "(sample_weight times class_weight). Give rows with a positive weight first, or a "
+            "number for gamma."
         )
     mean = total(_row_sums) / (weight * n_features)
     variance = total(lambda X: squared_norms(X, shift=mean)) / (weight * n_features)
     value = float(1.0 / (n_features * variance) if variance > 0 else 1.0)
     if not np.isfinite(value):
         raise ValueError(
-            f"The variance of X, {variance:.2g}, is too small for gamma={gamma!r}. Scale the features, or give a number."
+            f"The variance of X, {variance:.2g}, is too small for gamma={gamma!r}. Scale the "
+            "features, or give a number."
         )
     return value
 
@@ -393,7 +414,8 @@ def number(kernel: Kernel, name: str) -> float:
     value = getattr(kernel, name)
     if isinstance(value, str):
         raise ValueError(
-            f"{kernel!r} still has {name}={value!r}; call kernel.resolve(X) first, it needs the data."
+            f"{kernel!r} still has {name}={value!r}; call kernel.resolve(X) first, it needs the "
+            "data."
         )
     return float(value)
 
@@ -403,15 +425,13 @@ def squared_norms(X: Any, shift: float = 0.0) -> Array:
     out = np.empty(X.shape[0])
     step = max(1, (1 << 20) // max(1, X.shape[1]))
     if sp.issparse(X):
-        if (
-            not X.has_canonical_format
-        ):  # the square of an entry that is written in parts is not the sum of their squares
+        # the square of an entry that is written in parts is not the sum of their squares
+        if not X.has_canonical_format:
             X = X.copy()
             X.sum_duplicates()
         data = X.data.astype(np.float64)
-        with np.errstate(
-            over="ignore", invalid="ignore"
-        ):  # what is not finite is seen by those who ask, as for dense rows
+        # what is not finite is seen by those who ask, as for dense rows
+        with np.errstate(over="ignore", invalid="ignore"):
             filled = _sums_by_row((data - shift) ** 2, X.indptr)
             return np.asarray(filled + shift * shift * (X.shape[1] - np.diff(X.indptr)))
     for start in range(0, X.shape[0], step):

@@ -1,12 +1,14 @@
 """What a mistake costs: the losses, as small immutable objects.
 
-A loss is a convex function of the score f for a given target y. It works entry by entry on arrays and never sees rows or a kernel.
-The losses of classification take labels y of -1 and +1 and depend on t = 1 - y f, how much is missing of the margin; those of regression
-depend on the residual f - y.
+A loss is a convex function of the score f for a given target y. It works entry by entry on arrays
+and never sees rows or a kernel. The losses of classification take labels y of -1 and +1 and depend
+on t = 1 - y f, how much is missing of the margin; those of regression depend on the residual f - y.
 
-Every loss knows four things: its value, its derivative in f (at a kink, one of the subgradients), its second derivative (at a kink of the
-derivative, the one-sided limit that is smaller), and its convex conjugate L*(y, u) = sup_f u f - L(y, f), which is infinite outside its
-domain. The conjugate is what a dual problem and a duality gap are made of: L(y, f) + L*(y, u) >= u f, with equality where u is the gradient.
+Every loss knows four things: its value, its derivative in f (at a kink, one of the subgradients),
+its second derivative (at a kink of the derivative, the one-sided limit that is smaller), and its
+convex conjugate L*(y, u) = sup_f u f - L(y, f), which is infinite outside its domain. The conjugate
+is what a dual problem and a duality gap are made of: L(y, f) + L*(y, u) >= u f, with equality where
+u is the gradient.
 
 Symbols: t = 1 - y f; P the smooth positive part of t, s its slope; v = -y u.
 """
@@ -23,7 +25,9 @@ from scipy.special import expit
 from slimsvm.compiled import compiled
 
 Array = NDArray[np.float64]
-NEWTON_STEPS = 6  # of the smooth hinge's conjugate: measured to reach rounding error from its starting point for beta |u| from 1e-300 to 1e200
+# of the smooth hinge's conjugate: measured to reach rounding error from its starting point for
+# beta |u| from 1e-300 to 1e200
+NEWTON_STEPS = 6
 
 
 @dataclass(frozen=True)
@@ -64,12 +68,14 @@ SQUARED_HINGE, SMOOTH_HINGE, LEAST_SQUARES, SQUARED_TUBE = range(4)
 
 @compiled
 def slopes(form: int, p: float, y: float, f: float) -> tuple[float, float]:
-    """First and second derivative of a loss in f at one point: the same numbers as its methods give, for compiled loops."""
+    """First and second derivative of a loss in f at one point, for compiled loops.
+
+    They are the same numbers as the methods of the loss return.
+    """
     if form == SQUARED_HINGE:
         t = 1.0 - y * f
-        return (
-            (-2.0 * y * t, 2.0 * y * y) if t > 0.0 else (0.0, 0.0)
-        )  # y = 0: a row that does not count
+        # y = 0: a row that does not count
+        return (-2.0 * y * t, 2.0 * y * y) if t > 0.0 else (0.0, 0.0)
     if form == SMOOTH_HINGE:
         x = p * (1.0 - y * f)
         if x < -700.0:
@@ -191,9 +197,10 @@ class SquaredHinge(Loss):
 
 @dataclass(frozen=True)
 class SmoothHinge(Loss):
-    """L(y, f) = P(1 - y f)^2 with P(t) = t + log(1 + exp(-beta t))/beta: the squared hinge without the jump of its curvature.
+    """L(y, f) = P(1 - y f)^2 with P(t) = t + log(1 + exp(-beta t))/beta.
 
-    P exceeds max(0, t) by at most log(2)/beta. The loss of the smooth SVM (Lee & Mangasarian 2001).
+    This is the squared hinge without the jump in its curvature. P exceeds max(0, t) by at most
+    log(2)/beta. The loss of the smooth SVM (Lee & Mangasarian 2001).
 
     Parameters
     ----------
@@ -224,7 +231,10 @@ class SmoothHinge(Loss):
         return SMOOTH_HINGE, float(self.beta)
 
     def _positive_part(self, t: Array) -> tuple[Array, Array]:
-        """P and its slope s; logaddexp neither overflows for large beta t nor loses P for negative ones."""
+        """P and its slope s.
+
+        logaddexp neither overflows for large beta t nor loses P for negative ones.
+        """
         return np.logaddexp(0.0, self.beta * t) / self.beta, np.asarray(expit(self.beta * t))
 
     def value(self, y: ArrayLike, f: ArrayLike) -> Array:
@@ -242,16 +252,16 @@ class SmoothHinge(Loss):
         """2 s^2 + 2 beta P s (1 - s)"""
         _, t = _missing(y, f)
         P, s = self._positive_part(t)
-        return np.asarray(
-            2.0 * s**2 + 2.0 * self.beta * P * s * expit(-self.beta * t)
-        )  # 1 - s would lose its digits where s is near 1
+        # 1 - s would lose its digits where s is near 1
+        return np.asarray(2.0 * s**2 + 2.0 * self.beta * P * s * expit(-self.beta * t))
 
     def conjugate(self, y: ArrayLike, u: ArrayLike) -> Array:
         """v (t - 1) - P(t)^2 at the t where 2 P s = v = -y u, for v >= 0; found by Newton's method.
 
-        With x = beta t the equation is log softplus(x) + log sigmoid(x) = log(beta v / 2) =: log w. Its left side is increasing and concave,
-        so Newton's steps from below never overshoot. Below: softplus(x) and sigmoid(x) are at most exp(x), and softplus(x) <= x + log 2 for
-        x >= 0.
+        With x = beta t the equation is log softplus(x) + log sigmoid(x) = log(beta v / 2) =: log w.
+        Its left side is increasing and concave, so Newton's steps from below never overshoot.
+        The starting point is below since softplus(x) and sigmoid(x) are at most exp(x), and
+        softplus(x) <= x + log 2 for x >= 0.
         """
         labels, slopes = _floats(y, u)
         v = np.asarray(-labels * slopes)

@@ -1,7 +1,8 @@
 """The methods of the papers: one function for each, which returns the configured, unfitted estimator.
 
-A method is a choice of basis, problem and solver, and so a row of a table; :data:`RECIPES` is that table, each with the key of its paper in
-docs/refs.bib. Whatever a recipe leaves open (C, kernel, gamma, weights, limits) is passed on to the estimator; what makes the method is fixed.
+A method is a choice of basis, problem and solver, and so a row of a table; :data:`RECIPES` is that
+table, each with the key of its paper in docs/refs.bib. Whatever a recipe leaves open (C, kernel,
+gamma, weights, limits) is passed on to the estimator; what makes the method is fixed.
 """
 
 from __future__ import annotations
@@ -44,7 +45,8 @@ def cpsp(n_basis: int = 100, **parameters: Any) -> SparseSVC:
 
     References
     ----------
-    .. [1] T. Joachims, C.-N. Yu, "Sparse kernel SVMs via cutting-plane training", Machine Learning 76, 2009. (joachims2009cpsp)
+    .. [1] T. Joachims, C.-N. Yu, "Sparse kernel SVMs via cutting-plane training", Machine Learning
+       76, 2009. (joachims2009cpsp)
 
     Examples
     --------
@@ -77,7 +79,8 @@ def cpsp_rows(n_basis: int = 100, **parameters: Any) -> SparseSVC:
 
     References
     ----------
-    .. [1] T. Joachims, C.-N. Yu, "Sparse kernel SVMs via cutting-plane training", Machine Learning 76, 2009. (joachims2009cpsp)
+    .. [1] T. Joachims, C.-N. Yu, "Sparse kernel SVMs via cutting-plane training", Machine Learning
+       76, 2009. (joachims2009cpsp)
 
     Examples
     --------
@@ -110,7 +113,8 @@ def nystrom(n_basis: int = 100, **parameters: Any) -> SparseSVC:
 
     References
     ----------
-    .. [1] C. Williams, M. Seeger, "Using the Nystroem method to speed up kernel machines", NIPS 13, 2001. (williams2001nystrom)
+    .. [1] C. Williams, M. Seeger, "Using the Nystroem method to speed up kernel machines", NIPS 13,
+       2001. (williams2001nystrom)
 
     Examples
     --------
@@ -129,14 +133,16 @@ def nystrom(n_basis: int = 100, **parameters: Any) -> SparseSVC:
 def refined(n_basis: int = 100, **parameters: Any) -> SparseSVC:
     """Basis vectors that are moved, all together, to where the objective is least.
 
-    The coefficients are solved out by Newton's method in the primal (chapelle2007primal, keerthi2006reduced).
+    The coefficients are solved out by Newton's method in the primal (chapelle2007primal,
+    keerthi2006reduced).
 
     Parameters
     ----------
     n_basis : int, default=100
         Number of basis vectors.
     **parameters
-        Of :class:`slimsvm.SparseSVC`, except for loss and refine. ``basis`` says where the vectors begin.
+        Of :class:`slimsvm.SparseSVC`, except for loss and refine. ``basis`` says where the vectors
+        begin.
 
     Returns
     -------
@@ -145,7 +151,8 @@ def refined(n_basis: int = 100, **parameters: Any) -> SparseSVC:
 
     References
     ----------
-    .. [1] M. Wu, B. Schoelkopf, G. Bakir, "A direct method for building sparse kernel learning algorithms", JMLR 7, 2006. (wu2006direct)
+    .. [1] M. Wu, B. Schoelkopf, G. Bakir, "A direct method for building sparse kernel learning
+       algorithms", JMLR 7, 2006. (wu2006direct)
 
     Examples
     --------
@@ -212,7 +219,8 @@ def sampled_cuts_constant(
 
     References
     ----------
-    .. [1] C.-N. J. Yu, T. Joachims, "Training structural SVMs with kernels using sampled cuts", KDD 2008. (yu2008sampled)
+    .. [1] C.-N. J. Yu, T. Joachims, "Training structural SVMs with kernels using sampled cuts", KDD
+       2008. (yu2008sampled)
 
     Examples
     --------
@@ -254,13 +262,16 @@ def sampled_cuts_linear(
 
     Notes
     -----
-    C multiplies the sum of the losses, as everywhere in slimsvm; the paper's C is n times ours. :class:`slimsvm.StructuralSVM` by itself also
-    moves the best point by a line search, which the paper names as future work (franc2008ocas); here there is none. What differs from the
-    paper: where no more than ``sample_size`` examples are violated all of them are taken, and a sample is drawn again ten times at most.
+    C multiplies the sum of the losses, as everywhere in slimsvm; the paper's C is n times ours.
+    :class:`slimsvm.StructuralSVM` by itself also moves the best point by a line search, which the
+    paper names as future work (franc2008ocas); here there is none. What differs from the paper:
+    where no more than ``sample_size`` examples are violated all of them are taken, and a sample is
+    drawn again ten times at most.
 
     References
     ----------
-    .. [1] C.-N. J. Yu, T. Joachims, "Training structural SVMs with kernels using sampled cuts", KDD 2008. (yu2008sampled)
+    .. [1] C.-N. J. Yu, T. Joachims, "Training structural SVMs with kernels using sampled cuts", KDD
+       2008. (yu2008sampled)
 
     Examples
     --------
@@ -300,12 +311,13 @@ def kernel_cutting_plane(
 
     Notes
     -----
-    What differs from the paper: the best point moves by a line search (franc2008ocas), which leads to the same optimum in fewer rounds;
-    ``line_search=False`` leaves it out.
+    What differs from the paper: the best point moves by a line search (franc2008ocas), which leads
+    to the same optimum in fewer rounds; ``line_search=False`` leaves it out.
 
     References
     ----------
-    .. [1] T. Joachims, T. Finley, C.-N. J. Yu, "Cutting-plane training of structural SVMs", Machine Learning 77, 2009. (joachims2009structural)
+    .. [1] T. Joachims, T. Finley, C.-N. J. Yu, "Cutting-plane training of structural SVMs", Machine
+       Learning 77, 2009. (joachims2009structural)
 
     Examples
     --------
@@ -323,7 +335,8 @@ def rsvm_smooth(n_basis: int | float = 0.1, **parameters: Any) -> ReducedSVC:
     Parameters
     ----------
     n_basis : int or float, default=0.1
-        Number of basis vectors of each pair of classes, or their share of its rows: a tenth, as in [2]_.
+        Number of basis vectors of each pair of classes, or their share of its rows: a tenth, as in
+        [2]_.
     **parameters
         Of :class:`slimsvm.ReducedSVC`, except for solver and beta.
 
@@ -338,8 +351,10 @@ def rsvm_smooth(n_basis: int | float = 0.1, **parameters: Any) -> ReducedSVC:
 
     References
     ----------
-    .. [1] Y.-J. Lee, O. L. Mangasarian, "RSVM: Reduced support vector machines", SDM 2001. (lee2001rsvm)
-    .. [2] K.-M. Lin, C.-J. Lin, "A study on reduced support vector machines", IEEE Transactions on Neural Networks 14, 2003. (lin2003rsvm)
+    .. [1] Y.-J. Lee, O. L. Mangasarian, "RSVM: Reduced support vector machines", SDM 2001.
+       (lee2001rsvm)
+    .. [2] K.-M. Lin, C.-J. Lin, "A study on reduced support vector machines", IEEE Transactions on
+       Neural Networks 14, 2003. (lin2003rsvm)
 
     Examples
     --------
@@ -361,7 +376,8 @@ def rsvm_least_squares(n_basis: int | float = 0.1, **parameters: Any) -> Reduced
     Parameters
     ----------
     n_basis : int or float, default=0.1
-        Number of basis vectors of each pair of classes, or their share of its rows: a tenth, as in [2]_.
+        Number of basis vectors of each pair of classes, or their share of its rows: a tenth, as in
+        [2]_.
     **parameters
         Of :class:`slimsvm.ReducedSVC`, except for solver.
 
@@ -372,8 +388,10 @@ def rsvm_least_squares(n_basis: int | float = 0.1, **parameters: Any) -> Reduced
 
     References
     ----------
-    .. [1] J. A. K. Suykens, J. Vandewalle, "Least squares support vector machine classifiers", 1999. (suykens1999lssvm)
-    .. [2] K.-M. Lin, C.-J. Lin, "A study on reduced support vector machines", IEEE Transactions on Neural Networks 14, 2003. (lin2003rsvm)
+    .. [1] J. A. K. Suykens, J. Vandewalle, "Least squares support vector machine classifiers",
+       1999. (suykens1999lssvm)
+    .. [2] K.-M. Lin, C.-J. Lin, "A study on reduced support vector machines", IEEE Transactions on
+       Neural Networks 14, 2003. (lin2003rsvm)
 
     Examples
     --------
@@ -395,7 +413,8 @@ def rsvm_lagrangian(n_basis: int | float = 0.1, **parameters: Any) -> ReducedSVC
     Parameters
     ----------
     n_basis : int or float, default=0.1
-        Number of basis vectors of each pair of classes, or their share of its rows: a tenth, as in [2]_.
+        Number of basis vectors of each pair of classes, or their share of its rows: a tenth, as in
+        [2]_.
     **parameters
         Of :class:`slimsvm.ReducedSVC`, except for solver.
 
@@ -406,14 +425,17 @@ def rsvm_lagrangian(n_basis: int | float = 0.1, **parameters: Any) -> ReducedSVC
 
     Notes
     -----
-    C multiplies the sum of the squared losses, as in [2]_; the nu of [1]_ is twice ours.
-    The paper's step 1.9/nu is just below the limit of convergence. With a beta, below 1/C = 2/nu here too, the iteration is that of [1]_;
-    without, it begins as that at beta = 1/(2 C) = 1/nu does, and its metric learns from its moves.
+    C multiplies the sum of the squared losses, as in [2]_; the nu of [1]_ is twice ours. The
+    paper's step 1.9/nu is just below the limit of convergence. With a beta, below 1/C = 2/nu here
+    too, the iteration is that of [1]_; without, it begins as that at beta = 1/(2 C) = 1/nu does,
+    and its metric learns from its moves.
 
     References
     ----------
-    .. [1] O. L. Mangasarian, D. R. Musicant, "Lagrangian support vector machines", JMLR 1, 2001. (mangasarian2001lsvm)
-    .. [2] K.-M. Lin, C.-J. Lin, "A study on reduced support vector machines", IEEE Transactions on Neural Networks 14, 2003. (lin2003rsvm)
+    .. [1] O. L. Mangasarian, D. R. Musicant, "Lagrangian support vector machines", JMLR 1, 2001.
+       (mangasarian2001lsvm)
+    .. [2] K.-M. Lin, C.-J. Lin, "A study on reduced support vector machines", IEEE Transactions on
+       Neural Networks 14, 2003. (lin2003rsvm)
 
     Examples
     --------
@@ -432,7 +454,8 @@ def rsvm_decomposition(n_basis: int | float = 0.1, **parameters: Any) -> Reduced
     Parameters
     ----------
     n_basis : int or float, default=0.1
-        Number of basis vectors of each pair of classes, or their share of its rows: a tenth, as in [1]_.
+        Number of basis vectors of each pair of classes, or their share of its rows: a tenth, as in
+        [1]_.
     **parameters
         Of :class:`slimsvm.ReducedSVC`, except for solver.
 
@@ -443,12 +466,15 @@ def rsvm_decomposition(n_basis: int | float = 0.1, **parameters: Any) -> Reduced
 
     Notes
     -----
-    The working sets of [1]_ have a fixed size, and take very long where C is large; those of [2]_ hold all support vectors.
+    The working sets of [1]_ have a fixed size, and take very long where C is large; those of [2]_
+    hold all support vectors.
 
     References
     ----------
-    .. [1] K.-M. Lin, C.-J. Lin, "A study on reduced support vector machines", IEEE Transactions on Neural Networks 14, 2003. (lin2003rsvm)
-    .. [2] E. Osuna, R. Freund, F. Girosi, "An improved training algorithm for support vector machines", 1997. (osuna1997)
+    .. [1] K.-M. Lin, C.-J. Lin, "A study on reduced support vector machines", IEEE Transactions on
+       Neural Networks 14, 2003. (lin2003rsvm)
+    .. [2] E. Osuna, R. Freund, F. Girosi, "An improved training algorithm for support vector
+       machines", 1997. (osuna1997)
 
     Examples
     --------
@@ -479,7 +505,8 @@ def cross_training(
     n_subsets : int, default=5
         Number of subsets.
     subset_size : int or float, default=0.2
-        Rows in a subset, half from each class: a number, or a share. The paper's are from 18 % to half of the rows.
+        Rows in a subset, half from each class: a number, or a share. The paper's are from 18 % to
+        half of the rows.
     n_jobs : int, optional
         Subsets that are trained at the same time.
     random_state : int, RandomState or None, default=None
@@ -494,7 +521,8 @@ def cross_training(
 
     References
     ----------
-    .. [1] G. Bakir, L. Bottou, J. Weston, "Breaking SVM complexity with cross-training", NIPS 17, 2005. (bakir2005crosstraining)
+    .. [1] G. Bakir, L. Bottou, J. Weston, "Breaking SVM complexity with cross-training", NIPS 17,
+       2005. (bakir2005crosstraining)
 
     Examples
     --------
@@ -535,7 +563,8 @@ def primal_newton(**parameters: Any) -> SparseSVC:
 
     References
     ----------
-    .. [1] O. Chapelle, "Training a support vector machine in the primal", Neural Computation 19, 2007. (chapelle2007primal)
+    .. [1] O. Chapelle, "Training a support vector machine in the primal", Neural Computation 19,
+       2007. (chapelle2007primal)
 
     Examples
     --------
@@ -568,8 +597,8 @@ def random_subset(n_basis: int = 100, **parameters: Any) -> SparseSVC:
 
     References
     ----------
-    .. [1] S. Keerthi, O. Chapelle, D. DeCoste, "Building support vector machines with reduced classifier complexity", JMLR 7, 2006.
-       (keerthi2006reduced)
+    .. [1] S. Keerthi, O. Chapelle, D. DeCoste, "Building support vector machines with reduced
+       classifier complexity", JMLR 7, 2006. (keerthi2006reduced)
 
     Examples
     --------
@@ -598,8 +627,8 @@ def greedy_subset(n_basis: int = 100, **parameters: Any) -> SparseSVC:
 
     References
     ----------
-    .. [1] S. Keerthi, O. Chapelle, D. DeCoste, "Building support vector machines with reduced classifier complexity", JMLR 7, 2006.
-       (keerthi2006reduced)
+    .. [1] S. Keerthi, O. Chapelle, D. DeCoste, "Building support vector machines with reduced
+       classifier complexity", JMLR 7, 2006. (keerthi2006reduced)
 
     Examples
     --------
@@ -628,8 +657,8 @@ def icf_threshold(rank: int | float = 0.1, **parameters: Any) -> LowRankSVC:
 
     References
     ----------
-    .. [1] C.-J. Lin, R. Saigal, "An incomplete Cholesky factorization for dense symmetric positive definite matrices", BIT 40, 2000.
-       (lin2000icf)
+    .. [1] C.-J. Lin, R. Saigal, "An incomplete Cholesky factorization for dense symmetric positive
+       definite matrices", BIT 40, 2000. (lin2000icf)
 
     Examples
     --------
@@ -658,7 +687,8 @@ def icf_pivoted(rank: int | float = 0.1, **parameters: Any) -> LowRankSVC:
 
     References
     ----------
-    .. [1] S. Fine, K. Scheinberg, "Efficient SVM training using low-rank kernel representations", JMLR 2, 2001. (fine2001)
+    .. [1] S. Fine, K. Scheinberg, "Efficient SVM training using low-rank kernel representations",
+       JMLR 2, 2001. (fine2001)
 
     Examples
     --------
@@ -687,7 +717,8 @@ def icf_retrain(rank: int | float = 0.1, **parameters: Any) -> LowRankSVC:
 
     References
     ----------
-    .. [1] S. Fine, K. Scheinberg, "Efficient SVM training using low-rank kernel representations", JMLR 2, 2001. (fine2001)
+    .. [1] S. Fine, K. Scheinberg, "Efficient SVM training using low-rank kernel representations",
+       JMLR 2, 2001. (fine2001)
 
     Examples
     --------
@@ -714,8 +745,8 @@ def lasvm(**parameters: Any) -> OnlineSVC:
 
     References
     ----------
-    .. [1] A. Bordes, S. Ertekin, J. Weston, L. Bottou, "Fast kernel classifiers with online and active learning", JMLR 6, 2005.
-       (bordes2005lasvm)
+    .. [1] A. Bordes, S. Ertekin, J. Weston, L. Bottou, "Fast kernel classifiers with online and
+       active learning", JMLR 6, 2005. (bordes2005lasvm)
 
     Examples
     --------
@@ -750,8 +781,8 @@ def cvm(**parameters: Any) -> CoreVectorSVC:
 
     References
     ----------
-    .. [1] I. W. Tsang, J. T. Kwok, P.-M. Cheung, "Core vector machines: fast SVM training on very large data sets", JMLR 6, 2005.
-       (tsang2005cvm)
+    .. [1] I. W. Tsang, J. T. Kwok, P.-M. Cheung, "Core vector machines: fast SVM training on very
+       large data sets", JMLR 6, 2005. (tsang2005cvm)
 
     Examples
     --------
@@ -777,7 +808,8 @@ def bvm(**parameters: Any) -> CoreVectorSVC:
 
     References
     ----------
-    .. [1] I. W. Tsang, A. Kocsor, J. T. Kwok, "Simpler core vector machines with enclosing balls", ICML 2007. (tsang2007bvm)
+    .. [1] I. W. Tsang, A. Kocsor, J. T. Kwok, "Simpler core vector machines with enclosing balls",
+       ICML 2007. (tsang2007bvm)
 
     Examples
     --------
@@ -822,6 +854,7 @@ def _configured(
     for name, value in fixed.items():
         if name in given:
             raise ValueError(
-                f"{recipe} has {name}={value!r}: that is what makes it this method. Leave {name} out, or use {kind.__name__} for another."
+                f"{recipe} has {name}={value!r}: that is what makes it this method. Leave {name} "
+                f"out, or use {kind.__name__} for another."
             )
     return kind(**fixed, **given)

@@ -1,6 +1,7 @@
 """One small pool of threads for the whole process, with BLAS held to one thread while it works.
 
-Threads come from here and nowhere else, so that the number asked for is the number at work, also under joblib, Dask and after a fork.
+Threads come from here and nowhere else, so that the number asked for is the number at work, also
+under joblib, Dask and after a fork.
 """
 
 from __future__ import annotations
@@ -23,9 +24,8 @@ _pool_size = 0
 _blas: ThreadpoolController | None = None
 _blas_limit: Any = None
 _blas_users = 0
-local = (
-    threading.local()
-)  # what belongs to one thread: whether it is inside a task, its scratch memory
+# what belongs to one thread: whether it is inside a task, its scratch memory
+local = threading.local()
 
 
 def _forget_threads() -> None:
@@ -40,7 +40,10 @@ if hasattr(os, "register_at_fork"):
 
 
 def n_threads(n_jobs: int | None) -> int:
-    """The number of threads behind scikit-learn's ``n_jobs``: None is one, or what the joblib context says; -1 is all."""
+    """The number of threads that scikit-learn's ``n_jobs`` stands for.
+
+    None is one, or what the joblib context sets; -1 is all.
+    """
     return max(1, int(effective_n_jobs(n_jobs)))
 
 
@@ -53,9 +56,10 @@ def _threads(n: int) -> ThreadPoolExecutor:
 
 
 def _let_any_thread_set_limits() -> None:
-    """Recent threadpoolctl heeds only the first thread that set a limit of OpenBLAS, until it is told otherwise.
+    """Let the next thread change the limits of OpenBLAS, whichever thread set them first.
 
-    Ours are set by the first fit that begins and restored by the last that ends, whatever threads these run in.
+    Recent versions of threadpoolctl otherwise obey only the first thread. Our limits are set by the
+    first fit that begins and restored by the last that ends, whatever threads these run in.
     """
     release = getattr(
         getattr(threadpoolctl, "OpenBLASController", None), "clear_controlling_thread", None
@@ -66,7 +70,7 @@ def _let_any_thread_set_limits() -> None:
 
 @contextmanager
 def single_threaded_blas() -> Iterator[None]:
-    """Hold BLAS to one thread while any of our loops runs; the last one out restores what was there."""
+    """Hold BLAS to one thread while any of our loops runs; the last to leave restores its limit."""
     global _blas, _blas_limit, _blas_users
     with _lock:
         if _blas_users == 0:
@@ -88,9 +92,10 @@ def single_threaded_blas() -> Iterator[None]:
 
 
 def parallel(work: Callable[[int], None], n_tasks: int, n_threads: int) -> None:
-    """Call work(0) ... work(n_tasks - 1), on up to n_threads threads; the first error is raised here.
+    """Call work(0) ... work(n_tasks - 1), on up to n_threads threads.
 
-    A call from inside a task runs its own tasks in place: the pool never waits for itself.
+    The first error is raised here. A call from inside a task runs its own tasks in place: the pool
+    never waits for itself.
     """
     n_threads = min(n_threads, n_tasks)
     if n_threads <= 1 or getattr(local, "busy", False):
@@ -121,7 +126,8 @@ def parallel(work: Callable[[int], None], n_tasks: int, n_threads: int) -> None:
     try:
         drain()
     except BaseException:
-        stop.set()  # an interrupt in this thread must not leave the others at work on arrays that go away
+        # an interrupt in this thread must not leave the others at work on arrays that go away
+        stop.set()
         for future in futures:
             future.exception()
         raise

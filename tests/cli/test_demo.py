@@ -28,7 +28,7 @@ def check(results):
 def test_demo(slimsvm):
     pytest.importorskip("matplotlib")
     result = slimsvm("demo", "--rows", 1000)
-    assert "compilation of all machines" in result.stdout and "slimsvm-demo.png" in result.stdout
+    assert "compilation of all models" in result.stdout and "slimsvm-demo.png" in result.stdout
     assert result.stdout.count("checkers") >= 3 and result.stdout.count("scikit-learn") >= 2
     assert Path("slimsvm-demo.png").read_bytes().startswith(b"\x89PNG")
 

@@ -230,7 +230,7 @@ def test_off_the_net_there_is_one_try_and_a_plain_word(target, monkeypatch, reas
         raise urllib.error.URLError(reason)
 
     monkeypatch.setattr(urllib.request, "urlopen", refuse)
-    with pytest.raises(DownloadError, match="is this machine online"):
+    with pytest.raises(DownloadError, match="is this computer online"):
         quick("http://example.invalid/file.bin", target)
     assert len(tries) == 1
 

@@ -1,8 +1,14 @@
 """Which points carry weight: ways to choose the basis vectors.
 
-Each is a small immutable object with one method, ``select(columns, row_weights, basis_weights, n_new, rng, candidates, here)``, that returns a
-:class:`~slimsvm.basis.selection.Selection` of up to ``n_new`` vectors. One-shot choices ignore the weights.
+Each is a small immutable object with one method, ``select(columns, row_weights, basis_weights,
+n_new, rng, candidates, here)``, that returns a :class:`~slimsvm.basis.selection.Selection` of up to
+``n_new`` vectors. One-shot choices ignore the weights. A class says itself what it needs; its name
+for users is in REGISTRY, from which estimators, documentation and command line have it.
 """
+
+from __future__ import annotations
+
+from typing import Any
 
 from slimsvm.basis.cholesky import Cholesky
 from slimsvm.basis.given import Given
@@ -14,7 +20,21 @@ from slimsvm.basis.random import Random
 from slimsvm.basis.selection import Basis, Here, Selection
 from slimsvm.basis.unsupervised import Unsupervised
 
+ALL = "all"  # no choice: all rows that carry weight (slimsvm.solvers.kernel_newton)
+REGISTRY: dict[str, Any] = {
+    "pursuit": Pursuit,
+    "pursuit_rows": PursuitRows,
+    "random": Random,
+    "kmeans": KMeans,
+    "cholesky": Cholesky,
+    "unsupervised": Unsupervised,
+    "greedy": Greedy,
+    "margin": Margin,
+}
+
 __all__ = [
+    "ALL",
+    "REGISTRY",
     "Basis",
     "Cholesky",
     "Given",
@@ -27,4 +47,21 @@ __all__ = [
     "Random",
     "Selection",
     "Unsupervised",
+    "choice_of",
 ]
+
+
+def choice_of(basis: Any, weight: Any = None) -> Basis:
+    """The choice that a name stands for, or an array of vectors; ``weight`` of the rows.
+
+    Examples
+    --------
+    >>> from slimsvm.basis import choice_of
+    >>> choice_of("random"), choice_of("greedy").needs_curvature
+    (Random(), True)
+    """
+    if not isinstance(basis, str):
+        return Given(basis)
+    kind = REGISTRY[basis]
+    chosen: Basis = kind(sample_weight=weight) if kind.takes_weights else kind()
+    return chosen

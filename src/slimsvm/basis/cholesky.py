@@ -18,13 +18,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from slimsvm.basis.selection import Here, Selection, among, rows_at
+from slimsvm.basis.selection import Basis, Here, Selection, among, rows_at
 from slimsvm.compiled import compiled
 from slimsvm.problems.subspace import DEPENDENT, JITTER, KernelColumns
 from slimsvm.threads import parallel, single_threaded_blas
@@ -343,7 +343,7 @@ def _next_column(
 
 
 @dataclass(frozen=True)
-class Cholesky:
+class Cholesky(Basis):
     """Pivots of the incomplete Cholesky factorisation: always the row that is farthest from the span of those before it.
 
     Examples
@@ -357,6 +357,9 @@ class Cholesky:
     >>> Cholesky().select(columns, None, None, 2, np.random.default_rng(0), np.arange(4)).indices
     array([0, 2])
     """
+
+    in_words: ClassVar[str] = "takes the row farthest from the span of those before it"
+    one_shot: ClassVar[bool] = True
 
     def select(
         self,

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from slimsvm.basis.selection import Here, Selection, moved
+from slimsvm.basis.selection import Basis, Here, Selection, moved
 from slimsvm.problems.subspace import KernelColumns
 
 Array = NDArray[Any]
 
 
 @dataclass(frozen=True)
-class Given:
+class Given(Basis):
     """The vectors as they were given, the first ``n_new`` of them.
 
     Parameters
@@ -35,6 +35,8 @@ class Given:
     >>> Given([[1.0, 2.0, 3.0]]).select(columns, None, None, 2, np.random.default_rng(0), np.arange(3)).vectors
     array([[1., 2., 3.]])
     """
+
+    one_shot: ClassVar[bool] = True
 
     vectors: Any
 

@@ -18,13 +18,13 @@ Cost of a vector: q n kernel values, q n (m + t) for u, for each column.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import LinAlgError, cholesky, solve_triangular
 
-from slimsvm.basis.selection import Here, Selection, against_basis, among, drawn, rows_at
+from slimsvm.basis.selection import Basis, Here, Selection, against_basis, among, drawn, rows_at
 from slimsvm.problems.subspace import DEPENDENT, KernelColumns
 from slimsvm.threads import parallel, single_threaded_blas
 
@@ -36,7 +36,7 @@ REGULAR = 1e-12  # of its diagonal, added to H: where no row has a curvature the
 
 
 @dataclass(frozen=True)
-class Greedy:
+class Greedy(Basis):
     """The best of a random pool by a virtual Newton step, for each vector.
 
     Parameters
@@ -61,6 +61,9 @@ class Greedy:
     >>> bool(found.indices[0] >= 30)  # where the mistakes are
     True
     """
+
+    in_words: ClassVar[str] = "takes the one of 59 random rows with the best virtual Newton step"
+    needs_curvature: ClassVar[bool] = True
 
     n_candidates: int = 59
     alone: bool = False

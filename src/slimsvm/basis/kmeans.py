@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 from threadpoolctl import threadpool_limits
 
-from slimsvm.basis.selection import Here, Selection, drawn, moved, rows_at
+from slimsvm.basis.selection import Basis, Here, Selection, drawn, moved, rows_at
 from slimsvm.problems.subspace import KernelColumns
 
 Array = NDArray[Any]
@@ -27,7 +27,7 @@ LEAST_CENTRES = 40  # as many rows as for so many centres take part in any case
 
 
 @dataclass(frozen=True)
-class KMeans:
+class KMeans(Basis):
     """Centres of mini-batch k-means, not rows; all candidate rows, in order, if that many are asked for.
 
     Parameters
@@ -50,6 +50,10 @@ class KMeans:
     >>> np.abs(np.sort(columns.in_given_coordinates(chosen.vectors).ravel()) - [0, 4]).max() < 0.05
     np.True_
     """
+
+    in_words: ClassVar[str] = "takes centres of clusters"
+    one_shot: ClassVar[bool] = True
+    takes_weights: ClassVar[bool] = True
 
     sample_weight: Array | None = None
     max_iter: int = 20

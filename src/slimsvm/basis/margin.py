@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from slimsvm.basis.selection import Here, Selection, against_basis, drawn, rows_at
+from slimsvm.basis.selection import Basis, Here, Selection, against_basis, drawn, rows_at
 from slimsvm.problems.subspace import DEPENDENT, KernelColumns
 
 Array = NDArray[Any]
 
 
 @dataclass(frozen=True)
-class Margin:
+class Margin(Basis):
     """The rows of a random pool with the smallest |f|; for several columns, the smallest over them.
 
     Parameters
@@ -37,6 +37,10 @@ class Margin:
     >>> Margin().select(columns, None, None, 1, np.random.default_rng(0), np.arange(4), here).indices
     array([1])
     """
+
+    in_words: ClassVar[str] = "takes the one of 59 random rows with the smallest decision value"
+    needs_curvature: ClassVar[bool] = True
+    needs_labels: ClassVar[bool] = True
 
     n_candidates: int = 59
 

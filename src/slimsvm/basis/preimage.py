@@ -27,14 +27,14 @@ Symbols as in :mod:`slimsvm.basis.criterion`.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from slimsvm.basis.criterion import Criterion, Values
-from slimsvm.basis.selection import Here, Selection, drawn, moved, rows_at
+from slimsvm.basis.selection import Basis, Here, Selection, drawn, moved, rows_at
 from slimsvm.kernels import squared_norms
 from slimsvm.problems.subspace import KernelColumns
 from slimsvm.threads import single_threaded_blas
@@ -54,7 +54,7 @@ THIN = 1e-3  # the share of |b|^2 that may go when the smallest entries of a vec
 
 
 @dataclass(frozen=True)
-class PursuitRows:
+class PursuitRows(Basis):
     """The best of a random sample of rows, for each vector: CPSP(tr).
 
     Parameters
@@ -81,6 +81,8 @@ class PursuitRows:
     array([20])
     """
 
+    in_words: ClassVar[str] = "takes the best of 59 random rows each time"
+
     n_candidates: int = N_CANDIDATES
     n_rows: int = 8000
     orthogonal: bool = True
@@ -106,7 +108,7 @@ class PursuitRows:
 
 
 @dataclass(frozen=True)
-class Pursuit:
+class Pursuit(Basis):
     """Vectors that need not be rows, found by climbing from the best of a sample of rows: CPSP.
 
     Kernels without a known derivative, and precomputed ones, get the best rows, as from :class:`PursuitRows`.
@@ -144,6 +146,8 @@ class Pursuit:
     >>> np.allclose(np.sort(columns.in_given_coordinates(found.vectors).ravel()), [0.0, 3.0], atol=0.1)
     True
     """
+
+    in_words: ClassVar[str] = "makes vectors where the objective falls most"
 
     n_starts: int = 4
     n_rows: int = 2000

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from slimsvm.basis.selection import Here, Selection, drawn, rows_at
+from slimsvm.basis.selection import Basis, Here, Selection, drawn, rows_at
 from slimsvm.problems.subspace import KernelColumns
 
 Array = NDArray[Any]
 
 
 @dataclass(frozen=True)
-class Random:
+class Random(Basis):
     """Distinct candidate rows, drawn without regard to the problem; all of them, in order, if that many are asked for.
 
     Examples
@@ -31,6 +31,9 @@ class Random:
     >>> Random().select(columns, None, None, 9, np.random.default_rng(0), np.array([1, 4, 6])).indices
     array([1, 4, 6])
     """
+
+    in_words: ClassVar[str] = "takes rows at random"
+    one_shot: ClassVar[bool] = True
 
     def select(
         self,

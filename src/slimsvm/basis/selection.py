@@ -7,7 +7,7 @@ For a precomputed kernel a basis vector is the index of a row.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 import scipy.sparse as sp
@@ -56,7 +56,27 @@ class Basis(Protocol):
 
     The function to be approximated is r_c = sum_i row_weights[i, c] phi(x_i) + sum_j basis_weights[j, c] phi(b_j) for every column c: the
     residual of the newest cut, or the negative gradient of the objective; it is (nearly) orthogonal to the span of the present basis.
+
+    Attributes
+    ----------
+    in_words : str
+        What it does, for the documentation: the sentence after its name.
+    one_shot : bool
+        Whether vectors are chosen before any training.
+    needs_curvature : bool
+        Whether they are chosen by what Newton's method knows: ``here`` must be given, and the loss
+        must have a curvature.
+    needs_labels : bool
+        Whether the sign of the function must mean something: of no use to a regression.
+    takes_weights : bool
+        Whether rows count by the weights that its constructor gets as ``sample_weight``.
     """
+
+    in_words: ClassVar[str]
+    one_shot: ClassVar[bool] = False
+    needs_curvature: ClassVar[bool] = False
+    needs_labels: ClassVar[bool] = False
+    takes_weights: ClassVar[bool] = False
 
     def select(
         self,

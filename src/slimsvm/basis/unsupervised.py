@@ -7,13 +7,13 @@ The best of a random pool for each vector; with all rows as the pool it would be
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import solve_triangular
 
-from slimsvm.basis.selection import Here, Selection, against_basis, among, drawn, rows_at
+from slimsvm.basis.selection import Basis, Here, Selection, against_basis, among, drawn, rows_at
 from slimsvm.problems.subspace import DEPENDENT, JITTER, KernelColumns
 
 Array = NDArray[Any]
@@ -21,7 +21,7 @@ MOST_REFUSALS = 10  # pools in a row in which no row was outside of the span
 
 
 @dataclass(frozen=True)
-class Unsupervised:
+class Unsupervised(Basis):
     """The farthest from the span of a random pool of candidates.
 
     Parameters
@@ -41,6 +41,9 @@ class Unsupervised:
     >>> bool(np.ptp(columns.rows.X[found.indices]) > 4)
     True
     """
+
+    in_words: ClassVar[str] = "takes the farthest of 59 random rows"
+    one_shot: ClassVar[bool] = True
 
     n_candidates: int = 59
 

@@ -1,4 +1,7 @@
-"""The command line ``slimsvm``: train, predict, info, compress, convert, report and demo. It needs the extra ``cli``."""
+"""The command line ``slimsvm``: train, predict, info, compress, convert, report and demo.
+
+It needs the extra ``cli``.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,9 @@ __all__ = ["main"]
 
 
 def main() -> None:
-    """Run the command ``slimsvm`` with the arguments of the process, and end the process with its exit code.
+    """Run the command ``slimsvm`` with the arguments of the process.
+
+    The process ends with the exit code of the command.
 
     Examples
     --------

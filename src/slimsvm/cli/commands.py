@@ -1,7 +1,9 @@
-"""The commands of ``slimsvm``: train, predict, info, compress, convert, demo, and report from a module of its own.
+"""The commands of ``slimsvm``: train, predict, info, compress, convert and demo.
 
-Results go to standard output, everything else to standard error. Exit codes: 0 done, 1 bad data or model, 2 wrong usage, 130 interrupted
-with the model saved.
+The command report has a module of its own.
+
+Results go to standard output, everything else to standard error. Exit codes: 0 done, 1 bad data or
+model, 2 wrong usage, 130 interrupted with the model saved.
 """
 
 from __future__ import annotations
@@ -30,7 +32,7 @@ from slimsvm.cli.files import (
     write_model,
 )
 from slimsvm.cli.options import (
-    MACHINES,
+    ESTIMATORS,
     Gamma,
     Number,
     Program,
@@ -48,8 +50,8 @@ from slimsvm.cli.options import (
 )
 from slimsvm.cli.report import report
 from slimsvm.cli.steps import (
+    estimator_class,
     labelled_rows,
-    machine_for,
     parse_class_weight,
     request_for,
     save_whatever_happens,
@@ -74,19 +76,20 @@ INTERRUPTED = 130
 def program() -> None:
     """Train kernel support vector machines, and use them.
 
-    DATA is text in the format of LIBSVM and SVM-light (feature indices from 1), CSV with or without a header, NPZ (arrays X and y) or
-    Parquet, by its extension; text may be packed with gzip or bzip2. "-" is standard input, or standard output, in LIBSVM's formats.
+    DATA is text in the format of LIBSVM and SVM-light (feature indices from 1), CSV with or without
+    a header, NPZ (arrays X and y) or Parquet, by its extension; text may be packed with gzip or
+    bzip2. "-" is standard input, or standard output, in LIBSVM's formats.
 
     Exit codes: 0 done, 1 bad data or model, 2 wrong usage, 130 interrupted with the model saved.
     """
 
 
-@program.command(short_help="Train a machine.")
+@program.command(short_help="Train a model.")
 @click.argument("data")
 @click.argument("model", required=False)
 @click.option(
     "--machine",
-    type=click.Choice(list(MACHINES)),
+    type=click.Choice(list(ESTIMATORS)),
     default="svc",
     show_default=True,
     help="What to train.",
@@ -103,7 +106,10 @@ def program() -> None:
 @click.option(
     "--tol",
     type=positive,
-    help="Violation of the optimality conditions, or with --n-basis the relative gap. [default: 0.001]",
+    help=(
+        "Violation of the optimality conditions, or with --n-basis the relative gap. [default: "
+        "0.001]"
+    ),
 )
 @click.option("--cache-size", type=positive, help="Memory for kernel values, in MB. [default: 200]")
 @click.option(
@@ -159,12 +165,13 @@ def train(
     as_json: bool,
     **parameters: Any,
 ) -> None:
-    """Train a machine on DATA and write it to MODEL (DATA.slim if left out).
+    """Train a model on DATA and write it to MODEL (DATA.slim if left out).
 
-    The extension of MODEL decides its format: .libsvm and .model for LIBSVM, .svmlight for SVM-light, slimsvm's own otherwise. Ctrl-C
-    stops the fit, saves the model so far and ends with exit code 130. Options that are left out have the defaults of the classes, which
-    are those of scikit-learn; only --n-jobs differs. With --n-basis, the machine is a SparseSVC or SparseSVR, which answers faster the fewer
-    vectors it has.
+    The extension of MODEL decides its format: .libsvm and .model for LIBSVM, .svmlight for
+    SVM-light, slimsvm's own otherwise. Ctrl-C stops the fit, saves the model so far and ends with
+    exit code 130. Options that are left out have the defaults of the classes, which are those of
+    scikit-learn; only --n-jobs differs. With --n-basis, the model is a SparseSVC or SparseSVR,
+    which predicts faster the fewer vectors it has.
     """
     if model is None and data == "-":
         raise click.UsageError("With data from standard input, name the file for the model.", ctx)
@@ -177,7 +184,8 @@ def train(
         raise click.UsageError(f"{data} is a model. The order is: slimsvm train DATA [MODEL].", ctx)
     check_writable(model)  # now, not after hours of training
     parameters = {name: value for name, value in parameters.items() if value is not None}
-    kind = machine_for(machine, [*parameters, *(["class_weight"] if class_weight else [])], ctx)
+    given = [*parameters, *(["class_weight"] if class_weight else [])]
+    kind = estimator_class(machine, given, ctx)
 
     begin = time.perf_counter()
     unsupervised = machine == "one-class"
@@ -200,9 +208,8 @@ def train(
     fit_seconds = time.perf_counter() - begin
     estimator.set_params(verbose=0, n_jobs=None)  # these belong to this run, not to the model
     if rows.names and len(set(rows.names)) == len(rows.names):
-        estimator.feature_names_in_ = np.array(
-            rows.names, dtype=object
-        )  # so that predict finds the columns by name
+        # so that predict finds the columns by name
+        estimator.feature_names_in_ = np.array(rows.names, dtype=object)
     n_bytes = save_whatever_happens(estimator, model, to or format_by_name(model) or "slim")
 
     facts = {
@@ -226,7 +233,8 @@ def train(
         click.echo(str(estimator.status_), err=True)
     if not quiet:
         click.echo(
-            f"model written to {'standard output' if model == '-' else model} ({size_in_words(n_bytes)})",
+            f"model written to {'standard output' if model == '-' else model} "
+            f"({size_in_words(n_bytes)})",
             err=True,
         )
     if estimator.status_.reason == "interrupted":
@@ -266,8 +274,9 @@ def predict(
 ) -> None:
     """Predict the rows of DATA with MODEL, one line for each row, to OUTPUT or standard output.
 
-    Where DATA has labels, the accuracy or the mean squared error is shown too. In CSV and Parquet, columns are found by their names if the
-    model was trained with names; otherwise the label column may be left out. With --json and no OUTPUT, the predictions are in the JSON.
+    Where DATA has labels, the accuracy or the mean squared error is shown too. In CSV and Parquet,
+    columns are found by their names if the model was trained with names; otherwise the label column
+    may be left out. With --json and no OUTPUT, the predictions are in the JSON.
     """
     if data == model == "-":
         raise click.UsageError("Data and model cannot both come from standard input.", ctx)
@@ -287,16 +296,14 @@ def predict(
             estimator, None, label_column, any_width=file.format != "slim" and n_features is None
         ),
     )
-    if (
-        rows.X.shape[1] > estimator.n_features_in_
-    ):  # the model's file only shows features that its support vectors have
+    # the model's file only shows features that its support vectors have
+    if rows.X.shape[1] > estimator.n_features_in_:
         estimator = file.load(machine, rows.X.shape[1])
     X = widen(rows.X, estimator.n_features_in_)
     estimator.set_params(n_jobs=n_jobs)
     begin = time.perf_counter()
-    warnings.filterwarnings(
-        "ignore", "X does not have valid feature names"
-    )  # they were compared when the data was read
+    # they were compared when the data was read
+    warnings.filterwarnings("ignore", "X does not have valid feature names")
     has_values = decision and hasattr(estimator, "decision_function")
     values = estimator.decision_function(X) if has_values else estimator.predict(X)
     labels = estimator.predict(X) if has_values and rows.y is not None else values
@@ -331,7 +338,10 @@ def predict(
 @jobs_option
 @json_option
 def info(model: str, machine: str, n_jobs: int, as_json: bool) -> None:
-    """Show what is in MODEL: kernel, C, support or basis vectors, how the training ended, sizes, and how long a prediction takes here."""
+    """Show what is in MODEL, and how long a prediction takes here.
+
+    That is kernel, C, support or basis vectors, how the training ended, and sizes.
+    """
     file = ModelFile(model)
     estimator = file.load(machine)
     facts = {**describe(estimator), "format": file.format, "bytes": file.n_bytes}
@@ -378,7 +388,8 @@ def compress(
 ) -> None:
     """Replace MODEL by one with few vectors and nearly the same decisions, and write it to OUT.
 
-    Prediction takes time in proportion to the number of vectors. At Ctrl-C the best model so far is saved, and the exit code is 130.
+    Prediction takes time in proportion to the number of vectors. At Ctrl-C the best model so far is
+    saved, and the exit code is 130.
     """
     if model == data == "-":
         raise click.UsageError("Data and model cannot both come from standard input.", ctx)
@@ -392,9 +403,8 @@ def compress(
     X = y = None
     if data is not None:
         estimator, X, y = labelled_rows(file, estimator, machine, data, format, label_column)
-        warnings.filterwarnings(
-            "ignore", "X does not have valid feature names"
-        )  # they were compared when the data was read
+        # they were compared when the data was read
+        warnings.filterwarnings("ignore", "X does not have valid feature names")
     begin = time.perf_counter()
     small = compressed(
         estimator, n_basis, X, y, random_state=random_state, n_jobs=n_jobs, max_time=max_time
@@ -410,7 +420,8 @@ def compress(
         click.echo(json.dumps(plain({**describe(small), **facts})))
     if not quiet:
         click.echo(
-            f"{vectors_in_words(estimator)} to {vectors_in_words(small)} in {facts['seconds']:.2f} s",
+            f"{vectors_in_words(estimator)} to {vectors_in_words(small)} in "
+            f"{facts['seconds']:.2f} s",
             err=True,
         )
     if not quiet or not small.status_.converged:
@@ -424,7 +435,8 @@ def compress(
                     err=True,
                 )
         click.echo(
-            f"model written to {'standard output' if out == '-' else out} ({size_in_words(n_bytes)})",
+            f"model written to {'standard output' if out == '-' else out} "
+            f"({size_in_words(n_bytes)})",
             err=True,
         )
     if small.status_.reason == "interrupted":
@@ -461,7 +473,8 @@ def convert(
         click.echo(json.dumps({"model": model, "out": out, "format": format, "bytes": n_bytes}))
     if not quiet:
         click.echo(
-            f"model written to {'standard output' if out == '-' else out} ({size_in_words(n_bytes)})",
+            f"model written to {'standard output' if out == '-' else out} "
+            f"({size_in_words(n_bytes)})",
             err=True,
         )
 
@@ -483,7 +496,10 @@ def convert(
 @jobs_option
 @json_option
 def demo(rows: int, picture: str, n_jobs: int, as_json: bool) -> None:
-    """Train on generated data and on scikit-learn's digits, beside scikit-learn's SVC; print a table and draw the decision boundary."""
+    """Train on generated data and on scikit-learn's digits, beside scikit-learn's SVC.
+
+    Prints a table and draws the decision boundary.
+    """
     from slimsvm.cli.demo import run_demo
 
     check_writable(picture)

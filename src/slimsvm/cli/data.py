@@ -31,7 +31,8 @@ def read(path: str, format: str | None = None, request: Request | None = None) -
     Returns
     -------
     Data
-        CSR rows from text in the format of LIBSVM, dense rows otherwise (NPZ: either). ``y`` is None where there are no labels.
+        CSR rows from text in the format of LIBSVM, dense rows otherwise (NPZ: either). ``y`` is
+        None where there are no labels.
 
     Raises
     ------
@@ -55,7 +56,8 @@ def read(path: str, format: str | None = None, request: Request | None = None) -
     if request.label_column is not None and format in ("libsvm", "npz"):
         where = "is the first word of a line" if format == "libsvm" else "is in the array y"
         raise ValueError(
-            f"{source.name}: --label-column is for CSV and Parquet files; in {format} files the label {where}"
+            f"{source.name}: --label-column is for CSV and Parquet files; in {format} files the "
+            f"label {where}"
         )
     data = READERS[format](source, request)
     if data.X.shape[0] == 0:
@@ -68,22 +70,27 @@ def read(path: str, format: str | None = None, request: Request | None = None) -
 
 
 def widen(X: Any, n_features: int) -> Any:
-    """Sparse rows with columns of zeros at the end, up to the number of features; dense rows as they are."""
+    """Sparse rows, with columns of zeros up to the number of features; dense rows as they are."""
     if sp.issparse(X) and X.shape[1] < n_features:
         X.resize(X.shape[0], n_features)
     return X
 
 
-# -- files with arrays -----------------------------------------------------------------------------------------------------------------
+# -- files with arrays -----------------------------------------------------------------------------
 
 
 def read_npz(source: Source, request: Request) -> Data:
-    """Arrays ``X`` and ``y``, or ``X_data``, ``X_indices``, ``X_indptr`` and ``X_shape`` of a CSR matrix in place of ``X``."""
+    """Arrays ``X`` and ``y``.
+
+    ``X_data``, ``X_indices``, ``X_indptr`` and ``X_shape`` of a CSR matrix may stand in place of
+    ``X``.
+    """
     with source.open() as file:
         content = file.read()
     if not content.startswith(b"PK"):  # NumPy would take it for a pickle
         raise ValueError(
-            f"{source.name}: not a readable NPZ file (it is no zip archive of arrays, as numpy.savez writes it)"
+            f"{source.name}: not a readable NPZ file (it is no zip archive of arrays, as "
+            "numpy.savez writes it)"
         )
     try:
         with np.load(io.BytesIO(content), allow_pickle=False) as arrays:
@@ -107,17 +114,20 @@ def read_npz(source: Source, request: Request) -> Data:
             X.check_format(full_check=True)
         except (ValueError, TypeError, IndexError) as error:
             raise ValueError(
-                f"{source.name}: X_data, X_indices, X_indptr and X_shape are not a CSR matrix ({error})"
+                f"{source.name}: X_data, X_indices, X_indptr and X_shape are not a CSR matrix "
+                f"({error})"
             ) from error
     elif "X" in found:
         X = found["X"]
     else:
         raise ValueError(
-            f"{source.name}: there is no array X, nor X_data, X_indices, X_indptr and X_shape; found {sorted(found) or 'none'}"
+            f"{source.name}: there is no array X, nor X_data, X_indices, X_indptr and X_shape; "
+            f"found {sorted(found) or 'none'}"
         )
     if X.ndim != 2 or X.dtype.kind not in "fiub":
         raise ValueError(
-            f"{source.name}: X must be a matrix of numbers, but has shape {X.shape} and type {X.dtype}"
+            f"{source.name}: X must be a matrix of numbers, but has shape {X.shape} and type "
+            f"{X.dtype}"
         )
     y = found.get("y")
     if y is None and request.labelled:
@@ -126,7 +136,8 @@ def read_npz(source: Source, request: Request) -> Data:
         )
     if y is not None and y.shape != (X.shape[0],):
         raise ValueError(
-            f"{source.name}: y must have one label for each of the {X.shape[0]} rows, but has shape {y.shape}"
+            f"{source.name}: y must have one label for each of the {X.shape[0]} rows, but has "
+            f"shape {y.shape}"
         )
     check_finite(source, X)
     return Data(X, checked_labels(source, y, request))
@@ -153,7 +164,8 @@ def read_parquet(source: Source, request: Request) -> Data:
         column = table.column(place).to_numpy()
         if column.dtype.kind not in "fiub":
             raise ValueError(
-                f"{source.name}: column {names[place]!r} is not made of numbers; text must be encoded first, and gaps filled"
+                f"{source.name}: column {names[place]!r} is not made of numbers; text must be "
+                "encoded first, and gaps filled"
             )
         columns.append(column)
     X = np.column_stack(columns)
@@ -179,7 +191,11 @@ def check_finite(source: Source, X: Any) -> None:
 
 
 def checked_labels(source: Source, y: Any, request: Request) -> Any:
-    """The labels, which are numbers or text; None if some are missing and the request can do without, else the row is named."""
+    """The labels, which are numbers or text.
+
+    If some are missing: None where the request can do without labels, else an error that names the
+    row.
+    """
     if y is None or y.dtype.kind in "iubUT":
         return y
     if y.dtype.kind != "f":
@@ -189,7 +205,8 @@ def checked_labels(source: Source, y: Any, request: Request) -> Any:
     missing = np.flatnonzero(~np.isfinite(y))
     if missing.size and request.labelled:
         raise ValueError(
-            f"{source.name}: row {missing[0]} (counted from 0) has a label that is missing or not finite"
+            f"{source.name}: row {missing[0]} (counted from 0) has a label that is missing or not "
+            "finite"
         )
     return None if missing.size else y
 

@@ -1,4 +1,7 @@
-"""``slimsvm demo``: the same machine from slimsvm and from scikit-learn, and a sparse one, on two sets of data, in a table and a picture."""
+"""``slimsvm demo``: SVC of slimsvm and of scikit-learn, and a sparse model, on two sets of data.
+
+The results are a table and a picture.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +24,7 @@ from slimsvm.persistence.atomic import replacing
 Show = Callable[[str], Any]
 N_BASIS = 50
 
-COLUMNS = ("data", "machine", "fit", "predict", "accuracy", "vectors")
+COLUMNS = ("data", "model", "fit", "predict", "accuracy", "vectors")
 NAMES = ("slimsvm", "scikit-learn", "slimsvm sparse")
 
 
@@ -39,10 +42,10 @@ class Case:
 
 @dataclass
 class Outcome:
-    """One machine on one set of data: one line of the table."""
+    """One model on one set of data: one line of the table."""
 
     data: str
-    machine: str
+    machine: str  # its key in the JSON
     rows: int
     fit_seconds: float
     predict_seconds: float
@@ -65,14 +68,15 @@ def run_demo(
     picture : str
         File for the picture of the decision boundary.
     n_jobs : int or None
-        Threads of our machine; scikit-learn's has one.
+        Threads of our estimators; scikit-learn's has one.
     show : callable
         Takes each paragraph of the output.
 
     Returns
     -------
     dict
-        ``compilation_seconds``, ``results`` (a list of dicts, one for each line of the table) and ``picture`` (None if it was not drawn).
+        ``compilation_seconds``, ``results`` (a list of dicts, one for each line of the table) and
+        ``picture`` (None if it was not drawn).
 
     Examples
     --------
@@ -87,18 +91,20 @@ def run_demo(
     warm_up(n_jobs)
     compilation = time.perf_counter() - begin
     show(
-        f"compilation of all machines shown here, once: {compilation:.1f} s (kept on disk; later runs load it; not part of the times below)"
+        f"compilation of all models shown here, once: {compilation:.1f} s (kept on disk; later "
+        "runs load it; not part of the times below)"
     )
 
     outcomes: list[Outcome] = []
-    machines: list[Any] = []
+    models: list[Any] = []
     for case in cases(n_rows):
         show(
-            f"training on {case.name}: {case.X.shape[0]:,} rows, {case.X.shape[1]} features, {len(np.unique(case.y))} classes ..."
+            f"training on {case.name}: {case.X.shape[0]:,} rows, {case.X.shape[1]} features, "
+            f"{len(np.unique(case.y))} classes ..."
         )
-        for name, machine in zip(NAMES, contestants(case, n_jobs), strict=True):
-            machines.append(machine)
-            outcomes.append(race(case, name, machine))
+        for name, estimator in zip(NAMES, contestants(case, n_jobs), strict=True):
+            models.append(estimator)
+            outcomes.append(race(case, name, estimator))
     show("")
     print_table(outcomes, show)
     for ours, theirs, sparse in zip(outcomes[::3], outcomes[1::3], outcomes[2::3], strict=True):
@@ -114,10 +120,11 @@ def run_demo(
         )
         show(f"{ours.data}: the fit {words} scikit-learn's")
         show(
-            f"{ours.data}: {sparse.vectors} vectors instead of {theirs.vectors:,} predict {gain:.0f} times as fast, accuracy {points:+.2f}; "
-            f"to find them took {sparse.fit_seconds / ours.fit_seconds:.1f} times as long as our exact fit"
+            f"{ours.data}: {sparse.vectors} vectors instead of {theirs.vectors:,} predict "
+            f"{gain:.0f} times as fast, accuracy {points:+.2f}; to find them took "
+            f"{sparse.fit_seconds / ours.fit_seconds:.1f} times as long as our exact fit"
         )
-    drawn = draw(machines[:3], n_rows, picture, show)
+    drawn = draw(models[:3], n_rows, picture, show)
     return {
         "compilation_seconds": compilation,
         "results": [asdict(outcome) for outcome in outcomes],
@@ -126,7 +133,10 @@ def run_demo(
 
 
 def warm_up(n_jobs: int | None) -> None:
-    """Small fits that make Numba compile, or load, all that the demo needs; their time must not count as training."""
+    """Small fits that make Numba compile, or load, all that the demo needs.
+
+    Their time must not count as training.
+    """
     for case in cases(6000):
         for cache_size in (200, 20):  # MB: the kernel matrix fits, or it does not
             SVC(**case.parameters, cache_size=cache_size, n_jobs=n_jobs).fit(
@@ -138,7 +148,7 @@ def warm_up(n_jobs: int | None) -> None:
 
 
 def contestants(case: Case, n_jobs: int | None) -> tuple[Any, Any, Any]:
-    """The machines, in the order of NAMES."""
+    """The estimators, in the order of NAMES."""
     return (
         SVC(**case.parameters, n_jobs=n_jobs),
         ScikitLearnSVC(**case.parameters),
@@ -146,13 +156,13 @@ def contestants(case: Case, n_jobs: int | None) -> tuple[Any, Any, Any]:
     )
 
 
-def n_vectors(machine: Any) -> int:
+def n_vectors(model: Any) -> int:
     """Support vectors, or basis vectors."""
-    return int(machine.n_basis_ if isinstance(machine, SparseSVC) else len(machine.support_))
+    return int(model.n_basis_ if isinstance(model, SparseSVC) else len(model.support_))
 
 
 def cases(n_rows: int) -> Iterator[Case]:
-    """The checkerboard with the kernel width of Yu and Joachims (2008), and scikit-learn's digits."""
+    """The checkerboard with the kernel width of Yu & Joachims (2008), and scikit-learn's digits."""
     yield Case(
         "checkers", {"C": 1.0, "gamma": 20.0}, *checkers(n_rows, seed=0), *checkers(20_000, seed=1)
     )
@@ -163,16 +173,16 @@ def cases(n_rows: int) -> Iterator[Case]:
     yield Case("digits", {"C": 10.0, "gamma": 0.05}, X_train, y_train, X_test, y_test)
 
 
-def race(case: Case, name: str, machine: Any) -> Outcome:
+def race(case: Case, name: str, estimator: Any) -> Outcome:
     """Fit and predict with the clock running."""
     begin = time.perf_counter()
-    machine.fit(case.X, case.y)
+    estimator.fit(case.X, case.y)
     fitted = time.perf_counter()
-    predicted = machine.predict(case.X_test)
+    predicted = estimator.predict(case.X_test)
     end = time.perf_counter()
     accuracy = float(np.mean(predicted == case.y_test))
     return Outcome(
-        case.name, name, len(case.y), fitted - begin, end - fitted, accuracy, n_vectors(machine)
+        case.name, name, len(case.y), fitted - begin, end - fitted, accuracy, n_vectors(estimator)
     )
 
 
@@ -218,8 +228,8 @@ def print_table(outcomes: list[Outcome], show: Show) -> None:
     show(captured.get().rstrip("\n"))
 
 
-def draw(machines: list[Any], n_rows: int, picture: str, show: Show) -> bool:
-    """The decision function of the machines over the checkerboard, with the boundary and some of the rows."""
+def draw(models: list[Any], n_rows: int, picture: str, show: Show) -> bool:
+    """The decision functions over the checkerboard, with the boundary and some of the rows."""
     try:
         from matplotlib.figure import Figure
     except ImportError:
@@ -232,8 +242,8 @@ def draw(machines: list[Any], n_rows: int, picture: str, show: Show) -> bool:
     figure = Figure(figsize=(17, 6.5))
     panels = figure.subplots(1, 3, sharex=True, sharey=True)
     figure.subplots_adjust(left=0.04, right=0.99, bottom=0.05, top=0.88, wspace=0.04)
-    for panel, name, machine in zip(panels, NAMES, machines, strict=True):
-        values = machine.decision_function(grid).reshape(n_points, n_points)
+    for panel, name, model in zip(panels, NAMES, models, strict=True):
+        values = model.decision_function(grid).reshape(n_points, n_points)
         panel.contourf(
             axis,
             axis,
@@ -248,14 +258,15 @@ def draw(machines: list[Any], n_rows: int, picture: str, show: Show) -> bool:
         panel.scatter(
             X[some, 0], X[some, 1], c=np.where(y[some] > 0, "navy", "darkred"), s=3, linewidths=0
         )
-        if isinstance(machine, SparseSVC):
-            panel.scatter(*machine.basis_.T, marker="x", c="black", s=40)
-        panel.set_title(f"{name}: {n_vectors(machine):,} vectors")
+        if isinstance(model, SparseSVC):
+            panel.scatter(*model.basis_.T, marker="x", c="black", s=40)
+        panel.set_title(f"{name}: {n_vectors(model):,} vectors")
         panel.set_aspect("equal")
         panel.set_xlim(axis[0], axis[-1])
         panel.set_ylim(axis[0], axis[-1])
     figure.suptitle(
-        f"checkers, {n_rows:,} rows: decision function, its zero line, some rows (dots) and the basis (crosses)"
+        f"checkers, {n_rows:,} rows: decision function, its zero line, some rows (dots) and the "
+        "basis (crosses)"
     )
     with opened(picture) as file:
         figure.savefig(file, format="png", dpi=110)

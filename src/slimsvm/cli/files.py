@@ -1,4 +1,4 @@
-"""Model files and other output of the command line: formats, standard input and output, and replacement in one piece."""
+"""Model files and other output of the command line: formats, standard streams, safe replacement."""
 
 from __future__ import annotations
 
@@ -32,7 +32,9 @@ BEGINNINGS = {b"PK\x03\x04": "slim", b"svm_type ": "libsvm", b"SVM-light ": "svm
 
 
 def format_by_name(path: str) -> str | None:
-    """The format of a model file by its extension, and LIBSVM's for ``-``; None if the extension says nothing.
+    """The format of a model file by its extension, and LIBSVM's for ``-``.
+
+    It is None if the extension says nothing.
 
     Examples
     --------
@@ -49,7 +51,10 @@ def format_by_content(beginning: bytes) -> str | None:
 
 
 def looks_like_model(path: str) -> bool:
-    """Whether a file that should hold data holds a model. An NPZ file is a zip archive like a model of ours, so names count too."""
+    """Whether a file that should hold data holds a model.
+
+    An NPZ file is a zip archive like a model of ours, so names count too.
+    """
     if path == "-" or not os.path.isfile(path):
         return False
     with open(path, "rb") as file:
@@ -70,7 +75,10 @@ class ModelFile:
 
     @property
     def format(self) -> str:
-        """By the first bytes; where these are unknown, by the extension: its reader will say what is wrong."""
+        """By the first bytes; where these are unknown, by the extension.
+
+        The reader of that format will then say what is wrong.
+        """
         beginning = self._content[:16]
         if self.path != "-":
             with open(self.path, "rb") as file:
@@ -83,14 +91,15 @@ class ModelFile:
         return len(self._content) if self.path == "-" else os.path.getsize(self.path)
 
     def load(self, machine: str = "svc", n_features: int | None = None) -> Any:
-        """The fitted machine.
+        """The fitted model.
 
         Parameters
         ----------
         machine : {"svc", "nu-svc", "svr", "nu-svr"}
             What a model of SVM-light is, whose file does not say it.
         n_features : int, optional
-            Number of features, for the files of LIBSVM and SVM-light, which only show those of the support vectors.
+            Number of features, for the files of LIBSVM and SVM-light, which only show those of the
+            support vectors.
         """
         options: dict[str, Any] = {} if self.format == "slim" else {"n_features": n_features}
         if self.format == "svmlight":
@@ -141,9 +150,8 @@ def write_bytes(path: str, parts: Iterable[bytes]) -> None:
             with open(path, "wb") as file:
                 file.writelines(parts)
     except OSError as error:
-        error.filename = error.filename or (
-            "standard output" if path == "-" else path
-        )  # a full device names no file
+        # a full device names no file
+        error.filename = error.filename or ("standard output" if path == "-" else path)
         raise
 
 
@@ -157,7 +165,10 @@ def as_lines(values: NDArray[Any]) -> Iterator[bytes]:
 
 
 def is_replaceable(path: str) -> bool:
-    """Whether the path is an ordinary file, or none yet; pipes and devices are written to as they are."""
+    """Whether the path is an ordinary file, or none yet.
+
+    Pipes and devices are written to as they are.
+    """
     return os.path.isfile(path) or not os.path.exists(path) or os.path.isdir(path)
 
 

@@ -10,19 +10,19 @@ from typing import Any
 
 import click
 
+from slimsvm.basis import ALL, REGISTRY
 from slimsvm.cli.data import FORMATS
 from slimsvm.cli.files import WRITERS
 from slimsvm.estimators import SVC, SVR, NuSVC, NuSVR, OneClassSVM, SparseSVC, SparseSVR
-from slimsvm.estimators.sparse_base import ALL, BASES
 
-MACHINES: dict[str, Any] = {
+ESTIMATORS: dict[str, Any] = {
     "svc": SVC,
     "nu-svc": NuSVC,
     "svr": SVR,
     "nu-svr": NuSVR,
     "one-class": OneClassSVM,
 }
-SPARSE_MACHINES: dict[str, Any] = {"svc": SparseSVC, "svr": SparseSVR}  # with --n-basis
+SPARSE_ESTIMATORS: dict[str, Any] = {"svc": SparseSVC, "svr": SparseSVR}  # with --n-basis
 
 
 class Failure(click.ClickException):
@@ -72,9 +72,8 @@ class Number(click.FloatRange):
         )
 
     def _describe_range(self) -> str:
-        return (
-            super()._describe_range() if (self.min, self.max) != (None, None) else "any"
-        )  # click: "x<=None"
+        # click: "x<=None"
+        return super()._describe_range() if (self.min, self.max) != (None, None) else "any"
 
 
 def some_threads(ctx: click.Context, param: click.Parameter, value: int) -> int:
@@ -139,7 +138,7 @@ to_option = click.option(
 )
 foreign_option = click.option(
     "--machine",
-    type=click.Choice([name for name in MACHINES if name != "one-class"]),
+    type=click.Choice([name for name in ESTIMATORS if name != "one-class"]),
     default="svc",
     show_default=True,
     help="What a model of SVM-light is: its file does not say. Other files do.",
@@ -153,7 +152,10 @@ SPARSE_OPTIONS = (
     click.option(
         "--n-basis",
         type=Size(),
-        help="Train a svc or svr with so many vectors, which it finds itself; auto: their number too.",
+        help=(
+            "Train an svc or svr with this many vectors, which it finds itself; auto: it finds "
+            "their number too."
+        ),
     ),
     click.option(
         "--loss",
@@ -167,12 +169,18 @@ SPARSE_OPTIONS = (
                 "least_squares",
             ]
         ),
-        help="With --n-basis: what an error costs. [default: squared_hinge, or squared_epsilon_insensitive for svr]",
+        help=(
+            "With --n-basis: what an error costs. [default: squared_hinge, or "
+            "squared_epsilon_insensitive for svr]"
+        ),
     ),
     click.option(
         "--basis",
-        type=click.Choice([*BASES, ALL]),
-        help="With --n-basis: where the vectors come from; all: from all rows, whatever the size says. [default: pursuit]",
+        type=click.Choice([*REGISTRY, ALL]),
+        help=(
+            "With --n-basis: where the vectors come from; all: from all rows, whatever the size "
+            "says. [default: pursuit]"
+        ),
     ),
     click.option(
         "--refine/--no-refine",
@@ -203,7 +211,7 @@ SPARSE_OPTIONS = (
 
 
 def sparse_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """The options of machines with few vectors."""
+    """The options of models with few vectors."""
     for option in reversed((*SPARSE_OPTIONS, seed_option)):
         command = option(command)
     return command
@@ -217,7 +225,7 @@ quiet_option = click.option("--quiet", is_flag=True, help="Print warnings and er
 
 @contextmanager
 def plain_warnings() -> Iterator[None]:
-    """Warnings as one line each; those about convergence are left out, since the status says the same."""
+    """Warnings as one line each, without those about convergence, which the status tells."""
     from sklearn.exceptions import ConvergenceWarning
 
     def show(message: Any, *details: Any, **more: Any) -> None:

@@ -58,8 +58,9 @@ def report(
 ) -> None:
     """Write a page about MODEL: one HTML file that needs no network.
 
-    It shows what the model is, its certificate, how the training went, how accuracy falls with the number of vectors, the confusion matrix
-    on DATA, and the vectors as pictures where rows are pictures.
+    It shows what the model is, its certificate, how the training went, how accuracy falls with the
+    number of vectors, the confusion matrix on DATA, and the vectors as pictures where rows are
+    pictures.
     """
     if model == data == "-":
         raise click.UsageError("Data and model cannot both come from standard input.", ctx)
@@ -86,12 +87,12 @@ def report(
     n_features = estimator.n_features_in_
     if image_shape is not None and image_shape[0] * image_shape[1] != n_features:
         raise click.UsageError(
-            f"--image-shape {image_shape[0]} {image_shape[1]} does not fit the {n_features} features of the model.",
+            f"--image-shape {image_shape[0]} {image_shape[1]} does not fit the {n_features} "
+            "features of the model.",
             ctx,
         )
-    warnings.filterwarnings(
-        "ignore", "X does not have valid feature names"
-    )  # they were compared when the data was read
+    # they were compared when the data was read
+    warnings.filterwarnings("ignore", "X does not have valid feature names")
     name = "standard input" if model == "-" else os.path.basename(model)
     facts = {"format": file.format, "bytes": file.n_bytes}
     page = model_page(
@@ -102,6 +103,7 @@ def report(
         click.echo(json.dumps({"model": model, "output": output, "bytes": len(page)}))
     if not quiet:
         click.echo(
-            f"page written to {'standard output' if output == '-' else output} ({size_in_words(len(page))})",
+            f"page written to {'standard output' if output == '-' else output} "
+            f"({size_in_words(len(page))})",
             err=True,
         )

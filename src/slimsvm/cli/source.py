@@ -1,4 +1,4 @@
-"""Where data for the command line comes from, what is asked of it, and which of its columns is what."""
+"""Where data for the command line comes from, what is asked of it, and what its columns are."""
 
 from __future__ import annotations
 
@@ -21,13 +21,14 @@ from numpy.typing import NDArray
 
 Array = NDArray[Any]
 
+# all others: LIBSVM text
 BY_EXTENSION = {
     ".csv": "csv",
     ".tsv": "csv",
     ".npz": "npz",
     ".parquet": "parquet",
     ".pq": "parquet",
-}  # all others: LIBSVM text
+}
 PACKED: dict[str, Any] = {".gz": gzip.open, ".bz2": bz2.open}
 
 
@@ -47,7 +48,8 @@ class Request:
     Attributes
     ----------
     labelled : bool or None
-        Whether a column of CSV and Parquet holds the labels; None: if there is one column more than ``n_features``.
+        Whether a column of CSV and Parquet holds the labels; None: if there is one column more than
+        ``n_features``.
     label_column : str or None
         Name or index of that column; None: the last.
     n_features : int or None
@@ -55,11 +57,13 @@ class Request:
     any_width : bool
         ``n_features`` is not certain: text in LIBSVM's format may have more or fewer.
     names : sequence of str or None
-        Names of the features in the right order, if the model knows them. Where the data has names too, columns are chosen by them.
+        Names of the features in the right order, if the model knows them. Where the data has names
+        too, columns are chosen by them.
     text_labels : bool
         Labels of CSV are taken as text even where all of them are numbers.
     precomputed : bool
-        The features are kernel values: in LIBSVM text, index 0 holds a serial number, which is left out.
+        The features are kernel values: in LIBSVM text, index 0 holds a serial number, which is left
+        out.
     """
 
     labelled: bool | None = True
@@ -103,9 +107,8 @@ class Source:
             with PACKED.get(Path(self.path).suffix.lower(), open)(self.path, "rb") as file:
                 yield file
         except (EOFError, zlib.error, OSError) as error:
-            if (
-                isinstance(error, OSError) and error.errno is not None
-            ):  # of the system; those of gzip and bzip2 have no number
+            # of the system; those of gzip and bzip2 have no number
+            if isinstance(error, OSError) and error.errno is not None:
                 raise
             raise ValueError(
                 f"{self.name}: the packed file is damaged, or of another kind ({error})"
@@ -113,9 +116,15 @@ class Source:
 
     @contextmanager
     def open_lines(self) -> Iterator[BinaryIO]:
-        """The bytes of a text, behind its byte order mark if it has one; a pipe cannot be wound back, so we look before we read."""
+        """The bytes of a text, behind its byte order mark if it has one.
+
+        A pipe cannot be rewound, so we look before we read.
+        """
         with self.open() as file:
-            begin = file.peek(3)[:3] if hasattr(file, "peek") else file.getbuffer()[:3]  # type: ignore[attr-defined]
+            if hasattr(file, "peek"):
+                begin = file.peek(3)[:3]
+            else:
+                begin = file.getbuffer()[:3]  # type: ignore[attr-defined]
             if begin == codecs.BOM_UTF8:
                 file.read(3)
             yield file
@@ -144,7 +153,7 @@ def standard_input() -> bytes:
 
 
 def label_index(source: Source, header: Sequence[str], request: Request) -> int | None:
-    """Where the label is, by ``label_column``: a name of the header or an index; None if it is not given."""
+    """The index of the label, by ``label_column``, a name or an index; None if it is not given."""
     wanted, n_columns = request.label_column, len(header)
     if wanted is None:
         return None if request.labelled is False else n_columns - 1
@@ -154,7 +163,8 @@ def label_index(source: Source, header: Sequence[str], request: Request) -> int 
     if is_integer(wanted) and -n_columns <= int(wanted) < n_columns:
         return int(wanted) % n_columns
     raise ValueError(
-        f"{source.name}: there is no column {wanted!r}; there are {n_columns} columns, counted from 0"
+        f"{source.name}: there is no column {wanted!r}; there are {n_columns} columns, counted "
+        "from 0"
     )
 
 
@@ -167,7 +177,8 @@ def choose_columns(
         missing = [name for name in request.names if name not in header]
         if missing:
             raise ValueError(
-                f"{source.name}: there is no column {missing[0]!r}, which the model was trained with"
+                f"{source.name}: there is no column {missing[0]!r}, which the model was trained "
+                "with"
             )
         features = [header.index(name) for name in request.names]
         rest = [column for column in everything if column not in set(features)]
@@ -190,7 +201,8 @@ def choose_columns(
     features = [column for column in everything if column != label]
     if not features:
         raise ValueError(
-            f"{source.name}: {'there are no features, only a label' if n_columns else 'the file is empty'}"
+            f"{source.name}: "
+            f"{'there are no features, only a label' if n_columns else 'the file is empty'}"
         )
     return features, label
 

@@ -1,4 +1,4 @@
-"""What the commands are made of: choosing the machine, asking for data, labels, scores, and saving."""
+"""What the commands are made of: choice of the estimator, data, labels, scores, and saving."""
 
 from __future__ import annotations
 
@@ -11,29 +11,33 @@ from sklearn.base import is_regressor
 
 from slimsvm.cli.data import Data, Request, read, widen
 from slimsvm.cli.files import ModelFile, write_model
-from slimsvm.cli.options import MACHINES, SPARSE_MACHINES
+from slimsvm.cli.options import ESTIMATORS, SPARSE_ESTIMATORS
 from slimsvm.estimators import OneClassSVM
 
 Array = NDArray[Any]
 
 
-def machine_for(machine: str, names: list[str], ctx: click.Context) -> Any:
-    """The class to train, by the name of the machine and whether there is an --n-basis; options that mean nothing for it are refused."""
+def estimator_class(machine: str, names: list[str], ctx: click.Context) -> Any:
+    """The class to train, by --machine and whether --n-basis is among the names.
+
+    Options that mean nothing for the class are refused.
+    """
     sparse = "n_basis" in names
-    if sparse and machine not in SPARSE_MACHINES:
+    if sparse and machine not in SPARSE_ESTIMATORS:
         raise click.UsageError(
-            f"--n-basis has no meaning for --machine {machine}, only for {' and '.join(SPARSE_MACHINES)}.",
+            f"--n-basis has no meaning for --machine {machine}, only for "
+            f"{' and '.join(SPARSE_ESTIMATORS)}.",
             ctx,
         )
-    kind = SPARSE_MACHINES[machine] if sparse else MACHINES[machine]
+    kind = SPARSE_ESTIMATORS[machine] if sparse else ESTIMATORS[machine]
     known = kind().get_params()
     for name in names:
         if name not in known:
             option = f"--{name.replace('_', '-')}"
             if (
-                machine in SPARSE_MACHINES
+                machine in SPARSE_ESTIMATORS
                 and not sparse
-                and name in SPARSE_MACHINES[machine]().get_params()
+                and name in SPARSE_ESTIMATORS[machine]().get_params()
             ):
                 raise click.UsageError(f"{option} has a meaning only with --n-basis.", ctx)
             raise click.UsageError(
@@ -60,7 +64,7 @@ def request_for(
 
 
 def vectors_in_words(estimator: Any) -> str:
-    """How many vectors a machine has, and of which kind."""
+    """How many vectors a model has, and of which kind."""
     if hasattr(estimator, "basis_coef_"):
         return f"{estimator.n_basis_:,} basis vectors"
     return (
@@ -71,7 +75,10 @@ def vectors_in_words(estimator: Any) -> str:
 
 
 def targets(rows: Data, name: str, regression: bool) -> Array:
-    """The labels as the machine wants them: numbers for regression; for classes, integers where they are whole numbers."""
+    """The labels as the estimator wants them.
+
+    They are numbers for regression; for classes, integers where they are whole numbers.
+    """
     y = np.asarray(rows.y)
     if regression and y.dtype.kind not in "fiub":
         raise ValueError(f"{name}: the labels are text, and regression needs numbers")
@@ -94,8 +101,9 @@ def labelled_rows(
     label_column: str | None,
     labelled: bool | None = True,
 ) -> tuple[Any, Any, Array | None]:
-    """The machine of a model file, and rows and labels for it: as wide as each other, the labels as the machine wants them.
+    """The model of a file, and rows and labels for it.
 
+    Model and rows have the same number of features, and the labels are as the model wants them.
     With ``labelled=None`` the rows may be without labels, which are None then.
     """
     rows = read(
@@ -105,18 +113,21 @@ def labelled_rows(
     )
     if rows.y is None and labelled:
         raise ValueError(
-            f"{data}: there are no labels, and they are needed; name their column with --label-column"
+            f"{data}: there are no labels, and they are needed; name their column with "
+            "--label-column"
         )
     y = None if rows.y is None else targets(rows, data, regression=is_regressor(estimator))
-    if (
-        rows.X.shape[1] > estimator.n_features_in_
-    ):  # the model's file only shows features that its support vectors have
+    # the model's file only shows features that its support vectors have
+    if rows.X.shape[1] > estimator.n_features_in_:
         estimator = file.load(machine, rows.X.shape[1])
     return estimator, widen(rows.X, estimator.n_features_in_), y
 
 
 def save_whatever_happens(estimator: Any, path: str, format: str) -> int:
-    """Save a model; if its format cannot hold it, save it in our own beside that, so that the training is not lost, and fail."""
+    """Save a model; if its format cannot hold it, save it in our own format instead, and fail.
+
+    So the training is not lost.
+    """
     try:
         return write_model(estimator, path, format)
     except ValueError as error:
@@ -144,12 +155,14 @@ def parse_class_weight(words: tuple[str, ...], y: Any, ctx: click.Context) -> An
             number = -1.0
         if not equals or not 0 < number < np.inf:
             raise click.UsageError(
-                f"--class-weight takes 'balanced' or LABEL=WEIGHT with a positive number, not {word!r}.",
+                "--class-weight takes 'balanced' or LABEL=WEIGHT with a positive number, not "
+                f"{word!r}.",
                 ctx,
             )
         if text.lstrip("+") not in known:
             raise click.UsageError(
-                f"--class-weight {word}: no row has the label {text!r}; there are {', '.join(list(known)[:10])}.",
+                f"--class-weight {word}: no row has the label {text!r}; there are "
+                f"{', '.join(list(known)[:10])}.",
                 ctx,
             )
         weights[known[text.lstrip("+")]] = number

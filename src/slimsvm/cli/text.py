@@ -1,7 +1,7 @@
 """Reading text for the command line: the format of LIBSVM and SVM-light, and CSV.
 
-Each format has a fast reader. When that fails, or when a value is not a finite number, a slow pass over the lines finds the first bad
-one, so that the message can name it.
+Each format has a fast reader. When that fails, or when a value is not a finite number, a slow pass
+over the lines finds the first bad one, so that the message can name it.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from slimsvm.cli.source import (
     show,
 )
 
-# -- LIBSVM and SVM-light text --------------------------------------------------------------------------------------------------------
+# -- LIBSVM and SVM-light text ---------------------------------------------------------------------
 
 
 def read_libsvm(source: Source, request: Request) -> Data:
@@ -88,18 +88,20 @@ def check_libsvm_lines(source: Source, request: Request) -> None:
                 previous = index
 
 
-# -- CSV --------------------------------------------------------------------------------------------------------------------------------
+# -- CSV -------------------------------------------------------------------------------------------
 
 
 def read_csv(source: Source, request: Request) -> Data:
-    """Cells between commas, semicolons or tabs; the first line is a header if none of its features is a number."""
+    """Cells between commas, semicolons or tabs.
+
+    The first line is a header if none of its features is a number.
+    """
     with source.open_text() as text:
         first = next((line for line in text if line.strip()), "")
         delimiter = max(",;\t", key=first.count)
         cells = next(csv.reader([first], delimiter=delimiter), [])
-    label = label_index(
-        source, cells, request
-    )  # as if the first line was a header, which is right for names, and harmless for indices
+    # as if the first line was a header, which is right for names, and harmless for indices
+    label = label_index(source, cells, request)
     header = bool(cells) and not any(
         is_number(cell) for place, cell in enumerate(cells) if place != label
     )
@@ -108,9 +110,8 @@ def read_csv(source: Source, request: Request) -> Data:
     names = [cell.strip() for cell in cells] if header else None
     features, label = choose_columns(source, len(cells), names, request)
 
-    codes: dict[
-        str, int
-    ] = {}  # labels by order of appearance: they may be text, and the table holds numbers
+    # labels by order of appearance: they may be text, and the table holds numbers
+    codes: dict[str, int] = {}
 
     def code(cell: str) -> float:
         return codes.setdefault(cell.strip(), len(codes))
@@ -182,7 +183,8 @@ def check_csv_lines(
                 if not is_number(cells[column]):
                     source.bad(
                         reader.line_num,
-                        f"column {column + 1}: {show(cells[column])} is not a number; text must be encoded first",
+                        f"column {column + 1}: {show(cells[column])} is not a number; text must "
+                        "be encoded first",
                     )
                 if not is_finite(cells[column]):
                     source.bad(
@@ -191,9 +193,8 @@ def check_csv_lines(
                     )
             if label is not None and not cells[label].strip():
                 source.bad(reader.line_num, "the label is missing")
-            if (
-                label is not None and as_numbers and not is_finite(cells[label])
-            ):  # nan among numbers is a gap, among words a word
+            # nan among numbers is a gap, among words a word
+            if label is not None and as_numbers and not is_finite(cells[label]):
                 source.bad(
                     reader.line_num, f"the label {show(cells[label])} is not a finite number"
                 )

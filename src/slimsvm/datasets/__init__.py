@@ -1,4 +1,4 @@
-"""Where examples come from: the real data sets of the literature, and generators of made-up ones."""
+"""Where examples come from: real data sets of the literature, and generators of artificial ones."""
 
 from slimsvm.datasets.download import ChecksumError, DownloadError
 from slimsvm.datasets.generators import banana, checkers, waveform

@@ -1,8 +1,8 @@
-"""Which data sets there are: where their files come from, how they are read, and what must come out.
+"""The data sets: where their files come from, how they are read, and what must come out.
 
-``sha256`` of a file is the digest of its bytes as the server sends them. Where that is not known but its numbers are, ``content`` is the
-digest of the rows and labels (``readers.content_digest``), which no other way of writing or packing the same numbers changes. The sizes are
-checked for all.
+``sha256`` of a file is the digest of its bytes as the server sends them. Where that is not known
+but its numbers are, ``content`` is the digest of the rows and labels (``readers.content_digest``),
+which no other way of writing or packing the same numbers changes. The sizes are checked for all.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from slimsvm.datasets.readers import Arrays, Reader
 
 @dataclass(frozen=True)
 class File:
-    """A file of an official source: its name, the addresses it can be had from, and its digest where that is known."""
+    """A file of an official source: its name, its addresses, and its digest where that is known."""
 
     name: str
     urls: tuple[str, ...]
@@ -25,7 +25,10 @@ class File:
 
 @dataclass(frozen=True)
 class Entry:
-    """A data set. ``n_train`` counts all rows where the source knows no split; without files it is not to be had from a source."""
+    """A data set; without files, no official source has it.
+
+    ``n_train`` counts all rows where the source has no split.
+    """
 
     task: str
     n_train: int
@@ -64,7 +67,8 @@ CATALOGUE: dict[str, Entry] = {
         32_561,
         16_281,
         123,
-        "Adult: does a person earn more than 50,000 dollars a year? UCI; 123 binary features by J. Platt; LIBSVM collection.",
+        "Adult: does a person earn more than 50,000 dollars a year? UCI; 123 binary features by "
+        "J. Platt; LIBSVM collection.",
         _files(
             LIBSVM + "binary/",
             "a9a",
@@ -81,7 +85,8 @@ CATALOGUE: dict[str, Entry] = {
         49_990,
         91_701,
         22,
-        "The first problem of the IJCNN 2001 challenge, as the winner transformed it; LIBSVM collection.",
+        "The first problem of the IJCNN 2001 challenge, as the winner transformed it; LIBSVM "
+        "collection.",
         _files(LIBSVM + "binary/", "ijcnn1.bz2", "ijcnn1.t.bz2"),
         readers.libsvm(22),
         content="1eaebee29caf473060f1a5dd348d0c7bc18d59f3f25539bf085c3b6b60b2c835",
@@ -118,7 +123,8 @@ CATALOGUE: dict[str, Entry] = {
         581_012,
         0,
         54,
-        "Forest cover types: lodgepole pine against the rest. UCI. A fixed fifth of the rows is the test part; numeric columns in [0, 1].",
+        "Forest cover types: lodgepole pine against the rest. UCI. A fixed fifth of the rows is "
+        "the test part; numeric columns in [0, 1].",
         (
             File(
                 "covtype.data.gz",
@@ -134,7 +140,8 @@ CATALOGUE: dict[str, Entry] = {
         14_401,
         13_212,
         47_236,
-        "Reuters news: topic CCAT against the rest. The five subsets of RCV1-v2 in the LIBSVM collection, every document once.",
+        "Reuters news: topic CCAT against the rest. The five subsets of RCV1-v2 in the LIBSVM "
+        "collection, every document once.",
         _files(
             LIBSVM + "multilabel/",
             *(
@@ -151,7 +158,10 @@ CATALOGUE: dict[str, Entry] = {
         7_532,
         38_563,
         "20 Newsgroups, split by date; tf-idf of words.",
-        instead="sklearn.datasets.fetch_20newsgroups_vectorized has the same documents with another vocabulary",
+        instead=(
+            "sklearn.datasets.fetch_20newsgroups_vectorized has the same documents with another "
+            "vocabulary"
+        ),
     ),
     "reuters": Entry(
         "binary",
@@ -192,7 +202,8 @@ CATALOGUE: dict[str, Entry] = {
         15_000,
         5_000,
         16,
-        "Statlog: 16 numbers that describe pictures of capital letters, in [-1, 1]; LIBSVM collection.",
+        "Statlog: 16 numbers that describe pictures of capital letters, in [-1, 1]; LIBSVM "
+        "collection.",
         _files(LIBSVM + "multiclass/", "letter.scale", "letter.scale.t"),
         readers.libsvm(16),
         content="6dc1aae4ba1ab74ae02914078027fefe85fea8623321e67941e6bfa9b0f5b6de",
@@ -202,7 +213,8 @@ CATALOGUE: dict[str, Entry] = {
         43_500,
         14_500,
         9,
-        "Statlog: positions of radiators in the space shuttle, very unbalanced, in [-1, 1]; LIBSVM collection.",
+        "Statlog: positions of radiators in the space shuttle, very unbalanced, in [-1, 1]; "
+        "LIBSVM collection.",
         _files(
             LIBSVM + "multiclass/",
             "shuttle.scale",
@@ -283,7 +295,8 @@ CATALOGUE: dict[str, Entry] = {
         8_192,
         0,
         12,
-        "Share of time that a computer runs in user mode, from 12 counters. Delve; LIBSVM collection.",
+        "Share of time that a computer runs in user mode, from 12 counters. Delve; LIBSVM "
+        "collection.",
         _files(LIBSVM + "regression/", "cpusmall"),
         readers.libsvm(12, regression=True),
     ),

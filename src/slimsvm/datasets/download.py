@@ -1,13 +1,15 @@
 """Files from the net: complete and checked, or not there at all.
 
-What arrives goes to ``NAME.part`` beside its target, which takes its place only when every byte is there and the checksum is right. A
-download that breaks off goes on where it was, in the same call or days later: the server is asked for the rest (HTTP Range), on condition that
-its file is still the one that was begun (If-Range, with the ETag or the date kept in ``NAME.part.from``). Without such a mark, and without
-a checksum that would tell, it starts over.
+What arrives goes to ``NAME.part`` beside its target, which takes its place only when every byte is
+there and the checksum is right. A download that breaks off goes on where it was, in the same call
+or days later: the server is asked for the rest (HTTP Range), on condition that its file is still
+the one that was begun (If-Range, with the ETag or the date kept in ``NAME.part.from``). Without
+such a mark, and without a checksum that would tell, it starts over.
 
-Tried again, with growing pauses: lost connections, time-outs, short answers, and the status codes by which a server says "later". As long as
-each try brings new bytes it goes on; ``attempts`` counts tries that brought none. Not tried again: a machine that is off the net, and
-status codes that say "no". Where a file has several addresses, the next one is taken then.
+Tried again, with growing pauses: lost connections, time-outs, short answers, and the status codes
+by which a server says "later". As long as each try brings new bytes it goes on; ``attempts`` counts
+tries that brought none. Not tried again: a computer that is offline, and status codes that say
+"no". Where a file has several addresses, the next one is taken then.
 """
 
 from __future__ import annotations
@@ -28,9 +30,8 @@ from typing import Any
 
 from slimsvm import __version__
 
-LATER = frozenset(
-    {408, 425, 429, 500, 502, 503, 504}
-)  # status codes that may be another one a moment later
+# status codes that may be another one a moment later
+LATER = frozenset({408, 425, 429, 500, 502, 503, 504})
 NO_NETWORK = frozenset({errno.ENETUNREACH, errno.EHOSTUNREACH, errno.ENETDOWN})
 BLOCK = 1 << 16
 
@@ -82,7 +83,8 @@ def fetch(
     ChecksumError
         If the digest is another one.
     DownloadError
-        If no address gives the file. What has arrived is kept, and the next call goes on from there.
+        If no address gives the file. What has arrived is kept, and the next call goes on from
+        there.
     """
     path = Path(path)
     if path.exists():
@@ -115,9 +117,8 @@ class _Download:
     ) -> None:
         self.url, self.sha256, self.timeout, self.meter = url, sha256, timeout, meter
         self.part = path.with_name(path.name + ".part")
-        self.mark = path.with_name(
-            path.name + ".part.from"
-        )  # the address, and the server's mark of the version
+        # the address, and the server's mark of the version
+        self.mark = path.with_name(path.name + ".part.from")
 
     def complete(self, attempts: int, pause: float) -> None:
         """Try until the part is the whole, or raise what stood in the way."""
@@ -130,17 +131,16 @@ class _Download:
                     return
                 self.forget()
                 error = ChecksumError(
-                    f"its SHA-256 digest is {found}, but should be {self.sha256}; nothing of it was kept"
+                    f"its SHA-256 digest is {found}, but should be {self.sha256}; nothing of it "
+                    "was kept"
                 )
-                if (
-                    not resumed
-                ):  # the whole file in one go: it is the file that is wrong, not an old part
+                # the whole file in one go: it is the file that is wrong, not an old part
+                if not resumed:
                     raise error
             except urllib.error.HTTPError as answer:
                 answer.close()
-                if (
-                    answer.code == 416
-                ):  # there is nothing after the part: it belongs to another version
+                # there is nothing after the part: it belongs to another version
+                if answer.code == 416:
                     self.forget()
                 elif answer.code not in LATER:
                     raise
@@ -183,7 +183,8 @@ class _Download:
             length = answer.headers.get("Content-Length")
             total = start + int(length) if length and length.isdecimal() else None
             tag = answer.headers.get("ETag", "")
-            # A weak tag stands for files that are as good as equal, which is not enough to put two halves together.
+            # A weak tag stands for files that are almost equal, which is not enough to put two
+            # halves together.
             version = (
                 answer.headers.get("Last-Modified", "") if tag.startswith("W/") or not tag else tag
             )
@@ -224,7 +225,7 @@ def digest_of(path: Path) -> str:
 
 
 def is_offline(error: BaseException) -> bool:
-    """Whether it is this machine that has no connection, so that trying again is of no use."""
+    """Whether it is this computer that has no connection, so that trying again is of no use."""
     reason = error.reason if isinstance(error, urllib.error.URLError) else error
     return isinstance(reason, socket.gaierror) or (
         isinstance(reason, OSError) and reason.errno in NO_NETWORK
@@ -232,9 +233,9 @@ def is_offline(error: BaseException) -> bool:
 
 
 def explain(error: BaseException) -> str:
-    """In words what stood in the way."""
+    """What went wrong, in words."""
     if is_offline(error):
-        return "no connection to that server (is this machine online?)"
+        return "no connection to that server (is this computer online?)"
     if isinstance(error, urllib.error.HTTPError):
         return f"the server answers {error.code} {error.reason}"
     reason = error.reason if isinstance(error, urllib.error.URLError) else error
@@ -243,7 +244,7 @@ def explain(error: BaseException) -> str:
 
 @contextlib.contextmanager
 def alone(folder: Path) -> Iterator[None]:
-    """Let one process at a time download into a folder; where the disk knows no locks, do without."""
+    """Let one process at a time download into a folder, if its disk supports locks."""
     folder.mkdir(parents=True, exist_ok=True)
     with open(folder / ".lock", "a+b") as file:
         with contextlib.suppress(OSError):
@@ -256,9 +257,8 @@ def alone(folder: Path) -> Iterator[None]:
                         msvcrt.locking(file.fileno(), msvcrt.LK_LOCK, 1)
                         break
                     except OSError as error:
-                        if (
-                            error.errno != errno.EDEADLK
-                        ):  # that one only says that ten seconds are over
+                        # that one only says that ten seconds are over
+                        if error.errno != errno.EDEADLK:
                             raise
             else:
                 import fcntl
@@ -268,7 +268,9 @@ def alone(folder: Path) -> Iterator[None]:
 
 
 class Meter:
-    """How far a download is, on the error output: a bar of ``rich`` on a terminal where that is installed, else a line every second.
+    """How far a download is, on standard error.
+
+    On a terminal it is a bar of ``rich`` where that is installed, else a line every second.
 
     Examples
     --------

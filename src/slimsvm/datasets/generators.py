@@ -17,8 +17,9 @@ def checkers(
 ) -> tuple[NDArray[np.float64], NDArray[Any]]:
     """Rows from the squares of a four by four checkerboard, whose edges overlap a little [1]_.
 
-    A cell (i, j), both in {-2, -1, 0, 1}, is drawn first, then a point of [i, i + 1 + noise] x [j, j + 1 + noise]; its label is
-    (-1)^(i + j). With the default noise no classifier can be right for more than about 97.1 % of the rows.
+    A cell (i, j), both in {-2, -1, 0, 1}, is drawn first, then a point of [i, i + 1 + noise] x [j,
+    j + 1 + noise]; its label is (-1)^(i + j). With the default noise no classifier can be right for
+    more than about 97.1 % of the rows.
 
     Parameters
     ----------
@@ -38,7 +39,8 @@ def checkers(
 
     References
     ----------
-    .. [1] C.-N. J. Yu and T. Joachims, "Training Structural SVMs with Kernels Using Sampled Cuts", KDD 2008.
+    .. [1] C.-N. J. Yu and T. Joachims, "Training Structural SVMs with Kernels Using Sampled Cuts",
+       KDD 2008.
 
     Examples
     --------
@@ -61,9 +63,10 @@ def checkers(
 def banana(n: int, noise: float = 0.2, seed: int = 0) -> tuple[NDArray[np.float64], NDArray[Any]]:
     """Two bent clouds that hold each other, like a pair of bananas [1]_.
 
-    Both are five eighths of a circle of radius 1, blurred by a normal distribution: +1 around the origin, open to the upper left; -1 around
-    (-0.75, -0.75), open to the lower right. Without noise they do not touch. The benchmark of the same name, ``load("banana")``, is of the
-    same kind but not drawn from this distribution.
+    Both are five eighths of a circle of radius 1, blurred by a normal distribution: +1 around the
+    origin, open to the upper left; -1 around (-0.75, -0.75), open to the lower right. Without noise
+    they do not touch. The benchmark of the same name, ``load("banana")``, is of the same kind but
+    not drawn from this distribution.
 
     Parameters
     ----------
@@ -83,7 +86,8 @@ def banana(n: int, noise: float = 0.2, seed: int = 0) -> tuple[NDArray[np.float6
 
     References
     ----------
-    .. [1] R. P. W. Duin et al., "PRTools: a Matlab toolbox for pattern recognition", routine gendatb.
+    .. [1] R. P. W. Duin et al., "PRTools: a Matlab toolbox for pattern recognition", routine
+       gendatb.
 
     Examples
     --------
@@ -98,7 +102,8 @@ def banana(n: int, noise: float = 0.2, seed: int = 0) -> tuple[NDArray[np.float6
     _check(n, noise, seed)
     rng = np.random.default_rng(seed)
     y = 1 - 2 * rng.integers(0, 2, size=n)
-    # The angle runs clockwise from the vertical axis; the second arc is the first one turned by half a circle.
+    # The angle runs clockwise from the vertical axis; the second arc is the first one turned by
+    # half a circle.
     angle = np.pi * (0.125 + 1.25 * rng.random(n))
     X = y[:, None] * np.column_stack([np.sin(angle), np.cos(angle)])
     X[y == -1] -= 0.75
@@ -109,10 +114,11 @@ def banana(n: int, noise: float = 0.2, seed: int = 0) -> tuple[NDArray[np.float6
 def waveform(n: int, noise: float = 1.0, seed: int = 0) -> tuple[NDArray[np.float64], NDArray[Any]]:
     """Noisy mixtures of two out of three triangular waves, seen at 21 places [1]_.
 
-    The waves have height 6 and half-width 6, and their peaks at the places 7, 11 and 15 (counted from 1). A row is u times one wave plus
-    1 - u times another, u uniform in [0, 1], plus normal noise; the three pairs of waves are equally likely. Breiman et al. tell the three
-    pairs apart; here, as in the usual benchmark for two classes, -1 is the pair (7, 11) and +1 is any other. The columns of
-    ``load("waveform")`` have mean 0 and variance 1 besides.
+    The waves have height 6 and half-width 6, and their peaks at the places 7, 11 and 15 (counted
+    from 1). A row is u times one wave plus 1 - u times another, u uniform in [0, 1], plus normal
+    noise; the three pairs of waves are equally likely. Breiman et al. tell the three pairs apart;
+    here, as in the usual benchmark for two classes, -1 is the pair (7, 11) and +1 is any other. The
+    columns of ``load("waveform")`` have mean 0 and variance 1 besides.
 
     Parameters
     ----------
@@ -132,7 +138,8 @@ def waveform(n: int, noise: float = 1.0, seed: int = 0) -> tuple[NDArray[np.floa
 
     References
     ----------
-    .. [1] L. Breiman, J. Friedman, R. Olshen and C. Stone, "Classification and Regression Trees", 1984.
+    .. [1] L. Breiman, J. Friedman, R. Olshen and C. Stone, "Classification and Regression Trees",
+       1984.
 
     Examples
     --------

@@ -1,9 +1,10 @@
 """``load``: a data set by its name, from the nearest place that has it.
 
-1. The folder that SLIMSVM_DATA names: ``NAME.npz`` in the layout of ``readers``, or the files of the official source, packed or not. They are
-   taken as they are.
+1. The folder that SLIMSVM_DATA names: ``NAME.npz`` in the layout of ``readers``, or the files of
+   the official source, packed or not. They are taken as they are.
 2. The cache: a folder with ``NAME.npz`` of what was downloaded before. The net is not asked.
-3. The official source: files are downloaded, checked, read, checked again, kept as ``NAME.npz`` in the cache, and removed.
+3. The official source: files are downloaded, checked, read, checked again, kept as ``NAME.npz`` in
+   the cache, and removed.
 """
 
 from __future__ import annotations
@@ -23,7 +24,8 @@ from slimsvm.datasets.download import ChecksumError, DownloadError, alone, fetch
 from slimsvm.datasets.readers import UNREADABLE, Arrays, content_digest, pack, unpack
 from slimsvm.persistence.atomic import replacing
 
-# what NumPy raises over a broken archive (one that is encrypted or packed in an unknown way included), and over one array in place of it
+# what NumPy raises over a broken archive (one that is encrypted or packed in an unknown way
+# included), and over one array in place of it
 DAMAGED = (
     *UNREADABLE,
     zipfile.BadZipFile,
@@ -58,7 +60,8 @@ def cache_folder(cache: str | os.PathLike[str] | None = None) -> Path:
     Parameters
     ----------
     cache : str, path-like or None
-        A folder; None: the one that the environment variable SLIMSVM_CACHE names, else the place for caches of this user and system.
+        A folder; None: the one that the environment variable SLIMSVM_CACHE names, else the place
+        for caches of this user and system.
 
     Returns
     -------
@@ -93,13 +96,15 @@ def load(
 ) -> Any:
     """Load a data set of the literature by its name.
 
-    It comes from the folder that the environment variable SLIMSVM_DATA names, else from the cache, else from its official source: then it
-    is downloaded once, checked, and kept in the cache. A download that breaks off goes on where it was when you call again.
+    It comes from the folder that the environment variable SLIMSVM_DATA names, else from the cache,
+    else from its official source: then it is downloaded once, checked, and kept in the cache. A
+    download that breaks off goes on where it was when you call again.
 
     Parameters
     ----------
     name : str
-        One of ``slimsvm.datasets.names()``, such as "a9a", "ijcnn1", "mnist", "covtype", "rcv1" or "letter".
+        One of ``slimsvm.datasets.names()``, such as "a9a", "ijcnn1", "mnist", "covtype", "rcv1" or
+        "letter".
     return_X_y : bool, default=False
         Return the tuple ``(X_train, y_train, X_test, y_test)`` instead of a Bunch.
     cache : str, path-like or None
@@ -116,10 +121,12 @@ def load(
 
         - ``X_train``, ``X_test``: float32, arrays or CSR matrices;
         - ``y_train``, ``y_test``: classes as small integers, or float32 for regression;
-        - ``name``, ``task`` ("binary", "26 classes", "regression", ...), and ``DESCR``: what it is and where it comes from;
+        - ``name``, ``task`` ("binary", "26 classes", "regression", ...), and ``DESCR``: what it is
+          and where it comes from;
         - ``target_names``, where classes have names.
 
-        Where the source has no test part, ``X_train`` and ``y_train`` are everything, and ``X_test`` and ``y_test`` are None.
+        Where the source has no test part, ``X_train`` and ``y_train`` are everything, and
+        ``X_test`` and ``y_test`` are None.
 
     Raises
     ------
@@ -143,7 +150,8 @@ def load(
     >>> from slimsvm import datasets
     >>> X, y = datasets.banana(5300)
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     np.savez(os.path.join(folder, "banana.npz"), X_train=X[:400], y_train=y[:400], X_test=X[400:], y_test=y[400:])
+    ...     parts = {"X_train": X[:400], "y_train": y[:400], "X_test": X[400:], "y_test": y[400:]}
+    ...     np.savez(os.path.join(folder, "banana.npz"), **parts)
     ...     bananas = datasets.load("banana", cache=folder)
     >>> bananas.X_train.shape, bananas.X_test.shape, bananas.task
     ((400, 2), (4900, 2), 'binary')
@@ -182,7 +190,8 @@ def _from_data_folder(name: str, entry: Entry) -> Arrays | None:
     folder = Path(named).expanduser()
     if not folder.is_dir():
         raise NotADirectoryError(
-            f"The environment variable SLIMSVM_DATA names {named!r}, which is no folder; correct it or unset it."
+            f"The environment variable SLIMSVM_DATA names {named!r}, which is no folder; correct "
+            "it or unset it."
         )
     if (folder / f"{name}.npz").exists():
         return _read_kept(folder / f"{name}.npz")
@@ -206,12 +215,14 @@ def _from_cache(
         return _read_kept(kept)
     if entry.read is None:
         raise DownloadError(
-            f"The data set {name!r} is not here, and no official source has it in this form. Set the environment variable SLIMSVM_DATA to a "
-            f"folder that holds {name}.npz. Or: {entry.instead}."
+            f"The data set {name!r} is not here, and no official source has it in this form. Set "
+            f"the environment variable SLIMSVM_DATA to a folder that holds {name}.npz. Or: "
+            f"{entry.instead}."
         )
     if not download and not all(_present(cache, file) for file in entry.files):
         raise DownloadError(
-            f"The data set {name!r} is not here, and download=False forbids to fetch it. {_what_to_do(name, entry, cache)}"
+            f"The data set {name!r} is not here, and download=False forbids to fetch it. "
+            f"{_what_to_do(name, entry, cache)}"
         )
     try:
         with alone(cache):
@@ -236,8 +247,9 @@ def _from_cache(
         ) from error
     except OSError as error:
         raise DownloadError(
-            f"The data set {name!r} is not here, and its files cannot be kept in {cache} ({error.strerror or error}). Name a folder that can "
-            "be written with cache=..., or with the environment variable SLIMSVM_CACHE."
+            f"The data set {name!r} is not here, and its files cannot be kept in {cache} "
+            f"({error.strerror or error}). Name a folder that can be written with cache=..., or "
+            "with the environment variable SLIMSVM_CACHE."
         ) from error
 
 
@@ -257,12 +269,14 @@ def _read_kept(path: Path) -> Arrays:
                 arrays = unpack(file)
             if not ({"X", "y"} <= set(arrays) or {"X_train", "y_train"} <= set(arrays)):
                 raise ValueError(
-                    f"it has no rows and labels X and y, or X_train and y_train, but {', '.join(arrays) or 'nothing'}"
+                    "it has no rows and labels X and y, or X_train and y_train, but "
+                    f"{', '.join(arrays) or 'nothing'}"
                 )
             return arrays
         except DAMAGED as error:
             raise ValueError(
-                f"{path} is damaged or no data set ({error}). Delete it, and load the data set again."
+                f"{path} is damaged or no data set ({error}). Delete it, and load the data set "
+                "again."
             ) from error
 
 
@@ -279,8 +293,9 @@ def _checked(name: str, entry: Entry, paths: list[Path]) -> Arrays:
     for path in paths:
         path.unlink(missing_ok=True)
     raise ChecksumError(
-        f"The files that were downloaded for {name!r} are not the data set that was expected: {wrong}. Nothing of them was kept. Either the "
-        f"source has changed, or something on the way. Files in the folder that SLIMSVM_DATA names are taken without this check: "
+        f"The files that were downloaded for {name!r} are not the data set that was expected: "
+        f"{wrong}. Nothing of them was kept. Either the source has changed, or something on the "
+        "way. Files in the folder that SLIMSVM_DATA names are taken without this check: "
         f"{', '.join(url for file in entry.files for url in file.urls[:1])}."
     )
 
@@ -290,7 +305,10 @@ def _difference(entry: Entry, arrays: Arrays) -> str:
     for part, n in (("X" if "X" in arrays else "X_train", entry.n_train), ("X_test", entry.n_test)):
         shape = arrays[part].shape if part in arrays else (0, entry.n_features)
         if shape != (n, entry.n_features):
-            return f"{part} has {shape[0]:,} rows of {shape[1]:,} features instead of {n:,} of {entry.n_features:,}"
+            return (
+                f"{part} has {shape[0]:,} rows of {shape[1]:,} features instead of {n:,} of "
+                f"{entry.n_features:,}"
+            )
         if n and len(arrays[part.replace("X", "y")]) != n:
             return "the labels are not as many as the rows"
     if entry.content is not None and (found := content_digest(arrays)) != entry.content:
@@ -302,8 +320,9 @@ def _what_to_do(name: str, entry: Entry, cache: Path) -> str:
     """How to come by a data set otherwise."""
     files = "\n".join(f"  {file.urls[0]}" for file in entry.files)
     return (
-        f"What you can do:\n"
+        "What you can do:\n"
         f"- Go online and call load({name!r}) again: what has arrived so far is kept in {cache}.\n"
-        f"- Set the environment variable SLIMSVM_DATA to a folder that holds {name}.npz, or the files of the official source.\n"
+        f"- Set the environment variable SLIMSVM_DATA to a folder that holds {name}.npz, or the "
+        "files of the official source.\n"
         f"- Download these by other means, and put them into that folder:\n{files}"
     )

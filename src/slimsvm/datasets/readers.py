@@ -1,8 +1,9 @@
 """From the files of the official sources to arrays, and the one layout in which arrays are kept.
 
-Arrays of a data set are a dictionary with X_train, y_train, X_test, y_test, or X, y where the source knows no split. A data set is kept as
-one ``.npz`` file under these keys; a CSR matrix X becomes the four arrays X_data, X_indices, X_indptr, X_shape. X is float32 (or the bytes or
-short integers of the source), indices start at 0, and classes are int8.
+Arrays of a data set are a dictionary with X_train, y_train, X_test, y_test, or X, y where the
+source knows no split. A data set is kept as one ``.npz`` file under these keys; a CSR matrix X
+becomes the four arrays X_data, X_indices, X_indptr, X_shape. X is float32 (or the bytes or short
+integers of the source), indices start at 0, and classes are int8.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ PARTS = ("X_train", "y_train", "X_test", "y_test", "X", "y")
 SPARSE = ("data", "indices", "indptr", "shape")
 
 
-# -- one layout -----------------------------------------------------------------------------------------------------------------------
+# -- one layout ------------------------------------------------------------------------------------
 
 
 def pack(arrays: Arrays) -> dict[str, np.ndarray]:
@@ -59,7 +60,10 @@ def pack(arrays: Arrays) -> dict[str, np.ndarray]:
 
 
 def unpack(packed: Any) -> Arrays:
-    """The inverse of ``pack``: from a dictionary of plain arrays or an open ``.npz`` file; what is no part of the layout stays as it is."""
+    """The inverse of ``pack``: from a dictionary of plain arrays or an open ``.npz`` file.
+
+    What is no part of the layout stays as it is.
+    """
     arrays: Arrays = {}
     for key in packed:
         name, _, field = key.rpartition("_")
@@ -74,7 +78,10 @@ def unpack(packed: Any) -> Arrays:
 
 
 def content_digest(arrays: Arrays) -> str:
-    """SHA-256 of the rows and labels themselves, in hexadecimal digits: the same however the files were written or compressed."""
+    """SHA-256 of the rows and labels themselves, in hexadecimal digits.
+
+    It is the same however the files were written or compressed.
+    """
     packed = pack({key: arrays[key] for key in PARTS if key in arrays})
     total = hashlib.sha256()
     for key in sorted(packed):
@@ -85,18 +92,23 @@ def content_digest(arrays: Arrays) -> str:
     return total.hexdigest()
 
 
-# -- formats --------------------------------------------------------------------------------------------------------------------------
+# -- formats ---------------------------------------------------------------------------------------
 
 
 def opened(path: Path) -> IO[bytes]:
     """Open for reading bytes, unpacked."""
     if path.suffix == ".bz2":
         return bz2.open(path)
-    return gzip.open(path) if path.suffix == ".gz" else open(path, "rb")  # type: ignore[return-value]
+    if path.suffix == ".gz":
+        return gzip.open(path)  # type: ignore[return-value]
+    return open(path, "rb")
 
 
 def libsvm(n_features: int, *, dense: bool = True, regression: bool = False) -> Reader:
-    """LIBSVM text, ``label index:value ...``: a training file and maybe a test file; for regression one file with all rows."""
+    """LIBSVM text, ``label index:value ...``: a training file and possibly a test file.
+
+    For regression it is one file with all rows.
+    """
 
     def read(paths: Sequence[Path]) -> Arrays:
         from sklearn.datasets import load_svmlight_file
@@ -104,9 +116,8 @@ def libsvm(n_features: int, *, dense: bool = True, regression: bool = False) -> 
         arrays: Arrays = {}
         for path, suffix in zip(paths, ("",) if regression else ("_train", "_test"), strict=False):
             with opened(path) as file:
-                text = re.sub(
-                    rb":[ \t]+", b":", file.read()
-                )  # the files of protein have blanks between index and value
+                # the files of protein have blanks between index and value
+                text = re.sub(rb":[ \t]+", b":", file.read())
             X, y = load_svmlight_file(
                 io.BytesIO(text), n_features=n_features, zero_based=False, dtype=np.float32
             )
@@ -120,9 +131,11 @@ def libsvm(n_features: int, *, dense: bool = True, regression: bool = False) -> 
 
 
 def cadata(paths: Sequence[Path]) -> Arrays:
-    """LIBSVM text of houses in California: longitude, latitude, age, rooms, bedrooms, people, households, income.
+    """LIBSVM text of houses in California.
 
-    StatLib's table begins with the income and ends with the longitude, which is the one column of negative numbers; this puts it first.
+    The columns are longitude, latitude, age, rooms, bedrooms, people, households, income. StatLib's
+    table begins with the income and ends with the longitude, which is the one column of negative
+    numbers; this puts it first.
     """
     arrays = libsvm(8, regression=True)(paths)
     if arrays["X"][0, 0] > 0:
@@ -139,7 +152,10 @@ def whole(y: Any) -> Any:
 
 
 def idx(paths: Sequence[Path]) -> Arrays:
-    """The four files of MNIST: images and labels for training, images and labels for testing; an array of bytes behind a short header."""
+    """The four files of MNIST: images and labels for training, images and labels for testing.
+
+    Each is an array of bytes behind a short header.
+    """
     arrays: Arrays = {}
     for path, key in zip(paths, PARTS, strict=False):
         with opened(path) as file:
@@ -160,7 +176,10 @@ def covtype(paths: Sequence[Path]) -> Arrays:
 
 
 def statlog(paths: Sequence[Path]) -> Arrays:
-    """Tables of integers, the class at the end of each row; columns are scaled to [-1, 1] by their range in the training part."""
+    """Tables of integers, the class at the end of each row.
+
+    Columns are scaled to [-1, 1] by their range in the training part.
+    """
     train, test = (np.loadtxt(path, dtype=np.int64, ndmin=2) for path in paths)
     low, high = train[:, :-1].min(axis=0), train[:, :-1].max(axis=0)
     scaled = [
@@ -175,9 +194,11 @@ def statlog(paths: Sequence[Path]) -> Arrays:
 
 
 def rcv1(paths: Sequence[Path]) -> Arrays:
-    """Five training and five test files of documents with several topics each: every document once, +1 for the topic CCAT.
+    """Five training and five test files of documents with several topics each.
 
-    CCAT is the most frequent topic. Of equal documents the first one stays; one that is in both parts stays in the training part.
+    Every document is taken once, and has label +1 for the topic CCAT. CCAT is the most frequent
+    topic. Of equal documents the first one stays; one that is in both parts stays in the training
+    part.
     """
     from sklearn.datasets import load_svmlight_file
 
@@ -216,7 +237,7 @@ def _is_new(X: Any, row: int, seen: set[bytes]) -> bool:
     return True
 
 
-# -- from what is kept to what is used ------------------------------------------------------------------------------------------------
+# -- from what is kept to what is used -------------------------------------------------------------
 
 COVTYPE_LOW = np.array([1859, 0, 0, 0, -173, 0, 0, 0, 0, 0], np.float32)
 COVTYPE_HIGH = np.array([3858, 360, 66, 1397, 601, 7117, 254, 254, 254, 7173], np.float32)
@@ -231,7 +252,7 @@ def grey(arrays: Arrays) -> Arrays:
 
 
 def split_covtype(arrays: Arrays) -> Arrays:
-    """A fifth of the rows, drawn once and for all, for testing; the ten numeric columns scaled to [0, 1]."""
+    """A fifth of the rows, the same each time, for testing; numeric columns scaled to [0, 1]."""
     X, y = arrays["X"], arrays["y"]
     test = np.zeros(len(X), bool)
     test[np.random.RandomState(0).permutation(len(X))[: len(X) // 5]] = True

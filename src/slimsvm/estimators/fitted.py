@@ -128,24 +128,37 @@ def check_attributes(kind: Any, attributes: dict[str, Any]) -> None:
     unknown = set(attributes) - set(known)
     what = min(unknown, default="")
     demand(not unknown, f"a fitted {kind.__name__} has no attribute {what!r}")
-    for name, value in attributes.items():
-        right = TYPES.get(known[name].kind, lambda value: True)(value)
-        demand(right, f"{name} is not what it should be: {known[name].in_words}")
-    sizes = kind._sizes(attributes)
-    for name, own in known.items():
-        if name in attributes and own.shape:
-            _check_shape(own, attributes[name], sizes, attributes.get("kernel_"))
+    check_types(known, attributes)
+    check_shapes(known, attributes, kind._sizes(attributes))
     kind._check_fitted(attributes)
 
 
-def _check_shape(own: Attribute, value: Any, sizes: dict[str, int], kernel: Any) -> None:
+def check_types(known: dict[str, Attribute], values: dict[str, Any], where: str = "") -> None:
+    """Raise ValueError unless every value is of the kind that is declared; ``where`` it comes from."""
+    for name, value in values.items():
+        right = TYPES.get(known[name].kind, lambda value: True)(value)
+        demand(right, f"{name}{where} is not what it should be: {known[name].in_words}")
+
+
+def check_shapes(
+    known: dict[str, Attribute], values: dict[str, Any], sizes: dict[str, int], where: str = ""
+) -> None:
+    """Raise ValueError unless equal names of sizes are equal sizes; those met first are noted."""
+    for name, own in known.items():
+        if name in values and own.shape:
+            _check_shape(own, values[name], sizes, values.get("kernel_"), where)
+
+
+def _check_shape(
+    own: Attribute, value: Any, sizes: dict[str, int], kernel: Any, where: str
+) -> None:
     if value is None or (own.kind == "rows" and isinstance(kernel, Precomputed)):
         return  # indices that are not known; rows that no one has
     shape = np.shape(value)
     expected = tuple(sizes.get(size, n) for size, n in zip(own.shape, shape, strict=False))
     demand(
         len(shape) == len(own.shape) and shape == expected,
-        f"{own.name} has the shape {shape}, expected ({', '.join(own.shape)}) = {expected}",
+        f"{own.name}{where} has the shape {shape}, expected ({', '.join(own.shape)}) = {expected}",
     )
     for size, n in zip(own.shape, shape, strict=True):
         sizes.setdefault(size, n)

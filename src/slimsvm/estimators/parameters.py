@@ -53,7 +53,7 @@ def parameter(
 
 def shared(name: str, **changes: Any) -> Any:
     """A parameter of SHARED, perhaps with another default, text, kind or accepted values."""
-    about = {**SHARED[name], **changes}
+    about = {**SHARED.get(name, {}), **changes}
     default, accepts = about.pop("default"), about.pop("accepts")
     return parameter(default, *accepts, **about)
 

@@ -1,64 +1,465 @@
-"""SparseSVC and SparseSVR: machines with as few vectors as you say."""
+"""SparseSVC and SparseSVR: models with as few vectors as you say."""
 
 from __future__ import annotations
 
+import copy
+import textwrap
+from dataclasses import replace
 from numbers import Real
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import ClassifierMixin, RegressorMixin
-from sklearn.callback import with_callbacks
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.multiclass import _ovr_decision_function
 from sklearn.utils.validation import check_is_fitted
 
-from slimsvm.estimators.classification import class_factors, encoded, voted
-from slimsvm.estimators.docs import described
-from slimsvm.estimators.sparse_base import ALL, BASES, SparseMachine
-from slimsvm.estimators.sparse_certificate import certified
+from slimsvm.basis import ALL, REGISTRY, Given, Selection, choice_of
+from slimsvm.ending import FULL, Certificate, Ending, Status, sentence
+from slimsvm.estimators.certify import certified
+from slimsvm.estimators.fitted import Attribute, attribute, check_shapes, check_types, demand
+from slimsvm.estimators.fitting import Classifier, Data, Estimator, Fit, Regressor
+from slimsvm.estimators.models import BasisVectors
+from slimsvm.estimators.parameters import (
+    AT_LEAST_ONE,
+    NOT_NEGATIVE,
+    WIDTH,
+    declared,
+    parameter,
+    shared,
+)
+from slimsvm.expansion import Expansion
+from slimsvm.kernels import Kernel
 from slimsvm.losses import LOSSES, Loss
-from slimsvm.run import Certificate
+from slimsvm.multiclass import OneVsOne, OneVsRest, class_factors
+from slimsvm.oracles import LossOracle
+from slimsvm.precision import SUBSPACE_TOL, is_small
+from slimsvm.problems.sparse import Sparse
+from slimsvm.problems.subspace import KernelColumns
+from slimsvm.rows import distinct
+from slimsvm.run import Result, run
+from slimsvm.solvers.growth import in_order
+from slimsvm.solvers.kernel_newton import AllRows, KernelNewton
+from slimsvm.solvers.path import HISTORY, Path, PathModel, PathPoint, Scoring, sizes_up_to
+from slimsvm.solvers.path_cuts import CutPath
+from slimsvm.tiles import ready
 
 Array = NDArray[Any]
 AUTO_FRACTION = 0.1  # of the rows is held out when n_basis='auto' and nothing else is said
+MAX_ITER = 1000  # where no limit is given
 
 
-@described
-class SparseSVC(ClassifierMixin, SparseMachine):
-    """Support vector classification with a small basis that is learned: as accurate as thousands of support vectors, much faster to use.
+def _basis(*, labels: bool) -> dict[str, Any]:
+    """The parameter ``basis``, for labels or for numbers."""
+    kinds = {name: kind for name, kind in REGISTRY.items() if labels or not kind.needs_labels}
+    items = [
+        f"{name!r} {kind.in_words}{', for a loss with a curvature' * kind.needs_curvature};"
+        for name, kind in kinds.items()
+    ]
+    items.append(
+        f"{ALL!r} finds the exact solution over all rows by Newton's method, for a loss with a "
+        "curvature; n_basis is ignored, and the basis is the rows that carry weight."
+    )
+    lines = [
+        line for item in items for line in textwrap.wrap(f"- {item}", WIDTH, subsequent_indent="  ")
+    ]
+    first = "Where the basis vectors come from; an array is used as it is."
+    return {
+        "default": "pursuit",
+        "accepts": (StrOptions({*kinds, ALL}), "array-like", "sparse matrix"),
+        "kind": "str or array of shape (m, n_features)",
+        "text": "\n".join([first, "", *lines]),
+    }
 
-    The function is f(x) = sum_j coef_j k(b_j, x) + intercept with n_basis vectors b_j, shared by all classes (one-vs-rest).
 
-    Parameters
-    ----------
-    n_basis : int or 'auto', default=100
-        Number of basis vectors. 'auto' holds a tenth of the rows out, looks at growing sizes up to max_basis, and takes the smallest within
-        accuracy_loss of the best.
-    C : float, default=1.0
-        Weight of the errors: 1/2 |w|^2 + C sum_i weight_i loss(y_i, f(x_i)).
-    {kernel}
-    loss : {{'squared_hinge', 'hinge', 'smooth_hinge', 'least_squares'}}, default='squared_hinge'
-        'hinge' is trained by cutting planes, the others by Newton's method.
-    {sparse}
+# what both estimators say of a parameter
+OWN: dict[str, dict[str, Any]] = {
+    "C": {"text": "Weight of the errors: 1/2 |w|^2 + C sum_i weight_i loss(y_i, f(x_i))."},
+    "refine": {
+        "default": "auto",
+        "accepts": ("boolean", StrOptions({"auto"})),
+        "kind": "bool or 'auto'",
+        "text": "Whether the basis vectors are then moved to a local optimum. 'auto': if loss and "
+        "kernel have derivatives and basis is neither an array nor 'all'.",
+    },
+    "tol": {
+        "text": "Relative gap within the span of the basis; refinement ends when a step gains less "
+        "than this share of the objective."
+    },
+    "max_iter": {
+        "default": MAX_ITER,
+        "text": "Limit on steps of refinement, and on cutting planes.",
+    },
+    "max_memory": {
+        "text": "Megabytes for kernel values between rows and basis; beyond, they are computed "
+        "again in every pass. Default 2,000. With basis='all', for those among the support "
+        "vectors; beyond, the fit is refused. Default 4,000."
+    },
+    "max_basis": {
+        "default": 500,
+        "accepts": (AT_LEAST_ONE,),
+        "kind": "int",
+        "text": "The largest size that n_basis='auto' looks at.",
+    },
+    "accuracy_loss": {
+        "default": 0.005,
+        "accepts": (Interval(Real, 0.0, 1.0, closed="both"),),
+        "kind": "float",
+        "text": "What n_basis='auto' gives up, at most, for a smaller basis.",
+    },
+    "validation_fraction": {
+        "default": None,
+        "accepts": (Interval(Real, 0.0, 1.0, closed="neither"), None),
+        "kind": "float",
+        "text": "Share of the rows that is held out: to stop refinement, and for the scores in "
+        "``path_``.",
+    },
+    "warm_start": {
+        "text": "Begin with the basis of the last fit; one that is given as an array is taken as "
+        "it is."
+    },
+    "random_state": {"text": "Draws starting points, rows and the split."},
+}
 
-    Attributes
-    ----------
-    {sparse_attributes}
-    classes_ : array
-        The labels, sorted.
-    pairwise_ : bool
-        Only on what :func:`slimsvm.compress` made of a one-vs-one machine, and True there: the outputs are pairs of classes, which vote.
+
+def own(name: str, **changes: Any) -> Any:
+    """A parameter of OWN, or one that all estimators share."""
+    return shared(name, **{**OWN.get(name, {}), **changes})
+
+
+class SparseEstimator(BasisVectors, Estimator):
+    """What both share: from data to a basis, a model on it, and the same at every smaller size."""
+
+    fitted: ClassVar[tuple[Attribute, ...]] = (
+        attribute(
+            "basis_coef_",
+            "float",
+            ("n_basis", "n_outputs"),
+            "Coefficients; one output for two classes and for regression, else one for each class.",
+        ),
+        attribute(
+            "path_",
+            "path",
+            (),
+            "The model at 1, 2, 5, 10, ... basis vectors; see :meth:`truncated`.",
+        ),
+        attribute(
+            "certificate_",
+            "certificate",
+            (),
+            "Objective, and its gap within the span of the basis (with basis='all', among all "
+            "functions); :meth:`certify` gives the gap to the exact solution.",
+        ),
+        attribute(
+            "history_",
+            "history",
+            (),
+            "Seconds, objective and size of the basis after every step.",
+            optional=True,
+        ),
+        attribute("n_iter_", "counts", (), "Steps of all solvers together.", optional=True),
+    )
+    path_: list[PathPoint]
+    _row_duals: Array | None
+    break_ties = False
+
+    # -- what a subclass says -------------------------------------------------------------------------
+
+    def _loss(self) -> Loss:
+        raise NotImplementedError
+
+    def _targets(self, target: Array, n_classes: int) -> Array:
+        """One column for each output."""
+        raise NotImplementedError
+
+    def _score(self, scores: Array, target: Array, weight: Array) -> float:
+        """Accuracy, or R^2."""
+        raise NotImplementedError
+
+    def _held_out(self, data: Data, fraction: float) -> Array:
+        """Which rows are held out; ``target`` is still that of :meth:`_given_again`."""
+        raise NotImplementedError
+
+    def _given_again(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Array, Array]:
+        """Rows of positive weight, their targets, and weights, for a fitted estimator."""
+        raise NotImplementedError
+
+    # -- the plan -------------------------------------------------------------------------------------
+
+    def _encoded(self, X: Any, y: Any, weight: Array) -> Data:
+        data = super()._encoded(X, y, weight)
+        fraction = self.validation_fraction or (AUTO_FRACTION if self.n_basis == "auto" else None)
+        held = np.zeros(data.used.size, bool)
+        if fraction is not None:
+            held = self._held_out(data, fraction)
+        data.target = self._targets(data.target, data.classes.size)
+        if held.any():
+            stays = ~held
+            data.about["held_out"] = data.X[held], data.target[held], data.weight[held]
+            data.X, data.target = data.X[stays], data.target[stays]
+            data.weight, data.used = data.weight[stays], data.used[stays]
+            data.sample_weight = data.sample_weight[stays]
+        return data
+
+    def _is_all(self) -> bool:
+        return isinstance(self.basis, str) and self.basis == ALL
+
+    def _moves(self, loss: Loss, kernel: Kernel) -> bool:
+        """Whether the basis vectors are moved; complains if that was asked for and is impossible."""
+        others = "'squared_epsilon_insensitive'"
+        if loss.takes_labels:
+            others = "'squared_hinge', 'smooth_hinge' or 'least_squares'"
+        named, everything = isinstance(self.basis, str), self._is_all()
+        curved = everything or (named and REGISTRY[self.basis].needs_curvature)
+        if curved and not loss.differentiable:
+            raise ValueError(
+                f"basis={self.basis!r} needs a loss with a curvature, which loss={self.loss!r} has "
+                f"not; use {others}, or another basis, such as 'pursuit' or 'cholesky'."
+            )
+        able = loss.differentiable and kernel.differentiable
+        if self.refine == "auto":
+            return able and named and not everything
+        if self.refine and everything:
+            raise ValueError(
+                "refine=True has nothing to move with basis='all': the solution is exact; use "
+                "refine=False, or another basis."
+            )
+        if self.refine and not loss.differentiable:
+            raise ValueError(
+                f"refine=True needs a loss with a derivative, which loss={self.loss!r} has not; "
+                f"use {others}, or refine=False."
+            )
+        if self.refine and not able:
+            raise ValueError(
+                "refine=True needs a kernel with a known derivative ('rbf', 'poly' with coef0 >= "
+                f"0, 'linear'); got {kernel!r}. Use refine=False."
+            )
+        return bool(self.refine)
+
+    def _last_basis(self, data: Data) -> Any:
+        """The basis of the last fit, if this one goes on from it; a given one is taken as it is."""
+        named = isinstance(self.basis, str)
+        if not (self.warm_start and named and hasattr(self, "basis_coef_")):
+            return None
+        shape = (self.basis_.shape[1], self.basis_coef_.shape[1])
+        return self.basis_ if shape == (data.X.shape[1], data.target.shape[1]) else None
+
+    # -- training -------------------------------------------------------------------------------------
+
+    def _solved(self, data: Data, fit: Fit) -> Result:
+        loss = self._loss()
+        moves = self._moves(loss, data.kernel)
+        seed = int(check_random_state(self.random_state).randint(2**31 - 1))
+        scoring = Scoring(self._score, data.about.get("held_out"), fit.threads)
+        weight = float(self.C) * data.weight
+        if self._is_all():
+            return self._over_all_rows(data, weight, loss, scoring, seed, fit)
+        candidates, named = distinct(data.X), isinstance(self.basis, str)
+        last, auto = self._last_basis(data), self.n_basis == "auto"
+        wanted = Given(self.basis).size
+        if named:
+            wanted = int(self.max_basis if auto else self.n_basis)
+        everything = named and not auto and candidates.size <= wanted
+        wanted = min(candidates.size, wanted) if named else wanted
+
+        def first(columns: KernelColumns, problem: Sparse, rng: Any) -> Selection | None:
+            if everything:
+                order = candidates[in_order(data.X[candidates])]
+                return Selection(data.rows.X[order], order)
+            if last is not None:
+                return Selection(columns.in_rows_coordinates(last))
+            choose = choice_of(self.basis, problem.weight)
+            if not choose.one_shot:
+                return None
+            return choose.select(columns, None, None, wanted, rng, problem.candidates)
+
+        grows = named and not everything
+        grows = grows and (last is not None or not REGISTRY[self.basis].one_shot)
+        options: dict[str, Any] = {
+            "sizes": [wanted] if everything else sizes_up_to(wanted),
+            "first": first,
+            "choose": REGISTRY[self.basis] if grows else None,
+            "scoring": scoring,
+            "accuracy_loss": float(self.accuracy_loss) if auto else None,
+            "seed": seed,
+            "limits": fit.limits,
+            "watchers": fit.watchers,
+        }
+        given = (data.rows, data.target, weight, loss, bool(self.fit_intercept), candidates)
+        problem = Sparse(*given, self.max_memory, fit.threads)
+        solver: Path | CutPath
+        if loss.differentiable:
+            solver = Path(**options, max_iter=self._max_iter, moves=moves and not everything)
+        else:
+            oracle = LossOracle(loss, data.target, weight, fit.threads)
+            solver = CutPath(**options, max_iter=int(self.max_iter), oracle=oracle)
+        return run(solver, problem, tol=float(self.tol), limits=fit.limits)
+
+    @property
+    def _max_iter(self) -> int:
+        return int(self.max_iter) if self.max_iter > 0 else MAX_ITER
+
+    def _over_all_rows(
+        self, data: Data, weight: Array, loss: Loss, scoring: Scoring, seed: int, fit: Fit
+    ) -> Result:
+        """The exact solution; its basis is the rows with a gradient."""
+        given = (data.rows, data.target, weight, loss, bool(self.fit_intercept))
+        problem = AllRows(*given, self.max_memory, fit.threads)
+        if problem.blur() > float(self.tol):  # float32 would hide what was asked for
+            problem.rows = ready(data.kernel, data.X, dtype=np.float64)
+        result = run(
+            KernelNewton(seed=int(np.random.default_rng(seed).integers(2**31 - 1))),
+            problem,
+            tol=SUBSPACE_TOL if is_small(data.rows.n) else float(self.tol),
+            max_iter=self._max_iter,
+            limits=fit.limits,
+            watchers=fit.watchers,
+        )
+        model, certificate = result.model, result.certificate
+        rows = np.flatnonzero(model.coef.any(axis=1))
+        basis, coef, exact = data.X[rows], model.coef[rows], certificate.precision == "float64"
+        f = Expansion(data.kernel, basis, coef, model.intercept, exact=exact)
+        point = PathPoint(
+            rows.size,
+            basis,
+            coef,
+            model.intercept,
+            rows,
+            certificate.objective,
+            certificate.gap,
+            self._score(model.scores, data.target, weight),
+            scoring.validated(f),
+            projection_error=0.0,
+            bound=certificate.gap,
+        )
+        return replace(result, model=PathModel([point], point, rows.size))
+
+    def _concluded(self, data: Data, solved: Result, fit: Fit) -> Ending:
+        model, about = solved.model, solved.certificate
+        chosen, tol, exact = model.chosen, float(self.tol), about.scope == FULL
+        self.path_, self.n_iter_, self._row_duals = model.points, solved.n_iter, model.row_duals
+        self._take(chosen, data.kernel)
+        certificate = chosen.certificate(tol, about.precision, about.scope)
+        ended = "max_iter" if solved.n_iter >= self._max_iter else "stalled"
+        # a size that was not reached is not what was asked for, whatever the gap there is
+        reason = fit.limits.reason() or ("converged" if certificate.holds else ended)
+        n, further = chosen.n_basis, ""
+        if reason == "converged" and n < model.wanted and self.n_basis != "auto":
+            further = f"; no more of the {model.wanted} asked for are independent of these"
+        words = sentence(
+            reason,
+            "gap",
+            certificate,
+            seconds=fit.limits.seconds,
+            max_iter=int(self.max_iter),
+            optimum=f"the optimum {'of all functions, with' if exact else 'in the span of'} {n:,} "
+            f"basis vector{'s' * (n != 1)}",
+            further=further,
+        )
+        none = np.empty(0)
+        history = {name: solved.history.get(name, none) for name in ("seconds", *HISTORY)}
+        return Ending(certificate, Status(reason, words), history)
+
+    def _take(self, point: PathPoint, kernel: Kernel) -> None:
+        """Be the model of this size."""
+        self._hold(kernel, point.basis, point.indices, point.coef, point.intercept)
+
+    # -- what a fitted estimator can do ---------------------------------------------------------------
+
+    def truncated(self, n_basis: int) -> Self:
+        """The model that the one fit found at a smaller size of the basis; needs no data.
+
+        Parameters
+        ----------
+        n_basis : int
+            One of the sizes in ``path_``.
+
+        Returns
+        -------
+        An estimator of the same class, fitted.
+        """
+        check_is_fitted(self)
+        points = {point.n_basis: point for point in self.path_}
+        if n_basis not in points:
+            raise ValueError(
+                f"n_basis={n_basis!r} is not a size of the path; the sizes are {sorted(points)}."
+            )
+        other, point, about = copy.copy(self), points[n_basis], self.certificate_
+        other._take(point, self.kernel_)
+        other.certificate_ = point.certificate(about.tol, about.precision, about.scope)
+        words = f"Cut from the path of a fit with {max(points)} basis vectors: {n_basis} of them."
+        other.status_ = Status("converged", words)
+        other.path_ = [p for p in self.path_ if p.n_basis <= n_basis]
+        return other
+
+    def certify(
+        self, X: Any, y: Any, sample_weight: Any = None, *, max_time: float | None = None
+    ) -> Certificate:
+        """How far this model is, at most, from the exact solution with the same loss, on these rows.
+
+        Takes the kernel values among all rows that are not safely on their side; the time that
+        takes is printed first.
+
+        Parameters
+        ----------
+        X, y, sample_weight
+            The rows it was trained on.
+        max_time : float, optional
+            Limit in seconds; beyond, the gap is infinite, with a warning.
+
+        Returns
+        -------
+        Certificate
+            ``gap``, and ``violation``, the gap as a share of the objective.
+        """
+        check_is_fitted(self)
+        if getattr(self, "pairwise_", False):
+            raise ValueError(
+                "A model compressed from one-vs-one pairs has no problem of its own to certify; "
+                "fit a SparseSVC on the rows."
+            )
+        X, target, weight = self._given_again(X, y, sample_weight)
+        target = self._targets(target, len(getattr(self, "classes_", ())))
+        return certified(self, X, target, weight, max_time)
+
+    @classmethod
+    def _check_fitted(cls, a: dict[str, Any]) -> None:
+        super()._check_fitted(a)
+        known = {own.name: own for own in BasisVectors.fitted}
+        for i, p in enumerate(a["path_"]):
+            demand(isinstance(p, PathPoint), "path_ is not a list of models")
+            where = f" of path_[{i}]"
+            values = {
+                "n_basis_": p.n_basis,
+                "basis_": p.basis,
+                "basis_coef_": p.coef,
+                "basis_indices_": p.indices,
+                "intercept_": p.intercept,
+            }
+            check_types(known, values, where)
+            check_shapes(known, values, {**cls._sizes(a), "n_basis": p.n_basis}, where)
+            maybe = (p.validation_score, p.projection_error, p.bound)
+            numbers = [p.objective, p.gap, p.training_score, *(v for v in maybe if v is not None)]
+            right = all(isinstance(number, int | float) for number in numbers)
+            demand(right, f"a score or objective{where} is not a number")
+
+
+@declared
+class SparseSVC(SparseEstimator, Classifier):
+    """Support vector classification with a small basis that is learned.
+
+    As accurate as thousands of support vectors, much faster to use. The function is f(x) = sum_j
+    coef_j k(b_j, x) + intercept with n_basis vectors b_j, shared by all classes (one-vs-rest).
 
     See Also
     --------
-    SVC : The exact machine.
+    SVC : The exact solution.
 
     References
     ----------
     .. [1] T. Joachims, C.-N. Yu, "Sparse kernel SVMs via cutting-plane training", 2009.
-    .. [2] M. Wu, B. Schoelkopf, G. Bakir, "A direct method for building sparse kernel learning algorithms", 2006.
+    .. [2] M. Wu, B. Schoelkopf, G. Bakir, "A direct method for building sparse kernel learning
+       algorithms", 2006.
 
     Examples
     --------
@@ -72,233 +473,118 @@ class SparseSVC(ClassifierMixin, SparseMachine):
     True
     """
 
-    _parameter_constraints: ClassVar[dict[str, Any]] = {
-        **SparseMachine._parameter_constraints,
-        "loss": [StrOptions({"squared_hinge", "hinge", "smooth_hinge", "least_squares"})],
-        "class_weight": [StrOptions({"balanced"}), dict, None],
-    }
+    n_basis: int | str = parameter(
+        100,
+        AT_LEAST_ONE,
+        StrOptions({"auto"}),
+        kind="int or 'auto'",
+        text="Number of basis vectors. 'auto' holds a tenth of the rows out, looks at growing "
+        "sizes up to max_basis, and takes the smallest within accuracy_loss of the best.",
+        positional=True,
+    )
+    C: float = own("C")
+    kernel: Any = own("kernel")
+    gamma: float | str = own("gamma")
+    degree: int = own("degree")
+    coef0: float = own("coef0")
+    loss: str = parameter(
+        "squared_hinge",
+        StrOptions({"squared_hinge", "hinge", "smooth_hinge", "least_squares"}),
+        kind="{'squared_hinge', 'hinge', 'smooth_hinge', 'least_squares'}",
+        text="'hinge' is trained by cutting planes, the others by Newton's method.",
+    )
+    basis: Any = own("basis", **_basis(labels=True))
+    refine: bool | str = own("refine")
+    fit_intercept: bool = own("fit_intercept")
+    class_weight: Any = own("class_weight")
+    tol: float = own("tol")
+    max_iter: int = own("max_iter")
+    max_time: float | None = own("max_time")
+    max_memory: float | None = own("max_memory")
+    max_basis: int = own("max_basis")
+    accuracy_loss: float = own("accuracy_loss")
+    validation_fraction: float | None = own("validation_fraction")
+    warm_start: bool = own("warm_start")
+    n_jobs: int | None = own("n_jobs")
+    random_state: Any = own("random_state")
+    verbose: bool = own("verbose")
 
-    def __init__(
-        self,
-        n_basis: int | str = 100,
-        *,
-        C: float = 1.0,
-        kernel: Any = "rbf",
-        gamma: float | str = "scale",
-        degree: int = 3,
-        coef0: float = 0.0,
-        loss: str = "squared_hinge",
-        basis: Any = "pursuit",
-        refine: bool | str = "auto",
-        fit_intercept: bool = True,
-        class_weight: Any = None,
-        tol: float = 1e-3,
-        max_iter: int = 1000,
-        max_time: float | None = None,
-        max_memory: float | None = None,
-        max_basis: int = 500,
-        accuracy_loss: float = 0.005,
-        validation_fraction: float | None = None,
-        warm_start: bool = False,
-        n_jobs: int | None = None,
-        random_state: Any = None,
-        verbose: bool = False,
-    ) -> None:
-        self.n_basis = n_basis
-        self.C = C
-        self.kernel = kernel
-        self.gamma = gamma
-        self.degree = degree
-        self.coef0 = coef0
-        self.loss = loss
-        self.basis = basis
-        self.refine = refine
-        self.fit_intercept = fit_intercept
-        self.class_weight = class_weight
-        self.tol = tol
-        self.max_iter = max_iter
-        self.max_time = max_time
-        self.max_memory = max_memory
-        self.max_basis = max_basis
-        self.accuracy_loss = accuracy_loss
-        self.validation_fraction = validation_fraction
-        self.warm_start = warm_start
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.verbose = verbose
+    fitted: ClassVar[tuple[Attribute, ...]] = (
+        attribute(
+            "pairwise_",
+            "flag",
+            (),
+            "Only on what :func:`slimsvm.compress` made of a one-vs-one model, and True there: the "
+            "outputs are pairs of classes, which vote.",
+            optional=True,
+        ),
+    )
+    _same_as: ClassVar[str] = "SVC"
 
     def _loss(self) -> Loss:
         return LOSSES[self.loss]()
 
+    def _targets(self, target: Array, n_classes: int) -> Array:
+        return OneVsRest(n_classes).columns(target)
+
     def _score(self, scores: Array, target: Array, weight: Array) -> float:
-        right = (
-            (scores[:, 0] > 0) == (target[:, 0] > 0)
-            if target.shape[1] == 1
-            else scores.argmax(axis=1) == target.argmax(axis=1)
-        )
+        if target.shape[1] == 1:
+            right = (scores[:, 0] > 0) == (target[:, 0] > 0)
+        else:
+            right = scores.argmax(axis=1) == target.argmax(axis=1)
         return float(np.average(right, weights=weight))
 
-    def _targets(self, label: Array, n_classes: int) -> Array:
-        """One column of -1 and +1 for two classes, else one for each class."""
-        if n_classes == 2:
-            return np.where(label == 1, 1.0, -1.0)[:, None]
-        return np.where(label[:, None] == np.arange(n_classes), 1.0, -1.0)
-
-    @with_callbacks
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> SparseSVC:
-        """Train on rows X with labels y.
-
-        Parameters
-        ----------
-        X : array, CSR matrix or DataFrame of shape (n_samples, n_features)
-            Training rows.
-        y : array of shape (n_samples,)
-            Labels, numbers or strings.
-        sample_weight : array of shape (n_samples,), optional
-            Scales C for each row. Zero removes the row, an integer repeats it.
-
-        Returns
-        -------
-        self
-        """
-        X, y, weight = self._checked(X, y, sample_weight)
-        classes, label, used = encoded(y, weight)
-        if used.size < label.size:
-            X, label, weight = X[used], label[used], weight[used]
-        weights = class_factors(
-            self.class_weight, classes=classes, y=classes[label], sample_weight=weight
-        )
-        plain, weight = weight, weight * weights[label]
-        target, held_out = self._targets(label, classes.size), None
-        fraction = self.validation_fraction or (AUTO_FRACTION if self.n_basis == "auto" else None)
-        if fraction is not None:
-            stays = self._split(label, classes.size, fraction)
-            if not stays.all():
-                held_out = X[~stays], target[~stays], weight[~stays]
-                X, target, weight, plain = X[stays], target[stays], weight[stays], plain[stays]
-        self.classes_ = classes
-        self.__dict__.pop("pairwise_", None)  # of a compressed machine that is trained anew
-        self._train(X, target, weight, held_out, plain)
-        return self
-
-    def _split(self, label: Array, n_classes: int, fraction: float) -> Array:
-        """Which rows stay for training: of every class all but the fraction, and at least one."""
+    def _held_out(self, data: Data, fraction: float) -> Array:
+        """Of every class the fraction, but never all of it."""
         rng = check_random_state(self.random_state)
-        stays = np.ones(label.size, bool)
-        for c in range(n_classes):
-            own = rng.permutation(np.flatnonzero(label == c))
-            stays[own[: min(own.size - 1, round(fraction * own.size))]] = False
-        return stays
-
-    def decision_function(self, X: Any) -> Array:
-        """Decision values.
-
-        Parameters
-        ----------
-        X : array or CSR matrix of shape (n_samples, n_features)
-            New rows.
-
-        Returns
-        -------
-        array of shape (n_samples,) for two classes, else (n_samples, n_classes)
-        """
-        values = self._outputs(X)
-        if len(self.classes_) == 2:
-            return values[:, 0]
-        if getattr(self, "pairwise_", False):
-            return np.asarray(_ovr_decision_function(values < 0, -values, len(self.classes_)))
-        return values
-
-    def predict(self, X: Any) -> Array:
-        """Labels of new rows.
-
-        Parameters
-        ----------
-        X : array or CSR matrix of shape (n_samples, n_features)
-            New rows.
-
-        Returns
-        -------
-        array of shape (n_samples,)
-        """
-        values = self._outputs(X)
-        if len(self.classes_) == 2:
-            label = (values[:, 0] > 0).astype(int)
-        elif getattr(self, "pairwise_", False):
-            label = voted(values, len(self.classes_))
-        else:
-            label = values.argmax(axis=1)
-        return np.asarray(self.classes_[label])
-
-    def certify(
-        self, X: Any, y: Any, sample_weight: Any = None, *, max_time: float | None = None
-    ) -> Certificate:
-        """How far this machine is, at most, from the exact one with the same loss, on these rows.
-
-        Takes the kernel values among all rows that are not safely on their side; the time that takes is printed first.
-
-        Parameters
-        ----------
-        X, y, sample_weight
-            The rows it was trained on.
-        max_time : float, optional
-            Limit in seconds; beyond, the gap is infinite, with a warning.
-
-        Returns
-        -------
-        Certificate
-            ``gap``, and ``violation``, the gap as a share of the objective.
-        """
-        check_is_fitted(self)
-        if getattr(self, "pairwise_", False):
-            raise ValueError(
-                "A machine compressed from one-vs-one pairs has no problem of its own to certify; fit a SparseSVC on the rows."
-            )
-        X, label, weight = self._given_again(X, y, sample_weight)
-        return certified(self, X, self._targets(label, len(self.classes_)), weight, max_time)
+        held = np.zeros(data.target.size, bool)
+        for c in range(data.classes.size):
+            own = rng.permutation(np.flatnonzero(data.target == c))
+            held[own[: min(own.size - 1, round(fraction * own.size))]] = True
+        return held
 
     def _given_again(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Array, Array]:
         X, y, weight = self._checked(X, y, sample_weight, reset=False)
         known = np.isin(y, self.classes_)
         if not known.all():
             raise ValueError(
-                f"y has the label {np.asarray(y)[~known].tolist()[0]!r}, which is not one of the classes {self.classes_.tolist()}."
+                f"y has the label {np.asarray(y)[~known].tolist()[0]!r}, which is not one of the "
+                f"classes {self.classes_.tolist()}."
             )
         label, used = np.searchsorted(self.classes_, y), weight > 0
-        weights = class_factors(
-            self.class_weight,
-            classes=self.classes_,
-            y=np.asarray(y)[used],
-            sample_weight=weight[used],
-        )
-        return X[used], label[used], weight[used] * weights[label[used]]
+        about = {"y": np.asarray(y)[used], "sample_weight": weight[used]}
+        factors = class_factors(self.class_weight, classes=self.classes_, **about)
+        return X[used], label[used], weight[used] * factors[label[used]]
+
+    def _concluded(self, data: Data, solved: Result, fit: Fit) -> Ending:
+        self.classes_, self.class_weight_ = data.classes, data.factors
+        self.__dict__.pop("pairwise_", None)  # of a compressed model that is trained anew
+        return super()._concluded(data, solved, fit)
+
+    def _scheme(self) -> Any:
+        pairwise = getattr(self, "pairwise_", False)
+        return (OneVsOne if pairwise else OneVsRest)(len(self.classes_))
+
+    @classmethod
+    def _n_outputs(cls, a: dict[str, Any]) -> int:
+        if a.get("pairwise_", False):
+            return super()._n_outputs(a)
+        return OneVsRest(len(a["classes_"])).n_columns
+
+    @classmethod
+    def _check_fitted(cls, a: dict[str, Any]) -> None:
+        super()._check_fitted(a)
+        n_classes, pairs = len(a["classes_"]), a.get("pairwise_", False)
+        demand(n_classes > 2 or not pairs, f"pairwise_ is {pairs!r}, with {n_classes} classes")
 
 
-@described
-class SparseSVR(RegressorMixin, SparseMachine):
+@declared
+class SparseSVR(SparseEstimator, Regressor):
     """Support vector regression with a small basis that is learned.
-
-    Parameters
-    ----------
-    n_basis : int or 'auto', default=100
-        Number of basis vectors. 'auto' holds a tenth of the rows out, looks at growing sizes up to max_basis, and takes the smallest within
-        accuracy_loss (of R^2) of the best.
-    C : float, default=1.0
-        Weight of the errors: 1/2 |w|^2 + C sum_i weight_i loss(y_i, f(x_i)).
-    epsilon : float, default=0.1
-        Half the width of the tube in which errors cost nothing.
-    {kernel}
-    loss : {{'squared_epsilon_insensitive', 'epsilon_insensitive', 'least_squares'}}, default='squared_epsilon_insensitive'
-        'epsilon_insensitive' is trained by cutting planes, the others by Newton's method.
-    {sparse}
-
-    Attributes
-    ----------
-    {sparse_attributes}
 
     See Also
     --------
-    SVR : The exact machine.
+    SVR : The exact solution.
 
     Examples
     --------
@@ -310,154 +596,73 @@ class SparseSVR(RegressorMixin, SparseMachine):
     1.0
     """
 
-    _parameter_constraints: ClassVar[dict[str, Any]] = {
-        **SparseMachine._parameter_constraints,
-        "loss": [
-            StrOptions({"squared_epsilon_insensitive", "epsilon_insensitive", "least_squares"})
-        ],
-        "basis": [
-            StrOptions({*BASES, ALL} - {"margin"}),
-            "array-like",
-            "sparse matrix",
-        ],  # a small |f| says nothing of a regression
-        "epsilon": [Interval(Real, 0.0, None, closed="left")],
-    }
+    n_basis: int | str = parameter(
+        100,
+        AT_LEAST_ONE,
+        StrOptions({"auto"}),
+        kind="int or 'auto'",
+        text="Number of basis vectors. 'auto' holds a tenth of the rows out, looks at growing "
+        "sizes up to max_basis, and takes the smallest within accuracy_loss (of R^2) of the best.",
+        positional=True,
+    )
+    C: float = own("C")
+    epsilon: float = parameter(
+        0.1,
+        NOT_NEGATIVE,
+        kind="float",
+        text="Half the width of the tube in which errors cost nothing.",
+    )
+    kernel: Any = own("kernel")
+    gamma: float | str = own("gamma")
+    degree: int = own("degree")
+    coef0: float = own("coef0")
+    loss: str = parameter(
+        "squared_epsilon_insensitive",
+        StrOptions({"squared_epsilon_insensitive", "epsilon_insensitive", "least_squares"}),
+        kind="{'squared_epsilon_insensitive', 'epsilon_insensitive', 'least_squares'}",
+        text="'epsilon_insensitive' is trained by cutting planes, the others by Newton's method.",
+    )
+    basis: Any = own("basis", **_basis(labels=False))
+    refine: bool | str = own("refine")
+    fit_intercept: bool = own("fit_intercept")
+    tol: float = own("tol")
+    max_iter: int = own("max_iter")
+    max_time: float | None = own("max_time")
+    max_memory: float | None = own("max_memory")
+    max_basis: int = own("max_basis")
+    accuracy_loss: float = own("accuracy_loss")
+    validation_fraction: float | None = own("validation_fraction")
+    warm_start: bool = own("warm_start")
+    n_jobs: int | None = own("n_jobs")
+    random_state: Any = own("random_state")
+    verbose: bool = own("verbose")
 
-    def __init__(
-        self,
-        n_basis: int | str = 100,
-        *,
-        C: float = 1.0,
-        epsilon: float = 0.1,
-        kernel: Any = "rbf",
-        gamma: float | str = "scale",
-        degree: int = 3,
-        coef0: float = 0.0,
-        loss: str = "squared_epsilon_insensitive",
-        basis: Any = "pursuit",
-        refine: bool | str = "auto",
-        fit_intercept: bool = True,
-        tol: float = 1e-3,
-        max_iter: int = 1000,
-        max_time: float | None = None,
-        max_memory: float | None = None,
-        max_basis: int = 500,
-        accuracy_loss: float = 0.005,
-        validation_fraction: float | None = None,
-        warm_start: bool = False,
-        n_jobs: int | None = None,
-        random_state: Any = None,
-        verbose: bool = False,
-    ) -> None:
-        self.n_basis = n_basis
-        self.C = C
-        self.epsilon = epsilon
-        self.kernel = kernel
-        self.gamma = gamma
-        self.degree = degree
-        self.coef0 = coef0
-        self.loss = loss
-        self.basis = basis
-        self.refine = refine
-        self.fit_intercept = fit_intercept
-        self.tol = tol
-        self.max_iter = max_iter
-        self.max_time = max_time
-        self.max_memory = max_memory
-        self.max_basis = max_basis
-        self.accuracy_loss = accuracy_loss
-        self.validation_fraction = validation_fraction
-        self.warm_start = warm_start
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.verbose = verbose
+    _same_as: ClassVar[str] = "SVR"
 
     def _loss(self) -> Loss:
-        return (
-            LOSSES[self.loss]()
-            if self.loss == "least_squares"
-            else LOSSES[self.loss](epsilon=float(self.epsilon))
-        )  # type: ignore[call-arg]
+        kind: Any = LOSSES[self.loss]
+        made: Loss = kind() if self.loss == "least_squares" else kind(epsilon=float(self.epsilon))
+        return made
+
+    def _targets(self, target: Array, n_classes: int) -> Array:
+        return target[:, None]
 
     def _score(self, scores: Array, target: Array, weight: Array) -> float:
         mean = np.average(target[:, 0], weights=weight)
         spread = float(weight @ np.square(target[:, 0] - mean))
-        return (
-            1.0 - float(weight @ np.square(target[:, 0] - scores[:, 0])) / spread
-            if spread > 0
-            else 0.0
-        )
+        if not spread > 0:
+            return 0.0
+        return 1.0 - float(weight @ np.square(target[:, 0] - scores[:, 0])) / spread
 
-    @with_callbacks
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> SparseSVR:
-        """Train on rows X with targets y.
+    def _held_out(self, data: Data, fraction: float) -> Array:
+        n = data.used.size
+        held = np.zeros(n, bool)
+        if n > 1:
+            order = check_random_state(self.random_state).permutation(n)
+            held[order[: min(n - 1, round(fraction * n))]] = True
+        return held
 
-        Parameters
-        ----------
-        X : array, CSR matrix or DataFrame of shape (n_samples, n_features)
-            Training rows.
-        y : array of shape (n_samples,)
-            Targets.
-        sample_weight : array of shape (n_samples,), optional
-            Scales C for each row. Zero removes the row, an integer repeats it.
-
-        Returns
-        -------
-        self
-        """
-        X, y, weight = self._checked(X, y, sample_weight, y_numeric=True)
-        target, used, held_out = (
-            np.asarray(y, np.float64)[:, None],
-            np.flatnonzero(weight > 0),
-            None,
-        )
-        if used.size < weight.size:
-            X, target, weight = X[used], target[used], weight[used]
-        fraction = self.validation_fraction or (AUTO_FRACTION if self.n_basis == "auto" else None)
-        if fraction is not None and used.size > 1:
-            order = check_random_state(self.random_state).permutation(used.size)
-            n_held = min(used.size - 1, round(fraction * used.size))
-            held, stays = np.sort(order[:n_held]), np.sort(order[n_held:])
-            if n_held:
-                held_out = X[held], target[held], weight[held]
-                X, target, weight = X[stays], target[stays], weight[stays]
-        self._train(X, target, weight, held_out, weight)
-        return self
-
-    def predict(self, X: Any) -> Array:
-        """Targets of new rows.
-
-        Parameters
-        ----------
-        X : array or CSR matrix of shape (n_samples, n_features)
-            New rows.
-
-        Returns
-        -------
-        array of shape (n_samples,)
-        """
-        return self._outputs(X)[:, 0]
-
-    def certify(
-        self, X: Any, y: Any, sample_weight: Any = None, *, max_time: float | None = None
-    ) -> Certificate:
-        """How far this machine is, at most, from the exact one with the same loss, on these rows.
-
-        Parameters
-        ----------
-        X, y, sample_weight
-            The rows it was trained on.
-        max_time : float, optional
-            Limit in seconds; beyond, the gap is infinite, with a warning.
-
-        Returns
-        -------
-        Certificate
-            ``gap``, and ``violation``, the gap as a share of the objective.
-        """
-        check_is_fitted(self)
-        X, y, weight = self._checked(X, y, sample_weight, y_numeric=True, reset=False)
+    def _given_again(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Array, Array]:
+        X, y, weight = self._checked(X, y, sample_weight, reset=False)
         used = weight > 0
-        return certified(
-            self, X[used], np.asarray(y, np.float64)[used, None], weight[used], max_time
-        )
+        return X[used], np.asarray(y, np.float64)[used], weight[used]

@@ -13,11 +13,12 @@ from typing import IO, Any
 
 @contextlib.contextmanager
 def replacing(path: str | os.PathLike[str], *, text: bool = False) -> Iterator[IO[Any]]:
-    """Open a file that takes the place of ``path`` when the block ends, and vanishes if the block fails.
+    """Open a file that takes the place of ``path`` when the block ends.
 
-    The data goes to a temporary file in the same folder, is flushed to the disk, and is then renamed over ``path``. Until that moment an
-    older file of that name stays as it was; whoever reads ``path`` sees the old file or the new one, never a part of either. A symbolic
-    link is followed, and the permissions of an older file are kept.
+    If the block fails, the file vanishes. The data goes to a temporary file in the same folder, is
+    flushed to the disk, and is then renamed over ``path``. Until that moment an older file of that
+    name stays as it was; whoever reads ``path`` sees the old file or the new one, never a part of
+    either. A symbolic link is followed, and the permissions of an older file are kept.
 
     Parameters
     ----------
@@ -53,7 +54,8 @@ def replacing(path: str | os.PathLike[str], *, text: bool = False) -> Iterator[I
         raise IsADirectoryError(f"{os.fspath(path)} is a folder; give the name of a file to write.")
     if target.exists() and not target.is_file():
         raise ValueError(
-            f"{os.fspath(path)} is a device or a pipe, which cannot be replaced by a file; give the name of an ordinary file."
+            f"{os.fspath(path)} is a device or a pipe, which cannot be replaced by a file; give "
+            "the name of an ordinary file."
         )
     if not target.parent.is_dir():
         raise FileNotFoundError(
@@ -81,9 +83,8 @@ def replacing(path: str | os.PathLike[str], *, text: bool = False) -> Iterator[I
             and error.errno is not None
             and error.filename in (None, os.fspath(temporary))
         ):
-            error.filename = os.fspath(
-                path
-            )  # a full disk names no file, and nobody knows the temporary one
+            # a full disk names no file, and nobody knows the temporary one
+            error.filename = os.fspath(path)
         raise
     _flush_folder(target.parent)
 

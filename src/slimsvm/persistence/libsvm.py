@@ -1,13 +1,14 @@
 """LIBSVM's model file, both ways.
 
-The file holds, for K classes, the support vectors in blocks by class, K - 1 coefficients for each, and one rho for each pair of classes
-(i, j), i < j in the order of its ``label`` line:
+The file holds, for K classes, the support vectors in blocks by class, K - 1 coefficients for each,
+and one rho for each pair of classes (i, j), i < j in the order of its ``label`` line:
 
-    f_ij(x) = sum over block i of coef[j - 1] k + sum over block j of coef[i] k - rho_ij,    positive: class i.
+    f_ij(x) = sum over block i of coef[j - 1] k + sum over block j of coef[i] k - rho_ij
 
-Our attributes have this layout too, with classes in ascending order and intercept = -rho; only for two classes, positive means the second.
-So a file of two classes lists the second class first and keeps the signs, and a file whose labels do not ascend is permuted when it is read:
-a pair that changes its order changes all its signs.
+It is positive for class i. Our attributes have this layout too, with classes in ascending order and
+intercept = -rho; only for two classes, positive means the second. So a file of two classes lists
+the second class first and keeps the signs, and a file whose labels do not ascend is permuted when
+it is read: a pair that changes its order changes all its signs.
 """
 
 from __future__ import annotations
@@ -49,11 +50,8 @@ KERNEL_WORDS = {
 }
 CLASS_OF = {word: kind for kind, word in SVM_TYPES.items()}
 KERNEL_OF = {word: name for name, word in KERNEL_WORDS.items()}
-NUMBERS = {
-    "poly": ("degree", "gamma", "coef0"),
-    "rbf": ("gamma",),
-    "sigmoid": ("gamma", "coef0"),
-}  # in the order of the file
+# in the order of the file
+NUMBERS = {"poly": ("degree", "gamma", "coef0"), "rbf": ("gamma",), "sigmoid": ("gamma", "coef0")}
 PROBABILITIES = ("probA", "probB", "prob_density_marks")
 KEYWORDS = (
     "svm_type",
@@ -72,30 +70,33 @@ INT_LIMIT = 2**31  # LIBSVM reads labels and counts as 32-bit integers
 
 
 def save_libsvm(estimator: Any, path: str | os.PathLike[str]) -> None:
-    """Write a fitted estimator as a model file of LIBSVM, for ``svm-predict`` and all that reads its format.
+    """Write a fitted estimator as a model file of LIBSVM.
 
-    Numbers are written so that they read back exactly; LIBSVM's own files keep 8 digits of a feature. The file is replaced whole or not at
-    all.
+    ``svm-predict`` reads it, as does any program that knows this format. Numbers are written so
+    that they read back exactly; LIBSVM's own files keep 8 digits of a feature. The file is replaced
+    whole or not at all.
 
     Parameters
     ----------
-    estimator : SVC, NuSVC, SVR, NuSVR, OneClassSVM, SparseSVR, or SparseSVC, ReducedSVC or LinearSVC of two classes
-        A fitted estimator with a linear, poly, rbf, sigmoid or precomputed kernel. The labels of a classifier must be integers. Basis
-        vectors are written as support vectors.
+    estimator : SVC, NuSVC, SVR, NuSVR, OneClassSVM, SparseSVC, SparseSVR, ReducedSVC or LinearSVC
+        A fitted estimator with a linear, poly, rbf, sigmoid or precomputed kernel. The labels of a
+        classifier must be integers; SparseSVC, ReducedSVC and LinearSVC must have two classes.
+        Basis vectors are written as support vectors.
     path : str or path-like
         Where to write.
 
     Raises
     ------
     ValueError
-        If LIBSVM has no such kernel, labels or machine.
+        If LIBSVM has no such kernel, labels or model.
     NotFittedError
         If the estimator was not fitted.
 
     Notes
     -----
-    The file does not hold the names of features, the parameters of the training (C, nu, epsilon, class weights), or which rows the support
-    vectors were; :func:`slimsvm.save` keeps all of that. With a precomputed kernel it holds the numbers of these rows, counted from 1.
+    The file does not hold the names of features, the parameters of the training (C, nu, epsilon,
+    class weights), or which rows the support vectors were; :func:`slimsvm.save` keeps all of that.
+    With a precomputed kernel it holds the numbers of these rows, counted from 1.
 
     Examples
     --------
@@ -126,8 +127,8 @@ def save_libsvm(estimator: Any, path: str | os.PathLike[str]) -> None:
     kernel: Kernel = a["kernel_"]
     if kernel.name not in KERNEL_WORDS:
         raise ValueError(
-            f"LIBSVM has no {kernel.name} kernel, only {', '.join(KERNEL_WORDS)}. Use slimsvm.save, or train with one of these"
-            " ('precomputed' takes any kernel's values)."
+            f"LIBSVM has no {kernel.name} kernel, only {', '.join(KERNEL_WORDS)}. Use "
+            "slimsvm.save, or train with one of these ('precomputed' takes any kernel's values)."
         )
     coef, intercept, counts, labels = (
         np.asarray(a["dual_coef_"]),
@@ -176,16 +177,18 @@ def load_libsvm(
     path : str or path-like
         The file, written by LIBSVM or by :func:`save_libsvm`.
     n_features : int, optional
-        Number of features (for a precomputed kernel: of training rows) that rows to predict will have. The file does not say it; by default
-        it is the largest that the support vectors use.
+        Number of features (for a precomputed kernel: of training rows) that rows to predict will
+        have. The file does not say it; by default it is the largest that the support vectors use.
     sparse : bool, optional
-        Whether ``support_vectors_`` shall be CSR or an array; by default an array if at least a quarter of the values are not zero.
+        Whether ``support_vectors_`` shall be CSR or an array; by default an array if at least a
+        quarter of the values are not zero.
 
     Returns
     -------
     SVC, NuSVC, SVR, NuSVR or OneClassSVM
-        The estimator, fitted. Parameters of the training that the file does not hold have their default values, ``support_`` is -1 (unknown;
-        known for a precomputed kernel), and ``status_`` says where the model comes from.
+        The estimator, fitted. Parameters of the training that the file does not hold have their
+        default values, ``support_`` is -1 (unknown; known for a precomputed kernel), and
+        ``status_`` says where the model comes from.
 
     Raises
     ------
@@ -201,8 +204,9 @@ def load_libsvm(
 
     Notes
     -----
-    ``classes_`` ascends, whatever the order in the file. With three or more classes, equal votes are therefore won by the smallest of the
-    labels, where LIBSVM lets the one win that comes first in the file; everything else is as in LIBSVM.
+    ``classes_`` ascends, whatever the order in the file. With three or more classes, equal votes
+    are therefore won by the smallest of the labels, where LIBSVM lets the one win that comes first
+    in the file; everything else is as in LIBSVM.
 
     See Also
     --------
@@ -215,7 +219,8 @@ def load_libsvm(
         coef, rows, serials = _read_vectors(lines, head, isinstance(kernel, Precomputed))
     if any(word in head for word in PROBABILITIES):
         warnings.warn(
-            f"{os.fspath(path)} holds probability estimates, which are left out; for probabilities use CalibratedClassifierCV.",
+            f"{os.fspath(path)} holds probability estimates, which are left out; for "
+            "probabilities use CalibratedClassifierCV.",
             UserWarning,
             stacklevel=2,
         )
@@ -236,7 +241,8 @@ def load_libsvm(
         n_rows = int(serials.max(initial=0))
         if n_features is not None and n_features < n_rows:
             raise ValueError(
-                f"n_features={n_features} is less than {n_rows}, the number of a training row in {os.fspath(path)}."
+                f"n_features={n_features} is less than {n_rows}, the number of a training row in "
+                f"{os.fspath(path)}."
             )
         width = n_rows if n_features is None else int(n_features)
         a |= {
@@ -267,15 +273,16 @@ def _integers(classes: Array) -> Array:
     ):
         return classes.astype(np.int64)
     raise ValueError(
-        f"LIBSVM's model file holds integer labels (32 bits) only; the labels of this model are {classes[:5].tolist()}"
-        f"{' ...' if classes.size > 5 else ''}. Number the classes (sklearn.preprocessing.LabelEncoder) and train again, or use slimsvm.save."
+        "LIBSVM's model file holds integer labels (32 bits) only; the labels of this model are "
+        f"{classes[:5].tolist()}{' ...' if classes.size > 5 else ''}. Number the classes "
+        "(sklearn.preprocessing.LabelEncoder) and train again, or use slimsvm.save."
     )
 
 
 def _ascending(
     labels: Array, counts: Array, coef: Array, rho: Array
 ) -> tuple[Array, dict[str, Any]]:
-    """The order of the support vectors, and coefficients and intercepts, for classes that ascend."""
+    """The order of the support vectors, coefficients and intercepts, for classes that ascend."""
     place = np.argsort(labels)  # class a of ours is class place[a] of the file
     ends = np.concatenate([[0], np.cumsum(counts)])
     order = np.concatenate([np.arange(ends[c], ends[c + 1]) for c in place])
@@ -285,9 +292,8 @@ def _ascending(
         "n_support_": counts[place].astype(np.int32),
     }
     if labels.size == 2:
-        sign = (
-            1.0 if labels[0] > labels[1] else -1.0
-        )  # positive: the file's first class, our second
+        # positive: the file's first class, our second
+        sign = 1.0 if labels[0] > labels[1] else -1.0
         return order, {**facts, "dual_coef_": sign * coef[:, order], "intercept_": -sign * rho}
     pair_of = {
         pair: p
@@ -333,7 +339,8 @@ def _read_head(lines: Lines) -> dict[str, Any]:
     classifies = CLASS_OF.get(head.get("svm_type", "")) in CLASSIFIERS
     if kernel == "rbf" and head.get("gamma", 0.0) < 0:
         lines.fail(
-            f"the header above this line has gamma {head['gamma']}, expected at least 0 for the kernel rbf"
+            f"the header above this line has gamma {head['gamma']}, expected at least 0 for the "
+            "kernel rbf"
         )
     for key in [*needed, *(("label", "nr_sv") if classifies else ())]:
         if key not in head:
@@ -341,7 +348,8 @@ def _read_head(lines: Lines) -> dict[str, Any]:
     n_classes = head["nr_class"]
     if n_classes < 2:
         lines.fail(
-            f"the model has nr_class {n_classes}: it was trained on one class only, and always predicts that one"
+            f"the model has nr_class {n_classes}: it was trained on one class only, and always "
+            "predicts that one"
         )
     sizes = {
         "rho": n_classes * (n_classes - 1) // 2,
@@ -350,7 +358,8 @@ def _read_head(lines: Lines) -> dict[str, Any]:
     for key, size in sizes.items():
         if len(head[key]) != size:
             lines.fail(
-                f"the header above this line has {len(head[key])} values of {key}, expected {size} for nr_class {n_classes}"
+                f"the header above this line has {len(head[key])} values of {key}, expected "
+                f"{size} for nr_class {n_classes}"
             )
     if classifies and sum(head["nr_sv"]) != head["total_sv"]:
         lines.fail(f"nr_sv adds up to {sum(head['nr_sv'])}, but total_sv is {head['total_sv']}")
@@ -384,7 +393,7 @@ def _header_value(lines: Lines, key: str, words: list[str]) -> Any:
 def _read_vectors(
     lines: Lines, head: dict[str, Any], precomputed: bool
 ) -> tuple[Array, RowReader, Array]:
-    """Coefficients (K - 1, n), and either rows or, for a precomputed kernel, the numbers of training rows."""
+    """Coefficients (K - 1, n), and rows; for a precomputed kernel, the numbers of training rows."""
     n_coef, n_vectors = head["nr_class"] - 1, head["total_sv"]
     coefs: list[list[float]] = []
     rows, serials = RowReader(lines), []
@@ -392,14 +401,16 @@ def _read_vectors(
         words = lines.expect(f"support vector {len(coefs) + 1} of {n_vectors}").split()
         if len(words) < n_coef:
             lines.fail(
-                f"a support vector begins with {n_coef} coefficient{'s' * (n_coef > 1)}, this line has {len(words)} words"
+                f"a support vector begins with {n_coef} coefficient{'s' * (n_coef > 1)}, this "
+                f"line has {len(words)} words"
             )
         coefs.append([lines.real(word, "a coefficient") for word in words[:n_coef]])
         if precomputed:
             index, _, serial = words[n_coef].partition(":") if len(words) > n_coef else ("", "", "")
             if index != "0":
                 lines.fail(
-                    "a support vector of a precomputed kernel ends in 0:<number of the training row>"
+                    "a support vector of a precomputed kernel ends in 0:<number of the training "
+                    "row>"
                 )
             serials.append(lines.whole(serial, "the number of the training row", 1))
         else:

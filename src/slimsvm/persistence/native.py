@@ -1,14 +1,16 @@
-"""slimsvm's own model file: a zip of ``header.json`` and one ``.npy`` member for each array. Nothing in it is ever executed.
+"""slimsvm's own model file: a zip of ``header.json`` and one ``.npy`` member for each array.
 
-header.json, format version 1:
+Nothing in it is ever executed. header.json, format version 1:
 
-    format, format_version, slimsvm_version    "slimsvm", 1, the version that wrote the file
-    class                                      SVC, NuSVC, SVR, NuSVR, OneClassSVM, SparseSVC, SparseSVR, LinearSVC, LowRankSVC, ReducedSVC,
-                                               OnlineSVC, CoreVectorSVC, CrossTraining, StructuralSVM, CrammerSingerSVC,
-                                               MultivariateSVC or ChainSVM
-    parameters, fitted                         constructor parameters and fitted attributes, as :mod:`slimsvm.persistence.values` writes them
-    arrays                                     for each member: dtype, shape, and the SHA-256 of its bytes
-    sha256                                     of all of the above, as JSON with sorted keys and no spaces
+    format, format_version    "slimsvm", 1
+    slimsvm_version           the version that wrote the file
+    class                     SVC, NuSVC, SVR, NuSVR, OneClassSVM, SparseSVC, SparseSVR, LinearSVC,
+                              LowRankSVC, ReducedSVC, OnlineSVC, CoreVectorSVC, CrossTraining,
+                              StructuralSVM, CrammerSingerSVC, MultivariateSVC or ChainSVM
+    parameters, fitted        constructor parameters and fitted attributes, as written by
+                              :mod:`slimsvm.persistence.values`
+    arrays                    for each member: dtype, shape, and the SHA-256 of its bytes
+    sha256                    of all of the above, as JSON with sorted keys and no spaces
 
 The same model gives the same bytes: members are in a fixed order and carry no time.
 """
@@ -34,9 +36,8 @@ from slimsvm.persistence.values import DTYPES, decode_estimator, encode_estimato
 Array = NDArray[Any]
 FORMAT, FORMAT_VERSION, HEADER = "slimsvm", 1, "header.json"
 MAX_HEADER = 1 << 26  # bytes; even ten thousand class weights need a hundredth of this
-MAX_NPY_HEADER = (
-    4096  # bytes before the data of an array of plain numbers or strings: NumPy writes 128
-)
+# bytes before the data of an array of plain numbers or strings: NumPy writes 128
+MAX_NPY_HEADER = 4096
 MAX_RATIO = 1100  # deflate expands at most 1032 times
 BROKEN = (
     zipfile.BadZipFile,
@@ -54,21 +55,24 @@ BROKEN = (
 def save(estimator: Any, path: str | os.PathLike[str]) -> None:
     """Write a fitted estimator to a model file of slimsvm's own format (``.slim``).
 
-    The file is a zip of a readable header and of NumPy arrays; it contains no pickle, so a file from a stranger can be loaded safely. It is
-    written to a temporary file first and then renamed: an older file of that name is replaced whole or stays untouched.
+    The file is a zip of a readable header and of NumPy arrays; it contains no pickle, so a file
+    from a stranger can be loaded safely. It is written to a temporary file first and then renamed:
+    an older file of that name is replaced whole or stays untouched.
 
     Parameters
     ----------
     estimator : one of slimsvm's estimators
-        A fitted one, of any class. The path of a sparse machine is kept, so that ``truncated`` works on the one that is loaded;
-        so is the state of a stream, so that ``partial_fit`` goes on as if nothing had happened.
+        A fitted one, of any class. The path of a sparse model is kept, so that ``truncated``
+        works on the one that is loaded; so is the state of a stream, so that ``partial_fit`` goes
+        on as if nothing had happened.
     path : str or path-like
         Where to write; the usual ending is ``.slim``.
 
     Raises
     ------
     ValueError
-        If the kernel is a Python function, or a parameter or label is of a kind that a file cannot hold.
+        If the kernel is a Python function, or a parameter or label is of a kind that a file cannot
+        hold.
     NotFittedError
         If the estimator was not fitted.
 
@@ -96,7 +100,7 @@ def save(estimator: Any, path: str | os.PathLike[str]) -> None:
 
     def keep(name: str, array: Array) -> str:
         for known, other in arrays.items():
-            if other is array:  # a machine and the end of its path share theirs
+            if other is array:  # a model and the end of its path share theirs
                 return known
         if name in arrays:
             raise ValueError(f"two arrays of the estimator would be called {name}")
@@ -142,7 +146,8 @@ def load(path: str | os.PathLike[str]) -> Any:
     FileNotFoundError
         If there is no such file.
     ValueError
-        If the file is of another kind, is damaged, was altered, or was written by a newer version of slimsvm that changed the format.
+        If the file is of another kind, is damaged, was altered, or was written by a newer version
+        of slimsvm that changed the format.
 
     See Also
     --------
@@ -155,7 +160,8 @@ def load(path: str | os.PathLike[str]) -> Any:
         except BROKEN as error:
             detail = str(error) or type(error).__name__
             raise ValueError(
-                f"{os.fspath(path)} is damaged or cut short ({detail}); get or write the file again."
+                f"{os.fspath(path)} is damaged or cut short ({detail}); get or write the file "
+                "again."
             ) from error
         except ValueError as error:
             raise ValueError(
@@ -179,7 +185,8 @@ def _read(file: IO[bytes]) -> Any:
         if set(members) != set(header["arrays"]):
             odd = min(set(members) ^ set(header["arrays"]))
             raise ValueError(
-                f"its header and its members disagree about {odd!r}: something was added, removed or renamed"
+                f"its header and its members disagree about {odd!r}: something was added, removed "
+                "or renamed"
             )
         arrays = {
             name: _read_array(archive, info, header["arrays"][name])
@@ -205,8 +212,9 @@ def _read_header(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> dict[str, A
         from slimsvm import __version__
 
         raise ValueError(
-            f"it has format version {version}, written by slimsvm {header.get('slimsvm_version')}; slimsvm {__version__} reads versions"
-            f" up to {FORMAT_VERSION}: install a newer slimsvm"
+            f"it has format version {version}, written by slimsvm "
+            f"{header.get('slimsvm_version')}; slimsvm {__version__} reads versions up to "
+            f"{FORMAT_VERSION}: install a newer slimsvm"
         )
     if header.pop("sha256", None) != _header_hash(header):
         raise ValueError(
@@ -235,18 +243,23 @@ def _read_array(archive: zipfile.ZipFile, info: zipfile.ZipInfo, entry: Any) -> 
     n_bytes = math.prod(shape) * dtype.itemsize
     if not n_bytes < info.file_size <= n_bytes + MAX_NPY_HEADER:
         raise ValueError(
-            f"{name} has {info.file_size} bytes, but {dtype} of shape {shape} needs {n_bytes} and a short header"
+            f"{name} has {info.file_size} bytes, but {dtype} of shape {shape} needs {n_bytes} and "
+            "a short header"
         )
     if info.file_size > MAX_RATIO * (info.compress_size + 64):
         raise ValueError(
-            f"{name} claims to unpack {info.compress_size} bytes to {info.file_size}, which is impossible"
+            f"{name} claims to unpack {info.compress_size} bytes to {info.file_size}, which is "
+            "impossible"
         )
     with archive.open(info) as member:
         hashing = _Hashing(member)
         start = io.BytesIO(hashing.read(min(info.file_size, MAX_NPY_HEADER)))
         _check_npy_header(start, dtype, shape, name)
         start.seek(0)
-        array = np.lib.format.read_array(_Joined(start, hashing), allow_pickle=False)  # type: ignore[arg-type]
+        array = np.lib.format.read_array(
+            _Joined(start, hashing),  # type: ignore[arg-type]
+            allow_pickle=False,
+        )
         hashing.read(1)  # at the end of a member zipfile compares its checksum
     if hashing.digest() != digest:
         raise ValueError(
@@ -269,7 +282,8 @@ def _check_npy_header(
     own_shape, _, own_dtype = read[version](start)
     if (own_shape, own_dtype) != (shape, dtype):
         raise ValueError(
-            f"{name} is {own_dtype} of shape {own_shape}, but the header says {dtype} of shape {shape}"
+            f"{name} is {own_dtype} of shape {own_shape}, but the header says {dtype} of shape "
+            f"{shape}"
         )
 
 
@@ -312,7 +326,8 @@ def _header_hash(header: dict[str, Any]) -> str:
 def _member(name: str) -> zipfile.ZipInfo:
     info = zipfile.ZipInfo(name)  # dated 1980: the same model gives the same file
     info.compress_type = zipfile.ZIP_DEFLATED
-    info._compresslevel = 1  # type: ignore[attr-defined]  # numbers of full precision gain nothing from more; the name works in all versions
+    # numbers of full precision gain nothing from more; the private name works in all versions
+    info._compresslevel = 1  # type: ignore[attr-defined]
     info.external_attr = 0o644 << 16
     return info
 

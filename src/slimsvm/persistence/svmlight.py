@@ -1,8 +1,9 @@
 """SVM-light's model file, both ways.
 
-f(x) = sum_i (alpha_i y_i) k(x_i, x) - b; its sign is the class (+1 or -1), or f itself the prediction of a regression. The file does not say
-which of the two it is. Kernels by number: 0 x.z, 1 (s x.z + r)^d, 2 exp(-g |x - z|^2), 3 tanh(s x.z + r); the file always holds d, g, s and
-r, whether the kernel uses them or not.
+f(x) = sum_i (alpha_i y_i) k(x_i, x) - b; its sign is the class (+1 or -1), or f itself the
+prediction of a regression. The file does not say which of the two it is. Kernels by number: 0 x.z,
+1 (s x.z + r)^d, 2 exp(-g |x - z|^2), 3 tanh(s x.z + r); the file always holds d, g, s and r,
+whether the kernel uses them or not.
 """
 
 from __future__ import annotations
@@ -43,30 +44,32 @@ def save_svmlight(estimator: Any, path: str | os.PathLike[str], *, version: str 
 
     Parameters
     ----------
-    estimator : SVC, NuSVC, SparseSVC, ReducedSVC or LinearSVC with two classes, SVR, NuSVR or SparseSVR
-        A fitted estimator with a linear, poly, rbf or sigmoid kernel.
+    estimator : SVC, NuSVC, SparseSVC, ReducedSVC, LinearSVC, SVR, NuSVR or SparseSVR
+        A fitted estimator with a linear, poly, rbf or sigmoid kernel; a classifier must have two
+        classes.
     path : str or path-like
         Where to write; the file is replaced whole or not at all.
     version : str, default="V6.02"
-        The version of SVM-light that will read the file: it refuses files of any other. Its programs print theirs when called without
-        arguments.
+        The version of SVM-light that will read the file: it refuses files of any other. Its
+        programs print theirs when called without arguments.
 
     Raises
     ------
     ValueError
-        If SVM-light has no such machine or kernel.
+        If SVM-light has no such model or kernel.
     NotFittedError
         If the estimator was not fitted.
 
     Warns
     -----
     UserWarning
-        If the labels are not -1 and +1, which is all that the file can express. The second of ``classes_`` becomes +1.
+        If the labels are not -1 and +1, which is all that the file can express. The second of
+        ``classes_`` becomes +1.
 
     Notes
     -----
-    Numbers are written so that they read back exactly. SVM-light itself computes with features in single precision, so that its decision
-    values agree with ours to about six digits.
+    Numbers are written so that they read back exactly. SVM-light itself computes with features in
+    single precision, so that its decision values agree with ours to about six digits.
 
     Examples
     --------
@@ -103,7 +106,8 @@ def save_svmlight(estimator: Any, path: str | os.PathLike[str], *, version: str 
         )
     if kind == "OneClassSVM":
         raise ValueError(
-            f"SVM-light has no {kind}; its model files hold {', '.join(ESTIMATORS)}. Use slimsvm.save or save_libsvm."
+            f"SVM-light has no {kind}; its model files hold {', '.join(ESTIMATORS)}. Use "
+            "slimsvm.save or save_libsvm."
         )
     if hasattr(estimator, "classes_"):
         _check_classes(estimator.classes_)
@@ -111,14 +115,11 @@ def save_svmlight(estimator: Any, path: str | os.PathLike[str], *, version: str 
     kernel: Kernel = a["kernel_"]
     if kernel.name not in KERNEL_NUMBERS:
         raise ValueError(
-            f"SVM-light has no {kernel.name} kernel, only {', '.join(KERNEL_NUMBERS)}. Use slimsvm.save, or train with one of these."
+            f"SVM-light has no {kernel.name} kernel, only {', '.join(KERNEL_NUMBERS)}. Use "
+            "slimsvm.save, or train with one of these."
         )
-    numbers = {
-        "d": 3.0,
-        "g": 1.0,
-        "s": 1.0,
-        "r": 1.0,
-    }  # SVM-light's own, for those that the kernel does not use
+    # SVM-light's own, for those that the kernel does not use
+    numbers = {"d": 3.0, "g": 1.0, "s": 1.0, "r": 1.0}
     numbers |= {
         letter: float(getattr(kernel, name)) for name, letter in LETTERS[kernel.name].items()
     }
@@ -132,11 +133,13 @@ def save_svmlight(estimator: Any, path: str | os.PathLike[str], *, version: str 
         )
         file.write("empty# kernel parameter -u\n")
         file.write(
-            f"{a['n_features_in_']} # highest feature index\n{a['shape_fit_'][0]} # number of training documents\n"
+            f"{a['n_features_in_']} # highest feature index\n{a['shape_fit_'][0]} # number of "
+            "training documents\n"
         )
         file.write(f"{coef.size + 1} # number of support vectors plus 1\n")
         file.write(
-            f"{written(-intercept[0])} # threshold b, each following line is a SV (starting with alpha*y)\n"
+            f"{written(-intercept[0])} # threshold b, each following line is a SV (starting with "
+            "alpha*y)\n"
         )
         for value, row in zip(coef.tolist(), written_rows(a["support_vectors_"]), strict=True):
             file.write(f"{written(value)} {row} #\n")
@@ -158,22 +161,26 @@ def load_svmlight(
     estimator : {"SVC", "NuSVC", "SVR", "NuSVR"}, default="SVC"
         What the file holds: a classification or a regression. It does not say so itself.
     n_features : int, optional
-        Number of features that rows to predict will have; by default the "highest feature index" of the file.
+        Number of features that rows to predict will have; by default the "highest feature index" of
+        the file.
     sparse : bool, optional
-        Whether ``support_vectors_`` shall be CSR or an array; by default an array if at least a quarter of the values are not zero.
+        Whether ``support_vectors_`` shall be CSR or an array; by default an array if at least a
+        quarter of the values are not zero.
 
     Returns
     -------
     SVC, NuSVC, SVR or NuSVR
-        The estimator, fitted; a classifier has the classes -1 and 1. Parameters of the training that the file does not hold have their
-        default values, ``support_`` is -1 (unknown), and ``status_`` says where the model comes from.
+        The estimator, fitted; a classifier has the classes -1 and 1. Parameters of the training
+        that the file does not hold have their default values, ``support_`` is -1 (unknown), and
+        ``status_`` says where the model comes from.
 
     Raises
     ------
     FileNotFoundError
         If there is no such file.
     ValueError
-        If it is not a model file of SVM-light, has a kernel of the user's own, or is damaged; the message names the line.
+        If it is not a model file of SVM-light, has a kernel of the user's own, or is damaged; the
+        message names the line.
 
     See Also
     --------
@@ -181,7 +188,8 @@ def load_svmlight(
     """
     if estimator not in ESTIMATORS:
         raise ValueError(
-            f"estimator={estimator!r} is not what a model file of SVM-light can hold; expected one of {', '.join(ESTIMATORS)}."
+            f"estimator={estimator!r} is not what a model file of SVM-light can hold; expected "
+            f"one of {', '.join(ESTIMATORS)}."
         )
     with Lines(path) as lines:
         kernel, highest, n_rows, n_vectors, threshold = _read_head(lines)
@@ -213,20 +221,22 @@ def load_svmlight(
 def _check_classes(classes: Any) -> None:
     if len(classes) != 2:
         raise ValueError(
-            f"A model file of SVM-light holds two classes, this model has {len(classes)}. Use slimsvm.save or save_libsvm, or write one"
-            " model for each class against the rest (sklearn.multiclass.OneVsRestClassifier)."
+            f"A model file of SVM-light holds two classes, this model has {len(classes)}. Use "
+            "slimsvm.save or save_libsvm, or write one model for each class against the rest "
+            "(sklearn.multiclass.OneVsRestClassifier)."
         )
     first, second = np.asarray(classes).tolist()
     if [first, second] != [-1, 1]:
         warnings.warn(
-            f"A model file of SVM-light knows the classes -1 and +1 only: {first!r} is written as -1 and {second!r} as +1.",
+            f"A model file of SVM-light knows the classes -1 and +1 only: {first!r} is written as "
+            f"-1 and {second!r} as +1.",
             UserWarning,
             stacklevel=3,
         )
 
 
 def _read_head(lines: Lines) -> tuple[Kernel, int, int, int, float]:
-    """The kernel, the highest feature index, and the numbers of training rows and of support vectors, and the threshold."""
+    """Kernel, highest feature index, numbers of training rows and support vectors, threshold."""
     if not lines.expect("the version of SVM-light").startswith(FIRST_WORDS):
         lines.fail(f"this is not a SVM-light model file: it begins with '{FIRST_WORDS}...'")
 
@@ -236,7 +246,8 @@ def _read_head(lines: Lines) -> tuple[Kernel, int, int, int, float]:
     number = lines.whole(word("the type of the kernel"), "the type of the kernel", 0)
     if number not in KERNEL_OF:
         lines.fail(
-            f"the kernel is of type {number}, expected one of {KERNEL_NUMBERS}; a kernel of the user's own cannot be read"
+            f"the kernel is of type {number}, expected one of {KERNEL_NUMBERS}; a kernel of the "
+            "user's own cannot be read"
         )
     name = KERNEL_OF[number]
     numbers = {
@@ -262,7 +273,8 @@ def _read_head(lines: Lines) -> tuple[Kernel, int, int, int, float]:
         - 1
     )
     threshold = lines.real(word("the threshold"), "the threshold b")
-    return make_kernel(name, **chosen), highest, n_rows, n_vectors, threshold  # type: ignore[arg-type]
+    kernel = make_kernel(name, **chosen)  # type: ignore[arg-type]
+    return kernel, highest, n_rows, n_vectors, threshold
 
 
 def _read_vectors(lines: Lines, n_vectors: int) -> tuple[Any, RowReader]:

@@ -1,4 +1,4 @@
-"""Model files that are text: numbers that come back exactly, rows as ``index:value`` pairs, and complaints that name the line."""
+"""Model files that are text: exact numbers, ``index:value`` pairs, errors that name the line."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def written(value: float) -> str:
 
 
 def written_rows(X: Any) -> Iterator[str]:
-    """For each row ``index:value index:value ...`` with indices from 1, ascending, without zeros."""
+    """Each row as ``index:value index:value ...`` with indices from 1, ascending, without zeros."""
     if sp.issparse(X):
         rows = X.tocsr(copy=True).astype(np.float64)
         rows.sum_duplicates()  # and sorts
@@ -51,7 +51,8 @@ def require_finite(what: str, *values: Any) -> None:
     for each in values:
         if not np.isfinite(each.data if sp.issparse(each) else each).all():
             raise ValueError(
-                f"The model has infinite or undefined numbers among its {what}; such a model cannot be written. Fit it again."
+                f"The model has infinite or undefined numbers among its {what}; such a model "
+                "cannot be written. Fit it again."
             )
 
 
@@ -86,7 +87,8 @@ class Lines:
             self.fail("the file is empty")
         if not line.endswith(b"\n"):
             self.fail(
-                "the file ends within this line, so it was cut short; if it is known to be whole, end it with a new line"
+                "the file ends within this line, so it was cut short; if it is known to be whole, "
+                "end it with a new line"
             )
         try:
             return line.decode("ascii")
@@ -122,7 +124,8 @@ class Lines:
             value = None
         if value is None or not least <= value < 2**31:
             self.fail(
-                f"{what} is {word[:40]!r}, expected an integer {f'of at least {least}' if least >= 0 else 'of 32 bits'}"
+                f"{what} is {word[:40]!r}, expected an integer "
+                f"{f'of at least {least}' if least >= 0 else 'of 32 bits'}"
             )
         return value
 
@@ -160,12 +163,16 @@ class RowReader:
         self._ends.append(len(self._data))
 
     def csr(self, n_features: int | None, at_least: int = 0) -> sp.csr_matrix:
-        """The rows; ``n_features`` may be more than the file shows, as trailing zeros leave no trace in it."""
+        """The rows.
+
+        ``n_features`` may be more than the file shows, since trailing zeros leave no trace in it.
+        """
         data, indices = np.array(self._data, np.float64), np.array(self._indices, np.int64) - 1
         width = max(at_least, int(indices.max(initial=-1)) + 1)
         if n_features is not None and n_features < width:
             raise ValueError(
-                f"n_features={n_features} is less than the {width} features of the model in {self.lines.path}."
+                f"n_features={n_features} is less than the {width} features of the model in "
+                f"{self.lines.path}."
             )
         shape = (len(self._ends) - 1, width if n_features is None else int(n_features))
         small = np.int32 if max(data.size, *shape) < 2**31 else np.int64
@@ -183,7 +190,11 @@ def _is_pair(word: str) -> bool:
 
 
 def as_stored(rows: sp.csr_matrix, sparse: bool | None) -> Any:
-    """The rows as CSR or, if at least a quarter of their values are given (or ``sparse`` is False), as an array."""
+    """The rows as CSR or as an array.
+
+    They are an array if ``sparse`` is False, or None and at least a quarter of the values are
+    given.
+    """
     if sparse is None:
         sparse = rows.nnz < 0.25 * rows.shape[0] * rows.shape[1]
     return rows if sparse else rows.toarray()

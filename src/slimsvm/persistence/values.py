@@ -1,16 +1,21 @@
 """Python values as JSON, and back again, without loss: what stands in the header of a model file.
 
-None, booleans, integers, finite floats, strings and lists are themselves. Everything else is an object with the key "type":
+None, booleans, integers, finite floats, strings and lists are themselves. Everything else is an
+object with the key "type":
 
     {"type": "float", "value": "inf"}                            inf, -inf, nan
     {"type": "dict", "items": [[key, value], ...]}               keys keep their type
     {"type": "tuple", "items": [...]}
-    {"type": "array", "member": "name.npy", "labels": "object"}  "labels" only where the array held Python objects or variable-width strings
-    {"type": "csr", "container": "csr_matrix", "shape": [n, d], "data": array, "indices": array, "indptr": array}
+    {"type": "array", "member": "name.npy", "labels": "object"}
+    {"type": "csr", "container": "csr_matrix", "shape": [n, d],
+     "data": array, "indices": array, "indptr": array}
     {"type": "kernel", "name": "rbf", "parameters": {...}}
     {"type": "oracle", "class": "Multiclass", "parameters": {...}}
-    {"type": "estimator", "class": "SVC", "parameters": {...}, "fitted": {...}}             "fitted" is null before fit
-    {"type": "certificate", ...}, {"type": "status", ...}, {"type": "path_point", ...}    their fields
+    {"type": "estimator", "class": "SVC", "parameters": {...}, "fitted": {...}}
+    {"type": "certificate", ...}, {"type": "status", ...}, {"type": "path_point", ...}
+
+"labels" is there only where the array held Python objects or variable-width strings. "fitted" is
+null before fit. The last three have their fields.
 """
 
 from __future__ import annotations
@@ -30,11 +35,7 @@ from slimsvm.estimators.models import attributes_of
 from slimsvm.kernels import KERNELS, FromCallable, Kernel
 from slimsvm.oracles import Binary, Chain, Multiclass, Multivariate
 from slimsvm.persistence.fitted import class_named, is_known, rebuild
-
-try:
-    from slimsvm.solvers.path import PathPoint
-except ImportError:
-    PathPoint = int
+from slimsvm.solvers.path import PathPoint
 
 Array = NDArray[Any]
 ORACLES = {kind.__name__: kind for kind in (Binary, Multiclass, Multivariate, Chain)}
@@ -53,8 +54,8 @@ def encode(value: Any, name: str, keep: Callable[[str, Array], str]) -> Any:
     name : str
         What to call it in messages, and its arrays in the file.
     keep : callable
-        Called with a name and an array, for each array within the value; returns the name under which it is kept, which is another one if the
-        same array has a name already.
+        Called with a name and an array, for each array within the value; returns the name under
+        which it is kept, which is another one if the same array has a name already.
 
     Raises
     ------
@@ -130,18 +131,23 @@ def encode(value: Any, name: str, keep: Callable[[str, Array], str]) -> Any:
                 },
             }
     raise ValueError(
-        f"{name} is an object of class {type(value).__name__}, which a model file cannot hold;"
-        " it takes None, booleans, numbers, strings, lists, dicts, arrays of numbers or strings, and slimsvm's own kernels,"
-        " oracles and estimators. Give a parameter another value (set_params) before saving, or use pickle or joblib."
+        f"{name} is an object of class {type(value).__name__}, which a model file cannot hold; it "
+        "takes None, booleans, numbers, strings, lists, dicts, arrays of numbers or strings, and "
+        "slimsvm's own kernels, oracles and estimators. Give a parameter another value "
+        "(set_params) before saving, or use pickle or joblib."
     )
 
 
 def encode_estimator(
     estimator: Any, prefix: str, keep: Callable[[str, Array], str]
 ) -> dict[str, Any]:
-    """Class, parameters and, if there are any, fitted attributes of one of slimsvm's estimators; its arrays are named with the prefix."""
+    """Class, parameters and, if there are any, fitted attributes of one of slimsvm's estimators.
+
+    The names of its arrays begin with the prefix.
+    """
     kind = type(estimator).__name__
-    # a parameter that is an estimator is a template: what it may have learned elsewhere is no part of the model
+    # a parameter that is an estimator is a template: what it may have learned elsewhere is no part
+    # of the model
     given = {
         name: clone(value) if isinstance(value, BaseEstimator) else value
         for name, value in estimator.get_params(deep=False).items()
@@ -167,7 +173,10 @@ def decode_estimator(entry: Any, fetch: Callable[[str], Array]) -> Any:
 
 
 def decode(value: Any, fetch: Callable[[str], Array]) -> Any:
-    """The value behind :func:`encode`'s JSON; ``fetch`` gives the array of a name. Anything unexpected is a ValueError."""
+    """The value that :func:`encode` made this JSON of; ``fetch`` returns the array of a name.
+
+    Anything unexpected is a ValueError.
+    """
     if value is None or isinstance(value, bool | int | float | str):
         return value
     if isinstance(value, list):
@@ -206,7 +215,8 @@ def decode(value: Any, fetch: Callable[[str], Array]) -> Any:
             return RECORDS[kind](**{name: decode(value[name], fetch) for name in known})
     except (KeyError, TypeError, AttributeError, OverflowError) as error:
         raise ValueError(
-            f"an entry of type {kind!r} of the header makes no sense ({type(error).__name__}: {error})"
+            f"an entry of type {kind!r} of the header makes no sense ({type(error).__name__}: "
+            f"{error})"
         ) from error
     raise ValueError(f"an entry of the header has the unknown type {kind!r}")
 
@@ -227,13 +237,15 @@ def _encode_array(array: Array, name: str, keep: Callable[[str, Array], str]) ->
             or plain.tolist() != array.tolist()
         ):
             raise ValueError(
-                f"{name} holds Python objects that are neither all strings nor all numbers ({array.ravel()[:4].tolist()} ...), which a model"
-                " file cannot hold; train with labels of one kind, or use pickle or joblib."
+                f"{name} holds Python objects that are neither all strings nor all numbers "
+                f"({array.ravel()[:4].tolist()} ...), which a model file cannot hold; train with "
+                "labels of one kind, or use pickle or joblib."
             )
         array = plain
     if array.dtype.kind not in DTYPES:
         raise ValueError(
-            f"{name} is an array of type {array.dtype}, which a model file cannot hold; use pickle or joblib."
+            f"{name} is an array of type {array.dtype}, which a model file cannot hold; use "
+            "pickle or joblib."
         )
     entry["member"] = keep(f"{name}.npy", array)
     return entry

@@ -1,6 +1,7 @@
 """Pages that show a model or a benchmark: one HTML file each, which needs no network.
 
-``model_page`` shows a fitted machine, and how it does on data; ``Page`` and the parts of :mod:`slimsvm.report.parts` build any other page.
+``model_page`` shows a fitted model, and how it does on data; ``Page`` and the parts of
+:mod:`slimsvm.report.parts` build any other page.
 """
 
 from slimsvm.report.model import model_page

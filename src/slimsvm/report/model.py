@@ -1,7 +1,8 @@
-"""The page of one fitted machine: what it is, how the training went, how it does on data, and its vectors as pictures.
+"""The page of one model: what it is, its training, its results on data, its vectors as pictures.
 
-Everything is taken from the public attributes of the estimator, so that machines from model files can be shown as well; what a file does not
-hold (the steps of the training, in the files of other programs) is said to be missing.
+Everything is taken from the public attributes of the estimator, so that models from files can be
+shown as well; the page says what a file lacks (the steps of the training, in the files of other
+programs).
 """
 
 from __future__ import annotations
@@ -41,20 +42,23 @@ MOST_CONFUSIONS = 50
 MOST_PICTURES = 100
 MOST_CURVES = 8
 MOST_POINTS = 400  # of a curve
-LEAST_SIDE = (
-    8  # of a square that is taken for a picture without being told: fewer features are hardly one
-)
+# of a square that is taken for a picture unless image_shape says otherwise: fewer features are
+# hardly one
+LEAST_SIDE = 8
 
 # of the certificate: name, and what it means
 MEANINGS = {
-    "scope": "full: the exact machine; subspace: the best machine within the span of the basis; distance: the machine it was compressed from",
+    "scope": (
+        "full: the exact solution; subspace: the best model within the span of the basis; "
+        "distance: the model it was compressed from"
+    ),
     "objective": "value of the problem that was minimised",
     "violation": "largest violation of the optimality conditions",
-    "gap": "the objective is at most so far from its optimum",
+    "gap": "the objective is at most this far from its optimum",
     "tol": "the violation that was asked for",
     "precision": "type of the kernel values",
-    "projection_error": "how much of a cut or the gradient lies outside of the span",
-    "bound": "the objective is at most so far from that of the exact machine",
+    "projection_error": "how much of a cut or the gradient lies outside the span",
+    "bound": "the objective is at most this far from that of the exact solution",
 }
 
 
@@ -68,11 +72,11 @@ def model_page(
     n_jobs: int | None = None,
     facts: dict[str, Any] | None = None,
 ) -> str:
-    """A page that shows a fitted machine, as HTML that needs no network.
+    """A page that shows a fitted model, as HTML that needs no network.
 
     Parameters
     ----------
-    estimator : a fitted machine of this package
+    estimator : a fitted estimator of this package
         What to show.
     X : array or sparse matrix of shape (n, n_features), optional
         Rows to try it on, better not those it was trained on.
@@ -81,11 +85,12 @@ def model_page(
     name : str, default="model"
         For the title.
     image_shape : (int, int), optional
-        Height and width, if rows are pictures. By default squares of 8 x 8 and more are taken for pictures.
+        Height and width, if rows are pictures. By default squares of 8 x 8 and more are taken for
+        pictures.
     n_jobs : int, optional
         Threads of the predictions.
     facts : dict, optional
-        More to say of the model: ``format`` and ``bytes`` of its file.
+        More facts about the model: ``format`` and ``bytes`` of its file.
 
     Returns
     -------
@@ -95,8 +100,8 @@ def model_page(
     Raises
     ------
     ValueError
-        If the shape does not fit the features; if labels are text where those of the machine are numbers, or no classes; with data for
-        sequences.
+        If the shape does not fit the features; if labels are text where those of the model are
+        numbers, or are not its classes; if there is data, and the model labels sequences.
 
     Examples
     --------
@@ -112,7 +117,8 @@ def model_page(
     shape = picture_shape(int(estimator.n_features_in_), image_shape)
     if X is not None and of_sequences(estimator):
         raise ValueError(
-            f"{type(estimator).__name__} labels sequences, and the page shows rows: leave the data out."
+            f"{type(estimator).__name__} labels sequences, and the page shows rows: leave the "
+            "data out."
         )
     X = X if X is None or hasattr(X, "shape") else np.asarray(X)
     y = None if y is None else _comparable(estimator, np.asarray(y))
@@ -148,7 +154,8 @@ def picture_shape(n_features: int, asked: tuple[int, int] | None = None) -> tupl
     if asked is not None:
         if asked[0] < 1 or asked[1] < 1 or asked[0] * asked[1] != n_features:
             raise ValueError(
-                f"Pictures of {asked[0]} x {asked[1]} have {asked[0] * asked[1]} values, but the model has {n_features} features."
+                f"Pictures of {asked[0]} x {asked[1]} have {asked[0] * asked[1]} values, but the "
+                f"model has {n_features} features."
             )
         return asked
     side = round(n_features**0.5)
@@ -156,7 +163,7 @@ def picture_shape(n_features: int, asked: tuple[int, int] | None = None) -> tupl
 
 
 def _comparable(estimator: Any, y: Array) -> Array:
-    """The labels, if they are text or numbers as those of the machine are."""
+    """The labels, if they are text or numbers as those of the model are."""
     numbers, wanted = (
         y.dtype.kind in "fiub",
         getattr(estimator, "classes_", np.zeros(1)).dtype.kind in "fiub",
@@ -170,8 +177,9 @@ def _comparable(estimator: Any, y: Array) -> Array:
         and (between := y[y != np.round(y)]).size
     ):
         raise ValueError(
-            f"The data has labels such as {between[0]:g}, which are no classes: the model tells the classes {_some(estimator.classes_)} apart. "
-            "Pass rows with labels of classes; numbers of any size are the targets of a regression."
+            f"The data has labels such as {between[0]:g}, which are no classes: the model tells "
+            f"the classes {_some(estimator.classes_)} apart. Pass rows with labels of classes; "
+            "numbers of any size are the targets of a regression."
         )
     return y
 
@@ -184,7 +192,7 @@ def _some(classes: Array) -> str:
 
 
 def _path(estimator: Any, path: list[dict[str, Any]], X: Any, y: Any) -> list[Part]:
-    """The score at every size of the basis: on the data where there are labels, else as the training left it."""
+    """The score at every size of the basis: on the data if it has labels, else that of training."""
     if len(path) < 2:
         return []
     regression = is_regressor(estimator)
@@ -207,7 +215,10 @@ def _path(estimator: Any, path: list[dict[str, Any]], X: Any, y: Any) -> list[Pa
         if not all(p[which] is None for p in path):
             counts = not models  # the first of these that is there decides
             models += [Model(label, p["n_basis"], _percent(p[which]), counts=counts) for p in path]
-    note = "One fit holds the machine at all of these sizes: truncated(n_basis) gives it without training. The model here has "
+    note = (
+        "One fit holds the models of all these sizes: truncated(n_basis) returns them without "
+        "training. The model here has "
+    )
     return [Text(f"{note}{estimator.n_basis_:,}."), Comparison("This model", models, measure, unit)]
 
 
@@ -279,23 +290,26 @@ def _errors(predicted: Array, y: Array) -> list[Part]:
 
 def _certificate(certificate: dict[str, Any] | None) -> list[Part]:
     if certificate is None or not np.isfinite(certificate["violation"]):
-        return [Text("The model says nothing of how far from its optimum it is.")]
+        return [Text("The model does not say how far from its optimum it is.")]
     holds = (
         f"Within the tolerance: {'yes' if certificate['violation'] <= certificate['tol'] else 'no'}"
     )
     if certificate["scope"] == DISTANCE:
-        holds = "The objective is the squared distance in feature space, the violation the distance as a share of the norm"
+        holds = (
+            "The objective is the squared distance in feature space, the violation the distance "
+            "as a share of the norm"
+        )
     known = [(name, certificate[name]) for name in MEANINGS if certificate.get(name) is not None]
     rows = [[name.replace("_", " "), short(value), MEANINGS[name]] for name, value in known]
     return [Table(["what", "value", "meaning"], rows, holds)]
 
 
 def _convergence(estimator: Any) -> list[Part]:
-    """Objective, gap and violation against the seconds of training, one curve for each problem that was solved."""
+    """Objective, gap and violation against the seconds of training, a curve for each problem."""
+    # several: CrossTraining
     histories = [
-        getattr(machine, "history_", {})
-        for machine in getattr(estimator, "estimators_", [estimator])
-    ]  # several: CrossTraining
+        getattr(model, "history_", {}) for model in getattr(estimator, "estimators_", [estimator])
+    ]
     runs = [run for history in histories if history for run in _runs(history)]
     if not runs:
         return [Text("The model file does not hold the steps of the training.")]
@@ -322,7 +336,7 @@ def _convergence(estimator: Any) -> list[Part]:
 
 
 def _runs(history: dict[str, Array]) -> list[dict[str, Array]]:
-    """The history of each problem of a machine."""
+    """The history of each problem of a model."""
     if "problem" not in history:
         return [history]
     problem = np.asarray(history["problem"])
@@ -333,8 +347,8 @@ def _runs(history: dict[str, Array]) -> list[dict[str, Array]]:
 
 
 def _pictures(estimator: Any, shape: tuple[int, int] | None) -> list[Part]:
-    machine = getattr(estimator, "estimators_", [estimator])[0]  # of a CrossTraining
-    vectors = getattr(machine, "basis_", getattr(machine, "support_vectors_", None))
+    model = getattr(estimator, "estimators_", [estimator])[0]  # of a CrossTraining
+    vectors = getattr(model, "basis_", getattr(model, "support_vectors_", None))
     if (
         shape is None
         or vectors is None
@@ -343,26 +357,29 @@ def _pictures(estimator: Any, shape: tuple[int, int] | None) -> list[Part]:
     ):
         return []
     coef = (
-        machine.basis_coef_
-        if hasattr(machine, "basis_coef_")
-        else np.asarray(_dense(machine.dual_coef_)).T
+        model.basis_coef_
+        if hasattr(model, "basis_coef_")
+        else np.asarray(_dense(model.dual_coef_)).T
     )
     coef = np.asarray(coef).reshape(vectors.shape[0], -1)
     order = np.argsort(-np.linalg.norm(coef, axis=1), kind="stable")[:MOST_PICTURES]
-    kind = "basis vectors" if hasattr(machine, "basis_") else "support vectors"
+    kind = "basis vectors" if hasattr(model, "basis_") else "support vectors"
     which = f"All {kind}"
     if len(order) < vectors.shape[0]:
         which = f"The {len(order):,} of {vectors.shape[0]:,} {kind} with the largest coefficients"
-    note = f"{which}, largest coefficients first; each picture goes from its smallest value (black) to its largest (white)."
+    note = (
+        f"{which}, largest coefficients first; each picture goes from its smallest value (black) "
+        "to its largest (white)."
+    )
     return [
         Text(note),
-        Pictures(_dense(vectors[order]), shape, [_vote(machine, coef, int(at)) for at in order]),
+        Pictures(_dense(vectors[order]), shape, [_vote(model, coef, int(at)) for at in order]),
     ]
 
 
-def _vote(machine: Any, coef: Array, at: int) -> str:
-    """What a vector votes for, as far as one can say."""
-    classes = getattr(machine, "classes_", None)
+def _vote(model: Any, coef: Array, at: int) -> str:
+    """What a vector votes for, as far as that is known."""
+    classes = getattr(model, "classes_", None)
     row = coef[at]
     if classes is None:
         return f"{row[0]:+.3g}"
@@ -370,8 +387,8 @@ def _vote(machine: Any, coef: Array, at: int) -> str:
         return f"{classes[int(row[0] > 0)]} ({row[0]:+.3g})"
     if row.size == len(classes):
         return f"{classes[int(np.argmax(row))]} ({row.max():+.3g})"
-    if hasattr(machine, "n_support_"):  # in the order of the classes
-        return str(classes[int(np.searchsorted(np.cumsum(machine.n_support_), at, side="right"))])
+    if hasattr(model, "n_support_"):  # in the order of the classes
+        return str(classes[int(np.searchsorted(np.cumsum(model.n_support_), at, side="right"))])
     return f"norm {np.linalg.norm(row):.3g}"
 
 

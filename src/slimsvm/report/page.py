@@ -1,8 +1,9 @@
-"""One HTML page out of parts: complete in one file, without network, safe whatever the names in it are.
+"""One HTML page made of parts: one file, without network, safe whatever the names in it are.
 
-Style and script are written into the page, and a policy in its head lets the browser run these and nothing else: both are named by their
-SHA-256, and no address may be loaded. The numbers for the script are JSON in an element that is not run; ``<``, ``>`` and ``&`` are
-escaped there, so that no text can end the element.
+Style and script are written into the page, and a policy in its head lets the browser run these and
+nothing else: both are named by their SHA-256, and no address may be loaded. The numbers for the
+script are JSON in an element that is not run; ``<``, ``>`` and ``&`` are escaped there, so that no
+text can end the element.
 """
 
 from __future__ import annotations
@@ -40,7 +41,8 @@ class Page:
     --------
     >>> from slimsvm.report import Page, Table, Text
     >>> page = Page("Models", "Two of them.")
-    >>> page.section("Sizes", Text("Smaller is quicker."), Table(["model", "vectors"], [["a", 10], ["b <b>", 500]], "Sizes"))
+    >>> table = Table(["model", "vectors"], [["a", 10], ["b <b>", 500]], "Sizes")
+    >>> page.section("Sizes", Text("Smaller is quicker."), table)
     >>> html = page.html()
     >>> html.startswith("<!DOCTYPE html>"), "b &lt;b&gt;" in html, "//" in html.split("<script>")[0]
     (True, True, False)
@@ -77,6 +79,7 @@ class Page:
         policy = (
             f"default-src 'none'; img-src data:; {trusted}; base-uri 'none'; form-action 'none'"
         )
+        numbers = safe_json({"charts": data.charts, "comparisons": data.comparisons})
         return "\n".join(
             [
                 "<!DOCTYPE html>",
@@ -88,12 +91,13 @@ class Page:
                 f"<header><h1>{escape(self.title)}</h1>"
                 + (f"<p>{escape(self.lead)}</p>" if self.lead else "")
                 + "</header>",
-                "<noscript><p>Charts and slider need JavaScript; all numbers are in the tables.</p></noscript>",
+                "<noscript><p>Charts and slider need JavaScript; all numbers are in the "
+                "tables.</p></noscript>",
                 self._contents() if len(self.sections) > 3 else "",
                 _slider(names) if names else "",
                 f"<main>{''.join(body)}</main>",
                 f'<footer><p class="quiet">Written by slimsvm {escape(__version__)}.</p></footer>',
-                f'<script type="application/json" id="data">{safe_json({"charts": data.charts, "comparisons": data.comparisons})}</script>',
+                f'<script type="application/json" id="data">{numbers}</script>',
                 f"<script>{script}</script></body></html>",
                 "",
             ]
@@ -105,11 +109,16 @@ class Page:
             for at, (title, _) in enumerate(self.sections)
         ]
         unfolded = " open" * (len(links) <= FEW_SECTIONS)
-        return f'<nav aria-label="Sections"><details{unfolded}><summary>Sections</summary><ul>{"".join(links)}</ul></details></nav>'
+        return (
+            f'<nav aria-label="Sections"><details{unfolded}><summary>Sections</summary>'
+            f"<ul>{''.join(links)}</ul></details></nav>"
+        )
 
 
 def safe_json(value: Any) -> str:
-    r"""JSON that may stand inside of a script element, whatever the texts in it; NaN and infinity become null.
+    r"""JSON that may stand inside a script element, whatever the texts in it.
+
+    NaN and infinity become null.
 
     Examples
     --------
@@ -117,9 +126,8 @@ def safe_json(value: Any) -> str:
     >>> print(safe_json({"class": "</script>", "gap": float("nan")}))
     {"class":"\u003c/script\u003e","gap":null}
     """
-    text = json.dumps(
-        plain(value), separators=(",", ":"), allow_nan=False
-    )  # ASCII: line separators are escaped, too
+    # ASCII: line separators are escaped, too
+    text = json.dumps(plain(value), separators=(",", ":"), allow_nan=False)
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 
 
@@ -131,9 +139,9 @@ def _digest(text: str) -> str:
 def _slider(names: Sequence[str]) -> str:
     """The question, the slider, and of several comparisons the table of all answers."""
     control = (
-        f'<div class="slider"><label for="loss">{QUESTION}</label>'
-        f'<input type="range" id="loss" min="0" max="13" step="1" value="{FIRST_LOSS}" aria-describedby="loss-text" />'
-        '<output id="loss-text" for="loss"></output></div>'
+        f'<div class="slider"><label for="loss">{QUESTION}</label><input type="range" id="loss" '
+        f'min="0" max="13" step="1" value="{FIRST_LOSS}" aria-describedby="loss-text" /><output '
+        'id="loss-text" for="loss"></output></div>'
     )
     if len(names) < 2:
         return control
@@ -143,5 +151,11 @@ def _slider(names: Sequence[str]) -> str:
     head = "".join(
         f'<th scope="col">{name}</th>' for name in ("set", "fewest vectors", "quickest training")
     )
-    table = f"<table><caption>Which model to take</caption><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"
-    return f'{control}<div id="choice" class="scroll tall" tabindex="0" role="group" aria-label="Which model to take">{table}</div>'
+    table = (
+        "<table><caption>Which model to "
+        f"take</caption><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"
+    )
+    return (
+        f'{control}<div id="choice" class="scroll tall" tabindex="0" role="group" '
+        f'aria-label="Which model to take">{table}</div>'
+    )

@@ -1,7 +1,8 @@
-"""The parts of a page: text, facts, tables, charts, comparisons of models, confusion matrices and pictures.
+"""The parts of a page: text, facts, tables, charts, comparisons, confusion matrices and pictures.
 
-Each part knows how to write itself as HTML. What a script must draw (charts, and the answers to the slider) is left as an empty figure, and its
-numbers are put into the data of the page. Whatever comes from outside (names of classes, files, methods) passes through ``escape``.
+Each part knows how to write itself as HTML. What a script must draw (charts, and the answers to the
+slider) is left as an empty figure, and its numbers are put into the data of the page. Whatever
+comes from outside (names of classes, files, methods) passes through ``escape``.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ SHADES = 4  # of a confusion matrix, besides none
 
 @dataclass
 class Data:
-    """What the script of the page gets: charts and comparisons, each with the key of the element that is theirs."""
+    """What the script of the page gets: charts and comparisons, with the keys of their elements."""
 
     charts: list[dict[str, Any]] = field(default_factory=list)
     comparisons: list[dict[str, Any]] = field(default_factory=list)
@@ -99,7 +100,8 @@ class Table:
             for at in range(len(self.columns))
         ]
         head = "".join(
-            f'<th scope="col" class="{"number" if number else "text"}"><button type="button">{escape(name)}</button></th>'
+            f'<th scope="col" class="{"number" if number else "text"}"><button '
+            f'type="button">{escape(name)}</button></th>'
             for name, number in zip(self.columns, numeric, strict=True)
         )
         body = []
@@ -109,14 +111,16 @@ class Table:
             body.append(f"<tr{key}>{''.join(cells)}</tr>")
         tall = " tall" * (len(self.rows) > TALL)
         return (
-            f'<div class="scroll{tall}" tabindex="0" role="group" aria-label="{escape(self.caption)}"><table class="sortable">'
-            f"<caption>{escape(self.caption)}</caption><thead><tr>{head}</tr></thead><tbody>{''.join(body)}</tbody></table></div>"
+            f'<div class="scroll{tall}" tabindex="0" role="group" '
+            f'aria-label="{escape(self.caption)}"><table class="sortable">'
+            f"<caption>{escape(self.caption)}</caption><thead><tr>{head}</tr></thead>"
+            f"<tbody>{''.join(body)}</tbody></table></div>"
         )
 
 
 @dataclass(frozen=True)
 class Axis:
-    """What an axis shows, and its scale: "linear", "log", or "error" (logarithm of what is missing to 100)."""
+    """What an axis shows, and its scale: "linear", "log", or "error" (logarithm of 100 - value)."""
 
     label: str
     scale: str = "linear"
@@ -178,7 +182,8 @@ class Model:
     note : str
         Anything that must be known of it.
     counts : bool
-        Whether its score can be compared with the others'; if not, it is drawn hollow, and never the model to take.
+        Whether its score can be compared with the others'; if not, it is drawn hollow, and never
+        the model to take.
     part : bool
         Whether it came out of the fit of a larger one, whose seconds it has.
     """
@@ -194,15 +199,17 @@ class Model:
 
 @dataclass(frozen=True)
 class Comparison:
-    """Models for one task: score against vectors and seconds, the table, and which model to take for a loss that the reader chooses."""
+    """Models for one task: score against vectors and seconds, and the table.
+
+    It also says which model to take for a loss that the reader chooses.
+    """
 
     name: str
     models: Sequence[Model]
     measure: str = "test accuracy, %"
     unit: str = "%"
-    styles: dict[str, int] = field(
-        default_factory=dict
-    )  # marker and colour of each method, the same in all comparisons of a page
+    # marker and colour of each method, the same in all comparisons of a page
+    styles: dict[str, int] = field(default_factory=dict)
 
     def html(self, data: Data) -> str:
         """The part as HTML."""
@@ -230,16 +237,18 @@ class Comparison:
                 "name": self.name,
                 "measure": self.measure,
                 "unit": self.unit,
-                "scale": "error"
-                if least >= 0
-                else "linear",  # of R^2, which may be below zero, a logarithm shows nothing
+                # of R^2, which may be below zero, a logarithm shows nothing
+                "scale": "error" if least >= 0 else "linear",
                 "charts": charts,
                 "methods": [{"name": method, "style": styles[method]} for method in methods],
                 "models": [vars(model) for model in self.models],
             }
         )
         drawn = f'<div class="charts">{"".join(figures)}</div>'
-        return f'<div id="{key}"><p class="take" aria-live="polite"></p>{drawn}{self._table().html(data)}</div>'
+        return (
+            f'<div id="{key}"><p class="take" '
+            f'aria-live="polite"></p>{drawn}{self._table().html(data)}</div>'
+        )
 
     def _table(self) -> Table:
         names = {
@@ -265,7 +274,10 @@ class Comparison:
 
 @dataclass(frozen=True)
 class Matrix:
-    """A confusion matrix: rows are the true classes, columns the predicted ones; the darker, the larger the share of the row."""
+    """A confusion matrix: rows are the true classes, columns the predicted ones.
+
+    The darker a cell, the larger its share of the row.
+    """
 
     labels: Sequence[str]
     counts: Array
@@ -286,7 +298,8 @@ class Matrix:
             rows.append(f'<tr><th scope="row">{escape(label)}</th>{"".join(cells)}</tr>')
         caption = "Rows: the class of the data. Columns: what the model says."
         return (
-            f'<div class="scroll" tabindex="0" role="group" aria-label="Confusion matrix"><table class="matrix"><caption>{caption}</caption>'
+            '<div class="scroll" tabindex="0" role="group" aria-label="Confusion matrix">'
+            f'<table class="matrix"><caption>{caption}</caption>'
             f"<thead><tr><td></td>{head}</tr></thead><tbody>{''.join(rows)}</tbody></table></div>"
         )
 
@@ -307,7 +320,8 @@ class Pictures:
                 grey_png(np.asarray(row, np.float64).reshape(self.shape))
             ).decode("ascii")
             items.append(
-                f'<li><img src="data:image/png;base64,{image}" alt="" /><span>{escape(caption)}</span></li>'
+                f'<li><img src="data:image/png;base64,{image}" alt="" '
+                f"/><span>{escape(caption)}</span></li>"
             )
         return f'<ul class="pictures">{"".join(items)}</ul>'
 
@@ -329,9 +343,8 @@ def grey_png(values: Array) -> bytes:
         else np.rint(255 * ((values - low) / (high - low))).astype(np.uint8)
     )
     height, width = pixels.shape
-    lines = np.hstack(
-        [np.zeros((height, 1), np.uint8), pixels]
-    )  # the first byte of a line names its filter: none
+    # the first byte of a line names its filter: none
+    lines = np.hstack([np.zeros((height, 1), np.uint8), pixels])
 
     def chunk(kind: bytes, content: bytes) -> bytes:
         return (
@@ -381,9 +394,10 @@ def _figure(key: str, caption: str) -> str:
     """A place for a chart; the script finds it by its key."""
     words = escape(caption)
     return (
-        f'<figure data-chart="{key}"><figcaption>{words}</figcaption>'
-        f'<svg class="chart" role="img" tabindex="0" aria-label="{words}. The arrow keys go from point to point."></svg>'
-        '<output class="readout" aria-live="polite"></output><ul class="legend" aria-label="Shown in the chart"></ul></figure>'
+        f'<figure data-chart="{key}"><figcaption>{words}</figcaption><svg class="chart" '
+        f'role="img" tabindex="0" aria-label="{words}. The arrow keys go from point to '
+        'point."></svg><output class="readout" aria-live="polite"></output><ul class="legend" '
+        'aria-label="Shown in the chart"></ul></figure>'
     )
 
 

@@ -13,14 +13,15 @@ from slimsvm.oracles import Chain
 
 BATCH = 10_000  # rows; more gain nothing
 MAX_VALUES = 1 << 25  # of one batch of dense rows: 256 MB
-MAX_SECONDS = 1.0  # of one measurement; slow machines get smaller batches
+MAX_SECONDS = 1.0  # of one measurement; slow models get smaller batches
 REPEATS = 3
 
 
 def seconds_per_row(estimator: Any, n_jobs: int | None = None) -> tuple[float, int]:
-    """The time that ``predict`` takes for one of many rows, the best of three measurements, and how many rows they had.
+    """Seconds that ``predict`` takes for one of many rows, and how many rows were measured.
 
-    The rows are drawn from the vectors of the model, so that sparse ones are as sparse as in life; checks of the input are part of the time.
+    It is the best of three measurements. The rows are drawn from the vectors of the model, so that
+    sparse ones are as sparse as real rows; checks of the input are part of the time.
 
     Examples
     --------
@@ -49,22 +50,21 @@ def seconds_per_row(estimator: Any, n_jobs: int | None = None) -> tuple[float, i
 
 
 def random_rows(estimator: Any, n_rows: int) -> Any:
-    """Rows like those that the model may get; fewer than asked for if they would take too much memory."""
+    """Rows like those that the model may get; fewer if they would take too much memory."""
     rng = np.random.default_rng(0)
     n_features = int(estimator.n_features_in_)
     first = getattr(estimator, "estimators_", [estimator])[0]  # of a CrossTraining
     vectors = getattr(first, "basis_", getattr(first, "support_vectors_", None))
     if not sp.issparse(vectors):
         n_rows = max(1, min(n_rows, MAX_VALUES // max(1, n_features)))
-    if (
-        vectors is None or vectors.shape[0] == 0 or vectors.shape[1] != n_features
-    ):  # linear weights, a constant, kernel values
+    # linear weights, a constant, kernel values
+    if vectors is None or vectors.shape[0] == 0 or vectors.shape[1] != n_features:
         return rng.standard_normal((n_rows, n_features))
     return vectors[rng.integers(vectors.shape[0], size=n_rows)]
 
 
 def of_sequences(estimator: Any) -> bool:
-    """Whether a machine takes lists of sequences, not rows."""
+    """Whether an estimator takes lists of sequences, not rows."""
     return isinstance(getattr(estimator, "oracle_", None), Chain)
 
 

@@ -15,24 +15,23 @@ PARAMETERS = ("C", "nu", "epsilon", "loss", "tol", "class_weight")  # those that
 
 
 def describe(estimator: Any) -> dict[str, Any]:
-    """The facts about a fitted machine.
+    """The facts about a fitted model.
 
     Examples
     --------
     >>> from slimsvm import SVC
     >>> from slimsvm.report.words import describe
     >>> facts = describe(SVC(kernel="linear").fit([[0.0], [1.0]], [3, 5]))
-    >>> facts["machine"], facts["kernel"], facts["classes"], facts["n_support_vectors"], facts["status"]["reason"]
-    ('SVC', {'name': 'linear'}, [3, 5], 2, 'converged')
+    >>> facts["machine"], facts["kernel"], facts["classes"], facts["n_support_vectors"]
+    ('SVC', {'name': 'linear'}, [3, 5], 2)
+    >>> facts["status"]["reason"]
+    'converged'
     """
     facts: dict[str, Any] = {"machine": type(estimator).__name__}
-    whole, machines = (
-        estimator,
-        getattr(estimator, "estimators_", [estimator]),
-    )  # several: the pairs of a CrossTraining
-    estimator = next(
-        (machine for machine in machines if not machine.status_.converged), machines[0]
-    )  # they differ in little else
+    # several: the pairs of a CrossTraining
+    whole, models = estimator, getattr(estimator, "estimators_", [estimator])
+    # they differ in little else
+    estimator = next((model for model in models if not model.status_.converged), models[0])
     kernel = getattr(estimator, "kernel_", None)
     facts["kernel"] = (
         {"name": "linear"} if kernel is None else {"name": kernel.name, **kernel.get_params()}
@@ -46,9 +45,9 @@ def describe(estimator: Any) -> dict[str, Any]:
         if hasattr(whole, "n_support_"):
             facts["n_support"] = whole.n_support_.tolist()
     if hasattr(estimator, "support_"):
-        facts["n_support_vectors"] = sum(len(machine.support_) for machine in machines)
+        facts["n_support_vectors"] = sum(len(model.support_) for model in models)
     if whole is not estimator:
-        facts["n_machines"] = len(machines)
+        facts["n_machines"] = len(models)
         facts |= {
             name: int(getattr(whole, f"{name}_").sum())
             for name in ("n_kept", "n_noise", "n_redundant")
@@ -60,8 +59,8 @@ def describe(estimator: Any) -> dict[str, Any]:
         facts["path"] = [
             {name: getattr(point, name) for name in names} for point in estimator.path_
         ]
-    facts["model_bytes"] = sum(model_nbytes(machine) for machine in machines)
-    facts["intercept"] = np.concatenate([machine.intercept_ for machine in machines]).tolist()
+    facts["model_bytes"] = sum(model_nbytes(model) for model in models)
+    facts["intercept"] = np.concatenate([model.intercept_ for model in models]).tolist()
     if hasattr(whole, "feature_names_in_"):
         facts["feature_names"] = list(whole.feature_names_in_)
     for name in ("certificate", "status"):
@@ -76,9 +75,11 @@ def model_nbytes(estimator: Any) -> int:
 
     Examples
     --------
+    Two vectors, two coefficients and one intercept:
+
     >>> from slimsvm import SVC
     >>> from slimsvm.report.words import model_nbytes
-    >>> model_nbytes(SVC(kernel="linear").fit([[0.0], [1.0]], [3, 5]))  # two vectors, two coefficients, one intercept
+    >>> model_nbytes(SVC(kernel="linear").fit([[0.0], [1.0]], [3, 5]))
     40
     """
     total = 0
@@ -97,8 +98,9 @@ def describe_in_words(facts: dict[str, Any]) -> str:
     Examples
     --------
     >>> from slimsvm.report.words import describe_in_words
-    >>> print(describe_in_words({"machine": "SVC", "kernel": {"name": "rbf", "gamma": 0.5}, "C": 1.0, "classes": [0, 1], "bytes": 2048}))
-    machine          SVC
+    >>> facts = {"machine": "SVC", "kernel": {"name": "rbf", "gamma": 0.5}, "C": 1.0}
+    >>> print(describe_in_words({**facts, "classes": [0, 1], "bytes": 2048}))
+    model            SVC
     kernel           rbf, gamma 0.5
     C                1
     classes          0, 1
@@ -108,15 +110,17 @@ def describe_in_words(facts: dict[str, Any]) -> str:
 
 
 def lines_of(facts: dict[str, Any]) -> list[tuple[str, str]]:
-    """The facts of :func:`describe` as pairs of a name and a text; an empty name goes on with the line before.
+    """The facts of :func:`describe` as pairs of a name and a text.
+
+    An empty name continues the line before.
 
     Examples
     --------
     >>> from slimsvm.report.words import lines_of
     >>> lines_of({"machine": "SVC", "kernel": {"name": "linear"}, "n_features": 2048})
-    [('machine', 'SVC'), ('kernel', 'linear'), ('features', '2,048')]
+    [('model', 'SVC'), ('kernel', 'linear'), ('features', '2,048')]
     """
-    lines: list[tuple[str, str]] = [("machine", facts["machine"])]
+    lines: list[tuple[str, str]] = [("model", facts["machine"])]
     kernel = dict(facts["kernel"])
     lines.append(
         (
@@ -139,7 +143,7 @@ def lines_of(facts: dict[str, Any]) -> list[tuple[str, str]]:
         by_class = f" ({several(facts['n_support'])} by class)" if "n_support" in facts else ""
         lines.append(("support vectors", f"{facts['n_support_vectors']:,}{by_class}"))
     if "n_machines" in facts:
-        lines.append(("machines", f"{facts['n_machines']:,}"))
+        lines.append(("binary models", f"{facts['n_machines']:,}"))
         lines.append(
             (
                 "rows",
@@ -155,11 +159,15 @@ def lines_of(facts: dict[str, Any]) -> list[tuple[str, str]]:
             f"{name} {short(certificate[name])}" for name in ("violation", "gap", "objective")
         )
         if certificate["scope"] == DISTANCE:
-            numbers = f"distance to the model it was made from {short(certificate['violation'])} of its norm"
+            numbers = (
+                f"distance to the model it was made from {short(certificate['violation'])} of its "
+                "norm"
+            )
         lines.append(
             (
                 "certificate",
-                f"{numbers} (scope: {certificate['scope']}; kernel values: {certificate['precision']})",
+                f"{numbers} (scope: {certificate['scope']}; kernel values: "
+                f"{certificate['precision']})",
             )
         )
     if "status" in facts:
@@ -179,7 +187,9 @@ def lines_of(facts: dict[str, Any]) -> list[tuple[str, str]]:
 
 
 def path_in_words(path: list[dict[str, Any]]) -> list[tuple[str, str]]:
-    """A line for each size of the basis for which there is a machine, with its scores; nothing if there is only the one.
+    """A line for each size of the basis that has a model, with its scores.
+
+    There are none if there is only one size.
 
     Examples
     --------
@@ -232,7 +242,9 @@ def size_in_words(n_bytes: int) -> str:
 
 
 def plain(value: Any) -> Any:
-    """A value that strict JSON can hold: NumPy's types become Python's, NaN and infinity become null.
+    """A value that strict JSON can hold.
+
+    NumPy's types become Python's, NaN and infinity become null.
 
     Examples
     --------

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from slimsvm.basis.selection import Here
 from slimsvm.problems.subspace import Subspace
-from slimsvm.run import Limits, Record, Watcher
+from slimsvm.run import Limits, Record, Watcher, tell
 from slimsvm.solvers.newton import Newton, NewtonState
 from slimsvm.solvers.refine import solve
 
@@ -94,9 +94,7 @@ def pursue(
                 else [*found, selection.indices[accepted]]
             )
             state = solve(problem, (state.coef, state.intercept), LOOSE)
-            record = Record(columns.m, limits.seconds, state.record())
-            if any([watcher(record) for watcher in watchers]):  # noqa: C419  (all are told)
-                (limits.whole or limits).stopped = True
+            tell(watchers, Record(columns.m, limits.seconds, state.record()), limits)
         if columns.m == 0:
             yield Grown(0, state)
             return

@@ -30,7 +30,7 @@ from scipy.linalg import LinAlgError
 from scipy.optimize import OptimizeResult, minimize
 
 from slimsvm.problems.subspace import KernelColumns, Subspace
-from slimsvm.run import Limits, Record, Watcher
+from slimsvm.run import Limits, Record, Watcher, tell
 from slimsvm.solvers.newton import Newton, NewtonState, SubspaceSolution
 from slimsvm.tiles import Strips, block, ready
 
@@ -300,8 +300,7 @@ def _descend(stage: _Stage, vectors: Array, max_iter: int, watchers: tuple[Watch
             stage.limits.seconds,
             {"objective": float(intermediate_result.fun), "n_basis": shape[0]},
         )
-        if any([watcher(record) for watcher in watchers]):  # noqa: C419  (all are told)
-            (stage.limits.whole or stage.limits).stopped = True
+        tell(watchers, record, stage.limits)
         stage.after_iteration(intermediate_result)
 
     result = minimize(

@@ -1,0 +1,100 @@
+"""The path of a sparse model for losses with a kink, by cutting planes.
+
+Problem: :class:`slimsvm.problems.sparse.Sparse`. The first step is at the largest size: cuts are
+collected (:mod:`slimsvm.solvers.cutting_plane`), and the basis grows with them if it is pursued.
+Every further step goes on to the next smaller size, with the same cuts seen from a part of the basis:
+a few more of them suffice there.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from slimsvm.precision import CUTS_TOL, is_small
+from slimsvm.problems.sparse import Sparse
+from slimsvm.problems.subspace import KernelColumns
+from slimsvm.run import run
+from slimsvm.solvers.cuts import CutState
+from slimsvm.solvers.cutting_plane import CuttingPlane, OneSlack, Oracle
+from slimsvm.solvers.growth import Growth, appended
+from slimsvm.solvers.path import PathModel, PathSolver, PathState, distance_bound, path_point
+from slimsvm.solvers.spaces import SubspaceSpace
+
+Array = NDArray[Any]
+
+
+@dataclass(kw_only=True)
+class CutPathState(PathState):
+    """Where the path is: the largest basis, the sizes to come, and the cuts so far."""
+
+    columns: KernelColumns
+    growth: Growth | None
+    indices: Array | None  # which rows the vectors are
+    sizes: list[int] = field(default_factory=list)  # descending
+    cuts: CutState | None = None
+    row_duals: Array | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class CutPath(PathSolver):
+    """The path from its largest size downwards; ``tol`` is the relative gap within each span.
+
+    Parameters
+    ----------
+    oracle : Oracle
+        The risk: weighted losses of all rows.
+    """
+
+    oracle: Oracle
+
+    def init(self, problem: Sparse, start: Any = None) -> CutPathState:
+        """Before the first cut."""
+        rng, columns = np.random.default_rng(self.seed), problem.columns(self.sizes[-1])
+        vectors, growth = self.first(columns, problem, rng), None
+        indices = None if vectors is None else appended(columns, vectors)
+        if self.choose is not None and columns.m < self.sizes[-1]:
+            growth = Growth(self.choose(), rng, problem.candidates)
+        sizes = sorted({columns.m or self.sizes[-1], *self.sizes}, reverse=True)
+        about: dict[str, Any] = {"growth": growth, "indices": indices, "sizes": sizes}
+        return CutPathState(rng, columns=columns, **about)
+
+    def step(self, problem: Sparse, state: CutPathState, tol: float, max_iter: int) -> None:
+        """The largest size, and then the next smaller one."""
+        S, solver, first = state, CuttingPlane(), state.cuts is None
+        S.records = []
+        some = S.columns if first else S.columns.first(S.sizes[0])
+        space = SubspaceSpace(some, S.growth if first else None)
+        inner = OneSlack(space, self.oracle, np.inf if problem.fit_intercept else 0.0)
+        if S.cuts is not None:
+            solver.reproject(inner, S.cuts)
+        S.cuts = solver.init(inner, S.cuts)
+        result = run(
+            solver,
+            inner,
+            tol=CUTS_TOL if is_small(problem.rows.n) else tol,
+            max_iter=self.max_iter,
+            limits=self.limits,
+            start=S.cuts,
+            watchers=(*self.watchers, S.hear),
+        )
+        S.n_iter += result.n_iter
+        model = result.model
+        if first:
+            S.row_duals = model.row_duals
+            S.indices = S.indices if S.growth is None else S.growth.indices(S.columns)
+        outside = solver.outside(inner, S.cuts, some.distances())
+        bound = distance_bound(problem.weight, model.objective, S.cuts.gap, *outside)
+        gap = np.maximum(0.0, model.objective - model.lower_bound)
+        score = self.scoring.measure(model.scores, problem.target, problem.weight)
+        point = path_point(some, model, S.indices, gap, score, self.scoring, bound)
+        S.points.insert(0, point)  # the smallest first
+        S.sizes = [size for size in S.sizes if size < some.m]
+        S.done = not S.sizes
+
+    def model(self, problem: Sparse, state: CutPathState) -> PathModel:
+        """All points, and the multipliers of the rows at the largest."""
+        return replace(super().model(problem, state), row_duals=state.row_duals)
