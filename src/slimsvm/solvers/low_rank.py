@@ -40,7 +40,8 @@ from slimsvm.tiles import Operand, ready
 
 Array = NDArray[Any]
 LEAST = 50  # a share of the rows is never fewer columns than this
-# of the trace of K: what is left when more columns are not worth their work, and float32 sees none
+# of the trace of K: what is left when more columns are not worth their work, in float32 not even
+# meant
 SMALL_TRACE = 1e-6
 NEAR = 1e-6  # relative gap from which few rows are brought to near float64 precision
 FEW_SWEEPS = 1000  # of the descent, for few rows
