@@ -416,8 +416,13 @@ def test_a_later_call_that_fails_changes_nothing(monkeypatch):
             model.partial_fit(rows, labels)
     with monkeypatch.context() as patch:
         patch.setattr(OnlineSVC, "_concluded", lambda *given: 1 / 0)
+        late = copy.deepcopy(model)
+        held = dict(vars(late))
         with pytest.raises(ZeroDivisionError):
-            copy.deepcopy(model).partial_fit(X[200:], y[200:])
+            late.partial_fit(X[200:], y[200:])
+        # what the model says is as it was; the expansions themselves are not copied, and have moved
+        assert vars(late).keys() == held.keys()
+        assert all(vars(late)[name] is value for name, value in held.items())
     assert vars(model).keys() == before.keys()
     assert all(vars(model)[name] is value for name, value in before.items())
     np.testing.assert_equal(model.stream_, stream)
