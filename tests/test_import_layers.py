@@ -32,6 +32,7 @@ LAYERS = (
     "basis",
     "solvers",
     "oracles",
+    "declarations",
     "estimators",
     "compression",
     "recipes",

@@ -10,9 +10,9 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
 import slimsvm
+from slimsvm.declarations import fitted_of
 from slimsvm.ending import Certificate, Status
 from slimsvm.estimators import REGISTRY
-from slimsvm.estimators.fitted import fitted_of
 from slimsvm.oracles import Multiclass
 
 SMALL = {"random_state": 0}

@@ -8,10 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.callback import with_callbacks
 
+from slimsvm.declarations import declared, parameter
 from slimsvm.ending import warn
 from slimsvm.estimators.dual import PairwiseClassifier
 from slimsvm.estimators.fitting import Data, Fit
-from slimsvm.estimators.parameters import NU, declared, parameter, shared
+from slimsvm.estimators.parameters import NU, shared
 from slimsvm.gram import Gram
 from slimsvm.multiclass import OneVsOne, Part
 from slimsvm.problems.dual_qp import DualQP, classification, nu_classification
@@ -67,6 +68,11 @@ class SVC(DecomposedPairs):
     A drop-in for :class:`sklearn.svm.SVC` that uses all cores, shows what it does, and says how far
     from the optimum it ended.
 
+    Parameters
+    ----------
+    random_state : ignored
+        Here for compatibility: nothing is random.
+
     See Also
     --------
     NuSVC : The share of errors as the parameter instead of their weight.
@@ -103,9 +109,7 @@ class SVC(DecomposedPairs):
     break_ties: bool = shared("break_ties")
     warm_start: bool = shared("warm_start")
     n_jobs: int | None = shared("n_jobs")
-    random_state: Any = shared(
-        "random_state", kind="ignored", text="Here for compatibility: nothing is random."
-    )
+    random_state: Any = shared("random_state")
 
     def _problem(self, gram: Gram, part: Part, weight: Array, names: list[Any]) -> DualQP:
         return classification(gram, part.sign(part.rows), float(self.C) * weight)
@@ -118,6 +122,15 @@ class NuSVC(DecomposedPairs):
     It bounds that of support vectors from below. A drop-in for :class:`sklearn.svm.NuSVC`. A pair of
     classes for which nu is not feasible is trained at its largest feasible nu, with a warning that
     names both.
+
+    Parameters
+    ----------
+    nu : float in (0, 1]
+        Bound on the shares.
+    class_weight : dict or 'balanced'
+        Factors of the weights for each class.
+    random_state : ignored
+        Here for compatibility: nothing is random.
 
     See Also
     --------
@@ -137,7 +150,7 @@ class NuSVC(DecomposedPairs):
     0.99
     """
 
-    nu: float = parameter(0.5, NU, kind="float in (0, 1]", text="Bound on the shares.")
+    nu: float = parameter(0.5, NU)
     kernel: Any = shared("kernel")
     degree: int = shared("degree")
     gamma: float | str = shared("gamma")
@@ -145,7 +158,7 @@ class NuSVC(DecomposedPairs):
     shrinking: bool = shared("shrinking")
     tol: float = shared("tol")
     cache_size: float = shared("cache_size")
-    class_weight: Any = shared("class_weight", text="Factors of the weights for each class.")
+    class_weight: Any = shared("class_weight")
     verbose: bool = shared("verbose")
     max_iter: int = shared("max_iter")
     max_time: float | None = shared("max_time")
@@ -153,9 +166,7 @@ class NuSVC(DecomposedPairs):
     break_ties: bool = shared("break_ties")
     warm_start: bool = shared("warm_start")
     n_jobs: int | None = shared("n_jobs")
-    random_state: Any = shared(
-        "random_state", kind="ignored", text="Here for compatibility: nothing is random."
-    )
+    random_state: Any = shared("random_state")
 
     def _problem(self, gram: Gram, part: Part, weight: Array, names: list[Any]) -> DualQP:
         sign, nu = part.sign(part.rows), float(self.nu)

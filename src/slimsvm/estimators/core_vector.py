@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 from sklearn.callback import with_callbacks
 from sklearn.utils._param_validation import Interval, StrOptions
 
+from slimsvm.declarations import Attribute, attribute, declared, parameter
 from slimsvm.ending import Ending, Status, worst
 from slimsvm.estimators.dual import PairwiseClassifier
-from slimsvm.estimators.fitted import Attribute, attribute
 from slimsvm.estimators.fitting import Data, Fit
-from slimsvm.estimators.parameters import POSITIVE, declared, parameter, shared
+from slimsvm.estimators.parameters import POSITIVE, shared
 from slimsvm.multiclass import Part
 from slimsvm.run import Limits, Result, run
 from slimsvm.solvers.core_vector import Ball, CoreVector
@@ -33,6 +33,29 @@ class CoreVectorSVC(PairwiseClassifier):
     is found from a *core set* that grows by far points, until no row lies outside of the ball by
     more than the share ``eps`` of its radius. Several classes: one binary model for each pair,
     which vote; equal votes are decided by the sums of the decision values.
+
+    Parameters
+    ----------
+    ball : {'minimum', 'fixed'}
+        'minimum': the smallest ball (CVM). 'fixed': a ball of a fixed radius that far points pull
+        to themselves (BVM), which is simpler and does not end at the optimum.
+    eps : float
+        How far outside of the ball, as a share of its radius, a row may lie. Up to 1,000 rows the
+        smallest ball is found to near float64 precision.
+    C : float
+        Weight of the errors: 1/2 (|w|^2 + intercept^2) + C sum_i max(0, 1 - y_i f(x_i))^2.
+    max_iter : int
+        Limit on core vectors that join, or on pulls of the ball, for each pair; -1: none.
+    max_memory : float
+        Megabytes for kernel values within the core set. Where it would grow beyond, the fit ends
+        with a ConvergenceWarning.
+    random_state : int, RandomState or None
+        Draws the rows that are looked at.
+
+    Attributes
+    ----------
+    class_weight_
+        Ones.
 
     See Also
     --------
@@ -68,47 +91,21 @@ class CoreVectorSVC(PairwiseClassifier):
     True
     """
 
-    ball: str = parameter(
-        "minimum",
-        StrOptions({"minimum", "fixed"}),
-        kind="{'minimum', 'fixed'}",
-        text="'minimum': the smallest ball (CVM). 'fixed': a ball of a fixed radius that far "
-        "points pull to themselves (BVM), which is simpler and does not end at the optimum.",
-    )
-    eps: float = parameter(
-        1e-6,
-        Interval(Real, 0.0, 1.0, closed="neither"),
-        kind="float",
-        text="How far outside of the ball, as a share of its radius, a row may lie. Up to 1,000 "
-        "rows the smallest ball is found to near float64 precision.",
-    )
-    C: float = shared(
-        "C",
-        text="Weight of the errors: 1/2 (|w|^2 + intercept^2) + C sum_i max(0, 1 - y_i f(x_i))^2.",
-    )
+    ball: str = parameter("minimum", StrOptions({"minimum", "fixed"}))
+    eps: float = parameter(1e-6, Interval(Real, 0.0, 1.0, closed="neither"))
+    C: float = shared("C")
     kernel: Any = shared("kernel")
     gamma: float | str = shared("gamma")
     degree: int = shared("degree")
     coef0: float = shared("coef0")
-    max_iter: int = shared(
-        "max_iter",
-        text="Limit on core vectors that join, or on pulls of the ball, for each pair; -1: none.",
-    )
+    max_iter: int = shared("max_iter")
     max_time: float | None = shared("max_time")
-    max_memory: float = shared(
-        "max_memory",
-        default=2000,
-        accepts=(POSITIVE,),
-        text="Megabytes for kernel values within the core set. Where it would grow beyond, the fit "
-        "ends with a ConvergenceWarning.",
-    )
+    max_memory: float = parameter(2000, POSITIVE)
     n_jobs: int | None = shared("n_jobs")
-    random_state: Any = shared("random_state", text="Draws the rows that are looked at.")
+    random_state: Any = shared("random_state")
     verbose: bool = shared("verbose")
 
-    fitted: ClassVar[tuple[Attribute, ...]] = (
-        attribute("class_weight_", "float", ("n_classes",), "Ones."),
-    )
+    fitted: ClassVar[tuple[Attribute, ...]] = (attribute("class_weight_", "float", ("n_classes",)),)
     _same_as: ClassVar[str] = "SVC"
 
     @with_callbacks

@@ -54,6 +54,7 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
+from slimsvm.declarations import Attribute, attribute, check_classes, declared, demand, parameter
 from slimsvm.ending import SUBSPACE, Certificate, Status, merged
 from slimsvm.estimators.classification import SVC
 from slimsvm.estimators.cross_subsets import (
@@ -72,9 +73,8 @@ from slimsvm.estimators.cross_subsets import (
     opinion_of,
     seeded,
 )
-from slimsvm.estimators.fitted import Attribute, attribute, check_classes, demand
 from slimsvm.estimators.fitting import ClassPredictions, Estimator, refuse_broken
-from slimsvm.estimators.parameters import AT_LEAST_ONE, SHARE, declared, parameter, shared
+from slimsvm.estimators.parameters import AT_LEAST_ONE, SHARE, shared
 from slimsvm.multiclass import OneVsOne, encoded
 from slimsvm.run import Limits, interrupts_at_once
 
@@ -113,6 +113,84 @@ class CrossTraining(MetaEstimatorMixin, ClassPredictions, BaseEstimator):
     faster, for little or no loss of accuracy. Several classes are treated pair by pair
     (one-vs-one), with votes.
 
+    Parameters
+    ----------
+    estimator : classifier with ``decision_function`` or None
+        What is trained on subsets and on the kept rows; None is ``SVC()``.
+    n_subsets : int
+        Number of subsets for each pair of classes.
+    subset_size : int or float in (0, 1]
+        Rows in a subset: a number, or a share of the distinct rows of the pair. A share never
+        means fewer than 50 rows, or all if there are less.
+    balanced_subsets : bool
+        Whether both classes give half of a subset, as in the slides. By default they give as much
+        as their share of the rows, which is better by far where one class is rarer than the
+        other: models of balanced subsets take too many rows of the larger class for noise.
+    held_out : bool
+        Whether a row is judged only by models whose subset it is not in, as in cross-validation;
+        if it is in all, by all. The slides let all models judge all rows, and those that were
+        trained on a noisy row take it for a good one.
+    refit_intercept : bool
+        Whether a constant is added to the decision function of each pair such that the hinge loss
+        on all its rows, discarded ones included, is least. Discarding changes the balance of the
+        classes, and with it the best constant.
+    warm_start_dual : bool
+        Discard nothing: find the exact solution for all rows, but begin at a point of its dual
+        problem that the mean margins suggest. For :class:`SVC` only. Seldom worth it: on Adult,
+        IJCNN1 and Covertype the solver took 2 to 21 % more steps than from zero, and 1.1 to 1.4
+        times the kernel values.
+    max_time : float
+        Limit in seconds for the whole fit, for estimators with a parameter ``max_time`` of their
+        own: at most half of it is for the models of the subsets, the rest for the final ones,
+        each of which gets an equal share of what is left. Models that reach their limit are used
+        as they are, with a ConvergenceWarning; decision values in between are not limited.
+    n_jobs : int
+        Subsets, and then pairs, that are trained at the same time, in threads unless a joblib
+        context says otherwise. The result does not depend on it.
+    random_state : int, RandomState or None
+        Draws the subsets, and a value for each ``random_state`` of the estimator that is None.
+    verbose : bool
+        Print a line for each pair.
+
+    Attributes
+    ----------
+    pairs_
+        The two labels of each pair. With two classes there is one pair.
+    estimators_
+        The final model of each pair.
+    shifts_
+        What ``refit_intercept`` adds to their decision values, else zero.
+    kept_indices_
+        Rows that the final model of each pair was trained on.
+    n_kept_
+        How many rows of each pair were kept.
+    n_noise_
+        How many were discarded as noise.
+    n_redundant_
+        How many were discarded as redundant.
+    balance_before_
+        Share of the two classes in the weight of all rows of the pair.
+    balance_after_
+        The same of the kept ones.
+    pair_indices_
+        All rows of each pair.
+    margin_means_
+        Mean of y f(x) over the models that judge the row, for each of these rows.
+    margin_variances_
+        Variance of the same.
+    status_
+        How the fit ended: its ``reason`` is 'converged' only if all models, those of the subsets
+        included, reached their tolerance, and 'trained' if the estimator does not say;
+        ``str(status_)`` is a sentence.
+    certificate_
+        Of the final models: sums of their objectives and gaps, the largest violation. Its
+        ``scope`` is 'subspace' unless no row was discarded: the problem is that of the kept rows.
+        None if the estimator has none.
+    n_features_in_
+        Number of features at fit.
+    feature_names_in_
+        Their names, if X had names.
+
     Notes
     -----
     Ctrl-C in the training of a final model of slimsvm ends that training, and the model is usable;
@@ -148,141 +226,36 @@ class CrossTraining(MetaEstimatorMixin, ClassPredictions, BaseEstimator):
     """
 
     estimator: Any = parameter(
-        None,
-        HasMethods(["fit", "decision_function"]),
-        None,
-        kind="classifier with ``decision_function`` or None",
-        text="What is trained on subsets and on the kept rows; None is ``SVC()``.",
-        positional=True,
+        None, HasMethods(["fit", "decision_function"]), None, positional=True
     )
-    n_subsets: int = parameter(
-        5,
-        AT_LEAST_ONE,
-        kind="int",
-        text="Number of subsets for each pair of classes.",
-        positional=True,
-    )
+    n_subsets: int = parameter(5, AT_LEAST_ONE, positional=True)
     subset_size: float = parameter(
-        0.2,
-        Interval(Integral, 2, None, closed="left"),
-        SHARE,
-        kind="int or float in (0, 1]",
-        text="Rows in a subset: a number, or a share of the distinct rows of the pair. A share "
-        "never means fewer than 50 rows, or all if there are less.",
-        positional=True,
+        0.2, Interval(Integral, 2, None, closed="left"), SHARE, positional=True
     )
-    balanced_subsets: bool = parameter(
-        False,
-        "boolean",
-        kind="bool",
-        text="Whether both classes give half of a subset, as in the slides. By default they give as "
-        "much as their share of the rows, which is better by far where one class is rarer than the "
-        "other: models of balanced subsets take too many rows of the larger class for noise.",
-    )
-    held_out: bool = parameter(
-        True,
-        "boolean",
-        kind="bool",
-        text="Whether a row is judged only by models whose subset it is not in, as in "
-        "cross-validation; if it is in all, by all. The slides let all models judge all rows, and "
-        "those that were trained on a noisy row take it for a good one.",
-    )
-    refit_intercept: bool = parameter(
-        False,
-        "boolean",
-        kind="bool",
-        text="Whether a constant is added to the decision function of each pair such that the hinge "
-        "loss on all its rows, discarded ones included, is least. Discarding changes the balance "
-        "of the classes, and with it the best constant.",
-    )
-    warm_start_dual: bool = parameter(
-        False,
-        "boolean",
-        kind="bool",
-        text="Discard nothing: find the exact solution for all rows, but begin at a point of its "
-        "dual problem that the mean margins suggest. For :class:`SVC` only. Seldom worth it: on "
-        "Adult, IJCNN1 and Covertype the solver took 2 to 21 % more steps than from zero, and 1.1 "
-        "to 1.4 times the kernel values.",
-    )
-    max_time: float | None = shared(
-        "max_time",
-        text="Limit in seconds for the whole fit, for estimators with a parameter ``max_time`` of "
-        "their own: at most half of it is for the models of the subsets, the rest for the final "
-        "ones, each of which gets an equal share of what is left. Models that reach their limit are "
-        "used as they are, with a ConvergenceWarning; decision values in between are not limited.",
-    )
-    n_jobs: int | None = shared(
-        "n_jobs",
-        text="Subsets, and then pairs, that are trained at the same time, in threads unless a "
-        "joblib context says otherwise. The result does not depend on it.",
-    )
-    random_state: Any = shared(
-        "random_state",
-        text="Draws the subsets, and a value for each ``random_state`` of the estimator that is "
-        "None.",
-    )
-    verbose: bool = shared("verbose", text="Print a line for each pair.")
+    balanced_subsets: bool = parameter(False, "boolean")
+    held_out: bool = parameter(True, "boolean")
+    refit_intercept: bool = parameter(False, "boolean")
+    warm_start_dual: bool = parameter(False, "boolean")
+    max_time: float | None = shared("max_time")
+    n_jobs: int | None = shared("n_jobs")
+    random_state: Any = shared("random_state")
+    verbose: bool = shared("verbose")
 
     fitted: ClassVar[tuple[Attribute, ...]] = (
-        attribute(
-            "pairs_",
-            "labels",
-            ("n_pairs", "2"),
-            "The two labels of each pair. With two classes there is one pair.",
-        ),
-        attribute("estimators_", "list", (), "The final model of each pair."),
-        attribute(
-            "shifts_",
-            "float",
-            ("n_pairs",),
-            "What ``refit_intercept`` adds to their decision values, else zero.",
-        ),
-        attribute(
-            "kept_indices_", "lists", (), "Rows that the final model of each pair was trained on."
-        ),
-        attribute("n_kept_", "int", ("n_pairs",), "How many rows of each pair were kept."),
-        attribute("n_noise_", "int", ("n_pairs",), "How many were discarded as noise."),
-        attribute("n_redundant_", "int", ("n_pairs",), "How many were discarded as redundant."),
-        attribute(
-            "balance_before_",
-            "float",
-            ("n_pairs", "2"),
-            "Share of the two classes in the weight of all rows of the pair.",
-        ),
-        attribute("balance_after_", "float", ("n_pairs", "2"), "The same of the kept ones."),
-        # not in files: as long as the training set
-        attribute(
-            "pair_indices_", "lists", (), "All rows of each pair.", stored=False, optional=True
-        ),
-        attribute(
-            "margin_means_",
-            "lists",
-            (),
-            "Mean of y f(x) over the models that judge the row, for each of these rows.",
-            stored=False,
-            optional=True,
-        ),
-        attribute(
-            "margin_variances_", "lists", (), "Variance of the same.", stored=False, optional=True
-        ),
-        attribute(
-            "status_",
-            "status",
-            (),
-            "How the fit ended: its ``reason`` is 'converged' only if all models, those of the "
-            "subsets included, reached their tolerance, and 'trained' if the estimator does not "
-            "say; ``str(status_)`` is a sentence.",
-            optional=True,
-        ),
-        attribute(
-            "certificate_",
-            "certificate",
-            (),
-            "Of the final models: sums of their objectives and gaps, the largest violation. Its "
-            "``scope`` is 'subspace' unless no row was discarded: the problem is that of the kept "
-            "rows. None if the estimator has none.",
-            optional=True,
-        ),
+        attribute("pairs_", "labels", ("n_pairs", "2")),
+        attribute("estimators_", "list"),
+        attribute("shifts_", "float", ("n_pairs",)),
+        attribute("kept_indices_", "lists"),
+        attribute("n_kept_", "int", ("n_pairs",)),
+        attribute("n_noise_", "int", ("n_pairs",)),
+        attribute("n_redundant_", "int", ("n_pairs",)),
+        attribute("balance_before_", "float", ("n_pairs", "2")),
+        attribute("balance_after_", "float", ("n_pairs", "2")),
+        attribute("pair_indices_", "lists", stored=False, optional=True),
+        attribute("margin_means_", "lists", stored=False, optional=True),
+        attribute("margin_variances_", "lists", stored=False, optional=True),
+        attribute("status_", "status", optional=True),
+        attribute("certificate_", "certificate", optional=True),
         *(own for own in Estimator.fitted if own.name in ("n_features_in_", "feature_names_in_")),
     )
     _learned: ClassVar[str] = "estimators_"

@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
+from slimsvm.declarations import Attribute, attribute
 from slimsvm.ending import Ending
-from slimsvm.estimators.fitted import Attribute, attribute
 from slimsvm.estimators.fitting import Classifier, Data, Estimator, Fit
 from slimsvm.estimators.models import SupportVectors
 from slimsvm.multiclass import OneVsOne, Part
@@ -24,17 +24,15 @@ LARGEST_SEED = 2**31 - 1
 
 
 class DualEstimator(SupportVectors, Estimator):
-    """Support vectors by decomposition, and a start from the last fit on the same rows."""
+    """Support vectors by decomposition, and a start from the last fit on the same rows.
 
-    fitted: ClassVar[tuple[Attribute, ...]] = (
-        attribute(
-            "_fingerprint",
-            "text",
-            (),
-            "Of the rows of the last fit, for warm_start.",
-            optional=True,
-        ),
-    )
+    Attributes
+    ----------
+    _fingerprint
+        Of the rows of the last fit, for warm_start.
+    """
+
+    fitted: ClassVar[tuple[Attribute, ...]] = (attribute("_fingerprint", "text", optional=True),)
     _all_rows: ClassVar[bool] = True
     # of those that have no such parameter
     shrinking = True

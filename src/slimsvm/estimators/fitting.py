@@ -23,8 +23,8 @@ from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.callback import CallbackSupportMixin, with_callbacks
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
+from slimsvm.declarations import Attribute, attribute, check_classes
 from slimsvm.ending import Certificate, Ending, Status
-from slimsvm.estimators.fitted import Attribute, attribute, check_classes
 from slimsvm.kernels import FromCallable, Kernel, Precomputed, make_kernel
 from slimsvm.multiclass import OneVsOne, class_factors, encoded
 from slimsvm.precision import is_small
@@ -75,40 +75,85 @@ class Data:
 
 
 class Estimator(CallbackSupportMixin, BaseEstimator):
-    """Base of all estimators."""
+    """Base of all estimators: what parameters mean that several of them have.
+
+    Parameters
+    ----------
+    kernel : {'linear', 'poly', 'rbf', 'sigmoid', 'laplacian', 'precomputed'}, callable or Kernel
+        Similarity of two rows. A callable gets two blocks of rows and returns the matrix of their
+        values.
+    degree : int
+        Of the polynomial kernel.
+    gamma : {'scale', 'auto'} or float
+        Of the rbf, polynomial, sigmoid and Laplacian kernels. 'scale' is 1 / (n_features * variance
+        of X), with sample weights; 'auto' is 1 / n_features.
+    coef0 : float
+        Constant in the polynomial and sigmoid kernels.
+    C : float
+        Weight of the errors: 1/2 |w|^2 + C sum_i weight_i max(0, 1 - y_i f(x_i)).
+    fit_intercept : bool
+        Whether there is an intercept, which is not penalised.
+    class_weight : dict or 'balanced'
+        Factors of C for each class.
+    shrinking : bool
+        Whether variables that stay at a bound leave the problem until the end.
+    tol : float
+        Largest violation of the KKT conditions at the end. Up to 1,000 rows are always solved to
+        near float64 precision.
+    cache_size : float
+        Megabytes for kernel values. Up to 2,000 rows (of a pair of classes) the problem is one
+        block of them, of at most 32 megabytes and as much to make it, whatever is said here.
+    warm_start : bool
+        Go on from the last solution if the rows are the same.
+    max_iter : int
+        Limit on pair steps of the solver, for each problem; -1: none.
+    max_time : float
+        Limit in seconds. At the limit, and at Ctrl-C, the best model so far is kept, with a
+        ConvergenceWarning.
+    max_memory : float
+        Megabytes for kernel values; beyond, they are computed again in every pass. Default 2,000.
+    n_jobs : int
+        Threads: None is one unless a joblib context says otherwise, -1 all. The result does not
+        depend on it.
+    verbose : bool
+        Show a line of progress.
+    random_state : int, RandomState or None
+        Seed of what is random.
+    decision_function_shape : {'ovr', 'ovo'}
+        Columns of the decision function for more than two classes: one a class, or one a pair.
+    break_ties : bool
+        Decide equal votes by the sums of the decision values.
+
+    Attributes
+    ----------
+    intercept_
+        Constants in the decision function.
+    kernel_
+        The kernel, with numbers for all its parameters.
+    certificate_
+        Objective, duality gap, and the violation that ``tol`` is about, at the end.
+    status_
+        Why the fit ended; ``str(status_)`` is a sentence.
+    history_
+        Seconds, objective, gap and more after every step of the solver.
+    fit_status_
+        0 if the tolerance was reached.
+    n_iter_
+        Steps of the solver.
+    n_features_in_
+        Number of features at fit.
+    feature_names_in_
+        Their names, if X had names.
+    """
 
     fitted: ClassVar[tuple[Attribute, ...]] = (
-        attribute(
-            "certificate_",
-            "certificate",
-            (),
-            "Objective, duality gap, and the violation that ``tol`` is about, at the end.",
-            optional=True,
-        ),
-        attribute(
-            "status_",
-            "status",
-            (),
-            "Why the fit ended; ``str(status_)`` is a sentence.",
-            optional=True,
-        ),
-        attribute(
-            "history_",
-            "history",
-            (),
-            "Seconds, objective, gap and more after every step of the solver.",
-            optional=True,
-        ),
-        attribute("fit_status_", "count", (), "0 if the tolerance was reached."),
-        attribute("n_iter_", "counts", (), "Steps of the solver.", optional=True),
-        attribute("n_features_in_", "count", (), "Number of features at fit."),
-        attribute(
-            "feature_names_in_",
-            "labels",
-            ("n_features",),
-            "Their names, if X had names.",
-            optional=True,
-        ),
+        attribute("certificate_", "certificate", optional=True),
+        attribute("status_", "status", optional=True),
+        attribute("history_", "history", optional=True),
+        attribute("fit_status_", "count"),
+        attribute("n_iter_", "counts", optional=True),
+        attribute("n_features_in_", "count"),
+        attribute("feature_names_in_", "labels", ("n_features",), optional=True),
     )
     _takes_target: ClassVar[bool] = True
     _numeric_target: ClassVar[bool] = False
@@ -304,11 +349,15 @@ class Estimator(CallbackSupportMixin, BaseEstimator):
 
 
 class ClassPredictions(ClassifierMixin):
-    """``_scheme`` says how the outputs of a fitted estimator decide between its classes."""
+    """``_scheme`` says how the outputs of a fitted estimator decide between its classes.
 
-    fitted: ClassVar[tuple[Attribute, ...]] = (
-        attribute("classes_", "labels", ("n_classes",), "The labels, sorted."),
-    )
+    Attributes
+    ----------
+    classes_
+        The labels, sorted.
+    """
+
+    fitted: ClassVar[tuple[Attribute, ...]] = (attribute("classes_", "labels", ("n_classes",)),)
 
     classes_: Array
     _outputs: Callable[[Any], Array]  # of new rows: decision values, shape (n, outputs)
@@ -354,12 +403,16 @@ class ClassPredictions(ClassifierMixin):
 
 
 class Classifier(ClassPredictions, Estimator):
-    """Base of estimators that predict classes, which may have weights."""
+    """Base of estimators that predict classes, which may have weights.
+
+    Attributes
+    ----------
+    class_weight_
+        Factor of C for each class.
+    """
 
     fitted: ClassVar[tuple[Attribute, ...]] = (
-        attribute(
-            "class_weight_", "float", ("n_classes",), "Factor of C for each class.", optional=True
-        ),
+        attribute("class_weight_", "float", ("n_classes",), optional=True),
     )
 
     class_weight_: Array

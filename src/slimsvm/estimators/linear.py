@@ -15,10 +15,11 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.utils._param_validation import StrOptions
 
+from slimsvm.declarations import declared, parameter
 from slimsvm.ending import FULL, Certificate, Ending
 from slimsvm.estimators.fitting import Classifier, Data, Fit
 from slimsvm.estimators.models import LinearWeights
-from slimsvm.estimators.parameters import declared, parameter, shared
+from slimsvm.estimators.parameters import shared
 from slimsvm.losses import Hinge, SquaredHinge
 from slimsvm.multiclass import OneVsRest
 from slimsvm.oracles import LossOracle
@@ -46,6 +47,23 @@ class LinearSVC(LinearWeights, Classifier):
     the features changes nothing, as in :class:`SVC` with a linear kernel. Several classes: each
     against the rest.
 
+    Parameters
+    ----------
+    loss : {'squared_hinge', 'hinge'}
+        What an error costs: max(0, 1 - y f)^2 (Newton's method) or max(0, 1 - y f) (cutting
+        planes).
+    C : float
+        Weight of the errors: 1/2 |w|^2 + C sum_i weight_i loss(y_i, f(x_i)).
+    class_weight : dict or 'balanced'
+        Factors of the weights of the rows of each class.
+    tol : float
+        Relative duality gap at the end. Up to 1,000 rows are always solved to near float64
+        precision.
+    max_iter : int
+        Limit on Newton steps, or on rounds of cutting planes; -1: none.
+    warm_start : bool
+        Begin with the weights of the last fit.
+
     See Also
     --------
     SVC : With kernels; with the hinge and a linear kernel, the same for two classes.
@@ -69,34 +87,14 @@ class LinearSVC(LinearWeights, Classifier):
     ((3, 4), True)
     """
 
-    loss: str = parameter(
-        "squared_hinge",
-        StrOptions({"squared_hinge", "hinge"}),
-        kind="{'squared_hinge', 'hinge'}",
-        text="What an error costs: max(0, 1 - y f)^2 (Newton's method) or max(0, 1 - y f) (cutting "
-        "planes).",
-        positional=True,
-    )
-    C: float = shared(
-        "C", text="Weight of the errors: 1/2 |w|^2 + C sum_i weight_i loss(y_i, f(x_i))."
-    )
+    loss: str = parameter("squared_hinge", StrOptions({"squared_hinge", "hinge"}), positional=True)
+    C: float = shared("C")
     fit_intercept: bool = shared("fit_intercept")
-    class_weight: Any = shared(
-        "class_weight", text="Factors of the weights of the rows of each class."
-    )
-    tol: float = shared(
-        "tol",
-        default=1e-4,
-        text="Relative duality gap at the end. Up to 1,000 rows are always solved to near float64 "
-        "precision.",
-    )
-    max_iter: int = shared(
-        "max_iter",
-        default=1000,
-        text="Limit on Newton steps, or on rounds of cutting planes; -1: none.",
-    )
+    class_weight: Any = shared("class_weight")
+    tol: float = shared("tol", default=1e-4)
+    max_iter: int = shared("max_iter", default=1000)
     max_time: float | None = shared("max_time")
-    warm_start: bool = shared("warm_start", text="Begin with the weights of the last fit.")
+    warm_start: bool = shared("warm_start")
     n_jobs: int | None = shared("n_jobs")
     verbose: bool = shared("verbose")
 

@@ -9,11 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils._param_validation import StrOptions
 
+from slimsvm.declarations import Attribute, attribute, declared, parameter
 from slimsvm.ending import Ending, worst
 from slimsvm.estimators.dual import PairwiseClassifier
-from slimsvm.estimators.fitted import Attribute, attribute
 from slimsvm.estimators.fitting import Data, Fit
-from slimsvm.estimators.parameters import AT_LEAST_ONE, SHARE, declared, parameter, shared
+from slimsvm.estimators.parameters import AT_LEAST_ONE, SHARE, shared
 from slimsvm.multiclass import Part
 from slimsvm.run import Limits, Result
 from slimsvm.solvers.low_rank import LowRank
@@ -32,6 +32,40 @@ class LowRankSVC(PairwiseClassifier):
     basis='cholesky', which is the best model within the span of the pivots. Several classes: one
     binary model for each pair, which vote; equal votes are decided by the sums of the decision
     values.
+
+    Parameters
+    ----------
+    factorization : {'pivoted', 'threshold'}
+        'pivoted': symmetric pivoting, F has ``rank`` columns and kernel values are computed on
+        demand. 'threshold': column by column, of each the ``rank`` largest entries are kept; F is
+        sparse, all of the kernel matrix is computed once, and F F' may be far from it.
+    rank : int or float
+        Columns of F ('pivoted'), or entries that are kept in each of them ('threshold'): a
+        number, or a share of the pair's distinct rows, then at least 50 of them.
+    retrain : bool
+        Whether the exact problem, with an intercept, is then solved on the support vectors found.
+    fit_intercept : bool
+        Whether there is an intercept, which is not penalised. The method as it was published has
+        none.
+    tol : float
+        Duality gap of the factored problem at the end, relative to its value; with an intercept,
+        and for ``retrain``, the largest violation of the KKT conditions. Up to 1,000 rows are
+        always solved to near float64 precision.
+    max_iter : int
+        Limit on sweeps over the variables of a pair; with an intercept, and for ``retrain``, on
+        pair steps. -1: none.
+    random_state : int, RandomState or None
+        Draws the orders in which the variables are visited.
+
+    Attributes
+    ----------
+    factor_error_
+        What the factor leaves of the kernel matrix of each pair, relative to its trace: the trace
+        of the rest, or with 'threshold' its Frobenius norm.
+    factor_shift_
+        What 'threshold' had to add to the diagonal of the kernel matrix to find a factor. Where
+        it is large beside k(x, x), the model is hardly that of the kernel any more: use
+        'pivoted', a larger rank or gamma, or at least a smaller C.
 
     See Also
     --------
@@ -62,78 +96,26 @@ class LowRankSVC(PairwiseClassifier):
     'subspace'
     """
 
-    factorization: str = parameter(
-        "pivoted",
-        StrOptions({"pivoted", "threshold"}),
-        kind="{'pivoted', 'threshold'}",
-        text="'pivoted': symmetric pivoting, F has ``rank`` columns and kernel values are computed "
-        "on demand. 'threshold': column by column, of each the ``rank`` largest entries are kept; "
-        "F is sparse, all of the kernel matrix is computed once, and F F' may be far from it.",
-        positional=True,
-    )
-    rank: int | float = parameter(
-        0.1,
-        AT_LEAST_ONE,
-        SHARE,
-        kind="int or float",
-        text="Columns of F ('pivoted'), or entries that are kept in each of them ('threshold'): a "
-        "number, or a share of the pair's distinct rows, then at least 50 of them.",
-        positional=True,
-    )
-    retrain: bool = parameter(
-        False,
-        "boolean",
-        kind="bool",
-        text="Whether the exact problem, with an intercept, is then solved on the support vectors "
-        "found.",
-        positional=True,
-    )
+    factorization: str = parameter("pivoted", StrOptions({"pivoted", "threshold"}), positional=True)
+    rank: int | float = parameter(0.1, AT_LEAST_ONE, SHARE, positional=True)
+    retrain: bool = parameter(False, "boolean", positional=True)
     C: float = shared("C")
     kernel: Any = shared("kernel")
     gamma: float | str = shared("gamma")
     degree: int = shared("degree")
     coef0: float = shared("coef0")
-    fit_intercept: bool = shared(
-        "fit_intercept",
-        default=False,
-        text="Whether there is an intercept, which is not penalised. The method as it was "
-        "published has none.",
-    )
+    fit_intercept: bool = shared("fit_intercept", default=False)
     class_weight: Any = shared("class_weight")
-    tol: float = shared(
-        "tol",
-        text="Duality gap of the factored problem at the end, relative to its value; with an "
-        "intercept, and for ``retrain``, the largest violation of the KKT conditions. Up to 1,000 "
-        "rows are always solved to near float64 precision.",
-    )
-    max_iter: int = shared(
-        "max_iter",
-        text="Limit on sweeps over the variables of a pair; with an intercept, and for "
-        "``retrain``, on pair steps. -1: none.",
-    )
+    tol: float = shared("tol")
+    max_iter: int = shared("max_iter")
     max_time: float | None = shared("max_time")
     n_jobs: int | None = shared("n_jobs")
-    random_state: Any = shared(
-        "random_state", text="Draws the orders in which the variables are visited."
-    )
+    random_state: Any = shared("random_state")
     verbose: bool = shared("verbose")
 
     fitted: ClassVar[tuple[Attribute, ...]] = (
-        attribute(
-            "factor_error_",
-            "float",
-            ("n_outputs",),
-            "What the factor leaves of the kernel matrix of each pair, relative to its trace: the "
-            "trace of the rest, or with 'threshold' its Frobenius norm.",
-        ),
-        attribute(
-            "factor_shift_",
-            "float",
-            ("n_outputs",),
-            "What 'threshold' had to add to the diagonal of the kernel matrix to find a factor. "
-            "Where it is large beside k(x, x), the model is hardly that of the kernel any more: "
-            "use 'pivoted', a larger rank or gamma, or at least a smaller C.",
-        ),
+        attribute("factor_error_", "float", ("n_outputs",)),
+        attribute("factor_shift_", "float", ("n_outputs",)),
     )
     _same_as: ClassVar[str] = "SVC"
 

@@ -12,14 +12,12 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from slimsvm.estimators.fitted import Attribute, attribute, demand, fitted_of
+from slimsvm.declarations import Attribute, attribute, demand, fitted_of
 from slimsvm.expansion import Expansion
 from slimsvm.kernels import Kernel, Linear, Precomputed
 from slimsvm.threads import n_threads
 
 Array = NDArray[Any]
-INTERCEPT = attribute("intercept_", "float", ("n_outputs",), "Constants in the decision function.")
-KERNEL = attribute("kernel_", "kernel", (), "The kernel, with numbers for all its parameters.")
 
 
 def attributes_of(estimator: Any) -> dict[str, Any]:
@@ -82,41 +80,35 @@ class KernelModel:
 
 
 class SupportVectors(KernelModel):
-    """Rows that carry weight, in LIBSVM's layout for several classes."""
+    """Rows that carry weight, in LIBSVM's layout for several classes.
+
+    Attributes
+    ----------
+    support_
+        Indices of the support vectors.
+    support_vectors_
+        The support vectors; empty for a precomputed kernel.
+    n_support_
+        Number of support vectors for each class (classifiers) or in all.
+    dual_coef_
+        Coefficients in the decision function, in LIBSVM's layout: one line fewer than classes, or
+        one.
+    coef_
+        Weights of the features, for the linear kernel only.
+    shape_fit_
+        Shape of X at fit.
+    """
 
     _learned = "support_"
     fitted: ClassVar[tuple[Attribute, ...]] = (
-        attribute("support_", "int", ("n_SV",), "Indices of the support vectors."),
-        attribute(
-            "support_vectors_",
-            "rows",
-            ("n_SV", "n_features"),
-            "The support vectors; empty for a precomputed kernel.",
-        ),
-        attribute(
-            "n_support_",
-            "int",
-            ("n_groups",),
-            "Number of support vectors for each class (classifiers) or in all.",
-        ),
-        attribute(
-            "dual_coef_",
-            "float",
-            ("n_lines", "n_SV"),
-            "Coefficients in the decision function, in LIBSVM's layout: one line fewer than "
-            "classes, or one.",
-        ),
-        INTERCEPT,
-        attribute(
-            "coef_",
-            "float",
-            ("n_outputs", "n_features"),
-            "Weights of the features, for the linear kernel only.",
-            stored=False,
-            optional=True,
-        ),
-        KERNEL,
-        attribute("shape_fit_", "shape", (), "Shape of X at fit."),
+        attribute("support_", "int", ("n_SV",)),
+        attribute("support_vectors_", "rows", ("n_SV", "n_features")),
+        attribute("n_support_", "int", ("n_groups",)),
+        attribute("dual_coef_", "float", ("n_lines", "n_SV")),
+        attribute("intercept_", "float", ("n_outputs",)),
+        attribute("coef_", "float", ("n_outputs", "n_features"), stored=False, optional=True),
+        attribute("kernel_", "kernel"),
+        attribute("shape_fit_", "shape"),
     )
 
     support_: Array
@@ -196,34 +188,34 @@ class SupportVectors(KernelModel):
 
 
 class BasisVectors(KernelModel):
-    """Vectors that need not be rows, with one column of coefficients for each output."""
+    """Vectors that need not be rows, with one column of coefficients for each output.
+
+    Attributes
+    ----------
+    basis_
+        The basis vectors.
+    basis_indices_
+        Which training rows they are, if they are rows.
+    basis_coef_
+        Their coefficients.
+    n_basis_
+        Number of basis vectors.
+    certificate_
+        Objective, and its gap within the span of the basis.
+    model_nbytes_
+        Bytes of the numbers that prediction needs.
+    """
 
     _learned = "basis_coef_"
     fitted: ClassVar[tuple[Attribute, ...]] = (
-        attribute("basis_", "rows", ("n_basis", "n_features"), "The basis vectors."),
-        attribute(
-            "basis_indices_",
-            "indices",
-            ("n_basis",),
-            "Which training rows they are, if they are rows.",
-        ),
-        attribute("basis_coef_", "float", ("n_basis", "n_outputs"), "Their coefficients."),
-        INTERCEPT,
-        attribute("n_basis_", "count", (), "Number of basis vectors."),
-        KERNEL,
-        attribute(
-            "certificate_",
-            "certificate",
-            (),
-            "Objective, and its gap within the span of the basis.",
-        ),
-        attribute(
-            "model_nbytes_",
-            "count",
-            (),
-            "Bytes of the numbers that prediction needs.",
-            stored=False,
-        ),
+        attribute("basis_", "rows", ("n_basis", "n_features")),
+        attribute("basis_indices_", "indices", ("n_basis",)),
+        attribute("basis_coef_", "float", ("n_basis", "n_outputs")),
+        attribute("intercept_", "float", ("n_outputs",)),
+        attribute("n_basis_", "count"),
+        attribute("kernel_", "kernel"),
+        attribute("certificate_", "certificate"),
+        attribute("model_nbytes_", "count", stored=False),
     )
 
     basis_: Any
@@ -278,12 +270,18 @@ class BasisVectors(KernelModel):
 
 
 class LinearWeights:
-    """Weights of features, one row for each output."""
+    """Weights of features, one row for each output.
+
+    Attributes
+    ----------
+    coef_
+        Weights of the features.
+    """
 
     _learned = "coef_"
     fitted: ClassVar[tuple[Attribute, ...]] = (
-        attribute("coef_", "float", ("n_outputs", "n_features"), "Weights of the features."),
-        INTERCEPT,
+        attribute("coef_", "float", ("n_outputs", "n_features")),
+        attribute("intercept_", "float", ("n_outputs",)),
     )
 
     coef_: Array

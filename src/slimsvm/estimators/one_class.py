@@ -9,11 +9,11 @@ from numpy.typing import NDArray
 from sklearn.base import OutlierMixin
 from sklearn.callback import with_callbacks
 
+from slimsvm.declarations import Attribute, attribute, declared, parameter
 from slimsvm.ending import Ending
 from slimsvm.estimators.dual import DualEstimator
-from slimsvm.estimators.fitted import Attribute, attribute
 from slimsvm.estimators.fitting import Data, Fit
-from slimsvm.estimators.parameters import NU, declared, parameter, shared
+from slimsvm.estimators.parameters import NU, shared
 from slimsvm.gram import make_gram
 from slimsvm.problems.dual_qp import one_class
 from slimsvm.run import Result
@@ -26,6 +26,17 @@ class OneClassSVM(OutlierMixin, DualEstimator):
     """The region where the rows are: novelty detection.
 
     A drop-in for :class:`sklearn.svm.OneClassSVM`.
+
+    Parameters
+    ----------
+    nu : float in (0, 1]
+        Bounds the share of training rows outside the region from above, and that of support
+        vectors from below.
+
+    Attributes
+    ----------
+    offset_
+        The raw scores minus this are the decision function.
 
     References
     ----------
@@ -44,13 +55,7 @@ class OneClassSVM(OutlierMixin, DualEstimator):
     gamma: float | str = shared("gamma")
     coef0: float = shared("coef0")
     tol: float = shared("tol")
-    nu: float = parameter(
-        0.5,
-        NU,
-        kind="float in (0, 1]",
-        text="Bounds the share of training rows outside the region from above, and that of support "
-        "vectors from below.",
-    )
+    nu: float = parameter(0.5, NU)
     shrinking: bool = shared("shrinking")
     cache_size: float = shared("cache_size")
     verbose: bool = shared("verbose")
@@ -59,14 +64,7 @@ class OneClassSVM(OutlierMixin, DualEstimator):
     warm_start: bool = shared("warm_start")
     n_jobs: int | None = shared("n_jobs")
 
-    fitted: ClassVar[tuple[Attribute, ...]] = (
-        attribute(
-            "offset_",
-            "float",
-            ("n_outputs",),
-            "The raw scores minus this are the decision function.",
-        ),
-    )
+    fitted: ClassVar[tuple[Attribute, ...]] = (attribute("offset_", "float", ("n_outputs",)),)
     _takes_target: ClassVar[bool] = False
 
     @with_callbacks

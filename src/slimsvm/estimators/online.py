@@ -13,11 +13,11 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.metaestimators import available_if
 
+from slimsvm.declarations import Attribute, attribute, declared, parameter
 from slimsvm.ending import SUBSPACE, Ending, Status, worst
 from slimsvm.estimators.dual import LARGEST_SEED, PairwiseClassifier
-from slimsvm.estimators.fitted import Attribute, attribute
 from slimsvm.estimators.fitting import Data, Fit, finite
-from slimsvm.estimators.parameters import AT_LEAST_ONE, declared, parameter, shared
+from slimsvm.estimators.parameters import AT_LEAST_ONE, shared
 from slimsvm.estimators.stream import (
     Stream,
     check_stream,
@@ -60,6 +60,49 @@ class OnlineSVC(PairwiseClassifier):
     batches that need never be in memory together. Several classes: one binary model for each pair,
     which vote.
 
+    Parameters
+    ----------
+    selection : {'random', 'gradient', 'margin'}
+        Which row is next. 'gradient': of 50 random ones of a batch of 256, the one that violates
+        most, until none does. 'margin': the one nearest to the decision border, until all that
+        are left lie outside of the margin; it asks for no label before it takes a row.
+    max_support : int
+        Most vectors of a pair's expansion. When it is full, one vector is absorbed by the nearest
+        of its class, which takes over its coefficient and its weight: vectors then stand for the
+        rows around them, and their coefficients may exceed C. Together they weigh at most as much
+        as 4 max_support rows; beyond, all shrink alike, and the oldest rows are slowly forgotten.
+        Default: no limit.
+    finishing : bool
+        Whether ``fit`` solves the problem over the expansion exactly in the end; ``partial_fit``
+        never does.
+    epochs : int
+        Passes of ``fit`` over the rows.
+    decay : float
+        What remains of the weight of earlier rows at each call of ``partial_fit``: with 0.9, a
+        row that came ten calls ago weighs 0.9**10 = 0.35 of one that comes now. For concepts that
+        drift.
+    class_weight : dict or 'balanced'
+        Factors of C for each class; 'balanced' for ``fit`` only.
+    tol : float
+        A pair that violates by less does not move; and the largest violation within the expansion
+        after finishing. Up to 1,000 rows ``fit`` ends at the solution over all rows, at near
+        float64 precision, unless max_support is set or finishing is off.
+    cache_size : float
+        Megabytes for kernel values. Where those within the expansion need more, vectors at their
+        bound rest until the finishing.
+    max_iter : int
+        Limit on rows that are looked at, and then on pair steps of the finishing, for each pair
+        of classes; -1: none.
+    random_state : int, RandomState or None
+        Draws the order of the rows (of a call of ``partial_fit``: of its rows), and candidates.
+
+    Attributes
+    ----------
+    n_seen_
+        Rows that ``partial_fit`` has seen; ``support_`` counts them from zero.
+    stream_
+        All that ``partial_fit`` needs to go on, as plain values: for model files.
+
     See Also
     --------
     SVC : The exact solution.
@@ -95,89 +138,28 @@ class OnlineSVC(PairwiseClassifier):
     (4000, True, True)
     """
 
-    selection: str = parameter(
-        "random",
-        StrOptions(set(SELECTIONS)),
-        kind="{'random', 'gradient', 'margin'}",
-        text="Which row is next. 'gradient': of 50 random ones of a batch of 256, the one that "
-        "violates most, until none does. 'margin': the one nearest to the decision border, until "
-        "all that are left lie outside of the margin; it asks for no label before it takes a row.",
-    )
-    max_support: int | None = parameter(
-        None,
-        Interval(Integral, 2, None, closed="left"),
-        None,
-        kind="int",
-        text="Most vectors of a pair's expansion. When it is full, one vector is absorbed by the "
-        "nearest of its class, which takes over its coefficient and its weight: vectors then stand "
-        "for the rows around them, and their coefficients may exceed C. Together they weigh at "
-        "most as much as 4 max_support rows; beyond, all shrink alike, and the oldest rows are "
-        "slowly forgotten. Default: no limit.",
-    )
-    finishing: bool = parameter(
-        True,
-        "boolean",
-        kind="bool",
-        text="Whether ``fit`` solves the problem over the expansion exactly in the end; "
-        "``partial_fit`` never does.",
-    )
-    epochs: int = parameter(1, AT_LEAST_ONE, kind="int", text="Passes of ``fit`` over the rows.")
-    decay: float = parameter(
-        1.0,
-        Interval(Real, 0.0, 1.0, closed="right"),
-        kind="float",
-        text="What remains of the weight of earlier rows at each call of ``partial_fit``: with "
-        "0.9, a row that came ten calls ago weighs 0.9**10 = 0.35 of one that comes now. For "
-        "concepts that drift.",
-    )
+    selection: str = parameter("random", StrOptions(set(SELECTIONS)))
+    max_support: int | None = parameter(None, Interval(Integral, 2, None, closed="left"), None)
+    finishing: bool = parameter(True, "boolean")
+    epochs: int = parameter(1, AT_LEAST_ONE)
+    decay: float = parameter(1.0, Interval(Real, 0.0, 1.0, closed="right"))
     C: float = shared("C")
     kernel: Any = shared("kernel")
     gamma: float | str = shared("gamma")
     degree: int = shared("degree")
     coef0: float = shared("coef0")
-    class_weight: Any = shared(
-        "class_weight", text="Factors of C for each class; 'balanced' for ``fit`` only."
-    )
-    tol: float = shared(
-        "tol",
-        text="A pair that violates by less does not move; and the largest violation within the "
-        "expansion after finishing. Up to 1,000 rows ``fit`` ends at the solution over all rows, "
-        "at near float64 precision, unless max_support is set or finishing is off.",
-    )
-    cache_size: float = shared(
-        "cache_size",
-        text="Megabytes for kernel values. Where those within the expansion need more, vectors at "
-        "their bound rest until the finishing.",
-    )
-    max_iter: int = shared(
-        "max_iter",
-        text="Limit on rows that are looked at, and then on pair steps of the finishing, for each "
-        "pair of classes; -1: none.",
-    )
+    class_weight: Any = shared("class_weight")
+    tol: float = shared("tol")
+    cache_size: float = shared("cache_size")
+    max_iter: int = shared("max_iter")
     max_time: float | None = shared("max_time")
     n_jobs: int | None = shared("n_jobs")
-    random_state: Any = shared(
-        "random_state",
-        text="Draws the order of the rows (of a call of ``partial_fit``: of its rows), and "
-        "candidates.",
-    )
+    random_state: Any = shared("random_state")
     verbose: bool = shared("verbose")
 
     fitted: ClassVar[tuple[Attribute, ...]] = (
-        attribute(
-            "n_seen_",
-            "count",
-            (),
-            "Rows that ``partial_fit`` has seen; ``support_`` counts them from zero.",
-            optional=True,
-        ),
-        attribute(
-            "stream_",
-            "stream",
-            (),
-            "All that ``partial_fit`` needs to go on, as plain values: for model files.",
-            optional=True,
-        ),
+        attribute("n_seen_", "count", optional=True),
+        attribute("stream_", "stream", optional=True),
     )
     _same_as: ClassVar[str] = "SVC"
 

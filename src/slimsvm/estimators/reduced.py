@@ -13,17 +13,11 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import StrOptions
 
 from slimsvm.basis.selection import drawn
+from slimsvm.declarations import declared, parameter
 from slimsvm.ending import Ending
 from slimsvm.estimators.fitting import Classifier, Data, Fit
 from slimsvm.estimators.models import BasisVectors
-from slimsvm.estimators.parameters import (
-    AT_LEAST_ONE,
-    POSITIVE,
-    SHARE,
-    declared,
-    parameter,
-    shared,
-)
+from slimsvm.estimators.parameters import AT_LEAST_ONE, POSITIVE, SHARE, shared
 from slimsvm.losses import LeastSquares, SmoothHinge, SquaredHinge
 from slimsvm.multiclass import OneVsOne, Part
 from slimsvm.precision import NEWTON_TOL, is_small
@@ -102,6 +96,41 @@ class ReducedSVC(BasisVectors, Classifier):
     :class:`SparseSVC` reaches the same accuracy with far fewer vectors. Several classes are trained
     as pairs (one-vs-one), each with a basis of its own, and vote.
 
+    Parameters
+    ----------
+    n_basis : int or float
+        Number of rows in the basis of each pair of classes, at most that of all rows; or their
+        share of the pair's rows, which stands for 50 at least. A pair with fewer distinct rows
+        has all of them as its basis.
+    C : float
+        Weight of the errors.
+    solver : {'smooth', 'least_squares', 'lagrangian', 'decomposition'}
+        How the problem is solved. 'lagrangian' (LSVM, a fixed-point iteration in the dual) and
+        'decomposition' (working sets of dual variables that grow until they hold all support
+        vectors) minimise the problem above; the former needs many steps for a large C. 'smooth'
+        (SSVM) minimises a smooth version of it by Newton's method, which tends to it for large
+        beta. 'least_squares' solves another problem, with (1 - y_i f(x_i))^2 in place of the
+        squared hinge: rows far on their own side cost too. It takes one linear system, and is the
+        fastest.
+    beta : float
+        With solver='smooth', the sharpness of the smooth hinge, 5 by default: P(t) = t + log(1 +
+        exp(-beta t)) / beta stands for max(0, t). With solver='lagrangian', the step of the
+        iteration, which must be less than 1/C: then it is that of the paper. By default it is the
+        same at 1/(2 C), with a metric that learns from its moves, which needs far fewer steps.
+        The other solvers have none.
+    tol : float
+        Duality gap at the end, relative to the objective, for every pair; with solver='smooth',
+        that of the smooth problem. Pairs of up to 1,000 rows are then brought to near float64
+        precision.
+    max_iter : int
+        Limit on the steps for each pair: Newton's, those of the fixed-point iteration, or working
+        sets; -1: none.
+    max_memory : float
+        Megabytes for the kernel values of a pair; beyond, they are computed again in every pass.
+        Default 2,000.
+    random_state : int, RandomState or None
+        Draws the rows of the basis, and the first working set.
+
     See Also
     --------
     SparseSVC : With a basis that is learned, and the norm of the function as the penalty.
@@ -127,69 +156,23 @@ class ReducedSVC(BasisVectors, Classifier):
     True
     """
 
-    n_basis: int | float = parameter(
-        0.1,
-        AT_LEAST_ONE,
-        SHARE,
-        kind="int or float",
-        text="Number of rows in the basis of each pair of classes, at most that of all rows; or "
-        "their share of the pair's rows, which stands for 50 at least. A pair with fewer distinct "
-        "rows has all of them as its basis.",
-        positional=True,
-    )
-    C: float = shared("C", text="Weight of the errors.")
+    n_basis: int | float = parameter(0.1, AT_LEAST_ONE, SHARE, positional=True)
+    C: float = shared("C")
     kernel: Any = shared("kernel")
     gamma: float | str = shared("gamma")
     degree: int = shared("degree")
     coef0: float = shared("coef0")
-    solver: str = parameter(
-        "smooth",
-        StrOptions(set(SOLVERS)),
-        kind="{'smooth', 'least_squares', 'lagrangian', 'decomposition'}",
-        text="How the problem is solved. 'lagrangian' (LSVM, a fixed-point iteration in the dual) "
-        "and 'decomposition' (working sets of dual variables that grow until they hold all support "
-        "vectors) minimise the problem above; the former needs many steps for a large C. 'smooth' "
-        "(SSVM) minimises a smooth version of it by Newton's method, which tends to it for large "
-        "beta. 'least_squares' solves another problem, with (1 - y_i f(x_i))^2 in place of the "
-        "squared hinge: rows far on their own side cost too. It takes one linear system, and is "
-        "the fastest.",
-    )
-    beta: float | None = parameter(
-        None,
-        POSITIVE,
-        None,
-        kind="float",
-        text="With solver='smooth', the sharpness of the smooth hinge, 5 by default: P(t) = t + "
-        "log(1 + exp(-beta t)) / beta stands for max(0, t). With solver='lagrangian', the step of "
-        "the iteration, which must be less than 1/C: then it is that of the paper. By default it "
-        "is the same at 1/(2 C), with a metric that learns from its moves, which needs far fewer "
-        "steps. The other solvers have none.",
-    )
+    solver: str = parameter("smooth", StrOptions(set(SOLVERS)))
+    beta: float | None = parameter(None, POSITIVE, None)
     class_weight: Any = shared("class_weight")
-    tol: float = shared(
-        "tol",
-        text="Duality gap at the end, relative to the objective, for every pair; with "
-        "solver='smooth', that of the smooth problem. Pairs of up to 1,000 rows are then brought "
-        "to near float64 precision.",
-    )
-    max_iter: int = shared(
-        "max_iter",
-        default=20_000,
-        text="Limit on the steps for each pair: Newton's, those of the fixed-point iteration, or "
-        "working sets; -1: none.",
-    )
+    tol: float = shared("tol")
+    max_iter: int = shared("max_iter", default=20_000)
     max_time: float | None = shared("max_time")
-    max_memory: float | None = shared(
-        "max_memory",
-        text="Megabytes for the kernel values of a pair; beyond, they are computed again in every "
-        "pass. Default 2,000.",
-    )
+    max_memory: float | None = shared("max_memory")
     decision_function_shape: str = shared("decision_function_shape")
     break_ties: bool = shared("break_ties")
     n_jobs: int | None = shared("n_jobs")
-    random_state: Any = shared(
-        "random_state", text="Draws the rows of the basis, and the first working set."
-    )
+    random_state: Any = shared("random_state")
     verbose: bool = shared("verbose")
 
     def _checked(self, X: Any, y: Any, sample_weight: Any, reset: bool = True) -> Any:

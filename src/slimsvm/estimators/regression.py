@@ -7,10 +7,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from slimsvm.declarations import declared, parameter
 from slimsvm.ending import Ending
 from slimsvm.estimators.dual import DualEstimator
 from slimsvm.estimators.fitting import Data, Fit, Regressor
-from slimsvm.estimators.parameters import NOT_NEGATIVE, NU, declared, parameter, shared
+from slimsvm.estimators.parameters import NOT_NEGATIVE, NU, shared
 from slimsvm.gram import Gram, make_gram
 from slimsvm.problems.dual_qp import DualQP, nu_regression, regression
 from slimsvm.run import Result
@@ -50,6 +51,13 @@ class SVR(DecomposedRegressor):
 
     A drop-in for :class:`sklearn.svm.SVR`.
 
+    Parameters
+    ----------
+    C : float
+        Weight of the errors: 1/2 |w|^2 + C sum_i weight_i max(0, |y_i - f(x_i)| - epsilon).
+    epsilon : float
+        Half the width of the tube.
+
     See Also
     --------
     NuSVR : The width of the tube is found from a share of the rows.
@@ -68,11 +76,8 @@ class SVR(DecomposedRegressor):
     gamma: float | str = shared("gamma")
     coef0: float = shared("coef0")
     tol: float = shared("tol")
-    C: float = shared(
-        "C",
-        text="Weight of the errors: 1/2 |w|^2 + C sum_i weight_i max(0, |y_i - f(x_i)| - epsilon).",
-    )
-    epsilon: float = parameter(0.1, NOT_NEGATIVE, kind="float", text="Half the width of the tube.")
+    C: float = shared("C")
+    epsilon: float = parameter(0.1, NOT_NEGATIVE)
     shrinking: bool = shared("shrinking")
     cache_size: float = shared("cache_size")
     verbose: bool = shared("verbose")
@@ -91,6 +96,13 @@ class NuSVR(DecomposedRegressor):
 
     The width of the tube is found. A drop-in for :class:`sklearn.svm.NuSVR`.
 
+    Parameters
+    ----------
+    nu : float in (0, 1]
+        Bound on the share of rows outside the tube.
+    C : float
+        Weight of the errors.
+
     See Also
     --------
     SVR : The width of the tube is given.
@@ -104,10 +116,8 @@ class NuSVR(DecomposedRegressor):
     1.0
     """
 
-    nu: float = parameter(
-        0.5, NU, kind="float in (0, 1]", text="Bound on the share of rows outside the tube."
-    )
-    C: float = shared("C", text="Weight of the errors.")
+    nu: float = parameter(0.5, NU)
+    C: float = shared("C")
     kernel: Any = shared("kernel")
     degree: int = shared("degree")
     gamma: float | str = shared("gamma")

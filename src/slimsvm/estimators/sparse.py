@@ -15,19 +15,20 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from slimsvm.basis import ALL, REGISTRY, Given, Selection, choice_of
+from slimsvm.declarations import (
+    Attribute,
+    attribute,
+    check_shapes,
+    check_types,
+    declared,
+    demand,
+    parameter,
+)
 from slimsvm.ending import FULL, Certificate, Ending, Status, sentence
 from slimsvm.estimators.certify import certified
-from slimsvm.estimators.fitted import Attribute, attribute, check_shapes, check_types, demand
 from slimsvm.estimators.fitting import Classifier, Data, Estimator, Fit, Regressor
 from slimsvm.estimators.models import BasisVectors
-from slimsvm.estimators.parameters import (
-    AT_LEAST_ONE,
-    NOT_NEGATIVE,
-    WIDTH,
-    declared,
-    parameter,
-    shared,
-)
+from slimsvm.estimators.parameters import AT_LEAST_ONE, NOT_NEGATIVE, shared
 from slimsvm.expansion import Expansion
 from slimsvm.kernels import Kernel
 from slimsvm.losses import LOSSES, Loss
@@ -47,117 +48,88 @@ from slimsvm.tiles import ready
 Array = NDArray[Any]
 AUTO_FRACTION = 0.1  # of the rows is held out when n_basis='auto' and nothing else is said
 MAX_ITER = 1000  # where no limit is given
+WIDTH = 88  # of a line of documentation
+ACCURACY = Interval(Real, 0.0, 1.0, closed="both")
+FRACTION = Interval(Real, 0.0, 1.0, closed="neither")
 
 
-def _basis(*, labels: bool) -> dict[str, Any]:
-    """The parameter ``basis``, for labels or for numbers."""
-    kinds = {name: kind for name, kind in REGISTRY.items() if labels or not kind.needs_labels}
-    items = [
-        f"{name!r} {kind.in_words}{', for a loss with a curvature' * kind.needs_curvature};"
-        for name, kind in kinds.items()
-    ]
-    items.append(
-        f"{ALL!r} finds the exact solution over all rows by Newton's method, for a loss with a "
-        "curvature; n_basis is ignored, and the basis is the rows that carry weight."
-    )
-    lines = [
-        line for item in items for line in textwrap.wrap(f"- {item}", WIDTH, subsequent_indent="  ")
-    ]
-    first = "Where the basis vectors come from; an array is used as it is."
-    return {
-        "default": "pursuit",
-        "accepts": (StrOptions({*kinds, ALL}), "array-like", "sparse matrix"),
-        "kind": "str or array of shape (m, n_features)",
-        "text": "\n".join([first, "", *lines]),
-    }
+def _bases(labels: bool) -> dict[str, Any]:
+    """The choices of a basis by name, for labels or for numbers."""
+    return {name: kind for name, kind in REGISTRY.items() if labels or not kind.needs_labels}
 
 
-# what both estimators say of a parameter
-OWN: dict[str, dict[str, Any]] = {
-    "C": {"text": "Weight of the errors: 1/2 |w|^2 + C sum_i weight_i loss(y_i, f(x_i))."},
-    "refine": {
-        "default": "auto",
-        "accepts": ("boolean", StrOptions({"auto"})),
-        "kind": "bool or 'auto'",
-        "text": "Whether the basis vectors are then moved to a local optimum. 'auto': if loss and "
-        "kernel have derivatives and basis is neither an array nor 'all'.",
-    },
-    "tol": {
-        "text": "Relative gap within the span of the basis; refinement ends when a step gains less "
-        "than this share of the objective."
-    },
-    "max_iter": {
-        "default": MAX_ITER,
-        "text": "Limit on steps of refinement, and on cutting planes.",
-    },
-    "max_memory": {
-        "text": "Megabytes for kernel values between rows and basis; beyond, they are computed "
-        "again in every pass. Default 2,000. With basis='all', for those among the support "
-        "vectors; beyond, the fit is refused. Default 4,000."
-    },
-    "max_basis": {
-        "default": 500,
-        "accepts": (AT_LEAST_ONE,),
-        "kind": "int",
-        "text": "The largest size that n_basis='auto' looks at.",
-    },
-    "accuracy_loss": {
-        "default": 0.005,
-        "accepts": (Interval(Real, 0.0, 1.0, closed="both"),),
-        "kind": "float",
-        "text": "What n_basis='auto' gives up, at most, for a smaller basis.",
-    },
-    "validation_fraction": {
-        "default": None,
-        "accepts": (Interval(Real, 0.0, 1.0, closed="neither"), None),
-        "kind": "float",
-        "text": "Share of the rows that is held out: to stop refinement, and for the scores in "
-        "``path_``.",
-    },
-    "warm_start": {
-        "text": "Begin with the basis of the last fit; one that is given as an array is taken as "
-        "it is."
-    },
-    "random_state": {"text": "Draws starting points, rows and the split."},
-}
+def _basis(*, labels: bool) -> Any:
+    """The parameter ``basis``, whose text is what the choices say of themselves."""
 
+    def text() -> str:
+        items = [
+            f"{name!r} {kind.in_words}{', for a loss with a curvature' * kind.needs_curvature};"
+            for name, kind in _bases(labels).items()
+        ]
+        items.append(
+            f"{ALL!r} finds the exact solution over all rows by Newton's method, for a loss with a "
+            "curvature; n_basis is ignored, and the basis is the rows that carry weight."
+        )
+        wrapped = [textwrap.wrap(f"- {item}", WIDTH, subsequent_indent="  ") for item in items]
+        first = "Where the basis vectors come from; an array is used as it is."
+        return "\n".join([first, "", *(line for lines in wrapped for line in lines)])
 
-def own(name: str, **changes: Any) -> Any:
-    """A parameter of OWN, or one that all estimators share."""
-    return shared(name, **{**OWN.get(name, {}), **changes})
+    accepts = (StrOptions({*_bases(labels), ALL}), "array-like", "sparse matrix")
+    return parameter("pursuit", *accepts, text=text)
 
 
 class SparseEstimator(BasisVectors, Estimator):
-    """What both share: from data to a basis, a model on it, and the same at every smaller size."""
+    """What both share: from data to a basis, a model on it, and the same at every smaller size.
+
+    Parameters
+    ----------
+    C : float
+        Weight of the errors: 1/2 |w|^2 + C sum_i weight_i loss(y_i, f(x_i)).
+    refine : bool or 'auto'
+        Whether the basis vectors are then moved to a local optimum. 'auto': if loss and kernel have
+        derivatives and basis is neither an array nor 'all'.
+    tol : float
+        Relative gap within the span of the basis; refinement ends when a step gains less than this
+        share of the objective.
+    max_iter : int
+        Limit on steps of refinement, and on cutting planes.
+    max_memory : float
+        Megabytes for kernel values between rows and basis; beyond, they are computed again in every
+        pass. Default 2,000. With basis='all', for those among the support vectors; beyond, the fit
+        is refused. Default 4,000.
+    max_basis : int
+        The largest size that n_basis='auto' looks at.
+    accuracy_loss : float
+        What n_basis='auto' gives up, at most, for a smaller basis.
+    validation_fraction : float
+        Share of the rows that is held out: to stop refinement, and for the scores in ``path_``.
+    warm_start : bool
+        Begin with the basis of the last fit; one that is given as an array is taken as it is.
+    random_state : int, RandomState or None
+        Draws starting points, rows and the split.
+    basis : str or array of shape (m, n_features)
+
+    Attributes
+    ----------
+    basis_coef_
+        Coefficients; one output for two classes and for regression, else one for each class.
+    path_
+        The model at 1, 2, 5, 10, ... basis vectors; see :meth:`truncated`.
+    certificate_
+        Objective, and its gap within the span of the basis (with basis='all', among all
+        functions); :meth:`certify` gives the gap to the exact solution.
+    history_
+        Seconds, objective and size of the basis after every step.
+    n_iter_
+        Steps of all solvers together.
+    """
 
     fitted: ClassVar[tuple[Attribute, ...]] = (
-        attribute(
-            "basis_coef_",
-            "float",
-            ("n_basis", "n_outputs"),
-            "Coefficients; one output for two classes and for regression, else one for each class.",
-        ),
-        attribute(
-            "path_",
-            "path",
-            (),
-            "The model at 1, 2, 5, 10, ... basis vectors; see :meth:`truncated`.",
-        ),
-        attribute(
-            "certificate_",
-            "certificate",
-            (),
-            "Objective, and its gap within the span of the basis (with basis='all', among all "
-            "functions); :meth:`certify` gives the gap to the exact solution.",
-        ),
-        attribute(
-            "history_",
-            "history",
-            (),
-            "Seconds, objective and size of the basis after every step.",
-            optional=True,
-        ),
-        attribute("n_iter_", "counts", (), "Steps of all solvers together.", optional=True),
+        attribute("basis_coef_", "float", ("n_basis", "n_outputs")),
+        attribute("path_", "path"),
+        attribute("certificate_", "certificate"),
+        attribute("history_", "history", optional=True),
+        attribute("n_iter_", "counts", optional=True),
     )
     path_: list[PathPoint]
     _row_duals: Array | None
@@ -451,6 +423,20 @@ class SparseSVC(SparseEstimator, Classifier):
     As accurate as thousands of support vectors, much faster to use. The function is f(x) = sum_j
     coef_j k(b_j, x) + intercept with n_basis vectors b_j, shared by all classes (one-vs-rest).
 
+    Parameters
+    ----------
+    n_basis : int or 'auto'
+        Number of basis vectors. 'auto' holds a tenth of the rows out, looks at growing sizes up
+        to max_basis, and takes the smallest within accuracy_loss of the best.
+    loss : {'squared_hinge', 'hinge', 'smooth_hinge', 'least_squares'}
+        'hinge' is trained by cutting planes, the others by Newton's method.
+
+    Attributes
+    ----------
+    pairwise_
+        Only on what :func:`slimsvm.compress` made of a one-vs-one model, and True there: the
+        outputs are pairs of classes, which vote.
+
     See Also
     --------
     SVC : The exact solution.
@@ -473,52 +459,32 @@ class SparseSVC(SparseEstimator, Classifier):
     True
     """
 
-    n_basis: int | str = parameter(
-        100,
-        AT_LEAST_ONE,
-        StrOptions({"auto"}),
-        kind="int or 'auto'",
-        text="Number of basis vectors. 'auto' holds a tenth of the rows out, looks at growing "
-        "sizes up to max_basis, and takes the smallest within accuracy_loss of the best.",
-        positional=True,
-    )
-    C: float = own("C")
-    kernel: Any = own("kernel")
-    gamma: float | str = own("gamma")
-    degree: int = own("degree")
-    coef0: float = own("coef0")
+    n_basis: int | str = parameter(100, AT_LEAST_ONE, StrOptions({"auto"}), positional=True)
+    C: float = shared("C")
+    kernel: Any = shared("kernel")
+    gamma: float | str = shared("gamma")
+    degree: int = shared("degree")
+    coef0: float = shared("coef0")
     loss: str = parameter(
-        "squared_hinge",
-        StrOptions({"squared_hinge", "hinge", "smooth_hinge", "least_squares"}),
-        kind="{'squared_hinge', 'hinge', 'smooth_hinge', 'least_squares'}",
-        text="'hinge' is trained by cutting planes, the others by Newton's method.",
+        "squared_hinge", StrOptions({"squared_hinge", "hinge", "smooth_hinge", "least_squares"})
     )
-    basis: Any = own("basis", **_basis(labels=True))
-    refine: bool | str = own("refine")
-    fit_intercept: bool = own("fit_intercept")
-    class_weight: Any = own("class_weight")
-    tol: float = own("tol")
-    max_iter: int = own("max_iter")
-    max_time: float | None = own("max_time")
-    max_memory: float | None = own("max_memory")
-    max_basis: int = own("max_basis")
-    accuracy_loss: float = own("accuracy_loss")
-    validation_fraction: float | None = own("validation_fraction")
-    warm_start: bool = own("warm_start")
-    n_jobs: int | None = own("n_jobs")
-    random_state: Any = own("random_state")
-    verbose: bool = own("verbose")
+    basis: Any = _basis(labels=True)
+    refine: bool | str = parameter("auto", "boolean", StrOptions({"auto"}))
+    fit_intercept: bool = shared("fit_intercept")
+    class_weight: Any = shared("class_weight")
+    tol: float = shared("tol")
+    max_iter: int = shared("max_iter", MAX_ITER)
+    max_time: float | None = shared("max_time")
+    max_memory: float | None = shared("max_memory")
+    max_basis: int = parameter(500, AT_LEAST_ONE)
+    accuracy_loss: float = parameter(0.005, ACCURACY)
+    validation_fraction: float | None = parameter(None, FRACTION, None)
+    warm_start: bool = shared("warm_start")
+    n_jobs: int | None = shared("n_jobs")
+    random_state: Any = shared("random_state")
+    verbose: bool = shared("verbose")
 
-    fitted: ClassVar[tuple[Attribute, ...]] = (
-        attribute(
-            "pairwise_",
-            "flag",
-            (),
-            "Only on what :func:`slimsvm.compress` made of a one-vs-one model, and True there: the "
-            "outputs are pairs of classes, which vote.",
-            optional=True,
-        ),
-    )
+    fitted: ClassVar[tuple[Attribute, ...]] = (attribute("pairwise_", "flag", optional=True),)
     _same_as: ClassVar[str] = "SVC"
 
     def _loss(self) -> Loss:
@@ -582,6 +548,16 @@ class SparseSVC(SparseEstimator, Classifier):
 class SparseSVR(SparseEstimator, Regressor):
     """Support vector regression with a small basis that is learned.
 
+    Parameters
+    ----------
+    n_basis : int or 'auto'
+        Number of basis vectors. 'auto' holds a tenth of the rows out, looks at growing sizes up
+        to max_basis, and takes the smallest within accuracy_loss (of R^2) of the best.
+    epsilon : float
+        Half the width of the tube in which errors cost nothing.
+    loss : {'squared_epsilon_insensitive', 'epsilon_insensitive', 'least_squares'}
+        'epsilon_insensitive' is trained by cutting planes, the others by Newton's method.
+
     See Also
     --------
     SVR : The exact solution.
@@ -596,46 +572,31 @@ class SparseSVR(SparseEstimator, Regressor):
     1.0
     """
 
-    n_basis: int | str = parameter(
-        100,
-        AT_LEAST_ONE,
-        StrOptions({"auto"}),
-        kind="int or 'auto'",
-        text="Number of basis vectors. 'auto' holds a tenth of the rows out, looks at growing "
-        "sizes up to max_basis, and takes the smallest within accuracy_loss (of R^2) of the best.",
-        positional=True,
-    )
-    C: float = own("C")
-    epsilon: float = parameter(
-        0.1,
-        NOT_NEGATIVE,
-        kind="float",
-        text="Half the width of the tube in which errors cost nothing.",
-    )
-    kernel: Any = own("kernel")
-    gamma: float | str = own("gamma")
-    degree: int = own("degree")
-    coef0: float = own("coef0")
+    n_basis: int | str = parameter(100, AT_LEAST_ONE, StrOptions({"auto"}), positional=True)
+    C: float = shared("C")
+    epsilon: float = parameter(0.1, NOT_NEGATIVE)
+    kernel: Any = shared("kernel")
+    gamma: float | str = shared("gamma")
+    degree: int = shared("degree")
+    coef0: float = shared("coef0")
     loss: str = parameter(
         "squared_epsilon_insensitive",
         StrOptions({"squared_epsilon_insensitive", "epsilon_insensitive", "least_squares"}),
-        kind="{'squared_epsilon_insensitive', 'epsilon_insensitive', 'least_squares'}",
-        text="'epsilon_insensitive' is trained by cutting planes, the others by Newton's method.",
     )
-    basis: Any = own("basis", **_basis(labels=False))
-    refine: bool | str = own("refine")
-    fit_intercept: bool = own("fit_intercept")
-    tol: float = own("tol")
-    max_iter: int = own("max_iter")
-    max_time: float | None = own("max_time")
-    max_memory: float | None = own("max_memory")
-    max_basis: int = own("max_basis")
-    accuracy_loss: float = own("accuracy_loss")
-    validation_fraction: float | None = own("validation_fraction")
-    warm_start: bool = own("warm_start")
-    n_jobs: int | None = own("n_jobs")
-    random_state: Any = own("random_state")
-    verbose: bool = own("verbose")
+    basis: Any = _basis(labels=False)
+    refine: bool | str = parameter("auto", "boolean", StrOptions({"auto"}))
+    fit_intercept: bool = shared("fit_intercept")
+    tol: float = shared("tol")
+    max_iter: int = shared("max_iter", MAX_ITER)
+    max_time: float | None = shared("max_time")
+    max_memory: float | None = shared("max_memory")
+    max_basis: int = parameter(500, AT_LEAST_ONE)
+    accuracy_loss: float = parameter(0.005, ACCURACY)
+    validation_fraction: float | None = parameter(None, FRACTION, None)
+    warm_start: bool = shared("warm_start")
+    n_jobs: int | None = shared("n_jobs")
+    random_state: Any = shared("random_state")
+    verbose: bool = shared("verbose")
 
     _same_as: ClassVar[str] = "SVR"
 

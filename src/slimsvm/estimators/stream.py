@@ -9,7 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from slimsvm.estimators.fitted import TYPES, demand
+from slimsvm.declarations import TYPES, demand
 from slimsvm.estimators.fitting import Data, finite
 from slimsvm.kernels import Kernel
 from slimsvm.multiclass import OneVsOne, class_factors, sorted_labels

@@ -18,11 +18,11 @@ from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
 from slimsvm.basis import REGISTRY
+from slimsvm.declarations import Attribute, attribute, check_classes, declared, demand, parameter
 from slimsvm.ending import Ending, warn
-from slimsvm.estimators.fitted import Attribute, attribute, check_classes, demand
 from slimsvm.estimators.fitting import Data, Estimator, Fit
 from slimsvm.estimators.models import BasisVectors
-from slimsvm.estimators.parameters import AT_LEAST_ONE, SHARED, declared, parameter
+from slimsvm.estimators.parameters import AT_LEAST_ONE, SAME, SHARED
 from slimsvm.estimators.structural_spaces import (
     SPACES,
     Found,
@@ -41,18 +41,39 @@ OPTIMA = {  # what the gap is to, where that is not the optimum
     "sampled": "the optimum over the sampled cuts",
     "subspace": "the optimum in the span of the basis",
 }
-# what differs from SHARED, or is not there
-OWN: dict[str, dict[str, Any]] = {
-    "C": {"text": "Weight of the errors: 1/2 |w|^2 + C sum_i weight_i (loss of example i)."},
-    "kernel": {
-        "kind": "{'linear', 'poly', 'rbf', 'sigmoid', 'laplacian'}, callable or Kernel",
-        "text": "Similarity of two rows.",
-    },
-    "space": {
-        "default": "auto",
-        "accepts": (StrOptions({"auto", *SPACES}),),
-        "kind": "{'auto', 'explicit', 'kernel', 'sampled', 'subspace'}",
-        "text": """
+# of parameters that only they have, or with another default
+STRUCTURAL: dict[str, tuple[Any, ...]] = {
+    "space": ("auto", StrOptions({"auto", *SPACES})),
+    "sampling": (LINEAR, StrOptions({LINEAR, CONSTANT})),
+    "sample_size": (400, AT_LEAST_ONE),
+    "n_basis": (100, AT_LEAST_ONE),
+    "basis": (
+        "pursuit",
+        StrOptions({name for name in REGISTRY if not REGISTRY[name].needs_curvature}),
+        "array-like",
+        "sparse matrix",
+    ),
+    "line_search": (True, "boolean"),
+    "max_iter": (10_000, *SHARED["max_iter"][1:]),
+}
+
+
+def structural(name: str, default: Any = SAME) -> Any:
+    """A parameter as structural estimators have it."""
+    usual, *accepts = {**SHARED, **STRUCTURAL}[name]
+    return parameter(usual if default is SAME else default, *accepts)
+
+
+class StructuralEstimator(BasisVectors, Estimator):
+    """What structural estimators share: an oracle, a space, and scores.
+
+    Parameters
+    ----------
+    C : float
+        Weight of the errors: 1/2 |w|^2 + C sum_i weight_i (loss of example i).
+    kernel : {'linear', 'poly', 'rbf', 'sigmoid', 'laplacian'}, callable or Kernel
+        Similarity of two rows.
+    space : {'auto', 'explicit', 'kernel', 'sampled', 'subspace'}
         How functions are represented.
 
         - 'explicit': weights of features, for the linear kernel;
@@ -63,98 +84,58 @@ OWN: dict[str, dict[str, Any]] = {
           than 1,000, this is 'kernel';
         - 'subspace': the span of ``n_basis`` vectors;
         - 'auto': 'explicit' for the linear kernel; otherwise 'kernel' up to 1,000 rows, and
-          'sampled' beyond ('subspace' for a loss that does not decompose into examples).""",
-    },
-    "sampling": {
-        "default": LINEAR,
-        "accepts": (StrOptions({LINEAR, CONSTANT}),),
-        "kind": "{'linear_time', 'constant_time'}",
-        "text": "In the sampled space: whether a round looks at all rows, or only at those drawn.",
-    },
-    "sample_size": {
-        "default": 400,
-        "accepts": (AT_LEAST_ONE,),
-        "kind": "int",
-        "text": "In the sampled space: examples drawn for each cut.",
-    },
-    "n_basis": {
-        "default": 100,
-        "accepts": (AT_LEAST_ONE,),
-        "kind": "int",
-        "text": "In the subspace: number of basis vectors.",
-    },
-    "basis": {
-        "default": "pursuit",
-        "accepts": (
-            StrOptions({name for name in REGISTRY if not REGISTRY[name].needs_curvature}),
-            "array-like",
-            "sparse matrix",
-        ),
-        "kind": "str or array",
-        "text": "In the subspace: 'pursuit' (a vector made for each cut), 'pursuit_rows', 'random', "
-        "'kmeans', 'cholesky', 'unsupervised', or the vectors themselves.",
-    },
-    "fit_intercept": {
-        "text": "Whether each label has an intercept: a constant in the kernel, so it is penalised "
-        "like all weights.",
-    },
-    "line_search": {
-        "default": True,
-        "accepts": ("boolean",),
-        "kind": "bool",
-        "text": "Whether the best point moves by a search towards the solution over the cuts so "
-        "far, and cuts are taken near it. False: cuts are taken at that solution, as in the first "
-        "papers, which takes about twice as many rounds. Without meaning for "
-        "sampling='constant_time'.",
-    },
-    "tol": {
-        "text": "Relative duality gap at the end; in the sampled space the largest violation of a "
-        "cut, in units of the mean loss (eps in the paper). Up to 1,000 rows are always solved to "
-        "near float64 precision, except in the sampled space.",
-    },
-    "max_iter": {"default": 10_000, "text": "Limit on rounds; -1: none."},
-    "max_memory": {
-        "text": "Megabytes for kernel values, or for products of cuts with all rows; beyond, they "
-        "are computed again in every pass. In the kernel space the limit of what is tried. "
-        "Default 2,000.",
-    },
-    "random_state": {"text": "Seed of samples and of the search for basis vectors."},
-}
+          'sampled' beyond ('subspace' for a loss that does not decompose into examples).
+    sampling : {'linear_time', 'constant_time'}
+        In the sampled space: whether a round looks at all rows, or only at those drawn.
+    sample_size : int
+        In the sampled space: examples drawn for each cut.
+    n_basis : int
+        In the subspace: number of basis vectors.
+    basis : str or array
+        In the subspace: 'pursuit' (a vector made for each cut), 'pursuit_rows', 'random', 'kmeans',
+        'cholesky', 'unsupervised', or the vectors themselves.
+    fit_intercept : bool
+        Whether each label has an intercept: a constant in the kernel, so it is penalised like all
+        weights.
+    line_search : bool
+        Whether the best point moves by a search towards the solution over the cuts so far, and cuts
+        are taken near it. False: cuts are taken at that solution, as in the first papers, which
+        takes about twice as many rounds. Without meaning for sampling='constant_time'.
+    tol : float
+        Relative duality gap at the end; in the sampled space the largest violation of a cut, in
+        units of the mean loss (eps in the paper). Up to 1,000 rows are always solved to near
+        float64 precision, except in the sampled space.
+    max_iter : int
+        Limit on rounds; -1: none.
+    max_memory : float
+        Megabytes for kernel values, or for products of cuts with all rows; beyond, they are
+        computed again in every pass. In the kernel space the limit of what is tried. Default 2,000.
+    random_state : int, RandomState or None
+        Seed of samples and of the search for basis vectors.
 
-
-def structural(name: str, **changes: Any) -> Any:
-    """A parameter as structural estimators have it."""
-    about = {**SHARED.get(name, {}), **OWN.get(name, {}), **changes}
-    return parameter(about.pop("default"), *about.pop("accepts"), **about)
-
-
-class StructuralEstimator(BasisVectors, Estimator):
-    """What structural estimators share: an oracle, a space, and scores."""
+    Attributes
+    ----------
+    classes_
+        The labels, sorted.
+    coef_
+        Weights of the features for each column of scores, in the explicit space.
+    basis_
+        In the other spaces: the vectors that carry weight.
+    linear_
+        Weights of the linear part of the oracle (transitions of a chain); empty if it has none.
+    oracle_
+        The oracle, with the labels known.
+    space_
+        The space that was used.
+    """
 
     fitted: ClassVar[tuple[Attribute, ...]] = (
-        attribute("classes_", "labels", ("n_classes",), "The labels, sorted."),
-        attribute(
-            "coef_",
-            "float",
-            ("n_outputs", "n_features"),
-            "Weights of the features for each column of scores, in the explicit space.",
-            optional=True,
-        ),
-        attribute(
-            "basis_",
-            "rows",
-            ("n_basis", "n_features"),
-            "In the other spaces: the vectors that carry weight.",
-        ),
-        attribute(
-            "linear_",
-            "float",
-            ("n_linear",),
-            "Weights of the linear part of the oracle (transitions of a chain); empty if it has "
-            "none.",
-        ),
-        attribute("oracle_", "oracle", (), "The oracle, with the labels known."),
-        attribute("space_", "text", (), "The space that was used."),
+        attribute("classes_", "labels", ("n_classes",)),
+        attribute("coef_", "float", ("n_outputs", "n_features"), optional=True),
+        attribute("basis_", "rows", ("n_basis", "n_features")),
+        attribute("linear_", "float", ("n_linear",)),
+        attribute("oracle_", "oracle"),
+        attribute("space_", "text"),
     )
     _largest_C: ClassVar[float] = np.inf  # larger ones are taken for LARGEST
 
@@ -422,6 +403,11 @@ class StructuralSVM(OutputsEstimator):
     (:class:`slimsvm.oracles.Multivariate`), or one of your own. :class:`CrammerSingerSVC`,
     :class:`ChainSVM` and :class:`MultivariateSVC` are the same estimator for the usual ones.
 
+    Parameters
+    ----------
+    oracle : StructuredOracle
+        What is predicted.
+
     See Also
     --------
     CrammerSingerSVC : For classes.
@@ -448,13 +434,7 @@ class StructuralSVM(OutputsEstimator):
     (0.99, 'kernel')
     """
 
-    oracle: StructuredOracle = parameter(
-        MISSING,
-        StructuredOracle,
-        kind="StructuredOracle",
-        text="What is predicted.",
-        positional=True,
-    )
+    oracle: StructuredOracle = parameter(MISSING, StructuredOracle, positional=True)
     C: float = structural("C")
     kernel: Any = structural("kernel")
     gamma: float | str = structural("gamma")
@@ -465,7 +445,7 @@ class StructuralSVM(OutputsEstimator):
     sample_size: int = structural("sample_size")
     n_basis: int = structural("n_basis")
     basis: Any = structural("basis")
-    fit_intercept: bool = structural("fit_intercept", default=False)
+    fit_intercept: bool = structural("fit_intercept", False)
     line_search: bool = structural("line_search")
     tol: float = structural("tol")
     max_iter: int = structural("max_iter")

@@ -9,10 +9,10 @@ from numpy.typing import NDArray
 from sklearn.callback import with_callbacks
 from sklearn.utils._param_validation import Interval, RealNotInt, StrOptions
 
+from slimsvm.declarations import Attribute, attribute, declared, parameter
 from slimsvm.ending import Ending
-from slimsvm.estimators.fitted import Attribute, attribute
 from slimsvm.estimators.fitting import Classifier, ClassPredictions, Data, Fit
-from slimsvm.estimators.parameters import AT_LEAST_ONE, declared, parameter, shared
+from slimsvm.estimators.parameters import AT_LEAST_ONE, shared
 from slimsvm.estimators.structural import OutputsEstimator, StructuralEstimator, structural
 from slimsvm.estimators.structural_spaces import SPACES, Found
 from slimsvm.multiclass import Joint, OneVsRest, encoded
@@ -29,6 +29,14 @@ class CrammerSingerSVC(StructuralEstimator, Classifier):
     Each class has a function f_c; an example of class y pays
     max over c of [cost(y, c) + f_c(x) - f_y(x)]. Unlike one-vs-one or one-vs-rest, this is one
     problem over all classes (Crammer & Singer 2001), solved by cutting planes.
+
+    Parameters
+    ----------
+    cost : array of shape (n_classes, n_classes)
+        cost[a, b] of answering class b where a is true, classes in sorted order; zero on the
+        diagonal. None: one for every mistake.
+    class_weight : dict or 'balanced'
+        Factors of C for the examples of each class.
 
     See Also
     --------
@@ -51,15 +59,8 @@ class CrammerSingerSVC(StructuralEstimator, Classifier):
     (0.99, True)
     """
 
-    cost: Any = parameter(
-        None,
-        "array-like",
-        None,
-        kind="array of shape (n_classes, n_classes)",
-        text="cost[a, b] of answering class b where a is true, classes in sorted order; zero on the "
-        "diagonal. None: one for every mistake.",
-    )
-    class_weight: Any = shared("class_weight", text="Factors of C for the examples of each class.")
+    cost: Any = parameter(None, "array-like", None)
+    class_weight: Any = shared("class_weight")
     C: float = structural("C")
     kernel: Any = structural("kernel")
     gamma: float | str = structural("gamma")
@@ -101,6 +102,21 @@ class MultivariateSVC(ClassPredictions, StructuralEstimator):
     rows together are one example, whose loss is one minus the measure; a convex bound of it is
     minimised. With kernels the function is in the span of ``n_basis`` vectors.
 
+    Parameters
+    ----------
+    loss : {'f1', 'roc_auc', 'average_precision', 'precision_at_k', 'recall_at_k'}
+        The measure.
+    k : int or float
+        Of precision and recall at k: a number of rows, or a share of them.
+    space : {'auto', 'explicit', 'kernel', 'subspace'}
+        How functions are represented.
+
+        - 'explicit': weights of features, for the linear kernel;
+        - 'kernel': all rows, exact, for few of them: n^2 kernel values;
+        - 'subspace': the span of ``n_basis`` vectors;
+        - 'auto': 'explicit' for the linear kernel; otherwise 'kernel' up to 1,000 rows, and
+          'subspace' beyond.
+
     Notes
     -----
     What C means depends on the measure. For ROC area and average precision the risk is a mean over
@@ -130,38 +146,14 @@ class MultivariateSVC(ClassPredictions, StructuralEstimator):
     0.725
     """
 
-    loss: str = parameter(
-        "f1",
-        StrOptions(set(MEASURES)),
-        kind="{'f1', 'roc_auc', 'average_precision', 'precision_at_k', 'recall_at_k'}",
-        text="The measure.",
-        positional=True,
-    )
-    k: float = parameter(
-        10,
-        AT_LEAST_ONE,
-        Interval(RealNotInt, 0.0, 1.0, closed="neither"),
-        kind="int or float",
-        text="Of precision and recall at k: a number of rows, or a share of them.",
-    )
+    loss: str = parameter("f1", StrOptions(set(MEASURES)), positional=True)
+    k: float = parameter(10, AT_LEAST_ONE, Interval(RealNotInt, 0.0, 1.0, closed="neither"))
     C: float = structural("C")
     kernel: Any = structural("kernel")
     gamma: float | str = structural("gamma")
     degree: int = structural("degree")
     coef0: float = structural("coef0")
-    space: str = structural(
-        "space",
-        accepts=(StrOptions({"auto", *SPACES} - {"sampled"}),),
-        kind="{'auto', 'explicit', 'kernel', 'subspace'}",
-        text="""
-        How functions are represented.
-
-        - 'explicit': weights of features, for the linear kernel;
-        - 'kernel': all rows, exact, for few of them: n^2 kernel values;
-        - 'subspace': the span of ``n_basis`` vectors;
-        - 'auto': 'explicit' for the linear kernel; otherwise 'kernel' up to 1,000 rows, and
-          'subspace' beyond.""",
-    )
+    space: str = parameter("auto", StrOptions({"auto", *SPACES} - {"sampled"}))
     n_basis: int = structural("n_basis")
     basis: Any = structural("basis")
     fit_intercept: bool = structural("fit_intercept")
@@ -250,6 +242,16 @@ class ChainSVM(OutputsEstimator):
     A hidden Markov model trained for its margin: the labels of a sequence are predicted together,
     by Viterbi's recursion, and an error costs one for each wrong position.
 
+    Parameters
+    ----------
+    start_end : bool
+        Whether labels also have a weight for being the first and the last of a sequence.
+
+    Attributes
+    ----------
+    transitions_
+        Weight of each label (column) after each label (row).
+
     References
     ----------
     .. [1] Y. Altun, I. Tsochantaridis, T. Hofmann, "Hidden Markov support vector machines", 2003.
@@ -270,20 +272,9 @@ class ChainSVM(OutputsEstimator):
     """
 
     fitted: ClassVar[tuple[Attribute, ...]] = (
-        attribute(
-            "transitions_",
-            "float",
-            ("n_classes", "n_classes"),
-            "Weight of each label (column) after each label (row).",
-            stored=False,
-        ),
+        attribute("transitions_", "float", ("n_classes", "n_classes"), stored=False),
     )
-    start_end: bool = parameter(
-        True,
-        "boolean",
-        kind="bool",
-        text="Whether labels also have a weight for being the first and the last of a sequence.",
-    )
+    start_end: bool = parameter(True, "boolean")
     C: float = structural("C")
     kernel: Any = structural("kernel")
     gamma: float | str = structural("gamma")

@@ -2,7 +2,7 @@
 
 Predictions follow from the fitted attributes alone, so an estimator that gets them back is the same
 model. Which attributes there are, and which values they may have, each class declares itself
-(:mod:`slimsvm.estimators.fitted`).
+(:mod:`slimsvm.declarations`).
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from slimsvm import estimators
+from slimsvm.declarations import check_attributes, demand
 from slimsvm.ending import FULL, Certificate, Status
-from slimsvm.estimators.fitted import check_attributes, demand
 from slimsvm.kernels import FromCallable
 
 

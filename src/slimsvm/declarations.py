@@ -1,15 +1,29 @@
-"""Fitted attributes of estimators: declared on their classes, read by model files and documentation.
+"""What an estimator's class says of itself: its parameters, and its fitted attributes.
 
-A class lists those that it adds, ``fitted_of`` those of all its bases too. A shape is a tuple of
-names of sizes. Model files check that equal names are equal sizes: some sizes follow from other
-attributes (``Estimator._sizes``), the others have the value they have where they are met first.
+An estimator lists its parameters as the fields of a dataclass, in the order of its signature, and
+describes them in the "Parameters" section of its docstring, as usual::
+
+    @declared
+    class SVR(...):
+        C: float = shared("C")
+        epsilon: float = parameter(0.1, NOT_NEGATIVE)
+
+``declared`` makes ``__init__`` and scikit-learn's ``_parameter_constraints`` from the fields, and
+completes the documentation: defaults, texts that a base class has, and the attributes.
+
+Fitted attributes are listed in ``fitted``, with kind and shape, by the class that sets them. Model
+files read that list: which attributes there must be, and what is checked before they reach an
+estimator. A shape is a tuple of names of sizes; equal names are equal sizes. Some sizes follow from
+other attributes (``Estimator._sizes``), the others have the value they have where they are met
+first.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any
+import inspect
+from collections.abc import Callable, Mapping
+from dataclasses import MISSING, dataclass, field, fields
+from typing import Any, TypeVar, dataclass_transform
 
 import numpy as np
 import scipy.sparse as sp
@@ -17,6 +31,116 @@ import scipy.sparse as sp
 from slimsvm.ending import Certificate, Status
 from slimsvm.kernels import FromCallable, Kernel, Precomputed
 from slimsvm.oracles.structured import StructuredOracle
+
+Class = TypeVar("Class", bound=type)
+Texts = Mapping[str, tuple[str, list[str]]]  # name -> its type in words, the lines of its text
+
+
+# -- parameters ------------------------------------------------------------------------------------
+
+
+def parameter(
+    default: Any, *accepts: Any, positional: bool = False, text: Callable[[], str] | None = None
+) -> Any:
+    """A parameter: its default (MISSING: none), and what scikit-learn's validation accepts.
+
+    ``positional``: it may also be given by its place. ``text`` stands for one in the docstring.
+    """
+    return field(
+        default=default, kw_only=not positional, metadata={"accepts": accepts, "text": text}
+    )
+
+
+@dataclass_transform(kw_only_default=True, field_specifiers=(parameter,))
+def declared(kind: Class) -> Class:
+    """``__init__``, constraints and documentation from what the class lists."""
+    text = kind.__doc__  # None where Python leaves docstrings out
+    made: Any = dataclass(repr=False, eq=False, kw_only=True)(kind)
+    made._parameter_constraints = {f.name: list(f.metadata["accepts"]) for f in fields(made)}
+    made.__doc__ = None if text is None else _documented(made)
+    return made
+
+
+def described(docstring: str | None, title: str) -> Texts:
+    r"""The entries of a section of a docstring.
+
+    Examples
+    --------
+    >>> from slimsvm.declarations import described
+    >>> described("Text.\n\nParameters\n----------\nC : float\n    Weight.", "Parameters")
+    {'C': ('float', ['    Weight.'])}
+    """
+    lines = inspect.cleandoc(docstring or "").split("\n")
+    found: dict[str, tuple[str, list[str]]] = {}
+    for title_at, end in _sections(lines):
+        if lines[title_at] != title:
+            continue
+        for line in lines[title_at + 2 : end]:
+            if line and not line.startswith(" "):
+                name, _, words = line.partition(" : ")
+                found[name] = (words, [])
+            elif found:
+                found[list(found)[-1]][1].append(line)
+    for _, text in found.values():
+        while text and not text[-1]:
+            text.pop()
+    return found
+
+
+def _sections(lines: list[str]) -> list[tuple[int, int]]:
+    """First line (the title) and end of every section."""
+    titles = [
+        i
+        for i in range(len(lines) - 1)
+        if lines[i + 1] and not lines[i + 1].strip("-") and lines[i]
+    ]
+    return list(zip(titles, [*titles[1:], len(lines)], strict=False))
+
+
+def _documented(kind: Any) -> str:
+    """The class's own text, with complete sections for parameters and attributes."""
+    own = inspect.cleandoc(kind.__doc__).split("\n")
+    ours = ("Parameters", "Attributes")
+    sections = _sections(own)
+    first = sections[0][0] if sections else len(own)
+    others = [
+        own[i] for start, end in sections if own[start] not in ours for i in range(start, end)
+    ]
+    known: dict[str, dict[str, tuple[str, list[str]]]] = {title: {} for title in ours}
+    for base in reversed(kind.__mro__):
+        for title in ours:  # what a class says replaces what its bases say
+            known[title] |= described(vars(base).get("__doc__"), title)
+    about = ["Parameters", "----------"]
+    for f in fields(kind):
+        words, text = _entry(kind, known["Parameters"], f.name)
+        if f.metadata["text"] is not None:
+            text = [f"    {line}".rstrip() for line in f.metadata["text"]().split("\n")]
+        about += [f"{f.name} : {words}{_default(f, words)}", *text]
+    about += ["", "Attributes", "----------"]
+    for attribute in fitted_of(kind):
+        if not attribute.name.startswith("_"):
+            about += [f"{attribute.name} : {attribute.in_words}"]
+            about += _entry(kind, known["Attributes"], attribute.name)[1]
+    lines = [*own[:first], *about, "", *others]
+    return "\n".join(f"    {line}".rstrip() for line in lines).strip() + "\n    "
+
+
+def _entry(kind: type, known: Texts, name: str) -> tuple[str, list[str]]:
+    if name not in known:
+        raise TypeError(f"{name} is declared in {kind.__name__}, but no docstring describes it.")
+    return known[name]
+
+
+def _default(f: Any, words: str) -> str:
+    if words == "ignored" or f.default is MISSING:
+        return ""
+    if f.default is not None:
+        return f", default={f.default!r}"
+    return ", default=None" if "None" in words else ", optional"
+
+
+# -- fitted attributes -----------------------------------------------------------------------------
+
 
 # kind -> its name in the documentation
 KINDS = {
@@ -53,8 +177,6 @@ class Attribute:
         As on the estimator; one of KINDS.
     shape : tuple of str
         Names of sizes, for arrays.
-    text : str
-        For the documentation.
     stored : bool
         Whether model files hold it.
     optional : bool
@@ -63,42 +185,31 @@ class Attribute:
 
     name: str
     kind: str
-    shape: tuple[str, ...]
-    text: str
+    shape: tuple[str, ...] = ()
     stored: bool = True
     optional: bool = False
 
+    def __post_init__(self) -> None:
+        if self.kind not in KINDS:
+            raise ValueError(f"{self.name}: {self.kind!r} is not one of {[*KINDS]}.")
+
     @property
     def in_words(self) -> str:
-        """The type, as documentation has it."""
+        """The type, as documentation has it.
+
+        Examples
+        --------
+        >>> from slimsvm.declarations import attribute
+        >>> attribute("intercept_", "float", ("n_outputs",)).in_words
+        'array of shape (n_outputs,)'
+        """
         if not self.shape:
             return KINDS[self.kind]
         sizes = ", ".join(self.shape) + ("," if len(self.shape) == 1 else "")
         return f"{KINDS[self.kind]} of shape ({sizes})"
 
 
-def attribute(
-    name: str,
-    kind: str,
-    shape: tuple[str, ...] = (),
-    text: str = "",
-    *,
-    stored: bool = True,
-    optional: bool = False,
-) -> Attribute:
-    """Declare a fitted attribute.
-
-    Examples
-    --------
-    >>> from slimsvm.estimators.fitted import attribute
-    >>> attribute("intercept_", "float", ("n_outputs",), "Constants.").in_words
-    'array of shape (n_outputs,)'
-    """
-    if kind not in KINDS:
-        raise ValueError(
-            f"{name}: {kind!r} is not a kind of attribute; expected one of {[*KINDS]}."
-        )
-    return Attribute(name, kind, shape, text, stored, optional)
+attribute = Attribute
 
 
 def fitted_of(kind: type) -> list[Attribute]:
@@ -106,10 +217,10 @@ def fitted_of(kind: type) -> list[Attribute]:
 
     Examples
     --------
-    >>> from slimsvm import SVC
-    >>> from slimsvm.estimators.fitted import fitted_of
-    >>> [attribute.name for attribute in fitted_of(SVC)][:3]
-    ['support_', 'support_vectors_', 'n_support_']
+    >>> from slimsvm import OneClassSVM
+    >>> from slimsvm.declarations import fitted_of
+    >>> [attribute.name for attribute in fitted_of(OneClassSVM)][:1]
+    ['offset_']
     """
     found: dict[str, Any] = {}
     for base in kind.__mro__:
