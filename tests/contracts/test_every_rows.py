@@ -269,7 +269,10 @@ def cutting_planes(rows, loss, grows=False, line_search=True, scaling=np.inf, **
     if not grows:
         columns.append(columns.take(np.arange(8) * 280).X)
     space = SubspaceSpace(columns, grow if grows else None)
-    solver, problem = CuttingPlane(line_search), OneSlack(space, oracle_of(rows, loss), scaling)
+    solver, problem = (
+        CuttingPlane(line_search=line_search),
+        OneSlack(space, oracle_of(rows, loss), scaling),
+    )
     state = solver.init(problem)
     result = run(solver, problem, tol=1e-7, max_iter=60, start=state)
     outside = solver.outside(problem, state, columns.distances())
@@ -285,7 +288,7 @@ def cutting_planes(rows, loss, grows=False, line_search=True, scaling=np.inf, **
 
 def explicit(rows, line_search=True, scaling=np.inf):
     problem = OneSlack(ExplicitSpace(rows), oracle_of(rows, Hinge()), scaling)
-    result = run(CuttingPlane(line_search), problem, tol=1e-6, max_iter=100)
+    result = run(CuttingPlane(line_search=line_search), problem, tol=1e-6, max_iter=100)
     return {"objective": result.model.objective, "coef": result.model.coef}
 
 
@@ -328,7 +331,7 @@ def linear(rows, direct=None, C=1.0):
     y, weight = (np.concatenate([part[i] for part in parts]) for i in range(2))
     space = ExplicitSpace(rows, exact=True)
     problem = LinearProblem(space, y[:, None], C * weight, SquaredHinge(), True)
-    result = run(LinearNewton(direct), problem, tol=1e-12, max_iter=60)
+    result = run(LinearNewton(direct=direct), problem, tol=1e-12, max_iter=60)
     return {"objective": result.certificate.objective, "coef": result.model.coef}
 
 

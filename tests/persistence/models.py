@@ -7,7 +7,9 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.exceptions import ConvergenceWarning
 
+import slimsvm
 from slimsvm import SVC, SVR, NuSVC, NuSVR, OneClassSVM
+from slimsvm.declarations import fitted_of
 
 MACHINES = {"SVC": SVC, "NuSVC": NuSVC, "SVR": SVR, "NuSVR": NuSVR, "OneClassSVM": OneClassSVM}
 KERNELS = {
@@ -20,6 +22,13 @@ KERNELS = {
 }
 LIBSVM_KERNELS = [name for name in KERNELS if name != "laplacian"]
 N_ROWS, N_NEW, N_FEATURES = 60, 25, 7
+
+
+def names_of(kind):
+    """The attributes that a file must hold of a class, and those that it may hold."""
+    stored = [own for own in fitted_of(getattr(slimsvm, kind)) if own.stored]
+    required = [own.name for own in stored if not own.optional]
+    return required, [own.name for own in stored if own.optional]
 
 
 @cache

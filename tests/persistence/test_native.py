@@ -14,13 +14,12 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.pipeline import make_pipeline
 from sklearn.svm import SVC as SklearnSVC
-from tests.persistence.models import KERNELS, MACHINES, data, fitted
+from tests.persistence.models import KERNELS, MACHINES, data, fitted, names_of
 
 import slimsvm.persistence.native as native
 from slimsvm import SVC, OneClassSVM
 from slimsvm.kernels import RBF, FromCallable
 from slimsvm.persistence import load, save
-from slimsvm.persistence.fitted import names_of
 
 
 def assert_same(first, second, name=""):

@@ -200,6 +200,7 @@ class Estimator(CallbackSupportMixin, BaseEstimator):
                 solved = self._solved(data, fit)
             ending = self._concluded(data, solved, fit)
         ending.record_on(self)
+        self._make_ready()
         return self
 
     def _encoded(self, X: Any, y: Any, weight: Array) -> Data:
@@ -323,6 +324,9 @@ class Estimator(CallbackSupportMixin, BaseEstimator):
             stack.enter_context(single_threaded_blas())
             yield Fit(limits, n_threads(self.n_jobs), tuple(watchers))
         context.call_on_fit_task_end(estimator=self)
+
+    def _make_ready(self) -> None:
+        """Do now what would otherwise be done at the first prediction."""
 
     # -- what a model file must know --------------------------------------------------------------
 

@@ -55,6 +55,9 @@ class KernelModel:
             self._kept_function = (now, function)
         return function
 
+    def _make_ready(self) -> None:
+        self._function()
+
     def _outputs(self, X: Any) -> Array:
         """Decision values, shape (n, outputs)."""
         X = self._new_rows(X)
@@ -141,7 +144,6 @@ class SupportVectors(KernelModel):
         self.support_vectors_ = np.empty((0, 0), np.float64) if self._precomputed else data.X[rows]
         self.dual_coef_, self.intercept_ = coef[:, support], intercept
         self.kernel_, self.shape_fit_ = data.kernel, data.X.shape
-        self._function()  # now, and not at the first prediction
 
     @property
     def coef_(self) -> Array:

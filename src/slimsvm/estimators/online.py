@@ -295,6 +295,7 @@ class OnlineSVC(PairwiseClassifier):
             self.n_seen_, self.support_ = stream.n_seen, ids[self.support_]
             self.shape_fit_ = (stream.n_seen, int(self.support_vectors_.shape[1]))
         ending.record_on(self)
+        self._make_ready()
         return self
 
     def _stream_for(self, batch: Data, first: bool) -> Stream:

@@ -199,7 +199,6 @@ class StructuralEstimator(BasisVectors, Estimator):
             optimum=OPTIMA.get(self.space_, "the optimum"),
         )
         self.certificate_ = ending.certificate  # the function has its precision
-        self._function()  # now, and not at the first prediction
         return ending
 
     def _outputs(self, X: Any) -> Array:

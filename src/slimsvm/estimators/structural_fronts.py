@@ -200,7 +200,6 @@ class MultivariateSVC(ClassPredictions, StructuralEstimator):
             scores = np.sort(self._scores(data.X)[:, 0])[::-1]
             n_positive = int(data.target.sum())
             self.intercept_ = self.intercept_ - 0.5 * (scores[n_positive - 1] + scores[n_positive])
-            self._function()
         return ending
 
     def _scheme(self) -> OneVsRest:

@@ -73,6 +73,8 @@ def rebuild(name: str, parameters: dict[str, Any], attributes: dict[str, Any]) -
     estimator = kind(**parameters)
     for attribute, value in attributes.items():
         setattr(estimator, attribute, value)
+    if hasattr(estimator, "_make_ready"):
+        estimator._make_ready()
     return estimator
 
 
