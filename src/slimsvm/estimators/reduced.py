@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from numbers import Integral
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -191,6 +191,8 @@ class ReducedSVC(BasisVectors, Classifier):
         "random_state", text="Draws the rows of the basis, and the first working set."
     )
     verbose: bool = shared("verbose")
+
+    _same_as: ClassVar[str] = "SVC"
 
     def _checked(self, X: Any, y: Any, sample_weight: Any, reset: bool = True) -> Any:
         checked = super()._checked(X, y, sample_weight, reset)

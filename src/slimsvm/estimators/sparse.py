@@ -120,6 +120,13 @@ OWN: dict[str, dict[str, Any]] = {
     },
     "random_state": {"text": "Draws starting points, rows and the split."},
 }
+# and of fitted attributes
+TEXTS = {
+    "basis_coef_": "Coefficients; one output for two classes and for regression, else one for each "
+    "class.",
+    "certificate_": "Objective, and its gap within the span of the basis (with basis='all', among "
+    "all functions); :meth:`certify` gives the gap to the exact solution.",
+}
 
 
 def own(name: str, **changes: Any) -> Any:
@@ -131,24 +138,12 @@ class SparseEstimator(BasisVectors, Estimator):
     """What both share: from data to a basis, a model on it, and the same at every smaller size."""
 
     fitted: ClassVar[tuple[Attribute, ...]] = (
-        attribute(
-            "basis_coef_",
-            "float",
-            ("n_basis", "n_outputs"),
-            "Coefficients; one output for two classes and for regression, else one for each class.",
-        ),
-        attribute(
+        *(replace(known, text=TEXTS.get(known.name, known.text)) for known in BasisVectors.fitted),
+        attribute(  # after the basis: arrays of a file have the name under which they are met first
             "path_",
             "path",
             (),
             "The model at 1, 2, 5, 10, ... basis vectors; see :meth:`truncated`.",
-        ),
-        attribute(
-            "certificate_",
-            "certificate",
-            (),
-            "Objective, and its gap within the span of the basis (with basis='all', among all "
-            "functions); :meth:`certify` gives the gap to the exact solution.",
         ),
         attribute(
             "history_",
@@ -425,6 +420,7 @@ class SparseEstimator(BasisVectors, Estimator):
     @classmethod
     def _check_fitted(cls, a: dict[str, Any]) -> None:
         super()._check_fitted(a)
+        demand(isinstance(a["certificate_"], Certificate), "certificate_ is not a certificate")
         known = {own.name: own for own in BasisVectors.fitted}
         for i, p in enumerate(a["path_"]):
             demand(isinstance(p, PathPoint), "path_ is not a list of models")
