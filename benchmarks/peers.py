@@ -204,7 +204,7 @@ def one(name: str, who: str, kind: str, repeat: str = "0") -> dict[str, Any]:
     X, y, X_test, y_test = get()
     X, X_test = X.astype(kind), X_test.astype(kind)
     model = _make(who, C, gamma)
-    # so many rows that every compiled function of the fit is loaded
+    # enough rows that every compiled function of the fit is loaded
     n_each = max(600, 3000 // len(np.unique(y)))
     few = np.concatenate([np.flatnonzero(y == label)[:n_each] for label in np.unique(y)])[:6000]
     model.fit(X[few], y[few])

@@ -161,7 +161,7 @@ def one(name: str, method: str, n_seeds: str, patience: str) -> dict[str, Any]:
     """Fit once for each seed, if the time allows, and measure."""
     warnings.simplefilter("ignore")
     X, y, X_test, y_test = _data(name)
-    # so many rows that every compiled function of the fit is loaded
+    # enough rows that every compiled function of the fit is loaded
     n_each = max(60, 3000 // len(np.unique(y)))
     few = np.concatenate([np.flatnonzero(y == label)[:n_each] for label in np.unique(y)])
     _make(name, method, 0, 10.0).fit(X[few], y[few])

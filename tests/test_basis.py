@@ -35,10 +35,10 @@ from slimsvm.kernels import (
     Sigmoid,
 )
 from slimsvm.losses import LeastSquares, SmoothHinge, SquaredHinge
-from slimsvm.problems.subspace import KernelColumns, Subspace
 from slimsvm.solvers.newton import Newton
 from slimsvm.solvers.refine import solve
 from slimsvm.tiles import ready
+from tests.in_memory import kernel_columns, subspace_problem
 from tests.pairs import every_pair
 
 
@@ -89,9 +89,9 @@ def data(form, n=120):
 
 
 def subspace(kernel, X, n_basis=0, dtype=None, n_threads=1, max_basis=60):
-    columns = KernelColumns(ready(kernel, X, dtype=dtype), max_basis, n_threads=n_threads)
+    columns = kernel_columns(ready(kernel, X, dtype=dtype), max_basis, n_threads=n_threads)
     if n_basis:
-        columns.append(columns.rows.X[:n_basis])
+        columns.append(columns.operand.X[:n_basis])
     return columns
 
 
@@ -100,7 +100,7 @@ def residual(columns, n_columns=2, seed=1):
     A = np.random.default_rng(seed).standard_normal((columns.n, n_columns))
     if not columns.m:
         return A, None
-    K = columns.kernel(columns.vectors, columns.rows.X)
+    K = columns.kernel(columns.vectors, columns.operand.X)
     return A, -columns.coefficients(columns.coordinates(K @ A))
 
 
@@ -109,14 +109,14 @@ def machine(columns, seed=1, n_columns=2):
     rng = np.random.default_rng(seed)
     y = np.where(rng.standard_normal((columns.n, n_columns)) > 0, 1.0, -1.0)
     return Here(
-        Subspace(columns, y, np.full(columns.n, 0.1), SquaredHinge()),
+        subspace_problem(columns, y, np.full(columns.n, 0.1), SquaredHinge()),
         rng.standard_normal((columns.n, n_columns)),
     )
 
 
 def norm_sq(columns, A, W):
     """sum_c |r_c|^2, in float64."""
-    X = columns.rows.X.toarray() if sp.issparse(columns.rows.X) else columns.rows.X
+    X = columns.operand.X.toarray() if sp.issparse(columns.operand.X) else columns.operand.X
     points, weights = X.astype(np.float64), A
     if columns.m:
         B = columns.vectors.toarray() if sp.issparse(columns.vectors) else columns.vectors
@@ -142,7 +142,7 @@ def test_contract(basis, kernel, form, n_basis, n_new):
     )
 
     assert chosen.n == chosen.vectors.shape[0] <= n_new
-    assert chosen.vectors.shape[1] == columns.rows.X.shape[1]
+    assert chosen.vectors.shape[1] == columns.operand.X.shape[1]
     assert np.isfinite(as_dense(chosen.vectors)).all()
     if kernel.positive and not (
         isinstance(kernel, Linear) and form == "dense"
@@ -153,7 +153,7 @@ def test_contract(basis, kernel, form, n_basis, n_new):
         assert np.unique(chosen.indices).size == chosen.n
         assert np.isin(chosen.indices, candidates).all()
         np.testing.assert_array_equal(
-            as_dense(chosen.vectors), as_dense(columns.rows.X[chosen.indices])
+            as_dense(chosen.vectors), as_dense(columns.operand.X[chosen.indices])
         )
     if n_basis:
         assert sp.issparse(chosen.vectors) == sp.issparse(columns.vectors)
@@ -198,7 +198,7 @@ def test_is_data(basis):
 def test_a_precomputed_kernel_gets_row_indices(basis):
     X = data("dense")
     plain = subspace(RBF(0.2), X, dtype=np.float64)
-    columns = KernelColumns(ready(Precomputed(), RBF(0.2)(X)), 5)
+    columns = kernel_columns(ready(Precomputed(), RBF(0.2)(X)), 5)
     A, _ = residual(columns)
     chosen = basis.select(
         columns, A, None, 3, np.random.default_rng(0), np.arange(columns.n), machine(columns)
@@ -212,7 +212,7 @@ def test_a_precomputed_kernel_gets_row_indices(basis):
 
 
 def test_centres_of_a_precomputed_kernel_are_refused():
-    columns = KernelColumns(ready(Precomputed(), np.eye(4)), 2)
+    columns = kernel_columns(ready(Precomputed(), np.eye(4)), 2)
     for basis in (KMeans(), Given(np.eye(4))):
         with pytest.raises(ValueError, match="precomputed"):
             basis.select(columns, None, None, 2, np.random.default_rng(0), np.arange(4))
@@ -255,7 +255,7 @@ def test_all_rows_identical(basis, kernel):
     )
     assert chosen.n == 1
     np.testing.assert_allclose(
-        columns.kernel(chosen.vectors), columns.kernel(columns.rows.X[:1]), rtol=1e-4
+        columns.kernel(chosen.vectors), columns.kernel(columns.operand.X[:1]), rtol=1e-4
     )
     columns.append(chosen.vectors)
     W = np.full((1, 1), -30.0)
@@ -343,7 +343,7 @@ def test_kmeans_heeds_the_weights(form):
     columns = subspace(RBF(0.01), X)
     chosen = KMeans(sample_weight=weight).select(columns, None, None, 2, rng, np.arange(200))
     assert chosen.indices is None
-    assert sp.issparse(chosen.vectors) == sp.issparse(columns.rows.X)
+    assert sp.issparse(chosen.vectors) == sp.issparse(columns.operand.X)
     found = as_dense(columns.in_given_coordinates(chosen.vectors))
     np.testing.assert_allclose(found[np.argsort(-found[:, 0])], centres[:2], atol=0.2)
 
@@ -374,7 +374,7 @@ def test_given_vectors_come_back(kernel, form, given_form):
     vectors = data("dense")[:3] if form == "dense" else data("csr")[:3].toarray()
     given = sp.csr_matrix(vectors) if given_form == "csr" else vectors
     chosen = Given(given).select(columns, None, None, 9, np.random.default_rng(0), np.arange(9))
-    assert sp.issparse(chosen.vectors) == sp.issparse(columns.rows.X)
+    assert sp.issparse(chosen.vectors) == sp.issparse(columns.operand.X)
     np.testing.assert_allclose(
         as_dense(columns.in_given_coordinates(chosen.vectors)), vectors, atol=1e-12
     )
@@ -398,9 +398,9 @@ def test_the_drop_is_what_a_vector_takes_from_the_residual(kernel, form, n_basis
     A, W = residual(columns)
     criterion = Criterion(columns, A, 10**6, np.random.default_rng(0))
     row = np.array([50])
-    values = criterion.at(columns.rows.take(row), row)
+    values = criterion.at(columns.take(row), row)
     before = norm_sq(columns, A, W)
-    assert columns.append(columns.rows.X[row]).all()
+    assert columns.append(columns.operand.X[row]).all()
     after = norm_sq(columns, *residual(columns))
     true_drop = values.drop * (values.left + RIDGE * values.diag) / values.left
     np.testing.assert_allclose(true_drop, before - after, rtol=1e-5)
@@ -414,7 +414,7 @@ def test_the_step_is_the_gradient(kernel, orthogonal, n_basis, n_columns):
     columns = subspace(kernel, data("dense")[:, :4] - 3.0, n_basis, dtype=np.float64)
     A, _ = residual(columns, n_columns)
     criterion = Criterion(columns, A, 10**6, np.random.default_rng(0), orthogonal)
-    B = columns.rows.X[60:64] + 0.1
+    B = columns.operand.X[60:64] + 0.1
     values = criterion.at(criterion.points(B))
     assert (values.drop > 0).all()
     step = criterion.step(criterion.points(B), values)
@@ -439,7 +439,7 @@ def test_no_start_ends_below_where_it_began(kernel, form, orthogonal, n_basis):
     columns = subspace(kernel, data(form), n_basis)
     A, _ = residual(columns)
     criterion = Criterion(columns, A, 10**6, np.random.default_rng(0), orthogonal)
-    starts = as_dense(columns.rows.X[40:56])
+    starts = as_dense(columns.operand.X[40:56])
     before = criterion.at(criterion.points(criterion.contained(starts))).drop
     ends = climbed(criterion, starts.copy(), 20, 1e-4)
     after = criterion.at(criterion.points(ends)).drop
@@ -501,12 +501,12 @@ def test_several_at_once_are_each_the_best_for_what_those_before_leave(basis):
     columns = subspace(RBF(0.2), data("dense"), 3, dtype=np.float64)
     A, _ = residual(columns)
     criterion = Criterion(columns, A, 10**6, np.random.default_rng(0))
-    pool = columns.rows.take(np.arange(columns.n))
+    pool = columns.take(np.arange(columns.n))
     chosen = criterion.greedy(pool, criterion.at(pool), 5)
     for expected in chosen:
         values = Criterion(columns, residual(columns)[0], 10**6, np.random.default_rng(0)).at(pool)
         assert values.drop[expected] == pytest.approx(values.drop.max(), rel=1e-5)
-        assert columns.append(columns.rows.X[[expected]]).all()
+        assert columns.append(columns.operand.X[[expected]]).all()
 
 
 # -- many rows: the terms are a sample -------------------------------------------------------------
@@ -541,19 +541,19 @@ def test_few_terms_are_taken_as_they_are():
 def test_a_sampled_criterion_is_unbiased(keeps):
     rng = np.random.default_rng(0)
     X = rng.standard_normal((3000, 4))
-    columns = KernelColumns(
+    columns = kernel_columns(
         ready(RBF(0.1), X, dtype=np.float64), 20, max_memory=None if keeps else 0.0
     )
-    columns.append(columns.rows.X[:10])
+    columns.append(columns.operand.X[:10])
     A, _ = residual(columns)
     rows = np.arange(100, 130)
-    pool = columns.rows.take(rows)
+    pool = columns.take(rows)
     exact = Criterion(columns, A, 10**6, rng).at(pool, rows)
     draws = np.array([Criterion(columns, A, 500, rng).at(pool, rows).S for _ in range(200)])
     error = draws.std(axis=0) / np.sqrt(len(draws))
     assert np.abs((draws.mean(axis=0) - exact.S) / error).max() < 5
     # orthogonal to the span, as the true residual is
-    basis = Criterion(columns, A, 500, rng).at(columns.basis)
+    basis = Criterion(columns, A, 500, rng).at(columns.span.operand)
     assert np.abs(basis.S).max() < 1e-6 * np.abs(exact.S).max()
 
 
@@ -582,7 +582,7 @@ def test_pre_images_of_wide_sparse_rows_stay_sparse(kernel):
     X = sp.random(3000, 50_000, density=0.001, format="csr", random_state=rng, data_rvs=rng.random)
     X.data /= np.sqrt(np.repeat(np.asarray(X.multiply(X).sum(axis=1)).ravel(), np.diff(X.indptr)))
     columns = subspace(kernel, X)
-    assert sp.issparse(columns.rows.X)
+    assert sp.issparse(columns.operand.X)
     A, _ = residual(columns)
     chosen = Pursuit(n_rows=200, max_rows=400).select(columns, A, None, 2, rng, np.arange(3000))
     assert sp.issparse(chosen.vectors) and chosen.vectors.nnz < 2 * 50_000 / 3
@@ -848,11 +848,11 @@ def test_a_machine_is_needed(basis):
 def trained(columns, loss, n_columns, fit_intercept, seed=0):
     """A model on the present basis, and its coefficients."""
     rng = np.random.default_rng(seed)
-    X = as_dense(columns.rows.X)
+    X = as_dense(columns.operand.X)
     y = np.where(
         X[:, :n_columns] + 0.7 * rng.standard_normal((columns.n, n_columns)) > 0, 1.0, -1.0
     )
-    problem = Subspace(columns, y, rng.uniform(0.5, 2.0, columns.n), loss, fit_intercept)
+    problem = subspace_problem(columns, y, rng.uniform(0.5, 2.0, columns.n), loss, fit_intercept)
     state = solve(problem, None, 1e-14, 100)
     Newton().finish(problem, state)
     return problem, state

@@ -20,11 +20,13 @@ from slimsvm.compression import OfPairs, by_pair
 from slimsvm.datasets import checkers
 from slimsvm.kernels import RBF, Laplacian, Linear, Polynomial
 from slimsvm.losses import SquaredHinge
-from slimsvm.problems.subspace import KernelColumns, Subspace
+from slimsvm.problems.columns import KernelColumns
 from slimsvm.run import Limits
 from slimsvm.solvers.reduced_set import Reduction, Towards, singular_vectors
 from slimsvm.solvers.refine import solve
-from slimsvm.tiles import ready
+from slimsvm.tiles import in_memory, ready
+from tests.in_memory import kernel_columns, subspace_problem
+from tests.pairs import every_pair
 
 KERNELS = [RBF(0.3), Polynomial(0.3, 3, 1.0), Polynomial(0.5, 2, 0.0)]
 
@@ -43,7 +45,8 @@ def blobs(n, n_classes, seed=0, d=5):
 
 
 def reduction(kernel, S, A, n_basis, dtype=np.float64):
-    columns = KernelColumns(ready(kernel, S, dtype=dtype), n_basis)
+    rows = ready(kernel, S, dtype=dtype)
+    columns = KernelColumns(in_memory(rows, A), rows.frame, n_basis)
     return Reduction(columns, A, float(np.einsum("ic,ij,jc->", A, kernel(S), A)))
 
 
@@ -151,9 +154,11 @@ def test_pairs_over_one_basis_are_as_if_each_were_alone():
     target = (y[:, None] == [0, 0, 1]).astype(float) - (y[:, None] == [1, 2, 2])
 
     def solved(rows, target, loss):
-        columns = KernelColumns(ready(RBF(0.1), rows, dtype=np.float64), 10)
+        columns = kernel_columns(ready(RBF(0.1), rows, dtype=np.float64), 10)
         columns.append(columns.in_rows_coordinates(X[:10]))
-        return solve(Subspace(columns, target, np.full(len(rows), 2.0), loss), None, 1e-12, 50)
+        return solve(
+            subspace_problem(columns, target, np.full(len(rows), 2.0), loss), None, 1e-12, 50
+        )
 
     together = solved(X, target, OfPairs())
     for pair in range(3):
@@ -173,9 +178,11 @@ def names(models):
     return [f"{type(model).__module__.split('.')[0]} {type(model).__name__}" for model in models]
 
 
-@pytest.mark.parametrize("sparse", [False, True])
-@pytest.mark.parametrize("n_classes", [2, 3, 5])
-@pytest.mark.parametrize("model", CLASSIFIERS, ids=names(CLASSIFIERS))
+@every_pair(
+    model=dict(zip(names(CLASSIFIERS), CLASSIFIERS, strict=True)),
+    n_classes=[2, 3, 5],
+    sparse=[False, True],
+)
 def test_classifiers(model, n_classes, sparse):
     X, y = blobs(300, n_classes)
     y = np.array(["a", "b", "c", "d", "e"])[y]

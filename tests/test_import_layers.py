@@ -20,6 +20,7 @@ LAYERS = (
     "losses",
     "precision",
     "rows",
+    "row_hashes",
     "tiles",
     "gram",
     "expansion",

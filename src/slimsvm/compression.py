@@ -31,15 +31,15 @@ from slimsvm.kernels import FromCallable, Linear, Precomputed, make_kernel
 from slimsvm.losses import SquaredEpsilonInsensitive, SquaredHinge
 from slimsvm.multiclass import OneVsOne
 from slimsvm.precision import is_small
+from slimsvm.problems.columns import KernelColumns
 from slimsvm.problems.sparse import Sparse, as_given
-from slimsvm.problems.subspace import KernelColumns
-from slimsvm.rows import distinct
+from slimsvm.row_hashes import distinct
 from slimsvm.run import Limits
 from slimsvm.solvers.path import LAST_SIZE, PathPoint
 from slimsvm.solvers.reduced_set import Reduction, singular_vectors
 from slimsvm.solvers.refine import refine, solve
 from slimsvm.threads import n_threads, single_threaded_blas
-from slimsvm.tiles import ready
+from slimsvm.tiles import in_memory, ready
 
 Array = NDArray[Any]
 
@@ -306,7 +306,7 @@ def _reduced(
         S, threads
     )
     rows = ready(kernel, S, dtype=np.float64 if exact else None)
-    columns = KernelColumns(rows, n_basis, None, threads)
+    columns = KernelColumns(in_memory(rows, A, n_threads=threads), rows.frame, n_basis)
     reduction = Reduction(columns, A, float(np.einsum("ic,ic->", A, values)))
     reduction.grow(n_basis, rng, distinct(S), limits)
     if kernel.differentiable:

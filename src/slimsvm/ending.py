@@ -19,6 +19,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 Array = NDArray[Any]
 FULL, SUBSPACE, DISTANCE = "full", "subspace", "distance"  # what a certificate is about
+ROUNDING = 1e-14  # relative gap below which nothing is said but that
 OURS = ("slimsvm", "sklearn", "joblib")  # packages that a warning does not point at
 
 
@@ -164,7 +165,9 @@ def sentence(
     """
     begin = {**REASONS, **begins}[reason].format(seconds=seconds, max_iter=max_iter)
     share = certificate.relative_gap
-    near = f"within {percent(share)} of {optimum}" if share > 0.0 else f"at {optimum}"
+    near = f"within {percent(share)} of {optimum}"
+    if share < ROUNDING:
+        near = f"at {optimum}, up to rounding errors"
     if not np.isfinite(share):
         near = f"how far from {optimum} is not known"
     about = MEASURES[measure].format(**certificate.to_dict())

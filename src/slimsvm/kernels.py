@@ -367,13 +367,13 @@ def gamma_value(gamma: Gamma, rows: Any) -> float:
     --------
     >>> import numpy as np
     >>> from slimsvm.kernels import gamma_value
-    >>> from slimsvm.rows import Rows
-    >>> gamma_value("scale", Rows(np.array([[0.0, 2.0], [2.0, 0.0]])))
+    >>> from slimsvm.rows import MemoryRows
+    >>> gamma_value("scale", MemoryRows(np.array([[0.0, 2.0], [2.0, 0.0]])))
     0.5
     """
     if not isinstance(gamma, str):
         return float(gamma)
-    n_features = max(1, rows.shape[1])
+    n_features = max(1, rows.n_features)
     if gamma == "auto":
         return float(1.0 / n_features)
     if gamma != "scale":
@@ -381,25 +381,15 @@ def gamma_value(gamma: Gamma, rows: Any) -> float:
             f"gamma={gamma!r} is not known; expected 'scale', 'auto', or a number >= 0."
         )
 
-    def total(of_row: Callable[[Any], Array]) -> float:
-        """Over all rows; BLAS with several threads would add up in another order."""
-
-        def partial(block: Any) -> float:
-            values = of_row(block.X)
-            return float(values.sum() if block.weight is None else block.weight @ values)
-
-        with single_threaded_blas():
-            return float(rows.map_reduce(partial, lambda a, b: a + b))
-
-    weight = rows.shape[0] if rows.weight is None else float(np.sum(rows.weight))
+    weight = float(rows.sum(_total_weight))
     if not weight > 0.0:  # a stream may begin with rows of a class that counts for nothing
         raise ValueError(
             "gamma='scale' needs the variance of X, but all rows here have weight zero "
             "(sample_weight times class_weight). Give rows with a positive weight first, or a "
             "number for gamma."
         )
-    mean = total(_row_sums) / (weight * n_features)
-    variance = total(lambda X: squared_norms(X, shift=mean)) / (weight * n_features)
+    mean = float(rows.sum(_total_of_entries)) / (weight * n_features)
+    variance = float(rows.sum(_total_of_squares, mean)) / (weight * n_features)
     value = float(1.0 / (n_features * variance) if variance > 0 else 1.0)
     if not np.isfinite(value):
         raise ValueError(
@@ -407,6 +397,30 @@ def gamma_value(gamma: Gamma, rows: Any) -> float:
             "features, or give a number."
         )
     return value
+
+
+def _total_weight(block: Any) -> float:
+    return float(block.n if block.weight is None else np.sum(block.weight))
+
+
+def _total_of_entries(block: Any) -> float:
+    """The sum of all entries, weighted."""
+    return _weighted(block, _row_sums)
+
+
+def _total_of_squares(block: Any, mean: float) -> float:
+    """The sum of the squares of all entries without the mean, weighted."""
+    return _weighted(block, lambda X: squared_norms(X, shift=mean))
+
+
+def _weighted(block: Any, of_rows: Callable[[Any], Array]) -> float:
+    """The weighted sum of a number for each row; chunks are added in order."""
+    total = 0.0
+    with single_threaded_blas():  # several threads would add up in another order
+        for X, _, weight in block.chunks():
+            values = of_rows(X)
+            total += float(values.sum() if weight is None else weight @ values)
+    return total
 
 
 def number(kernel: Kernel, name: str) -> float:

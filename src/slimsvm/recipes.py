@@ -1,14 +1,17 @@
-"""The methods of the papers: one function for each, which returns the configured, unfitted estimator.
+"""The methods of the papers: one function for each, which returns the unfitted estimator.
 
-A method is a choice of basis, problem and solver, and so a row of a table; :data:`RECIPES` is that
-table, each with the key of its paper in docs/refs.bib. Whatever a recipe leaves open (C, kernel,
-gamma, weights, limits) is passed on to the estimator; what makes the method is fixed.
+A method is a choice of basis, problem and solver, and so a row of a table: its estimator, the
+parameters that make the method, and the key of its paper in docs/refs.bib. Whatever a recipe leaves
+open (C, kernel, gamma, weights, limits) is passed on to the estimator. The sections of a docstring
+that all recipes have are written from the row.
 """
 
 from __future__ import annotations
 
+import inspect
+import textwrap
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from slimsvm.estimators.classification import SVC
 from slimsvm.estimators.core_vector import CoreVectorSVC
@@ -21,244 +24,365 @@ from slimsvm.estimators.sparse import SparseSVC
 from slimsvm.estimators.structural import StructuralSVM
 from slimsvm.oracles import Binary, StructuredOracle
 
-Kind = TypeVar("Kind")
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+_PAPERS = {
+    "bakir2005crosstraining": (
+        'G. Bakir, L. Bottou, J. Weston, "Breaking SVM complexity with cross-training", NIPS 17, '
+        "2005."
+    ),
+    "bordes2005lasvm": (
+        'A. Bordes, S. Ertekin, J. Weston, L. Bottou, "Fast kernel classifiers with online and '
+        'active learning", JMLR 6, 2005.'
+    ),
+    "chapelle2007primal": (
+        'O. Chapelle, "Training a support vector machine in the primal", Neural Computation 19, '
+        "2007."
+    ),
+    "fine2001": (
+        'S. Fine, K. Scheinberg, "Efficient SVM training using low-rank kernel representations", '
+        "JMLR 2, 2001."
+    ),
+    "joachims2006linear": 'T. Joachims, "Training linear SVMs in linear time", KDD 2006.',
+    "joachims2009cpsp": (
+        'T. Joachims, C.-N. Yu, "Sparse kernel SVMs via cutting-plane training", Machine Learning '
+        "76, 2009."
+    ),
+    "joachims2009structural": (
+        'T. Joachims, T. Finley, C.-N. J. Yu, "Cutting-plane training of structural SVMs", '
+        "Machine Learning 77, 2009."
+    ),
+    "keerthi2006reduced": (
+        'S. Keerthi, O. Chapelle, D. DeCoste, "Building support vector machines with reduced '
+        'classifier complexity", JMLR 7, 2006.'
+    ),
+    "lee2001rsvm": (
+        'Y.-J. Lee, O. L. Mangasarian, "RSVM: Reduced support vector machines", SDM 2001.'
+    ),
+    "lin2000icf": (
+        'C.-J. Lin, R. Saigal, "An incomplete Cholesky factorization for dense symmetric positive '
+        'definite matrices", BIT 40, 2000.'
+    ),
+    "lin2003rsvm": (
+        'K.-M. Lin, C.-J. Lin, "A study on reduced support vector machines", IEEE Transactions on '
+        "Neural Networks 14, 2003."
+    ),
+    "mangasarian2001lsvm": (
+        'O. L. Mangasarian, D. R. Musicant, "Lagrangian support vector machines", JMLR 1, 2001.'
+    ),
+    "osuna1997": (
+        'E. Osuna, R. Freund, F. Girosi, "An improved training algorithm for support vector '
+        'machines", 1997.'
+    ),
+    "suykens1999lssvm": (
+        'J. A. K. Suykens, J. Vandewalle, "Least squares support vector machine classifiers", 1999.'
+    ),
+    "tsang2005cvm": (
+        'I. W. Tsang, J. T. Kwok, P.-M. Cheung, "Core vector machines: fast SVM training on very '
+        'large data sets", JMLR 6, 2005.'
+    ),
+    "tsang2007bvm": (
+        'I. W. Tsang, A. Kocsor, J. T. Kwok, "Simpler core vector machines with enclosing balls", '
+        "ICML 2007."
+    ),
+    "williams2001nystrom": (
+        'C. Williams, M. Seeger, "Using the Nystroem method to speed up kernel machines", NIPS 13, '
+        "2001."
+    ),
+    "wu2006direct": (
+        'M. Wu, B. Schoelkopf, G. Bakir, "A direct method for building sparse kernel learning '
+        'algorithms", JMLR 7, 2006.'
+    ),
+    "yu2008sampled": (
+        'C.-N. J. Yu, T. Joachims, "Training structural SVMs with kernels using sampled cuts", KDD '
+        "2008."
+    ),
+}
+
+# parameters that several recipes have
+_N_BASIS = """\
+n_basis : int, default=100
+    Number of basis vectors."""
+_SHARE = """\
+n_basis : int or float, default=0.1
+    Number of basis vectors of each pair of classes, or their share of its rows: a tenth, as in
+    [2]_."""
+_SAMPLE_SIZE = """\
+sample_size : int, default=400
+    Examples drawn for each cut, r in the paper."""
+_ORACLE = """\
+oracle : StructuredOracle, optional
+    What is predicted; by default two classes."""
+_ENTRIES = """\
+rank : int or float, default=0.1
+    Entries in each column: a number, or a share of the rows."""
+_COLUMNS = """\
+rank : int or float, default=0.1
+    Columns of the factor: a number, or a share of the rows."""
 
 
-def cpsp(n_basis: int = 100, **parameters: Any) -> SparseSVC:
-    """Cutting-plane subspace pursuit: every cut is projected on a basis that grows by the pre-image of what is left of it.
+_DOCSTRING = """\
+{text}
+
+Parameters
+----------
+{parameters}
+
+Returns
+-------
+{kind}
+    Not fitted.
+{notes}
+References
+----------
+{references}
+
+Examples
+--------
+>>> from slimsvm.recipes import {name}
+>>> {name}({arguments}).get_params()["{shown}"]
+{value}
+"""
+
+
+class _Row(NamedTuple):
+    kind: type
+    fixed: dict[str, Any]
+
+
+_ROWS: dict[str, _Row] = {}
+
+RECIPES: dict[str, tuple[Callable[..., Any], str]] = {}
+"""The recipes by name, each with the key of its paper in docs/refs.bib."""
+
+
+def _recipe(
+    kind: type,
+    fixed: dict[str, Any],
+    *papers: str,
+    parameters: tuple[str, ...] = (),
+    others: str = "",
+    example: tuple[str, str, str],
+) -> Callable[[Function], Function]:
+    """Put a function into the table, and complete its docstring.
 
     Parameters
     ----------
-    n_basis : int, default=100
-        Number of basis vectors.
-    **parameters
-        Of :class:`slimsvm.SparseSVC`, except for loss, basis and refine.
+    kind, fixed
+        The estimator, and its parameters that make the method.
+    *papers : str
+        Keys of the papers, that of the method first.
+    parameters : tuple of str
+        Sections of the docstring for the parameters that the function names.
+    others : str
+        What the other parameters are; by default those of the estimator that are not fixed.
+    example : tuple of str
+        Arguments of a call, a parameter of its result, and the value of that parameter.
+    """
 
-    Returns
-    -------
-    SparseSVC
-        Not fitted.
+    def register(function: Function) -> Function:
+        name = function.__name__
+        _ROWS[name] = _Row(kind, fixed)
+        RECIPES[name] = function, papers[0]
+        text, heading, notes = inspect.cleandoc(function.__doc__ or "").partition("\nNotes\n-----")
+        *first, last = fixed
+        names = f"{', '.join(first)} and {last}" if first else last
+        passed = others or f"Of :class:`slimsvm.{kind.__name__}`, except for {names}."
+        passed = textwrap.fill(passed, 96, initial_indent="    ", subsequent_indent="    ")
+        references = [
+            textwrap.fill(
+                f".. [{at}] {_PAPERS[key]} ({key})",
+                96,
+                subsequent_indent="   ",
+                break_on_hyphens=False,
+            )
+            for at, key in enumerate(papers, 1)
+        ]
+        arguments, shown, value = example
+        function.__doc__ = _DOCSTRING.format(
+            name=name,
+            text=text.rstrip(),
+            parameters="\n".join([*parameters, "**parameters", passed]),
+            kind=kind.__name__,
+            notes=f"{heading}{notes}\n" if notes else "",
+            references="\n".join(references),
+            arguments=arguments,
+            shown=shown,
+            value=value,
+        )
+        return function
+
+    return register
+
+
+def _configured(recipe: str, /, **given: Any) -> Any:
+    """The estimator of a recipe; what the recipe fixes cannot be given."""
+    kind, fixed = _ROWS[recipe]
+    for name, value in fixed.items():
+        if name in given:
+            raise ValueError(
+                f"{recipe} has {name}={value!r}: that is what makes it this method. "
+                f"Leave {name} out, or use {kind.__name__} for another."
+            )
+    return kind(**fixed, **given)
+
+
+# -- sparse models ---------------------------------------------------------------------------------
+
+
+@_recipe(
+    SparseSVC,
+    {"loss": "hinge", "basis": "pursuit", "refine": False},
+    "joachims2009cpsp",
+    parameters=(_N_BASIS,),
+    example=("20, C=10.0", "loss", "'hinge'"),
+)
+def cpsp(n_basis: int = 100, **parameters: Any) -> SparseSVC:
+    """Cutting-plane subspace pursuit: cuts projected on a basis that grows by pre-images.
+
+    Each new basis vector is the pre-image of what the basis leaves of a cut.
 
     Notes
     -----
     C multiplies the sum of the losses, as everywhere in slimsvm; the paper's C is n times ours.
-
-    References
-    ----------
-    .. [1] T. Joachims, C.-N. Yu, "Sparse kernel SVMs via cutting-plane training", Machine Learning
-       76, 2009. (joachims2009cpsp)
-
-    Examples
-    --------
-    >>> from slimsvm.recipes import cpsp
-    >>> cpsp(20, C=10.0).get_params()["loss"]
-    'hinge'
     """
-    return _configured(
-        "cpsp",
-        SparseSVC,
-        {"loss": "hinge", "basis": "pursuit", "refine": False},
-        {"n_basis": n_basis, **parameters},
-    )
+    return _configured("cpsp", n_basis=n_basis, **parameters)
 
 
+@_recipe(
+    SparseSVC,
+    {"loss": "hinge", "basis": "pursuit_rows", "refine": False},
+    "joachims2009cpsp",
+    parameters=(_N_BASIS,),
+    example=("20", "basis", "'pursuit_rows'"),
+)
 def cpsp_rows(n_basis: int = 100, **parameters: Any) -> SparseSVC:
-    """The same with training rows as basis vectors, CPSP(tr) in the paper: each time the best of 59 random ones.
+    """Cutting-plane subspace pursuit with training rows as basis vectors, CPSP(tr) in the paper.
 
-    Parameters
-    ----------
-    n_basis : int, default=100
-        Number of basis vectors.
-    **parameters
-        Of :class:`slimsvm.SparseSVC`, except for loss, basis and refine.
-
-    Returns
-    -------
-    SparseSVC
-        Not fitted.
-
-    References
-    ----------
-    .. [1] T. Joachims, C.-N. Yu, "Sparse kernel SVMs via cutting-plane training", Machine Learning
-       76, 2009. (joachims2009cpsp)
-
-    Examples
-    --------
-    >>> from slimsvm.recipes import cpsp_rows
-    >>> cpsp_rows(20).get_params()["basis"]
-    'pursuit_rows'
+    Each is the best of 59 random rows.
     """
-    return _configured(
-        "cpsp_rows",
-        SparseSVC,
-        {"loss": "hinge", "basis": "pursuit_rows", "refine": False},
-        {"n_basis": n_basis, **parameters},
-    )
+    return _configured("cpsp_rows", n_basis=n_basis, **parameters)
 
 
+@_recipe(
+    SparseSVC,
+    {"loss": "hinge", "basis": "random", "refine": False},
+    "williams2001nystrom",
+    parameters=(_N_BASIS,),
+    example=("20", "basis", "'random'"),
+)
 def nystrom(n_basis: int = 100, **parameters: Any) -> SparseSVC:
-    """The Nystroem method: random training rows as the basis, and the support vector machine within their span.
-
-    Parameters
-    ----------
-    n_basis : int, default=100
-        Number of basis vectors.
-    **parameters
-        Of :class:`slimsvm.SparseSVC`, except for loss, basis and refine.
-
-    Returns
-    -------
-    SparseSVC
-        Not fitted.
-
-    References
-    ----------
-    .. [1] C. Williams, M. Seeger, "Using the Nystroem method to speed up kernel machines", NIPS 13,
-       2001. (williams2001nystrom)
-
-    Examples
-    --------
-    >>> from slimsvm.recipes import nystrom
-    >>> nystrom(20).get_params()["basis"]
-    'random'
-    """
-    return _configured(
-        "nystrom",
-        SparseSVC,
-        {"loss": "hinge", "basis": "random", "refine": False},
-        {"n_basis": n_basis, **parameters},
-    )
+    """The Nystroem method: random training rows as the basis, and the best SVM in their span."""
+    return _configured("nystrom", n_basis=n_basis, **parameters)
 
 
+@_recipe(
+    SparseSVC,
+    {"loss": "squared_hinge", "refine": True},
+    "wu2006direct",
+    parameters=(_N_BASIS,),
+    others=(
+        "Of :class:`slimsvm.SparseSVC`, except for loss and refine. ``basis`` says where the "
+        "vectors begin."
+    ),
+    example=('20, basis="kmeans"', "refine", "True"),
+)
 def refined(n_basis: int = 100, **parameters: Any) -> SparseSVC:
     """Basis vectors that are moved, all together, to where the objective is least.
 
-    The coefficients are solved out by Newton's method in the primal (chapelle2007primal,
+    The coefficients are solved for by Newton's method in the primal (chapelle2007primal,
     keerthi2006reduced).
-
-    Parameters
-    ----------
-    n_basis : int, default=100
-        Number of basis vectors.
-    **parameters
-        Of :class:`slimsvm.SparseSVC`, except for loss and refine. ``basis`` says where the vectors
-        begin.
-
-    Returns
-    -------
-    SparseSVC
-        Not fitted.
-
-    References
-    ----------
-    .. [1] M. Wu, B. Schoelkopf, G. Bakir, "A direct method for building sparse kernel learning
-       algorithms", JMLR 7, 2006. (wu2006direct)
-
-    Examples
-    --------
-    >>> from slimsvm.recipes import refined
-    >>> refined(20, basis="kmeans").get_params()["refine"]
-    True
     """
-    return _configured(
-        "refined",
-        SparseSVC,
-        {"loss": "squared_hinge", "refine": True},
-        {"n_basis": n_basis, **parameters},
-    )
+    return _configured("refined", n_basis=n_basis, **parameters)
 
 
+@_recipe(
+    SparseSVC,
+    {"loss": "squared_hinge", "basis": "all", "refine": False},
+    "chapelle2007primal",
+    others=(
+        "Of :class:`slimsvm.SparseSVC`, except for loss, basis and refine. n_basis is ignored."
+    ),
+    example=("C=10.0", "basis", "'all'"),
+)
+def primal_newton(**parameters: Any) -> SparseSVC:
+    """Newton's method in the primal over all rows: the exact solution with the squared hinge."""
+    return _configured("primal_newton", **parameters)
+
+
+@_recipe(
+    SparseSVC,
+    {"loss": "squared_hinge", "basis": "random", "refine": False},
+    "keerthi2006reduced",
+    parameters=(_N_BASIS,),
+    example=("20", "basis", "'random'"),
+)
+def random_subset(n_basis: int = 100, **parameters: Any) -> SparseSVC:
+    """Newton's method in the primal over the coefficients of random training rows."""
+    return _configured("random_subset", n_basis=n_basis, **parameters)
+
+
+@_recipe(
+    SparseSVC,
+    {"loss": "squared_hinge", "basis": "greedy", "refine": False},
+    "keerthi2006reduced",
+    parameters=(_N_BASIS,),
+    example=("20", "basis", "'greedy'"),
+)
+def greedy_subset(n_basis: int = 100, **parameters: Any) -> SparseSVC:
+    """Newton's method in the primal over the coefficients of training rows chosen one by one.
+
+    Each is the one of 59 random rows whose virtual Newton step lowers the objective most.
+    """
+    return _configured("greedy_subset", n_basis=n_basis, **parameters)
+
+
+# -- cutting planes --------------------------------------------------------------------------------
+
+
+@_recipe(LinearSVC, {"loss": "hinge"}, "joachims2006linear", example=("C=0.1", "loss", "'hinge'"))
 def linear_cutting_plane(**parameters: Any) -> LinearSVC:
-    """The linear machine by cutting planes with one slack, and the line search of OCAS (franc2008ocas).
-
-    Parameters
-    ----------
-    **parameters
-        Of :class:`slimsvm.LinearSVC`, except for loss.
-
-    Returns
-    -------
-    LinearSVC
-        Not fitted.
-
-    References
-    ----------
-    .. [1] T. Joachims, "Training linear SVMs in linear time", KDD 2006. (joachims2006linear)
-
-    Examples
-    --------
-    >>> from slimsvm.recipes import linear_cutting_plane
-    >>> linear_cutting_plane(C=0.1).get_params()["loss"]
-    'hinge'
-    """
-    return _configured("linear_cutting_plane", LinearSVC, {"loss": "hinge"}, parameters)
+    """The linear SVM by cutting planes with one slack, and OCAS's line search (franc2008ocas)."""
+    return _configured("linear_cutting_plane", **parameters)
 
 
+@_recipe(
+    StructuralSVM,
+    {"space": "sampled", "sampling": "constant_time"},
+    "yu2008sampled",
+    parameters=(_SAMPLE_SIZE, _ORACLE),
+    example=("1000", "sampling", "'constant_time'"),
+)
 def sampled_cuts_constant(
     sample_size: int = 400, *, oracle: StructuredOracle | None = None, **parameters: Any
 ) -> StructuralSVM:
-    """Structural machines with kernels in constant time: every cut is made of a few examples, and nothing else is looked at.
+    """Structural SVMs with kernels in constant time: every cut is made of a few examples.
 
-    Parameters
-    ----------
-    sample_size : int, default=400
-        Examples drawn for each cut, r in the paper.
-    oracle : StructuredOracle, optional
-        What is predicted; by default two classes.
-    **parameters
-        Of :class:`slimsvm.StructuralSVM`, except for space and sampling.
-
-    Returns
-    -------
-    StructuralSVM
-        Not fitted.
+    Nothing else is looked at.
 
     Notes
     -----
     C multiplies the sum of the losses, as everywhere in slimsvm; the paper's C is n times ours.
-
-    References
-    ----------
-    .. [1] C.-N. J. Yu, T. Joachims, "Training structural SVMs with kernels using sampled cuts", KDD
-       2008. (yu2008sampled)
-
-    Examples
-    --------
-    >>> from slimsvm.recipes import sampled_cuts_constant
-    >>> sampled_cuts_constant(1000).get_params()["sampling"]
-    'constant_time'
     """
-    given = {
-        "oracle": Binary() if oracle is None else oracle,
-        "sample_size": sample_size,
-        **parameters,
-    }
+    oracle = Binary() if oracle is None else oracle
     return _configured(
-        "sampled_cuts_constant",
-        StructuralSVM,
-        {"space": "sampled", "sampling": "constant_time"},
-        given,
+        "sampled_cuts_constant", oracle=oracle, sample_size=sample_size, **parameters
     )
 
 
+@_recipe(
+    StructuralSVM,
+    {"space": "sampled", "sampling": "linear_time", "line_search": False},
+    "yu2008sampled",
+    parameters=(_SAMPLE_SIZE, _ORACLE),
+    example=("1000", "sampling", "'linear_time'"),
+)
 def sampled_cuts_linear(
     sample_size: int = 400, *, oracle: StructuredOracle | None = None, **parameters: Any
 ) -> StructuralSVM:
-    """Structural machines with kernels in linear time: the worst outputs of all examples, and a cut of a few of those that are violated.
+    """Structural SVMs with kernels in linear time: cuts of a few violated examples.
 
-    Parameters
-    ----------
-    sample_size : int, default=400
-        Examples drawn for each cut, r in the paper.
-    oracle : StructuredOracle, optional
-        What is predicted; by default two classes.
-    **parameters
-        Of :class:`slimsvm.StructuralSVM`, except for space, sampling and line_search.
-
-    Returns
-    -------
-    StructuralSVM
-        Not fitted.
+    They are drawn after the worst outputs of all examples have been found.
 
     Notes
     -----
@@ -267,161 +391,81 @@ def sampled_cuts_linear(
     paper names as future work (franc2008ocas); here there is none. What differs from the paper:
     where no more than ``sample_size`` examples are violated all of them are taken, and a sample is
     drawn again ten times at most.
-
-    References
-    ----------
-    .. [1] C.-N. J. Yu, T. Joachims, "Training structural SVMs with kernels using sampled cuts", KDD
-       2008. (yu2008sampled)
-
-    Examples
-    --------
-    >>> from slimsvm.recipes import sampled_cuts_linear
-    >>> sampled_cuts_linear(1000).get_params()["sampling"]
-    'linear_time'
     """
-    given = {
-        "oracle": Binary() if oracle is None else oracle,
-        "sample_size": sample_size,
-        **parameters,
-    }
-    return _configured(
-        "sampled_cuts_linear",
-        StructuralSVM,
-        {"space": "sampled", "sampling": "linear_time", "line_search": False},
-        given,
-    )
+    oracle = Binary() if oracle is None else oracle
+    return _configured("sampled_cuts_linear", oracle=oracle, sample_size=sample_size, **parameters)
 
 
+@_recipe(
+    StructuralSVM,
+    {"space": "kernel"},
+    "joachims2009structural",
+    parameters=(_ORACLE,),
+    example=("C=0.1", "space", "'kernel'"),
+)
 def kernel_cutting_plane(
     *, oracle: StructuredOracle | None = None, **parameters: Any
 ) -> StructuralSVM:
-    """The structural machine by cutting planes with one slack, over all rows with kernels: exact, for few rows.
+    """The structural SVM by cutting planes with one slack, over all rows with kernels.
 
-    Parameters
-    ----------
-    oracle : StructuredOracle, optional
-        What is predicted; by default two classes.
-    **parameters
-        Of :class:`slimsvm.StructuralSVM`, except for space.
-
-    Returns
-    -------
-    StructuralSVM
-        Not fitted.
+    It is exact, for few rows.
 
     Notes
     -----
     What differs from the paper: the best point moves by a line search (franc2008ocas), which leads
     to the same optimum in fewer rounds; ``line_search=False`` leaves it out.
-
-    References
-    ----------
-    .. [1] T. Joachims, T. Finley, C.-N. J. Yu, "Cutting-plane training of structural SVMs", Machine
-       Learning 77, 2009. (joachims2009structural)
-
-    Examples
-    --------
-    >>> from slimsvm.recipes import kernel_cutting_plane
-    >>> kernel_cutting_plane(C=0.1).get_params()["space"]
-    'kernel'
     """
-    given = {"oracle": Binary() if oracle is None else oracle, **parameters}
-    return _configured("kernel_cutting_plane", StructuralSVM, {"space": "kernel"}, given)
+    oracle = Binary() if oracle is None else oracle
+    return _configured("kernel_cutting_plane", oracle=oracle, **parameters)
 
 
+# -- reduced SVMs and incomplete Cholesky factors --------------------------------------------------
+
+
+@_recipe(
+    ReducedSVC,
+    {"solver": "smooth", "beta": 5.0},
+    "lee2001rsvm",
+    "lin2003rsvm",
+    parameters=(_SHARE,),
+    example=("C=32.0", "solver", "'smooth'"),
+)
 def rsvm_smooth(n_basis: int | float = 0.1, **parameters: Any) -> ReducedSVC:
     """RSVM by the smooth SVM: a smooth hinge with beta = 5, and Newton's method.
-
-    Parameters
-    ----------
-    n_basis : int or float, default=0.1
-        Number of basis vectors of each pair of classes, or their share of its rows: a tenth, as in
-        [2]_.
-    **parameters
-        Of :class:`slimsvm.ReducedSVC`, except for solver and beta.
-
-    Returns
-    -------
-    ReducedSVC
-        Not fitted.
 
     Notes
     -----
     C multiplies the sum of the squared losses, as in [2]_; the nu of [1]_ is twice ours.
-
-    References
-    ----------
-    .. [1] Y.-J. Lee, O. L. Mangasarian, "RSVM: Reduced support vector machines", SDM 2001.
-       (lee2001rsvm)
-    .. [2] K.-M. Lin, C.-J. Lin, "A study on reduced support vector machines", IEEE Transactions on
-       Neural Networks 14, 2003. (lin2003rsvm)
-
-    Examples
-    --------
-    >>> from slimsvm.recipes import rsvm_smooth
-    >>> rsvm_smooth(C=32.0).get_params()["solver"]
-    'smooth'
     """
-    return _configured(
-        "rsvm_smooth",
-        ReducedSVC,
-        {"solver": "smooth", "beta": 5.0},
-        {"n_basis": n_basis, **parameters},
-    )
+    return _configured("rsvm_smooth", n_basis=n_basis, **parameters)
 
 
+@_recipe(
+    ReducedSVC,
+    {"solver": "least_squares"},
+    "suykens1999lssvm",
+    "lin2003rsvm",
+    parameters=(_SHARE,),
+    example=("C=32.0", "solver", "'least_squares'"),
+)
 def rsvm_least_squares(n_basis: int | float = 0.1, **parameters: Any) -> ReducedSVC:
-    """RSVM with equalities in place of inequalities: another loss, and one linear system for each pair of classes.
+    """RSVM with equalities in place of inequalities.
 
-    Parameters
-    ----------
-    n_basis : int or float, default=0.1
-        Number of basis vectors of each pair of classes, or their share of its rows: a tenth, as in
-        [2]_.
-    **parameters
-        Of :class:`slimsvm.ReducedSVC`, except for solver.
-
-    Returns
-    -------
-    ReducedSVC
-        Not fitted.
-
-    References
-    ----------
-    .. [1] J. A. K. Suykens, J. Vandewalle, "Least squares support vector machine classifiers",
-       1999. (suykens1999lssvm)
-    .. [2] K.-M. Lin, C.-J. Lin, "A study on reduced support vector machines", IEEE Transactions on
-       Neural Networks 14, 2003. (lin2003rsvm)
-
-    Examples
-    --------
-    >>> from slimsvm.recipes import rsvm_least_squares
-    >>> rsvm_least_squares(C=32.0).get_params()["solver"]
-    'least_squares'
+    It has another loss, and one linear system for each pair of classes.
     """
-    return _configured(
-        "rsvm_least_squares",
-        ReducedSVC,
-        {"solver": "least_squares"},
-        {"n_basis": n_basis, **parameters},
-    )
+    return _configured("rsvm_least_squares", n_basis=n_basis, **parameters)
 
 
+@_recipe(
+    ReducedSVC,
+    {"solver": "lagrangian"},
+    "mangasarian2001lsvm",
+    "lin2003rsvm",
+    parameters=(_SHARE,),
+    example=("C=32.0", "solver", "'lagrangian'"),
+)
 def rsvm_lagrangian(n_basis: int | float = 0.1, **parameters: Any) -> ReducedSVC:
-    """RSVM by the Lagrangian SVM: a fixed-point iteration in the dual, slower than the others for large C.
-
-    Parameters
-    ----------
-    n_basis : int or float, default=0.1
-        Number of basis vectors of each pair of classes, or their share of its rows: a tenth, as in
-        [2]_.
-    **parameters
-        Of :class:`slimsvm.ReducedSVC`, except for solver.
-
-    Returns
-    -------
-    ReducedSVC
-        Not fitted.
+    """RSVM by the Lagrangian SVM: a fixed-point iteration in the dual, slow for large C.
 
     Notes
     -----
@@ -429,67 +473,101 @@ def rsvm_lagrangian(n_basis: int | float = 0.1, **parameters: Any) -> ReducedSVC
     paper's step 1.9/nu is just below the limit of convergence. With a beta, below 1/C = 2/nu here
     too, the iteration is that of [1]_; without, it begins as that at beta = 1/(2 C) = 1/nu does,
     and its metric learns from its moves.
-
-    References
-    ----------
-    .. [1] O. L. Mangasarian, D. R. Musicant, "Lagrangian support vector machines", JMLR 1, 2001.
-       (mangasarian2001lsvm)
-    .. [2] K.-M. Lin, C.-J. Lin, "A study on reduced support vector machines", IEEE Transactions on
-       Neural Networks 14, 2003. (lin2003rsvm)
-
-    Examples
-    --------
-    >>> from slimsvm.recipes import rsvm_lagrangian
-    >>> rsvm_lagrangian(C=32.0).get_params()["solver"]
-    'lagrangian'
     """
-    return _configured(
-        "rsvm_lagrangian", ReducedSVC, {"solver": "lagrangian"}, {"n_basis": n_basis, **parameters}
-    )
+    return _configured("rsvm_lagrangian", n_basis=n_basis, **parameters)
 
 
+@_recipe(
+    ReducedSVC,
+    {"solver": "decomposition"},
+    "osuna1997",
+    "lin2003rsvm",
+    parameters=(_SHARE,),
+    example=("C=32.0", "solver", "'decomposition'"),
+)
 def rsvm_decomposition(n_basis: int | float = 0.1, **parameters: Any) -> ReducedSVC:
-    """RSVM by decomposition of the dual: working sets that grow until they hold all support vectors.
-
-    Parameters
-    ----------
-    n_basis : int or float, default=0.1
-        Number of basis vectors of each pair of classes, or their share of its rows: a tenth, as in
-        [1]_.
-    **parameters
-        Of :class:`slimsvm.ReducedSVC`, except for solver.
-
-    Returns
-    -------
-    ReducedSVC
-        Not fitted.
+    """RSVM by decomposition of the dual: working sets that grow until they hold all SVs.
 
     Notes
     -----
-    The working sets of [1]_ have a fixed size, and take very long where C is large; those of [2]_
+    The working sets of [2]_ have a fixed size, and take very long where C is large; those of [1]_
     hold all support vectors.
-
-    References
-    ----------
-    .. [1] K.-M. Lin, C.-J. Lin, "A study on reduced support vector machines", IEEE Transactions on
-       Neural Networks 14, 2003. (lin2003rsvm)
-    .. [2] E. Osuna, R. Freund, F. Girosi, "An improved training algorithm for support vector
-       machines", 1997. (osuna1997)
-
-    Examples
-    --------
-    >>> from slimsvm.recipes import rsvm_decomposition
-    >>> rsvm_decomposition(C=32.0).get_params()["solver"]
-    'decomposition'
     """
-    return _configured(
-        "rsvm_decomposition",
-        ReducedSVC,
-        {"solver": "decomposition"},
-        {"n_basis": n_basis, **parameters},
-    )
+    return _configured("rsvm_decomposition", n_basis=n_basis, **parameters)
 
 
+@_recipe(
+    LowRankSVC,
+    {"factorization": "threshold", "retrain": False, "fit_intercept": False},
+    "lin2000icf",
+    parameters=(_ENTRIES,),
+    example=("50", "factorization", "'threshold'"),
+)
+def icf_threshold(rank: int | float = 0.1, **parameters: Any) -> LowRankSVC:
+    """The dual problem on an incomplete Cholesky factor with few entries (ICF 1 of lin2003rsvm).
+
+    The factor keeps the largest entries of each column.
+    """
+    return _configured("icf_threshold", rank=rank, **parameters)
+
+
+@_recipe(
+    LowRankSVC,
+    {"factorization": "pivoted", "retrain": False, "fit_intercept": False},
+    "fine2001",
+    parameters=(_COLUMNS,),
+    example=("50", "factorization", "'pivoted'"),
+)
+def icf_pivoted(rank: int | float = 0.1, **parameters: Any) -> LowRankSVC:
+    """The dual problem on a pivoted incomplete Cholesky factor (ICF 2 of lin2003rsvm).
+
+    The pivoting is symmetric.
+    """
+    return _configured("icf_pivoted", rank=rank, **parameters)
+
+
+@_recipe(
+    LowRankSVC,
+    {"factorization": "pivoted", "retrain": True, "fit_intercept": False},
+    "fine2001",
+    parameters=(_COLUMNS,),
+    example=("50", "retrain", "True"),
+)
+def icf_retrain(rank: int | float = 0.1, **parameters: Any) -> LowRankSVC:
+    """The exact SVM on the support vectors found with a pivoted incomplete Cholesky factor.
+
+    This is the retraining of lin2003rsvm.
+    """
+    return _configured("icf_retrain", rank=rank, **parameters)
+
+
+# -- subsets, streams and balls --------------------------------------------------------------------
+
+
+@_recipe(
+    CrossTraining,
+    {
+        "balanced_subsets": True,
+        "held_out": False,
+        "refit_intercept": False,
+        "warm_start_dual": False,
+    },
+    "bakir2005crosstraining",
+    parameters=(
+        """\
+n_subsets : int, default=5
+    Number of subsets.
+subset_size : int or float, default=0.2
+    Rows in a subset, half from each class: a number, or a share. The paper's are from 18 % to half
+    of the rows.
+n_jobs : int, optional
+    Subsets that are trained at the same time.
+random_state : int, RandomState or None, default=None
+    Draws the subsets.""",
+    ),
+    others="Of :class:`slimsvm.SVC`.",
+    example=("C=10.0", "estimator__C", "10.0"),
+)
 def cross_training(
     n_subsets: int = 5,
     subset_size: float = 0.2,
@@ -498,363 +576,48 @@ def cross_training(
     random_state: Any = None,
     **parameters: Any,
 ) -> CrossTraining:
-    """Cross-training: support vector machines on subsets say which rows are noise or redundant; the final one is trained on the others.
-
-    Parameters
-    ----------
-    n_subsets : int, default=5
-        Number of subsets.
-    subset_size : int or float, default=0.2
-        Rows in a subset, half from each class: a number, or a share. The paper's are from 18 % to
-        half of the rows.
-    n_jobs : int, optional
-        Subsets that are trained at the same time.
-    random_state : int, RandomState or None, default=None
-        Draws the subsets.
-    **parameters
-        Of :class:`slimsvm.SVC`.
-
-    Returns
-    -------
-    CrossTraining
-        Not fitted.
-
-    References
-    ----------
-    .. [1] G. Bakir, L. Bottou, J. Weston, "Breaking SVM complexity with cross-training", NIPS 17,
-       2005. (bakir2005crosstraining)
-
-    Examples
-    --------
-    >>> from slimsvm.recipes import cross_training
-    >>> cross_training(C=10.0).get_params()["estimator__C"]
-    10.0
-    """
-    fixed = {
-        "balanced_subsets": True,
-        "held_out": False,
-        "refit_intercept": False,
-        "warm_start_dual": False,
-    }
-    own = {name: parameters.pop(name) for name in fixed if name in parameters}
-    own |= {
-        "n_subsets": n_subsets,
-        "subset_size": subset_size,
-        "n_jobs": n_jobs,
-        "random_state": random_state,
-    }
+    """Cross-training: an SVM without the rows that SVMs on subsets find noisy or redundant."""
+    fixed = _ROWS["cross_training"].fixed
+    given = {name: parameters.pop(name) for name in fixed if name in parameters}
     return _configured(
-        "cross_training", CrossTraining, fixed, {"estimator": SVC(**parameters), **own}
+        "cross_training",
+        estimator=SVC(**parameters),
+        n_subsets=n_subsets,
+        subset_size=subset_size,
+        n_jobs=n_jobs,
+        random_state=random_state,
+        **given,
     )
 
 
-def primal_newton(**parameters: Any) -> SparseSVC:
-    """Newton's method in the primal over all rows: the exact machine with the squared hinge.
-
-    Parameters
-    ----------
-    **parameters
-        Of :class:`slimsvm.SparseSVC`, except for loss, basis and refine. n_basis is ignored.
-
-    Returns
-    -------
-    SparseSVC
-        Not fitted.
-
-    References
-    ----------
-    .. [1] O. Chapelle, "Training a support vector machine in the primal", Neural Computation 19,
-       2007. (chapelle2007primal)
-
-    Examples
-    --------
-    >>> from slimsvm.recipes import primal_newton
-    >>> primal_newton(C=10.0).get_params()["basis"]
-    'all'
-    """
-    return _configured(
-        "primal_newton",
-        SparseSVC,
-        {"loss": "squared_hinge", "basis": "all", "refine": False},
-        parameters,
-    )
-
-
-def random_subset(n_basis: int = 100, **parameters: Any) -> SparseSVC:
-    """Newton's method in the primal over the coefficients of random training rows.
-
-    Parameters
-    ----------
-    n_basis : int, default=100
-        Number of basis vectors.
-    **parameters
-        Of :class:`slimsvm.SparseSVC`, except for loss, basis and refine.
-
-    Returns
-    -------
-    SparseSVC
-        Not fitted.
-
-    References
-    ----------
-    .. [1] S. Keerthi, O. Chapelle, D. DeCoste, "Building support vector machines with reduced
-       classifier complexity", JMLR 7, 2006. (keerthi2006reduced)
-
-    Examples
-    --------
-    >>> from slimsvm.recipes import random_subset
-    >>> random_subset(20).get_params()["basis"]
-    'random'
-    """
-    fixed = {"loss": "squared_hinge", "basis": "random", "refine": False}
-    return _configured("random_subset", SparseSVC, fixed, {"n_basis": n_basis, **parameters})
-
-
-def greedy_subset(n_basis: int = 100, **parameters: Any) -> SparseSVC:
-    """The same with rows that are chosen: each time the one of 59 random rows whose virtual Newton step lowers the objective most.
-
-    Parameters
-    ----------
-    n_basis : int, default=100
-        Number of basis vectors.
-    **parameters
-        Of :class:`slimsvm.SparseSVC`, except for loss, basis and refine.
-
-    Returns
-    -------
-    SparseSVC
-        Not fitted.
-
-    References
-    ----------
-    .. [1] S. Keerthi, O. Chapelle, D. DeCoste, "Building support vector machines with reduced
-       classifier complexity", JMLR 7, 2006. (keerthi2006reduced)
-
-    Examples
-    --------
-    >>> from slimsvm.recipes import greedy_subset
-    >>> greedy_subset(20).get_params()["basis"]
-    'greedy'
-    """
-    fixed = {"loss": "squared_hinge", "basis": "greedy", "refine": False}
-    return _configured("greedy_subset", SparseSVC, fixed, {"n_basis": n_basis, **parameters})
-
-
-def icf_threshold(rank: int | float = 0.1, **parameters: Any) -> LowRankSVC:
-    """The dual machine on an incomplete Cholesky factor that keeps the largest entries of each column (ICF 1 of lin2003rsvm).
-
-    Parameters
-    ----------
-    rank : int or float, default=0.1
-        Entries in each column: a number, or a share of the rows.
-    **parameters
-        Of :class:`slimsvm.LowRankSVC`, except for factorization, retrain and fit_intercept.
-
-    Returns
-    -------
-    LowRankSVC
-        Not fitted.
-
-    References
-    ----------
-    .. [1] C.-J. Lin, R. Saigal, "An incomplete Cholesky factorization for dense symmetric positive
-       definite matrices", BIT 40, 2000. (lin2000icf)
-
-    Examples
-    --------
-    >>> from slimsvm.recipes import icf_threshold
-    >>> icf_threshold(50).get_params()["factorization"]
-    'threshold'
-    """
-    fixed = {"factorization": "threshold", "retrain": False, "fit_intercept": False}
-    return _configured("icf_threshold", LowRankSVC, fixed, {"rank": rank, **parameters})
-
-
-def icf_pivoted(rank: int | float = 0.1, **parameters: Any) -> LowRankSVC:
-    """The dual machine on an incomplete Cholesky factor with symmetric pivoting (ICF 2 of lin2003rsvm).
-
-    Parameters
-    ----------
-    rank : int or float, default=0.1
-        Columns of the factor: a number, or a share of the rows.
-    **parameters
-        Of :class:`slimsvm.LowRankSVC`, except for factorization, retrain and fit_intercept.
-
-    Returns
-    -------
-    LowRankSVC
-        Not fitted.
-
-    References
-    ----------
-    .. [1] S. Fine, K. Scheinberg, "Efficient SVM training using low-rank kernel representations",
-       JMLR 2, 2001. (fine2001)
-
-    Examples
-    --------
-    >>> from slimsvm.recipes import icf_pivoted
-    >>> icf_pivoted(50).get_params()["factorization"]
-    'pivoted'
-    """
-    fixed = {"factorization": "pivoted", "retrain": False, "fit_intercept": False}
-    return _configured("icf_pivoted", LowRankSVC, fixed, {"rank": rank, **parameters})
-
-
-def icf_retrain(rank: int | float = 0.1, **parameters: Any) -> LowRankSVC:
-    """The exact machine on the support vectors that the machine on a pivoted incomplete Cholesky factor has found (lin2003rsvm).
-
-    Parameters
-    ----------
-    rank : int or float, default=0.1
-        Columns of the factor: a number, or a share of the rows.
-    **parameters
-        Of :class:`slimsvm.LowRankSVC`, except for factorization, retrain and fit_intercept.
-
-    Returns
-    -------
-    LowRankSVC
-        Not fitted.
-
-    References
-    ----------
-    .. [1] S. Fine, K. Scheinberg, "Efficient SVM training using low-rank kernel representations",
-       JMLR 2, 2001. (fine2001)
-
-    Examples
-    --------
-    >>> from slimsvm.recipes import icf_retrain
-    >>> icf_retrain(50).get_params()["retrain"]
-    True
-    """
-    fixed = {"factorization": "pivoted", "retrain": True, "fit_intercept": False}
-    return _configured("icf_retrain", LowRankSVC, fixed, {"rank": rank, **parameters})
-
-
+@_recipe(
+    OnlineSVC,
+    {"selection": "random", "max_support": None, "finishing": True, "epochs": 1},
+    "bordes2005lasvm",
+    example=("C=10.0", "epochs", "1"),
+)
 def lasvm(**parameters: Any) -> OnlineSVC:
-    """LASVM: one pass over the rows in random order, then the exact solution over the expansion.
-
-    Parameters
-    ----------
-    **parameters
-        Of :class:`slimsvm.OnlineSVC`, except for selection, max_support, finishing and epochs.
-
-    Returns
-    -------
-    OnlineSVC
-        Not fitted.
-
-    References
-    ----------
-    .. [1] A. Bordes, S. Ertekin, J. Weston, L. Bottou, "Fast kernel classifiers with online and
-       active learning", JMLR 6, 2005. (bordes2005lasvm)
-
-    Examples
-    --------
-    >>> from slimsvm.recipes import lasvm
-    >>> lasvm(C=10.0).get_params()["epochs"]
-    1
-    """
-    return _configured(
-        "lasvm",
-        OnlineSVC,
-        {"selection": "random", "max_support": None, "finishing": True, "epochs": 1},
-        parameters,
-    )
+    """LASVM: one pass over the rows in random order, then the exact solution over the expansion."""
+    return _configured("lasvm", **parameters)
 
 
+@_recipe(
+    CoreVectorSVC,
+    {"ball": "minimum"},
+    "tsang2005cvm",
+    example=("C=10.0", "ball", "'minimum'"),
+)
 def cvm(**parameters: Any) -> CoreVectorSVC:
     """The core vector machine: the smallest ball around the rows, from a core set of them.
-
-    Parameters
-    ----------
-    **parameters
-        Of :class:`slimsvm.CoreVectorSVC`, except for ball.
-
-    Returns
-    -------
-    CoreVectorSVC
-        Not fitted.
 
     Notes
     -----
     C multiplies the sum of the losses, as everywhere in slimsvm; the paper's C is twice ours.
-
-    References
-    ----------
-    .. [1] I. W. Tsang, J. T. Kwok, P.-M. Cheung, "Core vector machines: fast SVM training on very
-       large data sets", JMLR 6, 2005. (tsang2005cvm)
-
-    Examples
-    --------
-    >>> from slimsvm.recipes import cvm
-    >>> cvm(C=10.0).get_params()["ball"]
-    'minimum'
     """
-    return _configured("cvm", CoreVectorSVC, {"ball": "minimum"}, parameters)
+    return _configured("cvm", **parameters)
 
 
+@_recipe(CoreVectorSVC, {"ball": "fixed"}, "tsang2007bvm", example=("C=10.0", "ball", "'fixed'"))
 def bvm(**parameters: Any) -> CoreVectorSVC:
-    """The ball vector machine: a ball of a fixed radius, which far points pull to themselves.
-
-    Parameters
-    ----------
-    **parameters
-        Of :class:`slimsvm.CoreVectorSVC`, except for ball.
-
-    Returns
-    -------
-    CoreVectorSVC
-        Not fitted.
-
-    References
-    ----------
-    .. [1] I. W. Tsang, A. Kocsor, J. T. Kwok, "Simpler core vector machines with enclosing balls",
-       ICML 2007. (tsang2007bvm)
-
-    Examples
-    --------
-    >>> from slimsvm.recipes import bvm
-    >>> bvm(C=10.0).get_params()["ball"]
-    'fixed'
-    """
-    return _configured("bvm", CoreVectorSVC, {"ball": "fixed"}, parameters)
-
-
-RECIPES: dict[str, tuple[Callable[..., Any], str]] = {
-    "cpsp": (cpsp, "joachims2009cpsp"),
-    "cpsp_rows": (cpsp_rows, "joachims2009cpsp"),
-    "nystrom": (nystrom, "williams2001nystrom"),
-    "linear_cutting_plane": (linear_cutting_plane, "joachims2006linear"),
-    "sampled_cuts_constant": (sampled_cuts_constant, "yu2008sampled"),
-    "sampled_cuts_linear": (sampled_cuts_linear, "yu2008sampled"),
-    "kernel_cutting_plane": (kernel_cutting_plane, "joachims2009structural"),
-    "refined": (refined, "wu2006direct"),
-    "cross_training": (cross_training, "bakir2005crosstraining"),
-    "rsvm_smooth": (rsvm_smooth, "lee2001rsvm"),
-    "rsvm_least_squares": (rsvm_least_squares, "suykens1999lssvm"),
-    "rsvm_lagrangian": (rsvm_lagrangian, "mangasarian2001lsvm"),
-    "rsvm_decomposition": (rsvm_decomposition, "osuna1997"),
-    "primal_newton": (primal_newton, "chapelle2007primal"),
-    "random_subset": (random_subset, "keerthi2006reduced"),
-    "greedy_subset": (greedy_subset, "keerthi2006reduced"),
-    "icf_threshold": (icf_threshold, "lin2000icf"),
-    "icf_pivoted": (icf_pivoted, "fine2001"),
-    "icf_retrain": (icf_retrain, "fine2001"),
-    "lasvm": (lasvm, "bordes2005lasvm"),
-    "cvm": (cvm, "tsang2005cvm"),
-    "bvm": (bvm, "tsang2007bvm"),
-}
-"""The recipes by name, each with the key of its paper in docs/refs.bib."""
-
-
-def _configured(
-    recipe: str, kind: type[Kind], fixed: dict[str, Any], given: dict[str, Any]
-) -> Kind:
-    """The estimator; what the recipe fixes cannot be given."""
-    for name, value in fixed.items():
-        if name in given:
-            raise ValueError(
-                f"{recipe} has {name}={value!r}: that is what makes it this method. Leave {name} "
-                f"out, or use {kind.__name__} for another."
-            )
-    return kind(**fixed, **given)
+    """The ball vector machine: a ball of a fixed radius, which far points pull to themselves."""
+    return _configured("bvm", **parameters)

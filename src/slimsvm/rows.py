@@ -1,202 +1,357 @@
-"""Where the data lives: rows in blocks with fixed edges, and the map-reduce over them.
+"""Where the data lives: rows in blocks with fixed edges, and the passes over them.
 
-Whatever touches all rows once is a :meth:`Rows.map_reduce`. Block edges depend on the shape of the data only, and partial results are combined
-in order, so the result has the same bits for any number of workers. Today the blocks are views of an array, a CSR matrix or a memory map; a
-cluster would be another class with the same three methods.
+Whatever touches all rows is a *task* that a :class:`Rows` calls for every block: a function of a module, or a frozen dataclass,
+that takes the block and a small state (a basis, coefficients) and returns something small. Tasks and their state can be sent to
+where a block is; the rows stay there. Parts are combined in the order of the blocks, so that equal edges give equal bits.
+
+There are two levels. A *block* is where data lives: everything in memory, a batch of a file, a partition. Within a block a task
+cuts chunks that suit the cache and works on them with the threads of the block. Rows in memory are one block.
+
+What a task will want again (kernel values, scores) it leaves in ``block.kept``, together with what says of which state it is.
+It may be gone at the next task, and is made again then, with the same bits. See :class:`slimsvm.problems.span.Span`.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from typing import Any, TypeVar
+from collections.abc import Callable, Iterator, Sequence
+from itertools import pairwise
+from typing import Any, Protocol
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from slimsvm.compiled import compiled
-from slimsvm.threads import parallel
-
 Array = NDArray[Any]
-Part = TypeVar("Part")
-BLOCK_VALUES = 1 << 19  # a float64 block of four megabytes: stays in the outer cache
+Task = Callable[..., Any]  # task(block, *state) -> part
+Labels = Callable[..., tuple[Any, Any]]  # task(block) -> targets and weights of its rows
+CHUNK_VALUES = 1 << 19  # four megabytes of float64: stays in the outer cache
+COPIES = ("prepared", "chunks")  # kept with a block, and no smaller than its rows
 
 
-@dataclass(frozen=True)
 class Block:
-    """Consecutive rows, with what belongs to them."""
+    """Consecutive rows, with what belongs to them.
 
-    start: int
-    X: Any
-    y: Array | None
-    weight: Array | None
+    Parameters
+    ----------
+    start : int
+        The number of the first row among all.
+    X : array or CSR matrix
+        The rows.
+    y : array, optional
+        Targets: one for each row, or several columns of them.
+    weight : array of shape (n,), optional
+        C times the weight of each row.
+    kept : dict, optional
+        What tasks left here for the next ones. It may be emptied between any two of them.
+    n_threads : int
+        For the work on this block.
+    picked : int array, optional
+        Which rows of X are meant; they are gathered when they are first asked for.
+    """
+
+    def __init__(
+        self,
+        start: int,
+        X: Any,
+        y: Array | None = None,
+        weight: Array | None = None,
+        kept: dict[str, Any] | None = None,
+        *,
+        n_threads: int = 1,
+        picked: Array | None = None,
+    ) -> None:
+        self.start, self._X, self.y, self.weight = start, X, y, weight
+        self.kept: dict[str, Any] = {} if kept is None else kept
+        self.n_threads, self._picked = n_threads, picked
+
+    @property
+    def X(self) -> Any:
+        """The rows."""
+        if self._picked is not None:
+            self._X, self._picked = self._X[self._picked], None
+        return self._X
+
+    @property
+    def n(self) -> int:
+        """Number of rows."""
+        return int(self._X.shape[0] if self._picked is None else self._picked.size)
+
+    def chunks(self) -> Iterator[tuple[Any, Array | None, Array | None]]:
+        """X, y and weight of consecutive parts that stay in the outer cache."""
+        X, (n, d) = self.X, self.X.shape
+        width = max(1, X.nnz // max(1, n)) if sp.issparse(X) else d
+        step = max(1, CHUNK_VALUES // max(1, width))
+        for first in range(0, max(1, n), step):
+            part = slice(first, min(n, first + step))
+            yield X[part], *(None if a is None else a[part] for a in (self.y, self.weight))
 
 
-@dataclass(frozen=True)
-class Rows:
-    """The rows of one data set, with targets and weights.
+class PerRow:
+    """A part of a task's state that has an entry for each row: every block gets those of its own rows.
+
+    For what must be known of all rows at one place anyway, such as the scores of which an oracle selects one. It costs the
+    sending of 8 bytes a row and column where blocks are elsewhere.
 
     Examples
     --------
     >>> import numpy as np
-    >>> from slimsvm.rows import Rows
-    >>> rows = Rows(np.arange(6.0).reshape(3, 2))
-    >>> float(rows.map_reduce(lambda block: block.X.sum(), lambda a, b: a + b))
-    15.0
+    >>> from slimsvm.rows import MemoryRows, PerRow
+    >>> rows = MemoryRows(np.array([[1.0], [2.0]]))
+    >>> rows.sum(lambda block, v: v @ block.X, PerRow(np.array([10.0, 1.0])))
+    array([12.])
     """
 
-    X: Any
-    y: Array | None = None
-    weight: Array | None = None
+    def __init__(self, values: Any) -> None:
+        self.values = values
+
+    def part(self, first: int, last: int) -> Any:
+        """That of rows first to last."""
+        return self.values[first:last]
+
+
+class Rows(Protocol):
+    """The rows of one data set, with targets and weights, wherever they are."""
 
     @property
-    def shape(self) -> tuple[int, int]:
-        """Number of rows and of features."""
-        return int(self.X.shape[0]), int(self.X.shape[1])
-
-    def blocks(self) -> Iterator[Block]:
-        """The rows in order, block by block."""
-        return (self._block(k) for k in range(self._n_blocks))
+    def n(self) -> int:
+        """Number of rows."""
 
     @property
-    def _step(self) -> int:
-        n, d = self.shape
-        width = max(1, self.X.nnz // max(1, n)) if sp.issparse(self.X) else d
-        return max(1, BLOCK_VALUES // max(1, width))
+    def n_features(self) -> int:
+        """Number of features."""
 
     @property
-    def _n_blocks(self) -> int:
-        return -(-self.shape[0] // self._step)
+    def n_threads(self) -> int:
+        """Threads for what is done with all rows at one place."""
 
-    def _block(self, k: int) -> Block:
-        part = slice(k * self._step, min(self.shape[0], (k + 1) * self._step))
-        return Block(
-            part.start,
-            self.X[part],
-            None if self.y is None else self.y[part],
-            None if self.weight is None else self.weight[part],
-        )
+    def sum(self, task: Task, *state: Any, groups: int | None = None) -> Any:
+        """The sum of task(block, *state) over all blocks, in order.
 
-    def take(self, indices: Array) -> Rows:
-        """Some of the rows, as a copy."""
-        return Rows(
-            self.X[indices],
-            None if self.y is None else self.y[indices],
-            None if self.weight is None else self.weight[indices],
-        )
+        Parts are numbers, arrays, or tuples of these. ``groups``: so many sums of consecutive blocks are made first, side by
+        side, and then added, so that no more parts than that are in memory.
+        """
 
-    def map_reduce(
+    def map(self, task: Task, *state: Any) -> list[Any]:
+        """task(block, *state) of all blocks, in order."""
+
+    def take(self, indices: Array) -> MemoryRows:
+        """Some rows, brought here."""
+
+    def relabelled(self, task: Labels) -> Rows:
+        """The same rows with the targets and weights that task(block) returns."""
+
+
+class MemoryRows:
+    """Rows in memory, or in a memory map: one block.
+
+    Parameters
+    ----------
+    X : array or CSR matrix of shape (n, d)
+        The rows.
+    y, weight : arrays, optional
+        Targets and weights.
+    n_threads : int
+        For the work on them; results are the same bits for any number.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from slimsvm.rows import MemoryRows
+    >>> def total(block, factor):
+    ...     return factor * block.X.sum()
+    >>> rows = MemoryRows(np.arange(6.0).reshape(3, 2))
+    >>> float(rows.sum(total, 2.0))
+    30.0
+    >>> rows.take(np.array([2, 0])).X
+    array([[4., 5.],
+           [0., 1.]])
+    """
+
+    def __init__(
         self,
-        partial: Callable[[Block], Part],
-        combine: Callable[[Part, Part], Part],
+        X: Any,
+        y: Array | None = None,
+        weight: Array | None = None,
         n_threads: int = 1,
-    ) -> Part:
-        """combine(... combine(partial(block 0), partial(block 1)) ...), in this order whatever thread made which part."""
-        parts: list[Any] = [None] * self._n_blocks
+        *,
+        kept: dict[str, Any] | None = None,
+        picked: Array | None = None,
+    ) -> None:
+        self.block = Block(0, X, y, weight, kept, n_threads=n_threads, picked=picked)
+        self.n, self.n_features = self.block.n, int(X.shape[1])
 
-        def work(k: int) -> None:
-            parts[k] = partial(self._block(k))
+    @property
+    def X(self) -> Any:
+        """The rows."""
+        return self.block.X
 
-        parallel(work, self._n_blocks, n_threads)
-        total = parts[0]
-        for part in parts[1:]:
-            total = combine(total, part)
-        return total  # type: ignore[no-any-return]
+    @property
+    def y(self) -> Array | None:
+        """Targets."""
+        return self.block.y
+
+    @property
+    def weight(self) -> Array | None:
+        """Weights."""
+        return self.block.weight
+
+    @property
+    def n_threads(self) -> int:
+        """For the work on the rows."""
+        return self.block.n_threads
+
+    def sum(self, task: Task, *state: Any, groups: int | None = None) -> Any:
+        """task of the one block."""
+        return task(self.block, *for_block(state, 0, self.n))
+
+    def map(self, task: Task, *state: Any) -> list[Any]:
+        """The same, in a list."""
+        return [task(self.block, *for_block(state, 0, self.n))]
+
+    def take(self, indices: Array) -> MemoryRows:
+        """Some rows; what is kept of them and can be taken in parts goes with them, and X is gathered if it is asked for."""
+        block = self.block
+        kept = {key: of.take(indices) for key, of in block.kept.items() if key in COPIES[:1]}
+        source, picked = block._X, indices if block._picked is None else block._picked[indices]
+        y, weight = (None if of is None else of[indices] for of in (block.y, block.weight))
+        return MemoryRows(source, y, weight, block.n_threads, kept=kept, picked=picked)
+
+    def relabelled(self, task: Labels) -> MemoryRows:
+        """The same rows with other targets and weights; what was kept of the rows alone stays."""
+        block = self.block
+        kept = {key: of for key, of in block.kept.items() if key in COPIES}
+        y, weight = task(block)
+        return MemoryRows(block._X, y, weight, block.n_threads, kept=kept, picked=block._picked)
 
     def fingerprint(self) -> str:
         """A hash of the rows, targets and weights: whether two fits saw the same data."""
-        digest = hashlib.sha256(repr((self.shape, str(self.X.dtype))).encode())
-        for block in self.blocks():
-            X = block.X
+        shape = (self.n, self.n_features)
+        digest = hashlib.sha256(repr((shape, str(self.X.dtype))).encode())
+        for X, y, weight in self.block.chunks():
             pieces = (X.data, X.indices, X.indptr) if sp.issparse(X) else (X,)
-            for piece in (*pieces, block.y, block.weight):
+            for piece in (*pieces, y, weight):
                 if piece is not None:
                     digest.update(np.ascontiguousarray(piece).data)
         return digest.hexdigest()
 
 
-def codes(X: Any) -> Array:
-    """A hash of 64 bits for every row: the same for equal rows, whether they are in an array or in a CSR matrix.
+class BlockedRows:
+    """Rows in many blocks, each of which is read when a pass comes to it.
+
+    Between passes a block has what tasks kept with it, but neither its rows nor copies of them.
+
+    Parameters
+    ----------
+    read : callable
+        read(k) -> X, y and weight of block k.
+    edges : sequence of int
+        Where blocks begin, and the number of rows at the end.
+    n_features : int
+        Number of features.
+    n_threads : int
+        For the work on a block.
 
     Examples
     --------
     >>> import numpy as np
-    >>> from slimsvm.rows import codes
-    >>> code = codes(np.array([[1.0, 0.0], [2.0, 0.0], [1.0, -0.0]]))
-    >>> bool(code[0] == code[2]), bool(code[0] == code[1])
-    (True, False)
+    >>> from slimsvm.rows import BlockedRows
+    >>> X = np.arange(6.0).reshape(3, 2)
+    >>> rows = BlockedRows(lambda k: (X[2 * k : 2 * k + 2], None, None), [0, 2, 3], 2)
+    >>> rows.map(lambda block: (block.start, block.n))
+    [(0, 2), (2, 1)]
+    >>> rows.take(np.array([2, 0])).X
+    array([[4., 5.],
+           [0., 1.]])
     """
-    key = np.random.default_rng(0).integers(1, 2**62, size=X.shape[1])
-    code = np.empty(X.shape[0], np.int64)
-    if sp.issparse(X):
-        _hash_sparse(X.indptr, X.indices, X.data.astype(np.float64, copy=False), key, code)
-    else:
-        step = max(1, BLOCK_VALUES // max(1, X.shape[1]))
-        for start in range(0, X.shape[0], step):
-            _hash_dense(
-                np.ascontiguousarray(X[start : start + step], np.float64),
-                key,
-                code[start : start + step],
+
+    def __init__(
+        self,
+        read: Callable[[int], tuple[Any, Array | None, Array | None]],
+        edges: Sequence[int],
+        n_features: int,
+        n_threads: int = 1,
+    ) -> None:
+        self.read, self.edges = read, np.asarray(edges, np.int64)
+        self.n, self.n_features, self.n_threads = int(self.edges[-1]), n_features, n_threads
+        self.kept: list[dict[str, Any]] = [{} for _ in range(self.edges.size - 1)]
+
+    def _block(self, k: int) -> Block:
+        return Block(int(self.edges[k]), *self.read(k), self.kept[k], n_threads=self.n_threads)
+
+    def _part(self, k: int, task: Task, state: tuple[Any, ...]) -> Any:
+        block = self._block(k)
+        part = task(block, *for_block(state, block.start, block.start + block.n))
+        for key in COPIES:
+            block.kept.pop(key, None)
+        return part
+
+    def sum(self, task: Task, *state: Any, groups: int | None = None) -> Any:
+        """Block after block; see :meth:`Rows.sum`."""
+        n_blocks = len(self.kept)
+        ends = np.linspace(0, n_blocks, min(groups or 1, n_blocks) + 1).astype(int)
+        sums = []
+        for first, last in pairwise(ends):
+            total = self._part(int(first), task, state)
+            for k in range(int(first) + 1, int(last)):
+                total = added(total, self._part(k, task, state))
+            sums.append(total)
+        total = sums[0]
+        for other in sums[1:]:
+            total = added(total, other)
+        return total
+
+    def map(self, task: Task, *state: Any) -> list[Any]:
+        """Block after block."""
+        return [self._part(k, task, state) for k in range(len(self.kept))]
+
+    def take(self, indices: Array) -> MemoryRows:
+        """Some rows; each block that has any of them is read once."""
+        indices = np.asarray(indices, np.intp)
+        at = np.searchsorted(self.edges, indices, side="right") - 1
+        order = np.argsort(at, kind="stable")
+        parts: list[tuple[Any, ...]] = []
+        for k in np.unique(at) if indices.size else [0]:
+            block = self._block(int(k))
+            own = indices[order[at[order] == k]] - block.start
+            parts.append(
+                tuple(None if of is None else of[own] for of in (block.X, block.y, block.weight))
             )
-    return code
+        back = np.argsort(order, kind="stable")
+        X, y, weight = (
+            None
+            if of[0] is None
+            else (sp.vstack(of, format="csr") if sp.issparse(of[0]) else np.concatenate(of))[back]
+            for of in zip(*parts, strict=True)
+        )
+        return MemoryRows(X, y, weight, self.n_threads)
+
+    def relabelled(self, task: Labels) -> BlockedRows:
+        """The same rows; their labels are made when they are read."""
+
+        def read(k: int) -> tuple[Any, Any, Any]:
+            block = self._block(k)
+            return block.X, *task(block)
+
+        return BlockedRows(read, list(self.edges), self.n_features, self.n_threads)
 
 
-def places(X: Any) -> tuple[Array, Array]:
-    """The first of every set of equal rows, as ascending indices, and for every row the place of its first among these.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from slimsvm.rows import places
-    >>> places(np.array([[2.0, 0.0], [1.0, 0.0], [2.0, -0.0]]))
-    (array([0, 1]), array([0, 1, 0]))
-    """
-    _, first, inverse = np.unique(codes(X), return_index=True, return_inverse=True)
-    order = np.argsort(first)
-    rank = np.empty_like(order)
-    rank[order] = np.arange(order.size)
-    return first[order], rank[inverse]
+def for_block(state: tuple[Any, ...], first: int, last: int) -> tuple[Any, ...]:
+    """The state of a task for the block of rows first to last: see :class:`PerRow`."""
+    return tuple(of.part(first, last) if isinstance(of, PerRow) else of for of in state)
 
 
-def distinct(X: Any) -> Array:
-    """The first of every set of equal rows, as ascending indices; by a hash of 64 bits.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from slimsvm.rows import distinct
-    >>> distinct(np.array([[1.0, 0.0], [2.0, 0.0], [1.0, -0.0]]))
-    array([0, 1])
-    """
-    return np.sort(np.unique(codes(X), return_index=True)[1])
+def added(total: Any, part: Any) -> Any:
+    """The sum of two parts."""
+    if isinstance(total, tuple):
+        return tuple(added(a, b) for a, b in zip(total, part, strict=True))
+    return total + part
 
 
-@compiled
-def _mixed(value: float, key: int) -> Any:
-    """A number of 64 bits that depends on every bit of both; of zeros none is made, so that minus zero is zero."""
-    bits = np.float64(value).view(np.int64)
-    bits = (bits ^ (bits >> 29)) * key
-    bits = (bits ^ (bits >> 32)) * -7046029254386353131
-    return bits ^ (bits >> 31)
-
-
-@compiled
-def _hash_dense(X: Array, key: Array, code: Array) -> None:
-    for i in range(X.shape[0]):
-        total = np.int64(0)
-        for j in range(X.shape[1]):
-            if X[i, j] != 0.0:
-                total += _mixed(X[i, j], key[j])
-        code[i] = total
-
-
-@compiled
-def _hash_sparse(indptr: Array, indices: Array, data: Array, key: Array, code: Array) -> None:
-    for i in range(code.size):
-        total = np.int64(0)
-        for p in range(indptr[i], indptr[i + 1]):
-            if data[p] != 0.0:
-                total += _mixed(data[p], key[indices[p]])
-        code[i] = total
+def joined(parts: list[Any]) -> Array:
+    """Arrays of the rows of all blocks, one after the other, as one; columns lie in memory as they do in the parts."""
+    if len(parts) == 1:
+        return np.asarray(parts[0])
+    if parts[0].ndim == 2 and parts[0].flags.f_contiguous:
+        return np.concatenate([part.T for part in parts], axis=1).T
+    return np.concatenate(parts)

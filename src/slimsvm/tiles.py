@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from slimsvm.compiled import compiled
 from slimsvm.forms import finish
 from slimsvm.kernels import Kernel, Precomputed, squared_norms
+from slimsvm.rows import Block, MemoryRows, Rows
 from slimsvm.threads import local, parallel, single_threaded_blas
 
 Array = NDArray[Any]
@@ -73,6 +74,11 @@ class Operand:
     def dtype(self) -> Any:
         """Type of the kernel values."""
         return np.dtype(np.float64) if self.sq is None else self.sq.dtype
+
+    @property
+    def frame(self) -> Frame:
+        """How these rows were prepared."""
+        return Frame(self.kernel, self.shift, self.dtype, sp.issparse(self.X))
 
     def take(self, indices: Array | slice, buffer: Buffer | None = None) -> Operand:
         """The operand of some of the rows; dense ones are gathered into the buffer, if there is one, and are valid until its next use."""
@@ -160,7 +166,11 @@ def ready(
             if not sp.issparse(X)
             else np.asarray(X.mean(axis=0)).ravel()
         )
-    varies = _varying(X) if alone and shift is not None else None
+    return _ready_at(kernel, X, shift, dtype, _varying(X) if alone and shift is not None else None)
+
+
+def _ready_at(kernel: Kernel, X: Any, shift: Array | None, dtype: Any, varies: Any) -> Operand:
+    """Dense rows around a centre; of some features only, if not all vary."""
     if (
         shift is not None
         and varies is None
@@ -249,10 +259,16 @@ def safe_dtype(kernel: Kernel, sq: Array, n_features: int) -> Any:
 
 def _dense_is_better(X: Any) -> bool:
     """Whether BLAS on the densified rows beats the postings, at no more than eight times their memory."""
-    n, d = X.shape
-    if X.nnz == 0 or n == 0 or d > 16 * X.nnz / n:
+    return _dense_share_is_better(
+        X.nnz, lambda: np.bincount(X.indices, minlength=X.shape[1]), *X.shape
+    )
+
+
+def _dense_share_is_better(nnz: int, counts: Any, n: int, d: int) -> bool:
+    """The same, from the number of entries: of all, and of each feature."""
+    if nnz == 0 or n == 0 or d > 16 * nnz / n:
         return bool(n == 0 or d <= 16)
-    share = np.bincount(X.indices, minlength=d) / n
+    share = (counts() if callable(counts) else counts) / n
     return bool(d <= DENSE_WORTH * float(share @ share) + 16)
 
 
@@ -286,6 +302,144 @@ def _converted(X: Any, shift: Array | None, dtype: Any, columns: Array | None = 
 
 def _dense(X: Any) -> Array:
     return X.toarray() if sp.issparse(X) else np.asarray(X)
+
+
+# -- the same preparation for any block -----------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class Frame:
+    """How rows are prepared for products: small, known once, and the same for every block of the data.
+
+    Parameters
+    ----------
+    kernel : Kernel
+        With numbers for its parameters.
+    shift : array of shape (d,) or None
+        What is subtracted from every row: the centre of all of them, if the kernel allows.
+    dtype : type
+        Of the kernel values.
+    sparse : bool
+        Whether CSR rows stay so; otherwise products with arrays are faster.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from slimsvm.kernels import RBF
+    >>> from slimsvm.rows import MemoryRows
+    >>> from slimsvm.tiles import Frame
+    >>> frame = Frame.of(RBF(1.0), MemoryRows(np.array([[0.0], [2.0]])), np.float64)
+    >>> frame.prepare(np.array([[5.0]])).X
+    array([[4.]])
+    """
+
+    kernel: Kernel
+    shift: Array | None
+    dtype: Any
+    sparse: bool = False
+
+    @classmethod
+    def of(cls, kernel: Kernel, rows: Rows, dtype: Any = None) -> Frame:
+        """From two passes over the rows: their centre, and the largest norm, which says whether float32 is safe.
+
+        For rows in memory this is what :func:`ready` does.
+        """
+        if isinstance(kernel, Precomputed) or not (kernel.uses_dots or kernel.shift_invariant):
+            return cls(kernel, None, np.dtype(np.float64))
+        parts = rows.map(_centre_of)
+        sparse = parts[0][2] is not None and not _dense_share_is_better(
+            sum(part[2] for part in parts), sum(part[3] for part in parts), rows.n, rows.n_features
+        )
+        shift = None
+        if kernel.shift_invariant and rows.n and not sparse:
+            shift = parts[0][1]
+            if len(parts) > 1:
+                shift = np.asarray(sum(n * mean for n, mean, *_ in parts) / rows.n)
+        if dtype is None:
+            largest = max(rows.map(_largest_square, shift))
+            dtype = safe_dtype(kernel, np.array([largest]), rows.n_features)
+        return cls(kernel, shift, np.dtype(dtype), sparse)
+
+    def same(self, other: Frame) -> bool:
+        """Whether another frame prepares rows as this one does."""
+        return self is other or (
+            self.kernel == other.kernel
+            and (self.shift is None) == (other.shift is None)
+            and (self.shift is other.shift or np.array_equal(self.shift, other.shift))  # type: ignore[arg-type]
+            and (self.dtype, self.sparse) == (other.dtype, other.sparse)
+        )
+
+    def prepare(self, X: Any) -> Operand:
+        """Rows as they were given, prepared."""
+        if isinstance(self.kernel, Precomputed) or not (
+            self.kernel.uses_dots or self.kernel.shift_invariant
+        ):
+            return ready(self.kernel, X)
+        if sp.issparse(X):
+            X = X.tocsr()
+            if self.sparse:
+                return _ready_sparse(self.kernel, X, self.dtype, None)
+        return _ready_at(self.kernel, X, self.shift, self.dtype, None)
+
+    def vectors(self, V: Any) -> Operand:
+        """Vectors that are in the coordinates of prepared rows already, for products with these: nothing is subtracted again."""
+        if isinstance(self.kernel, Precomputed) or not (
+            self.kernel.uses_dots or self.kernel.shift_invariant
+        ):
+            return ready(self.kernel, V)
+        return ready(self.kernel, V, like=Operand(self.kernel, V, np.empty(0, self.dtype)))
+
+    def prepared(self, block: Block) -> Prepared:
+        """The rows of a block, prepared; kept with it."""
+        known: Prepared | None = block.kept.get("prepared")
+        if known is None or not known.frame.same(self):
+            known = block.kept["prepared"] = Prepared(self, self.prepare(block.X))
+        return known
+
+
+class Prepared:
+    """Prepared rows as a block keeps them: as rows of a product, and as its columns."""
+
+    def __init__(self, frame: Frame, operand: Operand) -> None:
+        self.frame, self.operand = frame, operand
+        self._strips: Strips | None = None
+
+    @property
+    def strips(self) -> Strips:
+        """The rows as columns of a product."""
+        if self._strips is None:
+            self._strips = Strips(self.operand)
+        return self._strips
+
+    def take(self, indices: Array) -> Prepared:
+        """Of some of the rows."""
+        return Prepared(self.frame, self.operand.take(indices))
+
+
+def in_memory(
+    operand: Operand, y: Array | None = None, weight: Array | None = None, n_threads: int = 1
+) -> MemoryRows:
+    """Rows that are prepared already as :class:`slimsvm.rows.MemoryRows`; nothing is copied."""
+    X, picked = operand.X, operand.index
+    if operand.source is not None:
+        X, of_source = operand.source, operand.picked
+        picked = np.arange(X.shape[0])[of_source] if isinstance(of_source, slice) else of_source
+    kept = {"prepared": Prepared(operand.frame, operand)}
+    return MemoryRows(X, y, weight, n_threads, kept=kept, picked=picked)
+
+
+def _centre_of(block: Block) -> tuple[int, Array, int | None, Any]:
+    """Number of rows, their mean, and for sparse ones the number of entries, of all and of each feature."""
+    X = block.X
+    if not sp.issparse(X):
+        return block.n, np.asarray(X.mean(axis=0, dtype=np.float64)).ravel(), None, None
+    counts = np.bincount(X.indices, minlength=X.shape[1])
+    return block.n, np.asarray(X.mean(axis=0)).ravel(), int(X.nnz), counts
+
+
+def _largest_square(block: Block, shift: Array | None) -> float:
+    """The largest squared norm of a row around the centre."""
+    return float(_shifted_squares(block.X, shift).max(initial=0.0))
 
 
 # -- strips ---------------------------------------------------------------------------------------------------------------------------------

@@ -1,6 +1,8 @@
 """What only a process of its own shows: signals, pipes, missing packages, exit codes."""
 
+import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -24,6 +26,42 @@ ENVIRONMENT = {
     "PYTHONPATH": str(Path(slimsvm.__file__).parent.parent),
     "PYTHONIOENCODING": "utf-8",
 }
+
+
+# One interpreter for several commands: each has a process of its own, forked after the imports, and
+# ends as any other. What it said is followed by the code it ended with.
+EACH = """
+import json, os, runpy, sys, warnings
+import slimsvm.cli.commands
+
+warnings.simplefilter("ignore", DeprecationWarning)  # Python 3.12: of a fork beside threads of BLAS
+for module, *arguments in json.loads(sys.argv[1]):
+    if not (child := os.fork()):
+        sys.argv[1:] = arguments
+        runpy.run_module(module, run_name="__main__", alter_sys=True)
+        sys.exit()
+    code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    for stream in (sys.stdout, sys.stderr):
+        if stream is not None:
+            print(f"\\n== {code}", file=stream, flush=True)
+"""
+forks = pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
+
+
+def run_each(*commands, shell=()):
+    """(exit code, standard output, standard error) of each; a command begins with its module."""
+    done = subprocess.run(
+        [*shell, sys.executable, "-c", EACH, json.dumps(commands)],
+        env=ENVIRONMENT,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    ended = re.findall(r"(.*?)\n== (-?\d+)\n", done.stderr, re.DOTALL)
+    said = re.findall(r"(.*?)\n== -?\d+\n", done.stdout, re.DOTALL) or [""] * len(ended)
+    assert len(ended) == len(said) == len(commands), done.stderr
+    return [(int(code), out, err) for out, (err, code) in zip(said, ended, strict=True)]
 
 
 def run(*arguments, before=""):
@@ -132,13 +170,6 @@ def test_interrupted_before_there_is_a_model(own_folder):
     assert os.listdir() == []
 
 
-def test_max_time_is_a_normal_end(endless):
-    endless[endless.index("100")] = "1"
-    result = run(*endless)
-    assert result.returncode == 0 and "Stopped at max_time" in result.stderr
-    assert load("hard.slim").status_.reason == "max_time"
-
-
 def test_without_click_there_is_a_hint():
     result = run("train", "x.svm", before="import sys; sys.modules['click'] = None; ")
     assert result.returncode == 2 and result.stdout == ""
@@ -148,18 +179,29 @@ def test_without_click_there_is_a_hint():
     )
 
 
-def test_exit_codes_of_a_real_process(files):
-    result = run("train", "nowhere.svm")
-    assert (
-        result.returncode == 1
-        and result.stderr == "slimsvm: error: nowhere.svm: No such file or directory\n"
+@forks
+def test_exit_codes_of_a_real_process(files, endless):
+    endless[endless.index("100")] = "1"
+    nowhere, wrong, limit, *helps = run_each(
+        ["slimsvm.cli", "train", "nowhere.svm"],
+        ["slimsvm.cli", "train", "c.svm", "--C", "-1"],
+        ["slimsvm.cli", *endless],
+        ["slimsvm", "--help"],
+        ["slimsvm.cli", "--help"],
     )
-    assert run("train", "c.svm", "--C", "-1").returncode == 2
+    assert nowhere == (1, "", "slimsvm: error: nowhere.svm: No such file or directory\n")
+    assert wrong[0] == 2
+    assert limit[0] == 0 and "Stopped at max_time" in limit[2]  # a normal end
+    assert load("hard.slim").status_.reason == "max_time"
+    for code, out, _ in helps:
+        assert code == 0
+        for command in ("train", "predict", "info", "convert", "demo"):
+            assert command in out
 
 
 @pytest.mark.skipif(os.name == "nt", reason="needs a shell with pipes")
-def test_a_reader_that_has_seen_enough(files):
-    assert run("train", "c.svm", "m.slim").returncode == 0
+def test_a_reader_that_has_seen_enough(files, slimsvm):
+    slimsvm("train", "c.svm", "m.slim")
     command = f"'{sys.executable}' -m slimsvm.cli predict c.svm m.slim | head -n 1"
     result = subprocess.run(
         command,
@@ -173,40 +215,15 @@ def test_a_reader_that_has_seen_enough(files):
     assert result.stdout in ("1\n", "-1\n") and "Traceback" not in result.stderr
 
 
-@pytest.mark.parametrize("module", ["slimsvm", "slimsvm.cli"])
-def test_module_can_be_run(module, own_folder):
-    result = subprocess.run(
-        [sys.executable, "-m", module, "--help"],
-        env=ENVIRONMENT,
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=True,
-    )
-    for command in ("train", "predict", "info", "convert", "demo"):
-        assert command in result.stdout
-
-
-@pytest.mark.skipif(os.name != "posix", reason="the shell of POSIX")
-def test_closed_streams(own_folder):
+@forks
+def test_closed_streams(own_folder, slimsvm):
     """As after <&- and >&-."""
     Path("c.svm").write_text("1 1:1\n0 1:2\n")
-    assert run("train", "c.svm", "m.slim").returncode == 0
-    for arguments, name in (
-        (["predict", "c.svm", "m.slim"], "output"),
-        (["predict", "-", "m.slim"], "input"),
-        (["info", "-"], "input"),
-    ):
-        command = [sys.executable, "-m", "slimsvm", *arguments]
-        ended = subprocess.run(
-            ["sh", "-c", 'exec "$@" <&- >&-', "sh", *command],
-            env=ENVIRONMENT,
-            stderr=subprocess.PIPE,
-            text=True,
-            timeout=120,
-            check=False,
-        )
-        assert (ended.returncode, ended.stderr) == (
-            1,
-            f"slimsvm: error: standard {name}: it is closed\n",
-        )
+    slimsvm("train", "c.svm", "m.slim")
+    commands = [["predict", "c.svm", "m.slim"], ["predict", "-", "m.slim"], ["info", "-"]]
+    ended = run_each(
+        *(["slimsvm", *words] for words in commands),
+        shell=["sh", "-c", 'exec "$@" <&- >&-', "sh"],
+    )
+    for (code, _, err), name in zip(ended, ("output", "input", "input"), strict=True):
+        assert (code, err) == (1, f"slimsvm: error: standard {name}: it is closed\n")

@@ -24,7 +24,7 @@ from slimsvm.kernels import (
     gamma_value,
     make_kernel,
 )
-from slimsvm.rows import Rows
+from slimsvm.rows import MemoryRows
 from slimsvm.tiles import kernel_values
 from tests.reference.naive import kernel_matrix, weighted_variance
 
@@ -291,8 +291,8 @@ def test_repeated_entries_of_a_sparse_row_do_not_change_gamma(data):
     halves = sp.csr_matrix(
         (np.repeat(X.data / 2, 2), np.repeat(X.indices, 2), 2 * X.indptr), shape=X.shape
     )
-    assert gamma_value("scale", Rows(halves)) == pytest.approx(
-        gamma_value("scale", Rows(X)), rel=1e-12
+    assert gamma_value("scale", MemoryRows(halves)) == pytest.approx(
+        gamma_value("scale", MemoryRows(X)), rel=1e-12
     )
 
 
@@ -357,19 +357,19 @@ def test_gamma_scale_is_scikit_learns(kind, data):
         sp.csr_array(X),
     ):
         dense = A.toarray() if sp.issparse(A) else A.astype(np.float64)
-        gamma = kind("scale").resolve(Rows(A)).gamma
+        gamma = kind("scale").resolve(MemoryRows(A)).gamma
         assert gamma == pytest.approx(1.0 / (X.shape[1] * dense.var()), rel=1e-10)
     reference = ReferenceSVC(gamma="scale").fit(X, np.arange(len(X)) % 2)
-    assert kind("scale").resolve(Rows(X)).gamma == pytest.approx(reference._gamma, rel=1e-13)
+    assert kind("scale").resolve(MemoryRows(X)).gamma == pytest.approx(reference._gamma, rel=1e-13)
 
 
 def test_gamma_auto_is_one_over_the_number_of_features(data):
-    assert RBF("auto").resolve(Rows(data[0])).gamma == 1.0 / 7
+    assert RBF("auto").resolve(MemoryRows(data[0])).gamma == 1.0 / 7
 
 
 def test_gamma_scale_of_constant_features_is_one_as_in_scikit_learn():
     X = np.full((6, 3), 4.0)
-    assert RBF("scale").resolve(Rows(X)).gamma == 1.0
+    assert RBF("scale").resolve(MemoryRows(X)).gamma == 1.0
     assert ReferenceSVC(gamma="scale").fit(X, [0, 1] * 3)._gamma == 1.0
 
 
@@ -377,8 +377,8 @@ def test_gamma_scale_of_constant_features_is_one_as_in_scikit_learn():
 def test_a_weight_acts_on_gamma_as_repetition_does(form, data):
     X, _ = data
     weight = np.random.default_rng(6).integers(0, 4, len(X)).astype(float)
-    weighted = gamma_value("scale", Rows(form(X), weight=weight))
-    repeated = gamma_value("scale", Rows(form(np.repeat(X, weight.astype(int), axis=0))))
+    weighted = gamma_value("scale", MemoryRows(form(X), weight=weight))
+    repeated = gamma_value("scale", MemoryRows(form(np.repeat(X, weight.astype(int), axis=0))))
     assert weighted == pytest.approx(repeated, rel=1e-13)
     assert weighted == pytest.approx(1.0 / (X.shape[1] * weighted_variance(X, weight)), rel=1e-13)
 
@@ -388,7 +388,7 @@ def test_gamma_scale_keeps_its_digits_far_from_the_origin():
     cancellation.
     """
     X = 1e8 + np.random.default_rng(7).standard_normal((50, 3))
-    assert gamma_value("scale", Rows(X)) == pytest.approx(
+    assert gamma_value("scale", MemoryRows(X)) == pytest.approx(
         1.0 / (3 * weighted_variance(X, np.ones(50))), rel=1e-7
     )
 
@@ -397,8 +397,8 @@ def test_gamma_scale_keeps_its_digits_far_from_the_origin():
 @pytest.mark.parametrize("gamma", [0.5, 2, np.float32(0.25)])
 def test_gamma_numbers_stay(kind, gamma, data):
     kernel = kind(gamma)
-    assert kernel.resolve(Rows(data[0])) is kernel
-    assert gamma_value(gamma, Rows(data[0])) == float(gamma)
+    assert kernel.resolve(MemoryRows(data[0])) is kernel
+    assert gamma_value(gamma, MemoryRows(data[0])) == float(gamma)
 
 
 @pytest.mark.parametrize("kind", WITH_GAMMA)
@@ -409,7 +409,7 @@ def test_unresolved_gamma_says_what_to_do(kind, data):
 
 def test_unknown_gamma(data):
     with pytest.raises(ValueError, match="gamma='wide'"):
-        RBF("wide").resolve(Rows(data[0]))
+        RBF("wide").resolve(MemoryRows(data[0]))
 
 
 # -- making them -----------------------------------------------------------------------------------

@@ -23,8 +23,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.multiclass import _ovr_decision_function
 
 from slimsvm import SVC, CrossTraining, LinearSVC, SparseSVC
-from slimsvm.estimators.cross_subsets import drawn, ended
-from slimsvm.estimators.cross_training import BEYOND
+from slimsvm.estimators.cross_subsets import BEYOND, class_counts, ended
 from slimsvm.run import Status
 
 
@@ -378,12 +377,12 @@ def test_the_start_is_used():
 def test_how_many_are_drawn():
     for size in range(2, 30):
         for counts in ((1, 1), (1, 28), (15, 15), (3, 12), (20, 9)):
-            taken = drawn(min(size, sum(counts)), counts)
+            taken = class_counts(min(size, sum(counts)), counts)
             assert sum(taken) == min(size, sum(counts)) and min(taken) >= 1
             assert all(t <= c for t, c in zip(taken, counts, strict=True))
             if min(counts) >= -(-size // 2):
                 assert abs(taken[0] - taken[1]) <= 1
-            taken = drawn(min(size, sum(counts)), counts, balanced=False)
+            taken = class_counts(min(size, sum(counts)), counts, balanced=False)
             assert sum(taken) == min(size, sum(counts)) and min(taken) >= 1
             assert all(t <= c for t, c in zip(taken, counts, strict=True))
             share = counts[0] / sum(counts) * sum(taken)
@@ -502,7 +501,7 @@ def test_machines_that_do_not_converge():
     with pytest.warns(ConvergenceWarning):
         model = CrossTraining(SVC(C=100.0, max_iter=2), random_state=0).fit(X, y)
     assert model.status_.reason == "max_iter" and str(model.status_).startswith(
-        "1 of 1 final machines did not converge. Stopped at max_iter"
+        "1 of 1 final models did not converge. Stopped at max_iter"
     )
     rough = Constant(2.0, "max_time")
     assert str(CrossTraining(rough, n_subsets=2).fit(X, y).status_).startswith("1 of 1 final")
@@ -510,7 +509,7 @@ def test_machines_that_do_not_converge():
     early = ended([SimpleNamespace(status_=good)], [good, late, late])
     assert (
         early.reason == "max_time"
-        and str(early).startswith("2 of 3 machines on subsets")
+        and str(early).startswith("2 of 3 models on subsets")
         and str(early).endswith("Late.")
     )
 
@@ -569,9 +568,9 @@ def test_an_interrupted_subset_ends_the_fit():
 class Interrupted(SVC):
     """Ctrl-C comes while it trains, and it converges before it looks."""
 
-    def _solve(self, *words):
+    def _solved(self, *words):
         os.kill(os.getpid(), signal.SIGINT)
-        return super()._solve(*words)
+        return super()._solved(*words)
 
 
 @pytest.mark.skipif(os.name == "nt", reason="there a signal ends the process")

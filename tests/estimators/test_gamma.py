@@ -14,7 +14,7 @@ from slimsvm import (
     SparseSVC,
 )
 from slimsvm.kernels import gamma_value
-from slimsvm.rows import Rows
+from slimsvm.rows import MemoryRows
 
 CLASSIFIERS = [
     SVC(),
@@ -39,22 +39,22 @@ def rows():
 @pytest.mark.parametrize("model", CLASSIFIERS, ids=lambda model: type(model).__name__)
 def test_sample_weights_count_and_class_weights_do_not(model, rows):
     X, y, weight = rows
-    wanted = gamma_value("scale", Rows(X, weight=weight))
+    wanted = gamma_value("scale", MemoryRows(X, weight=weight))
     model.set_params(class_weight=FACTORS).fit(X, y, sample_weight=weight)
     assert model.kernel_.gamma == wanted
-    assert wanted != gamma_value("scale", Rows(X))  # so that the test can fail
+    assert wanted != gamma_value("scale", MemoryRows(X))  # so that the test can fail
 
 
 def test_in_a_stream(rows):
     X, y, weight = rows
     model = OnlineSVC(class_weight=FACTORS, random_state=0)
     model.partial_fit(X, y, classes=[0, 1], sample_weight=weight)
-    assert model.kernel_.gamma == gamma_value("scale", Rows(X, weight=weight))
+    assert model.kernel_.gamma == gamma_value("scale", MemoryRows(X, weight=weight))
 
 
 def test_threads_of_blas_do_not_count():
     rng = np.random.default_rng(0)
-    rows = Rows(rng.normal(size=(40_000, 7)), weight=rng.uniform(size=40_000))
+    rows = MemoryRows(rng.normal(size=(40_000, 7)), weight=rng.uniform(size=40_000))
     with threadpool_limits(1, "blas"):
         one = gamma_value("scale", rows)
     with threadpool_limits(4, "blas"):

@@ -16,6 +16,7 @@ from sklearn.preprocessing import StandardScaler
 from slimsvm import SVC, LinearSVC
 from slimsvm.losses import SquaredHinge
 from slimsvm.problems.coordinates import coordinates
+from slimsvm.rows import MemoryRows
 from slimsvm.run import run
 from slimsvm.solvers.linear_newton import LinearNewton, LinearProblem
 from slimsvm.solvers.spaces import ExplicitSpace
@@ -138,7 +139,11 @@ def test_conjugate_gradients_are_newtons_matrix(kind, fit_intercept):
     X[:, 4] *= 30.0
     target = np.where(y == 1, 1.0, -1.0)[:, None]
     problem = LinearProblem(
-        ExplicitSpace(kind(X)), target, np.full(2000, 0.7), SquaredHinge(), fit_intercept
+        ExplicitSpace(MemoryRows(kind(X))),
+        target,
+        np.full(2000, 0.7),
+        SquaredHinge(),
+        fit_intercept,
     )
     one, other = (
         run(LinearNewton(direct=direct), problem, tol=1e-10, max_iter=200)

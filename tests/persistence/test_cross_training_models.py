@@ -8,6 +8,7 @@ import scipy.sparse as sp
 from click.testing import CliRunner
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.linear_model import LogisticRegression
+from tests.pairs import every_pair
 from tests.persistence.models import data
 from tests.persistence.test_native import assert_same, edit_header, refused, round_trip
 
@@ -25,37 +26,34 @@ def fitted(machine=None, n_classes=3, sparse=False, precomputed=False, labels=No
         return CrossTraining(machine, subset_size=20, random_state=0, **parameters).fit(X, y), new
 
 
-@pytest.mark.parametrize("n_classes", [2, 4])
-@pytest.mark.parametrize(
-    "machine",
-    [
-        None,
-        SVC(kernel="poly", C=3.0),
-        NuSVC(nu=0.1),
-        SparseSVC(4),
-        LinearSVC("hinge"),
-        CrossTraining(SVC(), 2, 10),
-    ],
-    ids=["default", "SVC", "NuSVC", "SparseSVC", "LinearSVC", "CrossTraining"],
-)
-def test_it_comes_back_bit_for_bit(machine, n_classes, tmp_path):
-    for sparse in (False, True):
-        model, new = fitted(machine, n_classes, sparse, refit_intercept=True)
-        again = round_trip(model, tmp_path)
-        assert type(again) is CrossTraining
-        assert repr(again) == repr(model) and set(again.get_params()) == set(model.get_params())
-        for name in names_of("CrossTraining")[0]:
-            if name == "kept_indices_":
-                for one, other in zip(model.kept_indices_, again.kept_indices_, strict=True):
-                    assert_same(one, other, name)
-            elif name != "estimators_":
-                assert_same(getattr(model, name), getattr(again, name), name)
-        assert again.status_ == model.status_ and again.certificate_ == model.certificate_
-        assert_same(model.decision_function(new), again.decision_function(new))
-        assert_same(model.predict(new), again.predict(new))
-        assert [type(m) for m in again.estimators_] == [type(m) for m in model.estimators_]
-        save(again, tmp_path / "twice.slim")
-        assert (tmp_path / "twice.slim").read_bytes() == (tmp_path / "model.slim").read_bytes()
+MODELS = {
+    "default": None,
+    "SVC": SVC(kernel="poly", C=3.0),
+    "NuSVC": NuSVC(nu=0.1),
+    "SparseSVC": SparseSVC(4),
+    "LinearSVC": LinearSVC("hinge"),
+    "CrossTraining": CrossTraining(SVC(), 2, 10),
+}
+
+
+@every_pair(machine=MODELS, n_classes=[2, 4], sparse=[False, True])
+def test_it_comes_back_bit_for_bit(machine, n_classes, sparse, tmp_path):
+    model, new = fitted(machine, n_classes, sparse, refit_intercept=True)
+    again = round_trip(model, tmp_path)
+    assert type(again) is CrossTraining
+    assert repr(again) == repr(model) and set(again.get_params()) == set(model.get_params())
+    for name in names_of("CrossTraining")[0]:
+        if name == "kept_indices_":
+            for one, other in zip(model.kept_indices_, again.kept_indices_, strict=True):
+                assert_same(one, other, name)
+        elif name != "estimators_":
+            assert_same(getattr(model, name), getattr(again, name), name)
+    assert again.status_ == model.status_ and again.certificate_ == model.certificate_
+    assert_same(model.decision_function(new), again.decision_function(new))
+    assert_same(model.predict(new), again.predict(new))
+    assert [type(m) for m in again.estimators_] == [type(m) for m in model.estimators_]
+    save(again, tmp_path / "twice.slim")
+    assert (tmp_path / "twice.slim").read_bytes() == (tmp_path / "model.slim").read_bytes()
 
 
 def test_labels_names_and_kernel_values(tmp_path):

@@ -325,7 +325,7 @@ def test_flipped_bytes_are_noticed_or_harmless(path, mask):
     model, new = fitted("SVC", "rbf", 3, True)
     content = path.read_bytes()
     rng = np.random.default_rng(mask)
-    for at in rng.permutation(len(content))[:400].tolist():
+    for at in rng.permutation(len(content))[:200].tolist():
         path.write_bytes(content[:at] + bytes([content[at] ^ mask]) + content[at + 1 :])
         try:
             again = load(path)

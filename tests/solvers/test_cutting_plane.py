@@ -21,11 +21,12 @@ from slimsvm.losses import (
     SquaredHinge,
 )
 from slimsvm.oracles import LossOracle
-from slimsvm.problems.subspace import KernelColumns
+from slimsvm.rows import MemoryRows
 from slimsvm.run import FULL, SUBSPACE, Limits, run
 from slimsvm.solvers.cutting_plane import CuttingPlane, OneSlack
 from slimsvm.solvers.spaces import ExplicitSpace, KernelSpace, SubspaceSpace
 from slimsvm.tiles import ready
+from tests.in_memory import kernel_columns
 from tests.reference.machines import random_rows
 
 LOSSES = [
@@ -231,7 +232,9 @@ def test_the_explicit_space_is_the_linear_machine(line_search, kind):
     X, y, _ = random_rows(300)
     oracle = LossOracle(Hinge(), y, np.full(300, 0.5))
     result = run(
-        CuttingPlane(line_search=line_search), OneSlack(ExplicitSpace(kind(X)), oracle), tol=1e-7
+        CuttingPlane(line_search=line_search),
+        OneSlack(ExplicitSpace(MemoryRows(kind(X))), oracle),
+        tol=1e-7,
     )
     check_certificate(result, exact_objective(X @ X.T, y, 0.5))
     np.testing.assert_allclose(
@@ -245,11 +248,15 @@ def test_a_penalised_intercept_is_a_constant_feature(line_search):
     oracle = LossOracle(Hinge(), y, np.full(200, 0.5))
     s = 2.0
     ours = run(
-        CuttingPlane(line_search=line_search), OneSlack(ExplicitSpace(X), oracle, s), tol=1e-7
+        CuttingPlane(line_search=line_search),
+        OneSlack(ExplicitSpace(MemoryRows(X)), oracle, s),
+        tol=1e-7,
     )
     wide = np.column_stack([X, np.full(200, s)])
     other = run(
-        CuttingPlane(line_search=line_search), OneSlack(ExplicitSpace(wide), oracle, 0.0), tol=1e-7
+        CuttingPlane(line_search=line_search),
+        OneSlack(ExplicitSpace(MemoryRows(wide)), oracle, 0.0),
+        tol=1e-7,
     )
     assert ours.certificate.objective == pytest.approx(other.certificate.objective, rel=1e-6)
     np.testing.assert_allclose(ours.model.coef, other.model.coef[:-1], atol=1e-3)
@@ -266,7 +273,7 @@ def test_a_penalised_intercept_is_a_constant_feature(line_search):
 def test_without_an_intercept():
     X, y, _ = random_rows(200)
     oracle = LossOracle(Hinge(), y, np.full(200, 0.5))
-    result = run(CuttingPlane(), OneSlack(ExplicitSpace(X), oracle, 0.0), tol=1e-7)
+    result = run(CuttingPlane(), OneSlack(ExplicitSpace(MemoryRows(X)), oracle, 0.0), tol=1e-7)
     reference = svm.LinearSVC(
         loss="hinge", C=0.5, fit_intercept=False, tol=1e-9, max_iter=1_000_000
     ).fit(X, y)
@@ -283,7 +290,7 @@ def test_every_loss(loss, line_search):
     oracle = LossOracle(loss, y if loss.takes_labels else t, np.full(150, 0.3))
     result = run(
         CuttingPlane(line_search=line_search),
-        OneSlack(ExplicitSpace(X), oracle),
+        OneSlack(ExplicitSpace(MemoryRows(X)), oracle),
         tol=1e-5,
         max_iter=2000,
     )
@@ -314,7 +321,7 @@ def test_regression_is_the_exact_machine():
 
 def columns_for(X, basis, kernel=None, max_basis=None, dtype=np.float64, **options):
     rows = ready(kernel or RBF(0.5), X, dtype=dtype)
-    columns = KernelColumns(rows, max_basis or (len(basis) if basis is not None else 1), **options)
+    columns = kernel_columns(rows, max_basis or (len(basis) if basis is not None else 1), **options)
     if basis is not None and len(basis):
         columns.append(columns.in_rows_coordinates(basis))
     return columns
@@ -365,7 +372,7 @@ def test_columns_are_independent():
     X, _, t = random_rows(150)
     target = np.where(np.column_stack([t > 0, X[:, 0] > 0.5, X[:, 1] > X[:, 2]]), 1.0, -1.0)
     weight = np.full(150, 1.0)
-    space = ExplicitSpace(X)
+    space = ExplicitSpace(MemoryRows(X))
     together = run(CuttingPlane(), OneSlack(space, LossOracle(Hinge(), target, weight)), tol=1e-6)
     for c in range(3):
         alone = run(
@@ -382,11 +389,16 @@ def test_weights_are_repetitions():
     times = np.random.default_rng(3).integers(0, 4, 100)
     again = np.repeat(np.arange(100), times)
     weighted = run(
-        CuttingPlane(), OneSlack(ExplicitSpace(X), LossOracle(Hinge(), y, 0.5 * times)), tol=1e-8
+        CuttingPlane(),
+        OneSlack(ExplicitSpace(MemoryRows(X)), LossOracle(Hinge(), y, 0.5 * times)),
+        tol=1e-8,
     )
     repeated = run(
         CuttingPlane(),
-        OneSlack(ExplicitSpace(X[again]), LossOracle(Hinge(), y[again], np.full(again.size, 0.5))),
+        OneSlack(
+            ExplicitSpace(MemoryRows(X[again])),
+            LossOracle(Hinge(), y[again], np.full(again.size, 0.5)),
+        ),
         tol=1e-8,
     )
     assert weighted.certificate.objective == pytest.approx(repeated.certificate.objective, rel=1e-7)
@@ -519,7 +531,7 @@ def test_rows_that_were_thrown_away():
     X, y, _ = random_rows(50)
     result = run(
         CuttingPlane(keep_rows=False),
-        OneSlack(ExplicitSpace(X), LossOracle(Hinge(), y, np.ones(50))),
+        OneSlack(ExplicitSpace(MemoryRows(X)), LossOracle(Hinge(), y, np.ones(50))),
         tol=1e-4,
     )
     assert result.model.row_duals is None and result.certificate.holds
@@ -530,7 +542,7 @@ def test_rows_that_were_thrown_away():
 
 def test_a_start_is_a_point_to_begin_with():
     X, y, _ = random_rows(300)
-    oracle, space = LossOracle(Hinge(), y, np.full(300, 1.0)), ExplicitSpace(X)
+    oracle, space = LossOracle(Hinge(), y, np.full(300, 1.0)), ExplicitSpace(MemoryRows(X))
     cold = run(CuttingPlane(), OneSlack(space, oracle), tol=1e-4)
     warm = run(
         CuttingPlane(),
@@ -546,7 +558,7 @@ def test_a_start_is_a_point_to_begin_with():
 
 def test_limits():
     X, y, _ = random_rows(300)
-    problem = OneSlack(ExplicitSpace(X), LossOracle(Hinge(), y, np.full(300, 100.0)))
+    problem = OneSlack(ExplicitSpace(MemoryRows(X)), LossOracle(Hinge(), y, np.full(300, 100.0)))
     for limit, options in (
         ("max_iter", {"max_iter": 3}),
         ("max_time", {"limits": Limits(1e-9)}),
@@ -568,7 +580,7 @@ def test_the_same_bits_for_any_number_of_threads():
     models = []
     for threads in (1, 3):
         for space in (
-            ExplicitSpace(X, threads),
+            ExplicitSpace(MemoryRows(X, n_threads=threads)),
             SubspaceSpace(columns_for(X, X[:20], RBF(0.01), dtype=None, n_threads=threads)),
         ):
             for line_search in (True, False):
@@ -587,7 +599,7 @@ def test_the_same_bits_for_any_number_of_threads():
 def test_another_thread():
     X, y, _ = random_rows(60)
     out = []
-    problem = OneSlack(ExplicitSpace(X), LossOracle(Hinge(), y, np.ones(60)))
+    problem = OneSlack(ExplicitSpace(MemoryRows(X)), LossOracle(Hinge(), y, np.ones(60)))
     thread = threading.Thread(target=lambda: out.append(run(CuttingPlane(), problem, tol=1e-4)))
     thread.start()
     thread.join()
@@ -612,7 +624,7 @@ def test_degenerate_input(line_search, scaling):
         ),
     ]
     for X, y, weight in cases:
-        problem = OneSlack(ExplicitSpace(X), LossOracle(Hinge(), y, weight), scaling)
+        problem = OneSlack(ExplicitSpace(MemoryRows(X)), LossOracle(Hinge(), y, weight), scaling)
         result = run(CuttingPlane(line_search=line_search), problem, tol=1e-6, max_iter=500)
         assert np.isfinite(result.model.coef).all() and np.isfinite(result.model.intercept).all()
         assert result.certificate.holds, (X, y, weight)
@@ -633,7 +645,7 @@ def test_a_tolerance_below_rounding_ends_too():
 def test_linear_kernel_subspace_is_the_explicit_space():
     X, y, _ = random_rows(200, d=4)
     oracle = LossOracle(Hinge(), y, np.full(200, 0.5))
-    explicit = run(CuttingPlane(), OneSlack(ExplicitSpace(X), oracle), tol=1e-6)
+    explicit = run(CuttingPlane(), OneSlack(ExplicitSpace(MemoryRows(X)), oracle), tol=1e-6)
     columns = columns_for(X, np.eye(4), Linear())
     spanned = run(CuttingPlane(), OneSlack(SubspaceSpace(columns), oracle), tol=1e-6)
     assert spanned.certificate.objective == pytest.approx(explicit.certificate.objective, rel=3e-6)

@@ -8,10 +8,10 @@ from scipy.optimize import minimize
 
 from slimsvm.kernels import RBF, Laplacian, Polynomial
 from slimsvm.losses import LeastSquares, SmoothHinge, SquaredEpsilonInsensitive, SquaredHinge
-from slimsvm.problems.subspace import KernelColumns, Subspace
 from slimsvm.run import SUBSPACE, run
 from slimsvm.solvers.newton import Newton, least_along
 from slimsvm.tiles import ready
+from tests.in_memory import kernel_columns, subspace_problem
 
 LOSSES = [SquaredHinge(), SmoothHinge(), LeastSquares(), SquaredEpsilonInsensitive(0.1)]
 
@@ -34,14 +34,14 @@ def make(
         y = y + 0.1 * rng.standard_normal((n, columns))
     weight = rng.uniform(0.5, 2.0, n)
     rows = ready(kernel or RBF(0.5), X, dtype=np.dtype(dtype))
-    held = KernelColumns(rows, m, n_threads=threads)
+    held = kernel_columns(rows, m, n_threads=threads)
     held.append(rows.X[:m])
-    return Subspace(held, y, weight, loss, fit_intercept)
+    return subspace_problem(held, y, weight, loss, fit_intercept)
 
 
 def naive_objective(problem, coef, intercept):
     c = problem.columns
-    K_XB = c.kernel(np.asarray(c.rows.X, np.float64), c.vectors)
+    K_XB = c.kernel(np.asarray(c.operand.X, np.float64), c.vectors)
     K_BB = c.kernel(c.vectors) + c.jitter * np.eye(c.m)
     f = K_XB @ coef + intercept
     return (
@@ -86,7 +86,9 @@ def test_columns_are_independent_machines():
     several = make(SquaredHinge(), columns=3)
     together = run(Newton(), several, tol=1e-12, max_iter=60).model
     for c in range(3):
-        one = Subspace(several.columns, several.target[:, [c]], several.weight, several.loss)
+        one = subspace_problem(
+            several.columns, several.target[:, [c]], several.weight, several.loss
+        )
         alone = run(Newton(), one, tol=1e-12, max_iter=60).model
         np.testing.assert_allclose(together.scores[:, c], alone.scores[:, 0], atol=1e-6)
 
@@ -98,7 +100,7 @@ def test_least_squares_has_a_closed_form(kernel):
     problem = make(LeastSquares(), m=6, kernel=kernel)
     c = problem.columns
     result = run(Newton(), problem, tol=1e-14, max_iter=30).model
-    K = np.hstack([c.kernel(np.asarray(c.rows.X), c.vectors), np.ones((c.n, 1))])
+    K = np.hstack([c.kernel(np.asarray(c.operand.X), c.vectors), np.ones((c.n, 1))])
     penalty = np.zeros((c.m + 1, c.m + 1))
     penalty[: c.m, : c.m] = c.kernel(c.vectors) + c.jitter * np.eye(c.m)
     W = 2 * problem.weight[:, None]
@@ -111,11 +113,14 @@ def test_float32_values_and_blocks_made_anew_agree_with_float64():
     small = make(SquaredHinge(), n=3000, m=20, dtype=np.float32)
     rounded = run(Newton(), small, tol=1e-10, max_iter=50)
     assert rounded.certificate.objective == pytest.approx(exact.certificate.objective, rel=1e-4)
-    again = KernelColumns(small.columns.rows, 20, max_memory=1e-3)
+    again = kernel_columns(small.columns.operand, 20, max_memory=1e-3)
     assert not again.keeps
     again.append(np.asarray(small.columns.vectors))
     anew = run(
-        Newton(), Subspace(again, small.target, small.weight, small.loss), tol=1e-10, max_iter=50
+        Newton(),
+        subspace_problem(again, small.target, small.weight, small.loss),
+        tol=1e-10,
+        max_iter=50,
     )
     assert anew.certificate.objective == pytest.approx(rounded.certificate.objective, rel=1e-6)
 
@@ -132,10 +137,10 @@ def test_same_bits_for_any_number_of_threads():
 def test_a_weight_of_two_is_a_row_twice():
     problem = make(SquaredHinge(), n=80)
     c = problem.columns
-    twice = KernelColumns(c.rows.take(np.tile(np.arange(80), 2)), c.m)
+    twice = kernel_columns(c.take(np.tile(np.arange(80), 2)), c.m)
     twice.append(np.asarray(c.vectors))
-    doubled = Subspace(c, problem.target, 2 * problem.weight, problem.loss)
-    repeated = Subspace(
+    doubled = subspace_problem(c, problem.target, 2 * problem.weight, problem.loss)
+    repeated = subspace_problem(
         twice, np.vstack([problem.target] * 2), np.concatenate([problem.weight] * 2), problem.loss
     )
     a, b = (run(Newton(), p, tol=1e-14, max_iter=60).model for p in (doubled, repeated))
@@ -144,7 +149,7 @@ def test_a_weight_of_two_is_a_row_twice():
 
 def test_a_dependent_vector_is_refused():
     problem = make(SquaredHinge(), m=12)
-    c = KernelColumns(problem.columns.rows, 10)
+    c = kernel_columns(problem.columns.operand, 10)
     vectors = np.asarray(problem.columns.vectors)[[0, 1, 1, 2, 0]]
     assert c.append(vectors).tolist() == [True, True, False, True, False]
     assert c.m == 3
@@ -152,19 +157,19 @@ def test_a_dependent_vector_is_refused():
 
 
 def test_growing_the_factor_equals_factoring_at_once():
-    rows = make(SquaredHinge()).columns.rows
-    grown, at_once = KernelColumns(rows, 12), KernelColumns(rows, 12)
+    rows = make(SquaredHinge()).columns.operand
+    grown, at_once = kernel_columns(rows, 12), kernel_columns(rows, 12)
     for i in range(12):
         grown.append(rows.X[i : i + 1])
     at_once.replace(rows.X[:12])
     np.testing.assert_allclose(grown.L, at_once.L, atol=1e-10)
-    np.testing.assert_allclose(grown.block(0), at_once.block(0), atol=1e-14)
+    np.testing.assert_allclose(grown.values.chunk(0), at_once.values.chunk(0), atol=1e-14)
 
 
 def test_no_basis_leaves_the_intercept():
     problem = make(LeastSquares())
-    empty = Subspace(
-        KernelColumns(problem.columns.rows, 3), problem.target, problem.weight, problem.loss
+    empty = subspace_problem(
+        kernel_columns(problem.columns.operand, 3), problem.target, problem.weight, problem.loss
     )
     state = Newton().init(empty)
     assert state.intercept[0] == pytest.approx(

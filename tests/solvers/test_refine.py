@@ -6,10 +6,10 @@ import scipy.sparse as sp
 
 from slimsvm.kernels import RBF, Linear, Polynomial
 from slimsvm.losses import LeastSquares, SmoothHinge, SquaredEpsilonInsensitive, SquaredHinge
-from slimsvm.problems.subspace import KernelColumns, Subspace
 from slimsvm.run import Limits
 from slimsvm.solvers.refine import gradient, refine, solve
 from slimsvm.tiles import ready
+from tests.in_memory import kernel_columns, subspace_problem
 
 KERNELS = [RBF(0.5), Polynomial(0.5, 3, 1.0), Polynomial(1.0, 2, 0.0), Linear()]
 
@@ -19,8 +19,8 @@ def make(kernel, loss, n=120, m=3, columns=1, dtype=np.float64):
     X = rng.standard_normal((n, 4))
     y = np.sign(rng.standard_normal((n, columns)) + X[:, [0]])
     rows = ready(kernel, X, dtype=np.dtype(dtype))
-    held = KernelColumns(rows, m)
-    return Subspace(held, y, rng.uniform(0.5, 1.5, n), loss), rng.standard_normal((m, 4))
+    held = kernel_columns(rows, m)
+    return subspace_problem(held, y, rng.uniform(0.5, 1.5, n), loss), rng.standard_normal((m, 4))
 
 
 @pytest.mark.parametrize("kernel", KERNELS, ids=str)
@@ -37,7 +37,8 @@ def test_derivative_is_that_of_differences(kernel, loss, columns):
         problem.columns.replace(B)
         return solve(problem, None, 1e-15, 60)
 
-    exact = gradient(problem, vectors, value(vectors))
+    at = value(vectors)
+    exact = gradient(problem, vectors, at.coef, at.trail)
     step = 1e-5
     for j, k in [(0, 0), (1, 2), (2, 3)]:
         above, below = vectors.copy(), vectors.copy()
@@ -52,8 +53,11 @@ def test_derivative_with_sparse_rows():
     X = sp.random(150, 400, density=0.01, format="csr", random_state=0)
     rows = ready(RBF(0.5), X, dtype=np.dtype(np.float64))
     assert sp.issparse(rows.X)
-    problem = Subspace(
-        KernelColumns(rows, 2), np.sign(rng.standard_normal((150, 1))), np.ones(150), SquaredHinge()
+    problem = subspace_problem(
+        kernel_columns(rows, 2),
+        np.sign(rng.standard_normal((150, 1))),
+        np.ones(150),
+        SquaredHinge(),
     )
     vectors = np.asarray(X[:2].toarray() + 0.1 * rng.standard_normal((2, 400)))
 
@@ -61,7 +65,8 @@ def test_derivative_with_sparse_rows():
         problem.columns.replace(B)
         return solve(problem, None, 1e-15, 60)
 
-    exact = gradient(problem, vectors, value(vectors))
+    at = value(vectors)
+    exact = gradient(problem, vectors, at.coef, at.trail)
     for j, k in [(0, int(X[0].indices[0])), (1, 7)]:
         above, below = vectors.copy(), vectors.copy()
         above[j, k] += 1e-5

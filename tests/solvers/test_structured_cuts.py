@@ -9,7 +9,7 @@ from scipy.optimize import minimize
 from slimsvm.basis import Pursuit
 from slimsvm.kernels import RBF
 from slimsvm.oracles import Binary, Chain, Multiclass, Multivariate
-from slimsvm.problems.subspace import KernelColumns
+from slimsvm.rows import MemoryRows
 from slimsvm.run import FULL, run
 from slimsvm.solvers import sampled_space
 from slimsvm.solvers.cutting_plane import CuttingPlane, OneSlack
@@ -17,10 +17,17 @@ from slimsvm.solvers.joint import JointRisk, JointSpace, least_on_line
 from slimsvm.solvers.sampled_cuts import CONSTANT, LINEAR, Draw, SampledCuts, parts_of, risk_bound
 from slimsvm.solvers.sampled_space import SampledSpace
 from slimsvm.solvers.spaces import ExplicitSpace, KernelSpace, SubspaceSpace
-from slimsvm.tiles import ready
+from slimsvm.tiles import in_memory, ready
+from tests.in_memory import kernel_columns
 from tests.reference.outputs import outputs
 
 KERNEL = RBF(0.3)
+
+
+def prepared(X, n_threads=1):
+    """Rows in memory, and how they are prepared."""
+    rows = ready(KERNEL, X, dtype=np.float64)
+    return in_memory(rows, n_threads=n_threads), rows.frame
 
 
 def problem_data(oracle, n=6, seed=0):
@@ -112,8 +119,8 @@ def test_every_space_finds_the_optimum_with_all_constraints(oracle, scaling):
     best = by_enumeration(
         oracle, np.linalg.cholesky(K + 1e-13 * np.eye(len(X))), true, weight, scaling
     )
-    columns = KernelColumns(ready(KERNEL, X, dtype=np.float64), len(X))
-    columns.append(columns.rows.X)
+    columns = kernel_columns(ready(KERNEL, X, dtype=np.float64), len(X))
+    columns.append(columns.operand.X)
     for space in (KernelSpace(K), SubspaceSpace(columns)):
         for line_search in (True, False):
             joint = JointSpace(space, risk.width, risk.n_linear, scaling)
@@ -122,7 +129,7 @@ def test_every_space_finds_the_optimum_with_all_constraints(oracle, scaling):
             ).certificate
             assert certificate.objective == pytest.approx(best, rel=1e-6)
     sparse_best = by_enumeration(oracle, X, true, weight, scaling)
-    joint = JointSpace(ExplicitSpace(X), risk.width, risk.n_linear, scaling)
+    joint = JointSpace(ExplicitSpace(MemoryRows(X)), risk.width, risk.n_linear, scaling)
     assert solved(joint, risk).certificate.objective == pytest.approx(sparse_best, rel=1e-6)
 
 
@@ -134,9 +141,7 @@ def test_samples_of_all_examples_are_exact(oracle, sampling):
     exact = solved(
         JointSpace(KernelSpace(KERNEL(X, X)), risk.width, risk.n_linear, 0.5), risk
     ).certificate.objective
-    space = SampledSpace(
-        ready(KERNEL, X, dtype=np.float64), risk.width, risk.n_linear, 0.5, sampling == LINEAR
-    )
+    space = SampledSpace(*prepared(X), risk.width, risk.n_linear, 0.5, sampling == LINEAR)
     result = solved(space, risk, 1e-5, SampledCuts(sampling=sampling, sample_size=100))
     assert (
         exact - 1e-6 * exact <= result.certificate.objective <= exact + 1e-5 * weight.sum() * 1.01
@@ -154,7 +159,7 @@ def test_the_scores_of_sampled_cuts_are_those_of_the_expansion(line_search, max_
     oracle = Multiclass()
     true = oracle.encode(y, 80)
     risk = JointRisk(oracle, true.labels, true.offsets, np.full(80, 2.0))
-    space = SampledSpace(ready(KERNEL, X, dtype=np.float64), 3, 0, 0.5, max_memory=max_memory)
+    space = SampledSpace(*prepared(X), 3, 0, 0.5, max_memory=max_memory)
     problem, solver = (
         OneSlack(space, risk, 0.0),
         SampledCuts(sample_size=10, max_idle=2, line_search=line_search),
@@ -178,7 +183,7 @@ def test_the_objective_of_linear_time_is_that_of_its_model():
     oracle = Binary()
     true = oracle.encode(y, 300)
     risk = JointRisk(oracle, true.labels, true.offsets, np.full(300, 0.5))
-    space = SampledSpace(ready(KERNEL, X, dtype=np.float64), 1, 0)
+    space = SampledSpace(*prepared(X), 1, 0)
     result = solved(space, risk, 1e-2, SampledCuts(sample_size=40))
     model = result.model
     K = KERNEL(X, X[model.indices])
@@ -199,7 +204,7 @@ def test_a_basis_grows_for_all_labels_at_once():
     true = oracle.encode(y, 150)
     risk = JointRisk(oracle, true.labels, true.offsets, np.ones(150))
     choose, seed = Pursuit(), np.random.default_rng(0)
-    columns = KernelColumns(ready(KERNEL, X, dtype=np.float64), 25)
+    columns = kernel_columns(ready(KERNEL, X, dtype=np.float64), 25)
 
     def grow(columns, V, B):
         return choose.select(columns, V, B, 1, seed, np.arange(150)).vectors
@@ -222,7 +227,7 @@ def test_kept_cuts_come_back():
     np.testing.assert_array_equal(risk.unpacked(kept, 0, risk.n), V)
     values = rng.standard_normal((2, 9))
     by_label, _ = risk.split(V)
-    whole = risk.products([kept, kept], 0, 9, values).reshape(2, risk.width, 2)
+    whole = risk.by_row([kept, kept]).products(0, 9, values).reshape(2, risk.width, 2)
     np.testing.assert_allclose(whole[:, :, 1], values @ by_label)
 
 
@@ -284,7 +289,7 @@ def test_products_of_cuts_are_the_same_in_groups(monkeypatch):
     X = rng.standard_normal((50, 3))
     for values in (1 << 18, 60):
         monkeypatch.setattr(sampled_space, "VALUES_A_TASK", values)
-        space = SampledSpace(ready(KERNEL, X, dtype=np.float64), 2, 0, keeps=False, n_threads=2)
+        space = SampledSpace(*prepared(X, 2), 2, 0, keeps=False)
         cuts = [
             (rng.permutation(50)[:size], rng.standard_normal((size, 2)))
             for size in (3, 20, 0, 7, 1)

@@ -26,7 +26,8 @@ from numpy.typing import NDArray
 
 from slimsvm.basis.selection import Basis, Here, Selection, among, rows_at
 from slimsvm.compiled import compiled
-from slimsvm.problems.subspace import DEPENDENT, JITTER, KernelColumns
+from slimsvm.problems.columns import KernelColumns, coordinates_of
+from slimsvm.problems.span import DEPENDENT, JITTER
 from slimsvm.threads import parallel, single_threaded_blas
 from slimsvm.tiles import Operand
 
@@ -91,7 +92,7 @@ def pivoted(
     >>> import numpy as np
     >>> from slimsvm.basis.cholesky import pivoted
     >>> from slimsvm.kernels import Linear
-    >>> from slimsvm.tiles import ready
+    >>> from slimsvm.tiles import in_memory, ready
     >>> found = pivoted(ready(Linear(), np.array([[1.0, 0.0], [0.0, 3.0], [1.0, 1.0]])), 3)
     >>> found.pivots, found.V.shape, found.left < 1e-12
     (array([1, 0]), (3, 2), True)
@@ -200,7 +201,7 @@ def thresholded(
     >>> import numpy as np
     >>> from slimsvm.basis.cholesky import thresholded
     >>> from slimsvm.kernels import RBF
-    >>> from slimsvm.tiles import ready
+    >>> from slimsvm.tiles import in_memory, ready
     >>> rows = ready(RBF(1.0), np.array([[0.0], [0.5], [2.0]]), dtype=np.float64)
     >>> found = thresholded(rows, 2)  # nothing is dropped: the factor is exact
     >>> np.allclose((found.V @ found.V.T).toarray(), RBF(1.0)(np.array([[0.0], [0.5], [2.0]])))
@@ -351,9 +352,10 @@ class Cholesky(Basis):
     >>> import numpy as np
     >>> from slimsvm.basis import Cholesky
     >>> from slimsvm.kernels import RBF
-    >>> from slimsvm.problems.subspace import KernelColumns
-    >>> from slimsvm.tiles import ready
-    >>> columns = KernelColumns(ready(RBF(1.0), np.array([0.0, 0.1, 5.0, 5.1])[:, None]), max_basis=2)
+    >>> from slimsvm.problems.columns import KernelColumns
+    >>> from slimsvm.tiles import in_memory, ready
+    >>> rows = ready(RBF(1.0), np.array([0.0, 0.1, 5.0, 5.1])[:, None])
+    >>> columns = KernelColumns(in_memory(rows), rows.frame, max_basis=2)
     >>> Cholesky().select(columns, None, None, 2, np.random.default_rng(0), np.arange(4)).indices
     array([0, 2])
     """
@@ -376,13 +378,9 @@ class Cholesky(Basis):
             return rows_at(columns, candidates)
         known = None
         if columns.m:
-            known = np.hstack(
-                columns.each_block(
-                    lambda start, end, K: columns.inverse @ K.astype(np.float64, copy=False)
-                )
-            )
+            known = np.hstack(columns.map(coordinates_of))
         found = pivoted(
-            columns.rows, n_new, candidates=candidates, known=known, n_threads=columns.n_threads
+            columns.operand, n_new, candidates=candidates, known=known, n_threads=columns.n_threads
         )
         columns.n_values += found.n_values
         return rows_at(columns, found.pivots)

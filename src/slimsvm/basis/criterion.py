@@ -36,7 +36,8 @@ from numpy.typing import NDArray
 from scipy.linalg import solve_triangular
 
 from slimsvm.kernels import Kernel, squared_norms
-from slimsvm.problems.subspace import DEPENDENT, JITTER, KernelColumns
+from slimsvm.problems.columns import KernelColumns
+from slimsvm.problems.span import DEPENDENT, JITTER
 from slimsvm.threads import parallel, single_threaded_blas
 from slimsvm.tiles import Operand, Strips, block
 
@@ -133,9 +134,8 @@ class Criterion:
             columns.L
         )  # a part of a larger array, of which every solve would make a copy
         if columns.m:
-            rows = columns.rows
             self.basis = Sum(
-                columns.basis if rows.index is None else rows.take(columns.vectors),
+                columns.take(columns.vectors) if columns.precomputed else columns.span.operand,
                 columns.n_threads,
             )
         self._sample(n_rows, rng)
@@ -152,7 +152,7 @@ class Criterion:
         self.A = A[self.picked] / divisor[:, None]
         self.excess = self.A - A[self.picked]  # what a row of the sample weighs more than it should
         self.is_sample = bool(np.any(divisor != 1.0))
-        self.terms = Sum(self.columns.rows.take(self.picked), self.columns.n_threads)
+        self.terms = Sum(self.columns.take(self.picked), self.columns.n_threads)
         if self.columns.m:
             self.W = self._orthogonal_weights()
 
@@ -218,7 +218,7 @@ class Criterion:
         S[own] -= self.excess[place[own]] * left[own, None]
 
     def _jitter(self, diag: Array) -> Array:
-        """As in :meth:`KernelColumns.append`."""
+        """As in :meth:`Span.appended`."""
         known = float(np.diag(self.columns.K_BB).max()) if self.columns.m else 0.0
         return np.asarray(JITTER[str(np.dtype(self.columns.dtype))] * np.maximum(diag, known))
 

@@ -10,7 +10,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from slimsvm.basis.selection import Basis, Here, Selection, moved
-from slimsvm.problems.subspace import KernelColumns
+from slimsvm.problems.columns import KernelColumns
 
 Array = NDArray[Any]
 
@@ -29,9 +29,10 @@ class Given(Basis):
     >>> import numpy as np
     >>> from slimsvm.basis import Given
     >>> from slimsvm.kernels import Linear
-    >>> from slimsvm.problems.subspace import KernelColumns
-    >>> from slimsvm.tiles import ready
-    >>> columns = KernelColumns(ready(Linear(), np.eye(3)), max_basis=2)
+    >>> from slimsvm.problems.columns import KernelColumns
+    >>> from slimsvm.tiles import in_memory, ready
+    >>> rows = ready(Linear(), np.eye(3))
+    >>> columns = KernelColumns(in_memory(rows), rows.frame, max_basis=2)
     >>> Given([[1.0, 2.0, 3.0]]).select(columns, None, None, 2, np.random.default_rng(0), np.arange(3)).vectors
     array([[1., 2., 3.]])
     """
@@ -60,13 +61,13 @@ class Given(Basis):
         here: Here | None = None,
     ) -> Selection:
         """The vectors, checked; the weights and the candidates are ignored."""
-        if columns.rows.index is not None:
+        if columns.precomputed:
             raise ValueError(
                 "A basis given as an array needs rows of features; the kernel is precomputed."
             )
         return moved(
             columns,
-            columns.in_rows_coordinates(_checked(self.vectors, columns.rows.X.shape[1])[:n_new]),
+            columns.in_rows_coordinates(_checked(self.vectors, columns.rows.n_features)[:n_new]),
         )
 
 

@@ -25,7 +25,8 @@ from numpy.typing import NDArray
 from scipy.linalg import LinAlgError, cholesky, solve_triangular
 
 from slimsvm.basis.selection import Basis, Here, Selection, against_basis, among, drawn, rows_at
-from slimsvm.problems.subspace import DEPENDENT, KernelColumns
+from slimsvm.problems.columns import KernelColumns
+from slimsvm.problems.span import DEPENDENT
 from slimsvm.threads import parallel, single_threaded_blas
 
 Array = NDArray[Any]
@@ -52,11 +53,13 @@ class Greedy(Basis):
     >>> from slimsvm.basis import Greedy, Here
     >>> from slimsvm.kernels import RBF
     >>> from slimsvm.losses import SquaredHinge
-    >>> from slimsvm.problems.subspace import KernelColumns, Subspace
-    >>> from slimsvm.tiles import ready
+    >>> from slimsvm.problems.columns import KernelColumns
+    >>> from slimsvm.problems.subspace import Subspace
+    >>> from slimsvm.tiles import in_memory, ready
     >>> X, y = np.linspace(0.0, 1.0, 40)[:, None], np.where(np.arange(40) < 30, -1.0, 1.0)[:, None]
-    >>> columns = KernelColumns(ready(RBF(20.0), X), max_basis=2)
-    >>> here = Here(Subspace(columns, y, np.ones(40), SquaredHinge()), np.full((40, 1), -0.5))
+    >>> rows = ready(RBF(20.0), X)
+    >>> columns = KernelColumns(in_memory(rows, y, np.ones(40)), rows.frame, max_basis=2)
+    >>> here = Here(Subspace(columns, SquaredHinge()), np.full((40, 1), -0.5))
     >>> found = Greedy().select(columns, None, np.zeros((0, 1)), 1, np.random.default_rng(0), np.arange(40), here)
     >>> bool(found.indices[0] >= 30)  # where the mistakes are
     True
@@ -134,7 +137,7 @@ class _Model:
                 return np.asarray(root @ root.T)
 
             H[b:, b:] = (
-                np.asarray(sum(columns.each_block(work)))
+                np.asarray(sum(columns.values.each(work)))
                 + columns.K_BB
                 + columns.jitter * np.eye(m)
             )
@@ -162,7 +165,7 @@ class _Model:
             flat = self.D[start:end, :, None] * right[:, start:end].T[:, None, :].astype(np.float64)
             return np.asarray(K.astype(np.float64, copy=False) @ flat.reshape(end - start, k * q))
 
-        parts = [np.asarray(sum(self.columns.each_block(work)))] if self.columns.m else []
+        parts = [np.asarray(sum(self.columns.values.each(work)))] if self.columns.m else []
         if self.new.shape[0]:
             edges = [(start, min(n, start + STRIP)) for start in range(0, n, STRIP)]
             pieces: list[Any] = [None] * len(edges)
@@ -197,7 +200,7 @@ class _Model:
 
     def join_best(self, pool: Array, alone: bool) -> int:
         """The candidate with the largest decrease joins, and the model moves to its optimum; -1 if none is outside of the span."""
-        columns, rows, n_columns = self.columns, self.columns.rows, self.coef.shape[1]
+        columns, rows, n_columns = self.columns, self.columns.operand, self.coef.shape[1]
         K = among(rows, pool, None, columns.n_threads)
         K_PB = np.hstack([against_basis(columns, pool), K[:, self.new_rows]]).astype(np.float64)
         columns.n_values += K.size

@@ -16,7 +16,7 @@ from sklearn.exceptions import ConvergenceWarning
 from threadpoolctl import threadpool_limits
 
 from slimsvm.basis.selection import Basis, Here, Selection, drawn, moved, rows_at
-from slimsvm.problems.subspace import KernelColumns
+from slimsvm.problems.columns import KernelColumns
 
 Array = NDArray[Any]
 BATCH_ROWS = 1024  # at least; and at least twice as many as centres, so that most centres move in every batch
@@ -42,10 +42,11 @@ class KMeans(Basis):
     >>> import numpy as np
     >>> from slimsvm.basis import KMeans
     >>> from slimsvm.kernels import RBF
-    >>> from slimsvm.problems.subspace import KernelColumns
-    >>> from slimsvm.tiles import ready
+    >>> from slimsvm.problems.columns import KernelColumns
+    >>> from slimsvm.tiles import in_memory, ready
     >>> X = np.concatenate([np.linspace(-0.1, 0.1, 50), np.linspace(3.9, 4.1, 50)])[:, None]
-    >>> columns = KernelColumns(ready(RBF(1.0), X), max_basis=2)
+    >>> rows = ready(RBF(1.0), X)
+    >>> columns = KernelColumns(in_memory(rows), rows.frame, max_basis=2)
     >>> chosen = KMeans().select(columns, None, None, 2, np.random.default_rng(0), np.arange(100))
     >>> np.abs(np.sort(columns.in_given_coordinates(chosen.vectors).ravel()) - [0, 4]).max() < 0.05
     np.True_
@@ -69,7 +70,7 @@ class KMeans(Basis):
         here: Here | None = None,
     ) -> Selection:
         """``n_new`` centres; the weights of the residual are ignored."""
-        if columns.rows.index is not None:
+        if columns.precomputed:
             raise ValueError(
                 "basis='kmeans' needs rows of features; with a precomputed kernel choose rows, for example basis='random'."
             )
@@ -79,12 +80,11 @@ class KMeans(Basis):
             MiniBatchKMeans,
         )  # here: it takes longer to import than all other bases together
 
-        X, weight = columns.rows.X, self.sample_weight
+        weight = self.sample_weight
         seed = int(rng.integers(2**31 - 1))
-        counts = np.arange(X.shape[0]) if weight is None else np.flatnonzero(weight > 0)
+        counts = np.arange(columns.n) if weight is None else np.flatnonzero(weight > 0)
         picked = np.sort(drawn(counts, SAMPLED_ROWS * max(n_new, LEAST_CENTRES), rng))
-        if picked.size < X.shape[0]:
-            X, weight = X[picked], None if weight is None else weight[picked]
+        X, weight = columns.take(picked).X, None if weight is None else weight[picked]
         batch = max(BATCH_ROWS, 2 * n_new)
         machine = MiniBatchKMeans(
             n_new,

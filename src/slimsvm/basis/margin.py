@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from slimsvm.basis.selection import Basis, Here, Selection, against_basis, drawn, rows_at
-from slimsvm.problems.subspace import DEPENDENT, KernelColumns
+from slimsvm.problems.columns import KernelColumns
+from slimsvm.problems.span import DEPENDENT
 
 Array = NDArray[Any]
 
@@ -29,11 +30,12 @@ class Margin(Basis):
     >>> from slimsvm.basis import Here, Margin
     >>> from slimsvm.kernels import RBF
     >>> from slimsvm.losses import SquaredHinge
-    >>> from slimsvm.problems.subspace import KernelColumns, Subspace
-    >>> from slimsvm.tiles import ready
-    >>> columns = KernelColumns(ready(RBF(1.0), np.arange(4.0)[:, None]), max_basis=2)
-    >>> problem = Subspace(columns, np.ones((4, 1)), np.ones(4), SquaredHinge())
-    >>> here = Here(problem, np.array([[2.0], [-0.1], [1.0], [3.0]]))
+    >>> from slimsvm.problems.columns import KernelColumns
+    >>> from slimsvm.problems.subspace import Subspace
+    >>> from slimsvm.tiles import in_memory, ready
+    >>> rows = ready(RBF(1.0), np.arange(4.0)[:, None])
+    >>> columns = KernelColumns(in_memory(rows, np.ones(4)), rows.frame, max_basis=2)
+    >>> here = Here(Subspace(columns, SquaredHinge()), np.array([[2.0], [-0.1], [1.0], [3.0]]))
     >>> Margin().select(columns, None, None, 1, np.random.default_rng(0), np.arange(4), here).indices
     array([1])
     """
@@ -62,7 +64,8 @@ class Margin(Basis):
         pool = drawn(candidates, self.n_candidates * n_new, rng)
         if columns.m:  # a row of the basis is as good as any other to stay unsure about
             Z = columns.coordinates(against_basis(columns, pool).T.astype(np.float64))
-            left = np.asarray(columns.rows.diag(), np.float64)[pool] - np.einsum("jq,jq->q", Z, Z)
+            diag = np.asarray(columns.take(pool).diag(), np.float64)
+            left = diag - np.einsum("jq,jq->q", Z, Z)
             pool = pool[left > DEPENDENT * columns.jitter]
         doubt = np.abs(here.scores[pool]).min(axis=1)
         return rows_at(columns, pool[np.argsort(doubt, kind="stable")[:n_new]])

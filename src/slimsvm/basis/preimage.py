@@ -36,7 +36,7 @@ from numpy.typing import NDArray
 from slimsvm.basis.criterion import Criterion, Values
 from slimsvm.basis.selection import Basis, Here, Selection, drawn, moved, rows_at
 from slimsvm.kernels import squared_norms
-from slimsvm.problems.subspace import KernelColumns
+from slimsvm.problems.columns import KernelColumns
 from slimsvm.threads import single_threaded_blas
 from slimsvm.tiles import Operand
 
@@ -71,10 +71,11 @@ class PursuitRows(Basis):
     >>> import numpy as np
     >>> from slimsvm.basis import PursuitRows
     >>> from slimsvm.kernels import RBF
-    >>> from slimsvm.problems.subspace import KernelColumns
-    >>> from slimsvm.tiles import ready
+    >>> from slimsvm.problems.columns import KernelColumns
+    >>> from slimsvm.tiles import in_memory, ready
     >>> X = np.linspace(0.0, 5.0, 50)[:, None]
-    >>> columns = KernelColumns(ready(RBF(1.0), X), max_basis=2)
+    >>> rows = ready(RBF(1.0), X)
+    >>> columns = KernelColumns(in_memory(rows), rows.frame, max_basis=2)
     >>> weights = np.zeros((50, 1))
     >>> weights[20] = 1.0
     >>> PursuitRows().select(columns, weights, None, 1, np.random.default_rng(0), np.arange(50)).indices
@@ -101,7 +102,7 @@ class PursuitRows(Basis):
         with single_threaded_blas():
             indices = drawn(candidates, self.n_candidates * n_new, rng)
             criterion = _criterion(columns, row_weights, self.n_rows, rng, self.orthogonal)
-            pool = columns.rows.take(indices)
+            pool = columns.take(indices)
             return rows_at(
                 columns, indices[criterion.greedy(pool, criterion.at(pool, indices), n_new)]
             )
@@ -137,10 +138,11 @@ class Pursuit(Basis):
     >>> import numpy as np
     >>> from slimsvm.basis import Pursuit
     >>> from slimsvm.kernels import RBF
-    >>> from slimsvm.problems.subspace import KernelColumns
-    >>> from slimsvm.tiles import ready
+    >>> from slimsvm.problems.columns import KernelColumns
+    >>> from slimsvm.tiles import in_memory, ready
     >>> X = np.array([-0.4, 0.4, 2.6, 3.4])[:, None]
-    >>> columns = KernelColumns(ready(RBF(1.0), X), max_basis=2)
+    >>> rows = ready(RBF(1.0), X)
+    >>> columns = KernelColumns(in_memory(rows), rows.frame, max_basis=2)
     >>> weights = np.array([1.0, 1.0, -1.0, -1.0])
     >>> found = Pursuit().select(columns, weights, None, 2, np.random.default_rng(0), np.arange(4))
     >>> np.allclose(np.sort(columns.in_given_coordinates(found.vectors).ravel()), [0.0, 3.0], atol=0.1)
@@ -185,9 +187,9 @@ class Pursuit(Basis):
                 rng,
                 self.orthogonal,
             )
-            pool = columns.rows.take(indices)
+            pool = columns.take(indices)
             known = criterion.at(pool, indices)
-            if columns.rows.index is not None or not columns.kernel.differentiable:
+            if columns.precomputed or not columns.kernel.differentiable:
                 return rows_at(columns, indices[criterion.greedy(pool, known, n_new)])
             # 2. starts that differ
             starts = criterion.greedy(

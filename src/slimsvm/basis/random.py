@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from slimsvm.basis.selection import Basis, Here, Selection, drawn, rows_at
-from slimsvm.problems.subspace import KernelColumns
+from slimsvm.problems.columns import KernelColumns
 
 Array = NDArray[Any]
 
@@ -23,9 +23,10 @@ class Random(Basis):
     >>> import numpy as np
     >>> from slimsvm.basis import Random
     >>> from slimsvm.kernels import RBF
-    >>> from slimsvm.problems.subspace import KernelColumns
-    >>> from slimsvm.tiles import ready
-    >>> columns = KernelColumns(ready(RBF(1.0), np.arange(8.0)[:, None]), max_basis=8)
+    >>> from slimsvm.problems.columns import KernelColumns
+    >>> from slimsvm.tiles import in_memory, ready
+    >>> rows = ready(RBF(1.0), np.arange(8.0)[:, None])
+    >>> columns = KernelColumns(in_memory(rows), rows.frame, max_basis=8)
     >>> Random().select(columns, None, None, 3, np.random.default_rng(0), np.arange(8)).n
     3
     >>> Random().select(columns, None, None, 9, np.random.default_rng(0), np.array([1, 4, 6])).indices

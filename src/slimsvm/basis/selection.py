@@ -1,6 +1,6 @@
 """What a choice of basis vectors is, and the form in which it is handed over.
 
-A basis lives in the coordinates of the readied rows (``columns.rows.X``: centred for distance kernels), dense or CSR, all of it in one form.
+A basis lives in the coordinates of the prepared rows (centred for distance kernels), dense or CSR, all of it in one form.
 For a precomputed kernel a basis vector is the index of a row.
 """
 
@@ -13,7 +13,8 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from slimsvm.problems.subspace import KernelColumns, Subspace
+from slimsvm.problems.columns import KernelColumns
+from slimsvm.problems.subspace import Subspace
 from slimsvm.tiles import Operand, Strips, block
 
 Array = NDArray[Any]
@@ -29,7 +30,7 @@ class Selection:
     Parameters
     ----------
     vectors : array or CSR matrix of shape (n, d)
-        In the coordinates of ``columns.rows``; for a precomputed kernel an array of row indices.
+        In the coordinates of the prepared rows; for a precomputed kernel an array of row indices.
     indices : int array of shape (n,) or None
         The rows they are; None if they are not rows.
     """
@@ -94,9 +95,9 @@ class Basis(Protocol):
 
 def rows_at(columns: KernelColumns, indices: Array) -> Selection:
     """These rows as basis vectors."""
-    if columns.rows.index is not None:
+    if columns.precomputed:
         return Selection(indices, indices)
-    return Selection(_as_kept(columns, columns.rows.X[indices]), indices)
+    return Selection(_as_kept(columns, columns.take(indices).X), indices)
 
 
 def among(rows: Operand, first: Array, second: Array | None = None, n_threads: int = 1) -> Array:
@@ -109,7 +110,7 @@ def against_basis(columns: KernelColumns, which: Array) -> Array:
     if not columns.m:
         return np.empty((which.size, 0), columns.dtype)
     columns.n_values += which.size * columns.m
-    return block(columns.rows.take(which), Strips(columns.basis), columns.n_threads)
+    return block(columns.take(which), Strips(columns.span.operand), columns.n_threads)
 
 
 def drawn(candidates: Array, n: int, rng: np.random.Generator) -> Array:
@@ -124,10 +125,10 @@ def moved(columns: KernelColumns, vectors: Any) -> Selection:
 
 def _as_kept(columns: KernelColumns, vectors: Any) -> Any:
     """Dense or CSR: as the basis is already; at first dense for dense rows, and for CSR rows whatever takes fewer bytes."""
-    rows, known = columns.rows.X, columns.vectors
+    known = columns.vectors
     if known is not None:
         sparse = sp.issparse(known)
-    elif not sp.issparse(rows):
+    elif not columns.frame.sparse:
         sparse = False
     else:
         filled = vectors.nnz if sp.issparse(vectors) else np.count_nonzero(vectors)

@@ -13,8 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import solve_triangular
 
-from slimsvm.basis.selection import Basis, Here, Selection, against_basis, among, drawn, rows_at
-from slimsvm.problems.subspace import DEPENDENT, JITTER, KernelColumns
+from slimsvm.basis.selection import Basis, Here, Selection, against_basis, drawn, rows_at
+from slimsvm.problems.columns import KernelColumns, largest_diagonal
+from slimsvm.problems.span import DEPENDENT, JITTER
+from slimsvm.tiles import Strips, block
 
 Array = NDArray[Any]
 MOST_REFUSALS = 10  # pools in a row in which no row was outside of the span
@@ -34,11 +36,12 @@ class Unsupervised(Basis):
     >>> import numpy as np
     >>> from slimsvm.basis import Unsupervised
     >>> from slimsvm.kernels import RBF
-    >>> from slimsvm.problems.subspace import KernelColumns
-    >>> from slimsvm.tiles import ready
-    >>> columns = KernelColumns(ready(RBF(1.0), np.array([0.0, 0.1, 5.0, 5.1])[:, None]), max_basis=2)
+    >>> from slimsvm.problems.columns import KernelColumns
+    >>> from slimsvm.tiles import in_memory, ready
+    >>> rows = ready(RBF(1.0), np.array([0.0, 0.1, 5.0, 5.1])[:, None])
+    >>> columns = KernelColumns(in_memory(rows), rows.frame, max_basis=2)
     >>> found = Unsupervised().select(columns, None, None, 2, np.random.default_rng(0), np.arange(4))
-    >>> bool(np.ptp(columns.rows.X[found.indices]) > 4)
+    >>> bool(np.ptp(columns.take(found.indices).X) > 4)
     True
     """
 
@@ -58,11 +61,11 @@ class Unsupervised(Basis):
         here: Here | None = None,
     ) -> Selection:
         """Up to ``n_new`` rows; all candidates, in order, if there are not more. The weights are ignored."""
-        rows, diag = columns.rows, np.asarray(columns.rows.diag(), np.float64)
         if n_new >= candidates.size:
             return rows_at(columns, candidates)
-        least = DEPENDENT * JITTER[np.dtype(rows.dtype).name] * float(diag.max())
-        free = np.ones(rows.n, bool)
+        largest = max(columns.rows.map(largest_diagonal, columns.frame))
+        least = DEPENDENT * JITTER[columns.dtype.name] * largest
+        free = np.ones(columns.n, bool)
         known = columns.m
         L, chosen = np.zeros((known + n_new, known + n_new)), np.empty(n_new, np.intp)
         L[:known, :known] = columns.L
@@ -71,14 +74,13 @@ class Unsupervised(Basis):
             pool = drawn(candidates, self.n_candidates, rng)
             pool = pool[free[pool]]
             size = known + m
-            Z = np.empty((0, pool.size))
+            some, Z = columns.take(pool), np.empty((0, pool.size))
             if size and pool.size:
-                K = np.hstack([against_basis(columns, pool), among(rows, pool, chosen[:m])]).astype(
-                    np.float64
-                )
+                K_new = block(some, Strips(columns.take(chosen[:m])))
+                K = np.hstack([against_basis(columns, pool), K_new]).astype(np.float64)
                 columns.n_values += m * pool.size
                 Z = solve_triangular(L[:size, :size], K.T, lower=True, check_finite=False)
-            left = diag[pool] - np.einsum("jq,jq->q", Z, Z)
+            left = np.asarray(some.diag(), np.float64) - np.einsum("jq,jq->q", Z, Z)
             best = int(np.argmax(left)) if pool.size else -1
             if best < 0 or not left[best] > least:
                 refused += 1

@@ -43,8 +43,8 @@ class CoreVectorSVC(PairwiseClassifier):
     Notes
     -----
     The method needs k(x, x) to be the same for all rows, as it is for the rbf and Laplacian
-    kernels, and for others on rows of unit length; otherwise the fit is refused. For the same reason it
-    admits neither sample weights nor class weights.
+    kernels, and for others on rows of unit length; otherwise the fit is refused. For the same
+    reason it admits neither sample weights nor class weights.
 
     ``certificate_.violation`` is the achieved eps; objective and gap are those of the problem with
     the squared hinge. The paper's C is twice ours.

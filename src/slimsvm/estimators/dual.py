@@ -14,7 +14,7 @@ from slimsvm.estimators.fitting import Classifier, Data, Estimator, Fit
 from slimsvm.estimators.models import SupportVectors
 from slimsvm.multiclass import OneVsOne, Part
 from slimsvm.problems.dual_qp import DualQP
-from slimsvm.rows import Rows
+from slimsvm.rows import MemoryRows
 from slimsvm.run import Limits, Result, run
 from slimsvm.solvers.decomposition import Decomposition
 from slimsvm.tiles import Operand
@@ -61,7 +61,7 @@ class DualEstimator(SupportVectors, Estimator):
         """With warm_start, the coefficients of the last fit if it saw the same; all rows."""
         if not self.warm_start:
             return None
-        seen = Rows(data.X, target, data.sample_weight).fingerprint()
+        seen = MemoryRows(data.X, target, data.sample_weight).fingerprint()
         data.about["_fingerprint"] = seen
         if getattr(self, "_fingerprint", None) != seen or not hasattr(self, "dual_coef_"):
             return None

@@ -16,6 +16,7 @@ import scipy.sparse as sp
 
 from slimsvm.ending import Certificate, Status
 from slimsvm.kernels import FromCallable, Kernel, Precomputed
+from slimsvm.oracles.structured import StructuredOracle
 
 # kind -> its name in the documentation
 KINDS = {
@@ -170,6 +171,13 @@ def demand(condition: bool, complaint: str) -> None:
         raise ValueError(complaint)
 
 
+def check_classes(classes: Any) -> None:
+    """Raise ValueError unless these are the labels of two or more classes, sorted."""
+    vector = classes.ndim == 1 and classes.size >= 2
+    demand(vector, "classes_ is not a vector of two or more labels")
+    demand(bool(np.all(classes[:-1] < classes[1:])), "classes_ is not in ascending order")
+
+
 def _is_kernel(value: Any) -> bool:
     """Whether it is a kernel that a file can hold, with numbers for its parameters."""
     gamma = getattr(value, "gamma", 1.0)
@@ -194,6 +202,7 @@ TYPES: dict[str, Callable[[Any], bool]] = {
     "certificate": lambda value: value is None or isinstance(value, Certificate),
     "status": lambda value: isinstance(value, Status),
     "history": lambda value: isinstance(value, dict),
+    "oracle": lambda value: isinstance(value, StructuredOracle),
     "indices": lambda value: value is None or _of_dtype(value, "iu"),
     "counts": lambda value: isinstance(value, int) or _of_dtype(value, "iu"),
     "shape": lambda value: isinstance(value, tuple),

@@ -11,7 +11,7 @@ An estimator writes 4 and 5. Nothing is set on it before 5, and a fit that fails
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Self
@@ -24,12 +24,12 @@ from sklearn.callback import CallbackSupportMixin, with_callbacks
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
 from slimsvm.ending import Certificate, Ending, Status
-from slimsvm.estimators.fitted import Attribute, attribute, demand
+from slimsvm.estimators.fitted import Attribute, attribute, check_classes
 from slimsvm.kernels import FromCallable, Kernel, Precomputed, make_kernel
 from slimsvm.multiclass import OneVsOne, class_factors, encoded
 from slimsvm.precision import is_small
 from slimsvm.progress import Progress
-from slimsvm.rows import Rows
+from slimsvm.rows import MemoryRows
 from slimsvm.run import Limits, Record, Watcher
 from slimsvm.threads import n_threads, single_threaded_blas
 from slimsvm.tiles import Operand, ready
@@ -186,7 +186,7 @@ class Estimator(CallbackSupportMixin, BaseEstimator):
         kernel = make_kernel(self.kernel, gamma=self.gamma, degree=self.degree, coef0=self.coef0)
         if isinstance(kernel, FromCallable | Precomputed):
             return kernel
-        return kernel.resolve(Rows(X, weight=weight))
+        return kernel.resolve(MemoryRows(X, weight=weight))
 
     def _solved(self, data: Data, fit: Fit) -> Any:
         """Step 4."""
@@ -205,8 +205,8 @@ class Estimator(CallbackSupportMixin, BaseEstimator):
         try:
             yield
         except BaseException:
-            vars(self).clear()
-            vars(self).update(before)
+            self.__dict__.clear()
+            self.__dict__.update(before)
             raise
 
     def _checked(
@@ -303,51 +303,22 @@ class Estimator(CallbackSupportMixin, BaseEstimator):
         return tags
 
 
-class Classifier(ClassifierMixin, Estimator):
-    """Base of estimators that predict classes; ``_scheme`` says how two-class functions decide."""
+class ClassPredictions(ClassifierMixin):
+    """``_scheme`` says how the outputs of a fitted estimator decide between its classes."""
 
     fitted: ClassVar[tuple[Attribute, ...]] = (
         attribute("classes_", "labels", ("n_classes",), "The labels, sorted."),
-        attribute(
-            "class_weight_", "float", ("n_classes",), "Factor of C for each class.", optional=True
-        ),
     )
 
     classes_: Array
-    class_weight_: Array
+    _outputs: Callable[[Any], Array]  # of new rows: decision values, shape (n, outputs)
     # of those that have no such parameter
-    class_weight = None
     decision_function_shape = "ovr"
     break_ties = True
 
-    def _encoded(self, X: Any, y: Any, weight: Array) -> Data:
-        classes, label, used = encoded(y, weight)
-        if self._all_rows and classes.size > 2:  # the rows of a class stand together; two: no copy
-            used = used[np.argsort(label[used], kind="stable")]
-        label, own = label[used], weight[used]
-        factors = class_factors(
-            self.class_weight, classes=classes, y=classes[label], sample_weight=own
-        )
-        data = self._data(X, label, own * factors[label], used, weight)
-        data.classes, data.factors = classes, factors
-        return data
-
     def _scheme(self) -> Any:
-        """How the classes share the outputs; of a fitted estimator."""
+        """How the classes share the outputs."""
         return OneVsOne(len(self.classes_))
-
-    @classmethod
-    def _n_outputs(cls, a: dict[str, Any]) -> int:
-        n_classes = len(a["classes_"])
-        return n_classes * (n_classes - 1) // 2
-
-    @classmethod
-    def _check_fitted(cls, a: dict[str, Any]) -> None:
-        super()._check_fitted(a)
-        classes = a["classes_"]
-        vector = classes.ndim == 1 and classes.size >= 2
-        demand(vector, "classes_ is not a vector of two or more labels")
-        demand(bool(np.all(classes[:-1] < classes[1:])), "classes_ is not in ascending order")
 
     def decision_function(self, X: Any) -> Array:
         """Decision values.
@@ -381,8 +352,40 @@ class Classifier(ClassifierMixin, Estimator):
         shape, ties = self.decision_function_shape, bool(self.break_ties)
         return np.asarray(self.classes_[self._scheme().chosen(outputs, shape, ties)])
 
-    def _outputs(self, X: Any) -> Array:
-        raise NotImplementedError
+
+class Classifier(ClassPredictions, Estimator):
+    """Base of estimators that predict classes, which may have weights."""
+
+    fitted: ClassVar[tuple[Attribute, ...]] = (
+        attribute(
+            "class_weight_", "float", ("n_classes",), "Factor of C for each class.", optional=True
+        ),
+    )
+
+    class_weight_: Array
+    class_weight = None  # of those that have no such parameter
+
+    def _encoded(self, X: Any, y: Any, weight: Array) -> Data:
+        classes, label, used = encoded(y, weight)
+        if self._all_rows and classes.size > 2:  # the rows of a class stand together; two: no copy
+            used = used[np.argsort(label[used], kind="stable")]
+        label, own = label[used], weight[used]
+        factors = class_factors(
+            self.class_weight, classes=classes, y=classes[label], sample_weight=own
+        )
+        data = self._data(X, label, own * factors[label], used, weight)
+        data.classes, data.factors = classes, factors
+        return data
+
+    @classmethod
+    def _n_outputs(cls, a: dict[str, Any]) -> int:
+        n_classes = len(a["classes_"])
+        return n_classes * (n_classes - 1) // 2
+
+    @classmethod
+    def _check_fitted(cls, a: dict[str, Any]) -> None:
+        super()._check_fitted(a)
+        check_classes(a["classes_"])
 
 
 class Regressor(RegressorMixin, Estimator):

@@ -24,6 +24,7 @@ from slimsvm.multiclass import OneVsRest
 from slimsvm.oracles import LossOracle
 from slimsvm.precision import LINEAR_CUTS_TOL, NEWTON_TOL, is_small
 from slimsvm.problems.coordinates import coordinates
+from slimsvm.rows import MemoryRows
 from slimsvm.run import Limits, Result, run
 from slimsvm.solvers.cutting_plane import CuttingPlane, OneSlack
 from slimsvm.solvers.linear_newton import LinearNewton, LinearProblem
@@ -99,7 +100,7 @@ class LinearSVC(LinearWeights, Classifier):
     n_jobs: int | None = shared("n_jobs")
     verbose: bool = shared("verbose")
 
-    kernel: ClassVar[str] = "linear"  # what the checks of the base class ask for
+    kernel = "linear"  # what the checks of the base class ask for
     _same_as: ClassVar[str] = "SVC"
 
     def _scheme(self) -> OneVsRest:
@@ -144,7 +145,7 @@ class LinearSVC(LinearWeights, Classifier):
         self, X: Any, target: Array, weight: Array, fit: Fit, start: Any
     ) -> tuple[Result, Array, Array]:
         # scores are carried on from step to step: products in float32 would hide how far they stray
-        space = ExplicitSpace(X, fit.threads, exact=True)
+        space = ExplicitSpace(MemoryRows(X, n_threads=fit.threads), exact=True)
         problem = LinearProblem(space, target, weight, SquaredHinge(), bool(self.fit_intercept))
         tol = min(float(self.tol), NEWTON_TOL) if is_small(space.n) else float(self.tol)
         result = self._run(LinearNewton(), problem, tol, int(self.max_iter), fit, start)
@@ -156,7 +157,7 @@ class LinearSVC(LinearWeights, Classifier):
         small = is_small(target.shape[0])
         oracle = LossOracle(Hinge(), target, weight, fit.threads)
         scaling = np.inf if self.fit_intercept else 0.0
-        problem = OneSlack(ExplicitSpace(X, fit.threads), oracle, scaling)
+        problem = OneSlack(ExplicitSpace(MemoryRows(X, n_threads=fit.threads)), oracle, scaling)
         solver = CuttingPlane(keep_rows=small)
         state = solver.init(problem, start)
         result = self._run(solver, problem, float(self.tol), int(self.max_iter), fit, state)

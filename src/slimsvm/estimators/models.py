@@ -75,7 +75,8 @@ class KernelModel:
         )
 
     def __getstate__(self) -> dict[str, Any]:
-        state = dict(super().__getstate__())  # type: ignore[misc]  # a copy, not ours to change
+        given: Any = super().__getstate__()
+        state = dict(given)  # a copy: what comes is the dictionary of the estimator itself
         state.pop("_kept_function", None)
         return state
 
@@ -288,7 +289,7 @@ class LinearWeights:
     coef_: Array
     intercept_: Array
 
-    _new_rows = KernelModel._new_rows
+    _new_rows: Any = KernelModel._new_rows
     _same_as: ClassVar[str] = ""
 
     def _outputs(self, X: Any) -> Array:
@@ -319,7 +320,8 @@ def as_support_vectors(
             )
         order = np.argsort(coef > 0, kind="stable")
         counts = [int(np.sum(coef <= 0)), int(np.sum(coef > 0))]
-    same = {name: a[name] for name in ("classes_", "n_features_in_", "intercept_") if name in a}
+    common = ("classes_", "n_features_in_", "intercept_")
+    same: dict[str, Any] = {name: a[name] for name in common if name in a}
     return {
         **same,
         "kernel_": kernel,

@@ -111,8 +111,8 @@ class OnlineSVC(PairwiseClassifier):
         text="Most vectors of a pair's expansion. When it is full, one vector is absorbed by the "
         "nearest of its class, which takes over its coefficient and its weight: vectors then stand "
         "for the rows around them, and their coefficients may exceed C. Together they weigh at "
-        "most as much as 4 max_support rows; beyond, all shrink alike, and the oldest rows are slowly "
-        "forgotten. Default: no limit.",
+        "most as much as 4 max_support rows; beyond, all shrink alike, and the oldest rows are "
+        "slowly forgotten. Default: no limit.",
     )
     finishing: bool = parameter(
         True,
@@ -127,8 +127,8 @@ class OnlineSVC(PairwiseClassifier):
         Interval(Real, 0.0, 1.0, closed="right"),
         kind="float",
         text="What remains of the weight of earlier rows at each call of ``partial_fit``: with "
-        "0.9, a row that came ten calls ago weighs 0.9**10 = 0.35 of one that comes now. For concepts "
-        "that drift.",
+        "0.9, a row that came ten calls ago weighs 0.9**10 = 0.35 of one that comes now. For "
+        "concepts that drift.",
     )
     C: float = shared("C")
     kernel: Any = shared("kernel")

@@ -58,7 +58,7 @@ def shared(name: str, **changes: Any) -> Any:
     return parameter(default, *accepts, **about)
 
 
-@dataclass_transform(kw_only_default=True, field_specifiers=(parameter, shared))
+@dataclass_transform()  # no field_specifiers: type checkers want their defaults by keyword
 def declared(kind: Class) -> Class:
     """``__init__``, constraints and documentation from the parameters that the class lists."""
     made: Any = dataclass(repr=False, eq=False, kw_only=True)(kind)

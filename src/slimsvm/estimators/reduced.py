@@ -28,7 +28,7 @@ from slimsvm.losses import LeastSquares, SmoothHinge, SquaredHinge
 from slimsvm.multiclass import OneVsOne, Part
 from slimsvm.precision import NEWTON_TOL, is_small
 from slimsvm.problems.reduced import Reduced, SignedFeatures
-from slimsvm.rows import codes
+from slimsvm.row_hashes import codes
 from slimsvm.run import Limits, Result, run
 from slimsvm.solvers.chunking import Chunking
 from slimsvm.solvers.lagrangian import AcceleratedLagrangian, Lagrangian

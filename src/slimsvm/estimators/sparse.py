@@ -34,9 +34,9 @@ from slimsvm.losses import LOSSES, Loss
 from slimsvm.multiclass import OneVsOne, OneVsRest, class_factors
 from slimsvm.oracles import LossOracle
 from slimsvm.precision import SUBSPACE_TOL, is_small
+from slimsvm.problems.columns import KernelColumns
 from slimsvm.problems.sparse import Sparse
-from slimsvm.problems.subspace import KernelColumns
-from slimsvm.rows import distinct
+from slimsvm.row_hashes import distinct
 from slimsvm.run import Result, run
 from slimsvm.solvers.growth import in_order
 from slimsvm.solvers.kernel_newton import AllRows, KernelNewton

@@ -1,199 +1,283 @@
-"""StructuralSVM: large-margin prediction of structured outputs with kernels, for any oracle."""
+"""StructuralSVM: large-margin prediction of structured outputs with kernels, for any oracle.
+
+What an output is, the oracle says; what a function is, the space does
+(:mod:`slimsvm.estimators.structural_spaces`).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any, ClassVar
+from dataclasses import MISSING
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
+from sklearn.base import clone
 from sklearn.callback import with_callbacks
+from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
-from slimsvm.estimators.base import NO_TARGET
-from slimsvm.estimators.docs import described
-from slimsvm.estimators.structural_base import StructuralMachine
-from slimsvm.oracles.structured import StructuredOracle
+from slimsvm.basis import REGISTRY
+from slimsvm.ending import Ending, warn
+from slimsvm.estimators.fitted import Attribute, attribute, check_classes, demand
+from slimsvm.estimators.fitting import Data, Estimator, Fit
+from slimsvm.estimators.models import BasisVectors
+from slimsvm.estimators.parameters import AT_LEAST_ONE, SHARED, declared, parameter
+from slimsvm.estimators.structural_spaces import (
+    SPACES,
+    Found,
+    StructuralTask,
+    chosen_space,
+)
+from slimsvm.oracles.sequences import stacked
+from slimsvm.oracles.structured import Encoded, StructuredOracle
+from slimsvm.solvers.joint import JointRisk
+from slimsvm.solvers.sampled_cuts import CONSTANT, LINEAR
+from slimsvm.threads import n_threads
 
 Array = NDArray[Any]
+LARGEST = 1e16  # of C times a weight: beyond, |w|^2 is lost in the rounding errors of the losses
+OPTIMA = {  # what the gap is to, where that is not the optimum
+    "sampled": "the optimum over the sampled cuts",
+    "subspace": "the optimum in the span of the basis",
+}
+# what differs from SHARED, or is not there
+OWN: dict[str, dict[str, Any]] = {
+    "C": {"text": "Weight of the errors: 1/2 |w|^2 + C sum_i weight_i (loss of example i)."},
+    "kernel": {
+        "kind": "{'linear', 'poly', 'rbf', 'sigmoid', 'laplacian'}, callable or Kernel",
+        "text": "Similarity of two rows.",
+    },
+    "space": {
+        "default": "auto",
+        "accepts": (StrOptions({"auto", *SPACES}),),
+        "kind": "{'auto', 'explicit', 'kernel', 'sampled', 'subspace'}",
+        "text": """
+        How functions are represented.
+
+        - 'explicit': weights of features, for the linear kernel;
+        - 'kernel': all rows, exact, for few of them: n^2 kernel values;
+        - 'sampled': sums of sampled cuts, for any number of rows. Examples are drawn in proportion
+          to their weights, so that a weight of two is like two equal rows in the mean over all
+          seeds, not for one of them. Where a sample would be all examples, and rows are no more
+          than 1,000, this is 'kernel';
+        - 'subspace': the span of ``n_basis`` vectors;
+        - 'auto': 'explicit' for the linear kernel; otherwise 'kernel' up to 1,000 rows, and
+          'sampled' beyond ('subspace' for a loss that does not decompose into examples).""",
+    },
+    "sampling": {
+        "default": LINEAR,
+        "accepts": (StrOptions({LINEAR, CONSTANT}),),
+        "kind": "{'linear_time', 'constant_time'}",
+        "text": "In the sampled space: whether a round looks at all rows, or only at those drawn.",
+    },
+    "sample_size": {
+        "default": 400,
+        "accepts": (AT_LEAST_ONE,),
+        "kind": "int",
+        "text": "In the sampled space: examples drawn for each cut.",
+    },
+    "n_basis": {
+        "default": 100,
+        "accepts": (AT_LEAST_ONE,),
+        "kind": "int",
+        "text": "In the subspace: number of basis vectors.",
+    },
+    "basis": {
+        "default": "pursuit",
+        "accepts": (
+            StrOptions({name for name in REGISTRY if not REGISTRY[name].needs_curvature}),
+            "array-like",
+            "sparse matrix",
+        ),
+        "kind": "str or array",
+        "text": "In the subspace: 'pursuit' (a vector made for each cut), 'pursuit_rows', 'random', "
+        "'kmeans', 'cholesky', 'unsupervised', or the vectors themselves.",
+    },
+    "fit_intercept": {
+        "text": "Whether each label has an intercept: a constant in the kernel, so it is penalised "
+        "like all weights.",
+    },
+    "line_search": {
+        "default": True,
+        "accepts": ("boolean",),
+        "kind": "bool",
+        "text": "Whether the best point moves by a search towards the solution over the cuts so "
+        "far, and cuts are taken near it. False: cuts are taken at that solution, as in the first "
+        "papers, which takes about twice as many rounds. Without meaning for "
+        "sampling='constant_time'.",
+    },
+    "tol": {
+        "text": "Relative duality gap at the end; in the sampled space the largest violation of a "
+        "cut, in units of the mean loss (eps in the paper). Up to 1,000 rows are always solved to "
+        "near float64 precision, except in the sampled space.",
+    },
+    "max_iter": {"default": 10_000, "text": "Limit on rounds; -1: none."},
+    "max_memory": {
+        "text": "Megabytes for kernel values, or for products of cuts with all rows; beyond, they "
+        "are computed again in every pass. In the kernel space the limit of what is tried. "
+        "Default 2,000.",
+    },
+    "random_state": {"text": "Seed of samples and of the search for basis vectors."},
+}
 
 
-def stacked(X: Any, name: str) -> tuple[Any, Array | None]:
-    """Rows, and the number of them in each example where X is a list of arrays (or CSR matrices), one for each example."""
-    several = isinstance(X, np.ndarray) and (
-        X.ndim == 3 or (X.ndim == 1 and X.dtype == object)
-    )  # of one length, of different lengths
-    if several or isinstance(X, Iterator):
-        X = list(X)
-    if not isinstance(X, list | tuple) or not len(X) or not _is_sequence(X[0]):
-        return X, None
-    blocks = [_block(block, i, name) for i, block in enumerate(X)]
-    width = blocks[0].shape[1]
-    for i, block in enumerate(blocks):
-        if block.shape[0] and block.shape[1] != width:
-            raise ValueError(
-                f"{name}: example {i} has {block.shape[1]} features, but example 0 has {width}."
-            )
-        if not block.shape[0]:
-            raise ValueError(
-                f"{name}: example {i} has no parts; every example needs at least one row."
-            )
-    lengths = np.array([block.shape[0] for block in blocks], np.int64)
-    if any(sp.issparse(block) for block in blocks):
-        return sp.vstack(blocks, format="csr"), lengths
-    rows = np.concatenate(blocks)
-    return (_framed(rows, X, name) if hasattr(X[0], "iloc") else rows), lengths
+def structural(name: str, **changes: Any) -> Any:
+    """A parameter as structural estimators have it."""
+    about = {**SHARED.get(name, {}), **OWN.get(name, {}), **changes}
+    return parameter(about.pop("default"), *about.pop("accepts"), **about)
 
 
-def _is_sequence(x: Any) -> bool:
-    """Whether x has rows: an example of several parts."""
-    try:
-        return bool(sp.issparse(x) or np.ndim(x) == 2)
-    except ValueError:  # rows of different lengths
-        return True
+class StructuralEstimator(BasisVectors, Estimator):
+    """What structural estimators share: an oracle, a space, and scores."""
 
+    fitted: ClassVar[tuple[Attribute, ...]] = (
+        attribute("classes_", "labels", ("n_classes",), "The labels, sorted."),
+        attribute(
+            "coef_",
+            "float",
+            ("n_outputs", "n_features"),
+            "Weights of the features for each column of scores, in the explicit space.",
+            optional=True,
+        ),
+        attribute(
+            "basis_",
+            "rows",
+            ("n_basis", "n_features"),
+            "In the other spaces: the vectors that carry weight.",
+        ),
+        attribute(
+            "linear_",
+            "float",
+            ("n_linear",),
+            "Weights of the linear part of the oracle (transitions of a chain); empty if it has "
+            "none.",
+        ),
+        attribute("oracle_", "oracle", (), "The oracle, with the labels known."),
+        attribute("space_", "text", (), "The space that was used."),
+    )
+    _largest_C: ClassVar[float] = np.inf  # larger ones are taken for LARGEST
 
-def _block(x: Any, i: int, name: str) -> Any:
-    """The rows of example i, as numbers."""
-    if sp.issparse(x):
-        return _finite(x.tocsr(), i, name)
-    shape = "it must be an array of shape (length, n_features)"
-    try:
-        block = np.asarray(x)
-    except ValueError as error:
-        raise ValueError(
-            f"{name}: the rows of example {i} have different lengths; {shape}."
-        ) from error
-    if block.ndim != 2:
-        raise ValueError(
-            f"{name}: example {i} has {block.ndim} dimension{'s' * (block.ndim != 1)}; {shape}."
+    classes_: Array
+    coef_: Array
+    linear_: Array
+    oracle_: StructuredOracle
+    space_: str
+
+    def _with_oracle(
+        self, data: Data, oracle: StructuredOracle, Y: Any, weight: Array, lengths: Any = None
+    ) -> Data:
+        """Remember a prepared clone of the oracle, the outputs as numbers, and examples' weights."""
+        oracle = clone(oracle)
+        true = oracle.encode(Y, data.X.shape[0], lengths)
+        data.classes, data.target = true.classes, true.labels
+        data.about = {"oracle": oracle, "true": true, "weight": weight}
+        return data
+
+    def _prepared(self, data: Data) -> None:
+        data.kernel = self._kernel_for(data.X, data.sample_weight)
+        if sp.issparse(data.X) and not data.X.has_canonical_format:
+            # products of SciPy would add up entries written in parts, in the caller's matrix
+            data.X = data.X.copy()
+            data.X.sum_duplicates()
+
+    def _solved(self, data: Data, fit: Fit) -> tuple[str, Found]:
+        oracle, true, weight = (data.about[name] for name in ("oracle", "true", "weight"))
+        n_examples = true.offsets.size - 1
+        space = chosen_space(self, data.kernel, data.X.shape[0], n_examples, oracle)
+        risk = JointRisk(oracle, true.labels, true.offsets, self._scaled(weight), fit.threads)
+        return space, SPACES[space](StructuralTask(self, data, risk, fit))
+
+    def _scaled(self, weight: Array) -> Array:
+        """C times the weights, within what float64 can tell apart."""
+        if float(self.C) <= LARGEST / float(weight.max()):
+            return float(self.C) * weight
+        warn(
+            f"C={self.C:g} is so large that float64 cannot tell it from {LARGEST:g}, which is used "
+            "instead; such a model allows no errors."
         )
-    if block.dtype.kind in "OUS":
-        try:
-            block = block.astype(np.float64)
-        except (TypeError, ValueError) as error:
-            raise ValueError(
-                f"{name}: example {i} has entries that are not numbers ({error}); {shape}."
-            ) from error
-    return _finite(block, i, name)
+        return weight * (LARGEST / float(weight.max()))
+
+    def _concluded(self, data: Data, solved: tuple[str, Found], fit: Fit) -> Ending:
+        self.space_, (result, model) = solved
+        self.oracle_, self.classes_ = data.about["oracle"], data.classes
+        self.linear_, intercept = np.array(model.linear), np.array(model.intercept)
+        self.__dict__.pop("coef_", None)
+        basis, coef = model.basis, model.coef
+        if basis is None:
+            self.coef_ = np.ascontiguousarray(coef.T)
+            basis, coef = np.empty((0, data.X.shape[1])), np.empty((0, coef.shape[1]))
+        indices = None if model.indices is None else data.used[model.indices]
+        self._hold(data.kernel, basis, indices, coef, intercept)
+        self.n_iter_ = result.n_iter
+        ending = Ending.of(
+            [result],
+            "cut" if self.space_ == "sampled" else "gap",
+            seconds=fit.limits.seconds,
+            max_iter=int(self.max_iter),
+            optimum=OPTIMA.get(self.space_, "the optimum"),
+        )
+        self.certificate_ = ending.certificate  # the function has its precision
+        self._function()  # now, and not at the first prediction
+        return ending
+
+    def _outputs(self, X: Any) -> Array:
+        return self._scores(self._new_rows(X))
+
+    def _scores(self, X: Any) -> Array:
+        """Scores of validated rows, (rows, columns)."""
+        if self.space_ == "explicit":
+            return np.asarray(X @ self.coef_.T + self.intercept_, np.float64)
+        return self._function().decision_function(X, n_threads(self.n_jobs))
+
+    def _best(self, scores: Array, offsets: Array) -> Array:
+        """The predicted labels of all parts, as numbers."""
+        return self.oracle_.best(scores, offsets, self.linear_, n_threads(self.n_jobs))
+
+    def _mean_loss(self, true: Encoded, found: Array, weight: Array | None = None) -> float:
+        """Of all examples, or of all parts where a loss is a sum over these."""
+        losses = self.oracle_.losses(true.labels, found, true.offsets)
+        weight = np.ones(losses.size) if weight is None else weight
+        sizes = np.diff(true.offsets) if self.oracle_.per_part else np.ones(losses.size)
+        return float(weight @ losses) / float(weight @ sizes)
+
+    # -- what a model file must know -----------------------------------------------------------------
+
+    @classmethod
+    def _n_outputs(cls, a: dict[str, Any]) -> int:
+        a["oracle_"].prepare(a["classes_"])
+        return int(a["oracle_"].n_columns)
+
+    @classmethod
+    def _sizes(cls, a: dict[str, Any]) -> dict[str, int]:
+        return {**super()._sizes(a), "n_linear": a["oracle_"].n_linear}
+
+    @classmethod
+    def _check_fitted(cls, a: dict[str, Any]) -> None:
+        super()._check_fitted(a)
+        check_classes(a["classes_"])
+        demand(a["space_"] in SPACES, f"space_ is {a['space_']!r}, not one of {', '.join(SPACES)}")
+        right = (a["space_"] == "explicit") == ("coef_" in a)
+        demand(right, "coef_ belongs to the explicit space, and only to it")
+
+    def _in_support_layout(self, form: str) -> tuple[str, dict[str, Any]]:
+        raise ValueError(
+            f"{form} holds models that compare numbers with zero; a {type(self).__name__} does more "
+            "with its scores. Use slimsvm.save."
+        )
 
 
-def _finite(block: Any, i: int, name: str) -> Any:
-    """The block, if all of its numbers are."""
-    values = block.data if sp.issparse(block) else block
-    if values.dtype.kind == "f" and not np.isfinite(values).all():
-        raise ValueError(f"{name}: example {i} contains NaN or infinity.")
-    return block
+class OutputsEstimator(StructuralEstimator):
+    """Inputs that may be sequences, and outputs as an oracle wants them."""
 
+    _takes_target: ClassVar[bool] = False  # the oracle checks the outputs
 
-def _framed(rows: Array, X: Any, name: str) -> Any:
-    """The rows as a frame of pandas like those they come from, so that the names of their columns are checked as those of any frame."""
-    columns = X[0].columns
-    for i, block in enumerate(X):
-        if hasattr(block, "iloc") and not columns.equals(block.columns):
-            raise ValueError(
-                f"{name}: example {i} has the columns {list(block.columns)}, but example 0 has {list(columns)}."
-            )
-    return type(X[0])(rows, columns=columns)
-
-
-@described
-class StructuralSVM(StructuralMachine):
-    """Structural support vector machine with kernels: the outputs are whatever an oracle says.
-
-    An oracle knows what an output is, what an error costs, and which output is the worst for given scores: classes with costs
-    (:class:`slimsvm.oracles.Multiclass`), sequences (:class:`slimsvm.oracles.Chain`), measures of a whole set
-    (:class:`slimsvm.oracles.Multivariate`), or one of your own. :class:`CrammerSingerSVC`, :class:`ChainSVM` and :class:`MultivariateSVC` are
-    the same machine for the usual ones.
-
-    Parameters
-    ----------
-    oracle : StructuredOracle
-        What is predicted.
-    {structural}
-
-    Attributes
-    ----------
-    {structural_attributes}
-
-    See Also
-    --------
-    CrammerSingerSVC : For classes.
-    ChainSVM : For sequences.
-    MultivariateSVC : For F1, ROC area and other measures of a whole set.
-
-    References
-    ----------
-    .. [1] I. Tsochantaridis, T. Joachims, T. Hofmann, Y. Altun, "Large margin methods for structured and interdependent output variables",
-       2005.
-    .. [2] C.-N. J. Yu, T. Joachims, "Training structural SVMs with kernels using sampled cuts", 2008.
-    .. [3] T. Joachims, T. Finley, C.-N. J. Yu, "Cutting-plane training of structural SVMs", 2009.
-
-    Examples
-    --------
-    >>> from sklearn.datasets import load_iris
-    >>> from slimsvm import StructuralSVM
-    >>> from slimsvm.oracles import Multiclass
-    >>> X, y = load_iris(return_X_y=True)
-    >>> far = [[0, 1, 2], [1, 0, 1], [2, 1, 0]]  # the first and the last class are not to be confused
-    >>> model = StructuralSVM(Multiclass(cost=far)).fit(X, y)
-    >>> round(model.score(X, y), 2), model.space_
-    (0.99, 'kernel')
-    """
-
-    _parameter_constraints: ClassVar[dict[str, Any]] = {
-        "oracle": [StructuredOracle],
-        **StructuralMachine._parameter_constraints,
-    }
-
-    def __init__(
-        self,
-        oracle: StructuredOracle,
-        *,
-        C: float = 1.0,
-        kernel: Any = "rbf",
-        gamma: float | str = "scale",
-        degree: int = 3,
-        coef0: float = 0.0,
-        space: str = "auto",
-        sampling: str = "linear_time",
-        sample_size: int = 400,
-        n_basis: int = 100,
-        basis: Any = "pursuit",
-        fit_intercept: bool = False,
-        line_search: bool = True,
-        tol: float = 1e-3,
-        max_iter: int = 10_000,
-        max_time: float | None = None,
-        max_memory: float | None = None,
-        n_jobs: int | None = None,
-        random_state: Any = None,
-        verbose: bool = False,
-    ) -> None:
-        self.oracle = oracle
-        self.C = C
-        self.kernel = kernel
-        self.gamma = gamma
-        self.degree = degree
-        self.coef0 = coef0
-        self.space = space
-        self.sampling = sampling
-        self.sample_size = sample_size
-        self.n_basis = n_basis
-        self.basis = basis
-        self.fit_intercept = fit_intercept
-        self.line_search = line_search
-        self.tol = tol
-        self.max_iter = max_iter
-        self.max_time = max_time
-        self.max_memory = max_memory
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.verbose = verbose
+    def _oracle(self) -> StructuredOracle:
+        """What is predicted."""
+        raise NotImplementedError
 
     @with_callbacks
-    def fit(self, X: Any, Y: Any, sample_weight: Any = None) -> StructuralSVM:
+    def fit(self, X: Any, Y: Any, sample_weight: Any = None) -> Self:
         """Train on inputs X with outputs Y.
 
         Parameters
@@ -201,7 +285,8 @@ class StructuralSVM(StructuralMachine):
         X : array, CSR matrix or DataFrame of shape (n_samples, n_features), or a list of arrays
             Rows; a list has the rows of one example (a sequence) in each of its arrays.
         Y : sequence
-            As the oracle wants it: one label for each row, or for a list one sequence of labels for each example.
+            As the oracle wants it: one label for each row, or for a list one sequence of labels for
+            each example.
         sample_weight : array of shape (n_examples,), optional
             Scales C for each example. Zero removes it, an integer repeats it.
 
@@ -209,44 +294,57 @@ class StructuralSVM(StructuralMachine):
         -------
         self
         """
+        return self._fit(X, Y, sample_weight)
+
+    def _checked(
+        self, X: Any, y: Any, sample_weight: Any, reset: bool = True
+    ) -> tuple[Any, Any, Array]:
+        """Rows, outputs together with the lengths of sequences, and weights of examples."""
         self._validate_params()
-        if Y is None:
-            raise ValueError(f"{self._name}: requires y to be passed, but the target y is None.")
-        rows, lengths = self._stacked(X)
-        rows, _, _ = self._checked(rows, NO_TARGET, None)
-        n = rows.shape[0] if lengths is None else lengths.size
-        weight = _check_sample_weight(
-            sample_weight, np.empty((n, 1)), dtype=np.float64, ensure_non_negative=True, copy=True
-        )
         oracle = self._oracle()
+        if y is None:
+            raise ValueError(f"{oracle.name}: requires y to be passed, but the target y is None.")
+        rows, lengths = self._stacked(X)
+        rows, _, _ = super()._checked(rows, None, None, reset)
+        weight = _example_weights(sample_weight, rows.shape[0] if lengths is None else lengths.size)
         if oracle.one_example:
             if sample_weight is not None and not np.all(weight == weight[0]):
                 raise ValueError(
-                    f"{self._name} sees the whole set as one example: sample_weight has no meaning here. Leave it out."
+                    f"{oracle.name} sees the whole set as one example: sample_weight has no "
+                    "meaning here. Leave it out."
                 )
             weight = np.ones(1)
-        used = np.flatnonzero(weight > 0)
-        kept = None
+        return rows, (y, lengths), weight
+
+    def _encoded(self, X: Any, y: Any, weight: Array) -> Data:
+        (Y, lengths), oracle = y, self._oracle()
+        used, kept = np.flatnonzero(weight > 0), np.arange(X.shape[0])
         if used.size < weight.size:
-            rows, Y, lengths, weight, kept = _without(self._name, rows, Y, lengths, used, weight)
-        self._train(rows, Y, weight, oracle, lengths)
-        if kept is not None and self.basis_indices_ is not None:
-            self.basis_indices_ = kept[self.basis_indices_]
-        return self
-
-    def _oracle(self) -> StructuredOracle:
-        """What is predicted."""
-        return self.oracle
-
-    @property
-    def _name(self) -> str:
-        return self._oracle().name
+            Y = np.asarray(Y) if lengths is None else list(Y)
+            if len(Y) != weight.size:
+                raise ValueError(
+                    f"{oracle.name}: Y has {len(Y)} examples, but X has {weight.size}."
+                )
+            kept = used if lengths is None else np.flatnonzero(np.repeat(weight > 0, lengths))
+            Y = Y[used] if lengths is None else [Y[i] for i in used]
+            X, lengths = X[kept], None if lengths is None else lengths[used]
+            weight = weight[used]
+        data = Data(X, kept, kept, kept, kept)
+        self._with_oracle(data, oracle, Y, weight, lengths)
+        sizes = np.diff(data.about["true"].offsets)
+        data.weight = np.repeat(weight, sizes) if weight.size == sizes.size else np.ones(kept.size)
+        data.sample_weight = data.weight
+        return data
 
     def _stacked(self, X: Any) -> tuple[Any, Array | None]:
-        """Rows and the lengths of sequences; an oracle of sequences says that it needs some before X is taken for a matrix."""
-        rows, lengths = stacked(X, self._name)
+        """Rows and the lengths of sequences.
+
+        An oracle of sequences says that it needs some before X is taken for a matrix.
+        """
+        oracle = self._oracle()
+        rows, lengths = stacked(X, oracle.name)
         if lengths is None:
-            self._oracle().offsets(0)
+            oracle.offsets(0)
         return rows, lengths
 
     def decision_function(self, X: Any) -> Array:
@@ -282,12 +380,11 @@ class StructuralSVM(StructuralMachine):
         rows, lengths = self._stacked(X)
         scores = self._outputs(rows)
         offsets = self.oracle_.offsets(scores.shape[0], lengths)
-        return self.oracle_.decode(
-            self._best(scores, offsets), None if lengths is None else offsets, self.classes_
-        )
+        best = self._best(scores, offsets)
+        return self.oracle_.decode(best, None if lengths is None else offsets, self.classes_)
 
     def score(self, X: Any, Y: Any, sample_weight: Any = None) -> float:
-        """One minus the mean loss: of examples, or of their parts where the loss is a sum over them.
+        """One minus the mean loss: of examples, or of their parts where the loss sums over them.
 
         Parameters
         ----------
@@ -304,21 +401,79 @@ class StructuralSVM(StructuralMachine):
         rows, lengths = self._stacked(X)
         scores = self._outputs(rows)
         true = self.oracle_.encode(Y, scores.shape[0], lengths, self.classes_)
-        n = true.offsets.size - 1
-        weight = _check_sample_weight(
-            sample_weight, np.empty((n, 1)), dtype=np.float64, ensure_non_negative=True
-        )
+        weight = _example_weights(sample_weight, true.offsets.size - 1)
         return 1.0 - self._mean_loss(true, self._best(scores, true.offsets), weight)
 
 
-def _without(
-    name: str, rows: Any, Y: Any, lengths: Array | None, used: Array, weight: Array
-) -> tuple[Any, Any, Array | None, Array, Array]:
-    """Only the examples of positive weight, and which rows they have."""
-    Y = np.asarray(Y) if lengths is None else list(Y)
-    if len(Y) != weight.size:
-        raise ValueError(f"{name}: Y has {len(Y)} examples, but X has {weight.size}.")
-    if lengths is None:
-        return rows[used], Y[used], None, weight[used], used
-    kept = np.flatnonzero(np.repeat(weight > 0, lengths))
-    return rows[kept], [Y[i] for i in used], lengths[used], weight[used], kept
+def _example_weights(sample_weight: Any, n: int) -> Array:
+    examples = np.empty((n, 1))
+    return _check_sample_weight(
+        sample_weight, examples, dtype=np.float64, ensure_non_negative=True, copy=True
+    )
+
+
+@declared
+class StructuralSVM(OutputsEstimator):
+    """Structural support vector machine with kernels: the outputs are whatever an oracle says.
+
+    An oracle knows what an output is, what an error costs, and which output is the worst for given
+    scores: classes with costs (:class:`slimsvm.oracles.Multiclass`), sequences
+    (:class:`slimsvm.oracles.Chain`), measures of a whole set
+    (:class:`slimsvm.oracles.Multivariate`), or one of your own. :class:`CrammerSingerSVC`,
+    :class:`ChainSVM` and :class:`MultivariateSVC` are the same estimator for the usual ones.
+
+    See Also
+    --------
+    CrammerSingerSVC : For classes.
+    ChainSVM : For sequences.
+    MultivariateSVC : For F1, ROC area and other measures of a whole set.
+
+    References
+    ----------
+    .. [1] I. Tsochantaridis, T. Joachims, T. Hofmann, Y. Altun, "Large margin methods for
+       structured and interdependent output variables", 2005.
+    .. [2] C.-N. J. Yu, T. Joachims, "Training structural SVMs with kernels using sampled cuts",
+       2008.
+    .. [3] T. Joachims, T. Finley, C.-N. J. Yu, "Cutting-plane training of structural SVMs", 2009.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from slimsvm import StructuralSVM
+    >>> from slimsvm.oracles import Multiclass
+    >>> X, y = load_iris(return_X_y=True)
+    >>> far = [[0, 1, 2], [1, 0, 1], [2, 1, 0]]  # not to be confused: the first and the last class
+    >>> model = StructuralSVM(Multiclass(cost=far)).fit(X, y)
+    >>> round(model.score(X, y), 2), model.space_
+    (0.99, 'kernel')
+    """
+
+    oracle: StructuredOracle = parameter(
+        MISSING,
+        StructuredOracle,
+        kind="StructuredOracle",
+        text="What is predicted.",
+        positional=True,
+    )
+    C: float = structural("C")
+    kernel: Any = structural("kernel")
+    gamma: float | str = structural("gamma")
+    degree: int = structural("degree")
+    coef0: float = structural("coef0")
+    space: str = structural("space")
+    sampling: str = structural("sampling")
+    sample_size: int = structural("sample_size")
+    n_basis: int = structural("n_basis")
+    basis: Any = structural("basis")
+    fit_intercept: bool = structural("fit_intercept", default=False)
+    line_search: bool = structural("line_search")
+    tol: float = structural("tol")
+    max_iter: int = structural("max_iter")
+    max_time: float | None = structural("max_time")
+    max_memory: float | None = structural("max_memory")
+    n_jobs: int | None = structural("n_jobs")
+    random_state: Any = structural("random_state")
+    verbose: bool = structural("verbose")
+
+    def _oracle(self) -> StructuredOracle:
+        return self.oracle

@@ -28,6 +28,7 @@ from numpy.typing import NDArray
 
 from slimsvm.compiled import compiled
 from slimsvm.losses import EpsilonInsensitive, Hinge, Loss
+from slimsvm.rows import PerRow
 from slimsvm.solvers.newton import least_along
 from slimsvm.threads import parallel
 
@@ -46,7 +47,7 @@ class Slopes:
     values: Array | None
 
 
-class LossOracle:
+class LossOracle(PerRow):
     """Risk, cuts, best intercepts and best steps for a loss.
 
     Parameters
@@ -265,10 +266,33 @@ class LossOracle:
             self.weight[first:last] * (codes if kept.values is None else kept.values[codes])
         )
 
-    def products(self, kept: list[Slopes], first: int, last: int, values: Array) -> Array:
+    def by_row(self, kept: list[Slopes]) -> LossCuts:
+        """Cuts, of which each block of rows gets its part."""
+        return LossCuts(self.weight, kept)
+
+    def part(self, first: int, last: int) -> LossOracle:
+        """The risk of rows first to last."""
+        if last - first == self.n:
+            return self
+        return LossOracle(self.loss, self.target[first:last], self.weight[first:last])
+
+
+class LossCuts(PerRow):
+    """The responses of cuts, kept compactly."""
+
+    def __init__(self, weight: Array, kept: list[Slopes]) -> None:
+        self.weight, self.kept = weight, kept
+
+    def part(self, first: int, last: int) -> LossCuts:
+        """Of rows first to last."""
+        some = [Slopes(cut.codes[first:last], cut.values) for cut in self.kept]
+        return LossCuts(self.weight[first:last], some)
+
+    def products(self, first: int, last: int, values: Array) -> Array:
         """values (q, rows) times the responses of rows first to last, of each cut: (q, cuts)."""
-        weighted, out = values * self.weight[first:last], np.empty((len(kept), values.shape[0]))
-        for t, cut in enumerate(kept):
+        weighted = values * self.weight[first:last]
+        out = np.empty((len(self.kept), values.shape[0]))
+        for t, cut in enumerate(self.kept):
             codes = cut.codes[first:last]
             if cut.values is None:
                 out[t] = weighted @ codes

@@ -15,8 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from slimsvm.losses import Loss
-from slimsvm.problems.subspace import KernelColumns, Subspace
-from slimsvm.tiles import Operand
+from slimsvm.problems.columns import KernelColumns
+from slimsvm.problems.subspace import Subspace
+from slimsvm.tiles import Operand, in_memory
 
 Array = NDArray[Any]
 
@@ -56,12 +57,12 @@ class Sparse:
 
     def columns(self, max_basis: int) -> KernelColumns:
         """Kernel values of the rows and a basis of up to so many vectors, still empty."""
-        return KernelColumns(self.rows, max_basis, self.max_memory, self.n_threads)
+        rows = in_memory(self.rows, self.target, self.weight, self.n_threads)
+        return KernelColumns(rows, self.rows.frame, max_basis, self.max_memory)
 
     def over(self, max_basis: int) -> Subspace:
         """The problem over a basis of up to so many vectors, still empty."""
-        columns = self.columns(max_basis)
-        return Subspace(columns, self.target, self.weight, self.loss, self.fit_intercept)
+        return Subspace(self.columns(max_basis), self.loss, self.fit_intercept)
 
     def part(self, rows: Array) -> Sparse:
         """The same on some of the rows, their weights scaled up."""
@@ -77,7 +78,7 @@ class Sparse:
 def as_given(columns: KernelColumns) -> Any:
     """The basis in the coordinates of the data as it was given; in float32 if kernel values are."""
     if not columns.m:
-        vectors: Any = np.empty((0, columns.rows.X.shape[1]))
+        vectors: Any = np.empty((0, columns.rows.n_features))
     else:
         vectors = columns.in_given_coordinates()
     return vectors.astype(np.float32) if columns.dtype == np.float32 else vectors

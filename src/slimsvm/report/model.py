@@ -393,7 +393,7 @@ def _vote(model: Any, coef: Array, at: int) -> str:
 
 
 def _few(n: int, most: int) -> Sequence[int] | Array:
-    """Places of all of n things, or of so many of them, the first and the last included."""
+    """Places of n things, or of at most ``most`` of them, the first and the last included."""
     return range(n) if n <= most else np.unique(np.linspace(0, n - 1, most).astype(np.intp))
 
 

@@ -37,6 +37,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from slimsvm.rows import PerRow
 from slimsvm.run import Certificate
 from slimsvm.solvers.cuts import Cuts, CutSolution, CutState, chosen, columnwise, padded, raised
 from slimsvm.solvers.small_qp import solve_small_qp
@@ -96,8 +97,14 @@ class Oracle(Protocol):
     def unpacked(self, kept: Any, first: int, last: int) -> Array:
         """The responses of rows first to last."""
 
-    def products(self, kept: list[Any], first: int, last: int, values: Array) -> Array:
-        """values (q, rows) times the responses of rows first to last, of each cut: (q, cuts)."""
+    def by_row(self, kept: list[Any]) -> PerRow:
+        """Cuts, of which each block of rows gets its part.
+
+        ``products(first, last, values)`` is values (q, rows) times the responses of rows first to last, of each cut: (q, cuts).
+        """
+
+    def part(self, first: int, last: int) -> Any:
+        """The risk of rows first to last, with a ``cut`` that counts from there; for spaces that find cuts where rows are."""
 
 
 @dataclass
@@ -157,11 +164,12 @@ class CuttingPlane:
     >>> import numpy as np
     >>> from slimsvm.losses import Hinge
     >>> from slimsvm.oracles import LossOracle
+    >>> from slimsvm.rows import MemoryRows
     >>> from slimsvm.run import run
     >>> from slimsvm.solvers.cutting_plane import CuttingPlane, OneSlack
     >>> from slimsvm.solvers.spaces import ExplicitSpace
     >>> X, y = np.array([[0.0], [1.0], [3.0], [4.0]]), np.array([-1.0, -1.0, 1.0, 1.0])
-    >>> problem = OneSlack(ExplicitSpace(X), LossOracle(Hinge(), y, np.full(4, 10.0)))
+    >>> problem = OneSlack(ExplicitSpace(MemoryRows(X)), LossOracle(Hinge(), y, np.full(4, 10.0)))
     >>> result = run(CuttingPlane(), problem, tol=1e-9)
     >>> result.model.coef.round(6), result.model.intercept.round(6)
     (array([[1.]]), array([-2.]))
@@ -295,20 +303,7 @@ class CuttingPlane:
         self, problem: OneSlack, S: CutState, which: Array, W: Array, b: Array
     ) -> tuple[Array, Array, Array, Array]:
         """The same where nothing stands between scores and cuts: one pass over the rows."""
-        n = problem.oracle.n
-        scores, V = np.empty((n, which.size)), np.empty((n, which.size))
-        parts: dict[int, Array] = {}
-
-        def respond(first: int, last: int, block: Array) -> Array:
-            scores[first:last] = block
-            risk, offset, V[first:last] = problem.oracle.cut(first, last, block + b, which)
-            parts[first] = np.stack([risk, offset])
-            return V[first:last]
-
-        P = problem.space.sweep(W, respond)
-        risk, offset = np.sum(
-            [parts[first] for first in sorted(parts)], axis=0
-        )  # in the order of the rows, whatever thread came first
+        P, scores, V, (risk, offset) = problem.space.sweep(W, b, which, problem.oracle)
         self._keep_best(problem, S, which, W, b, scores, risk)
         return P, V, offset, V.sum(axis=0)
 
@@ -376,12 +371,7 @@ class CuttingPlane:
         if not n_new:
             return 0
         old = np.concatenate([cuts.coordinates(n_old) for cuts in S.cuts]).T
-        kept = self._kept(S)
-        new = space.further(
-            n_old,
-            lambda first, last, values: problem.oracle.products(kept, first, last, values),
-            old,
-        )
+        new = space.further(n_old, problem.oracle.by_row(self._kept(S)), old)
         begin = 0
         for cuts in S.cuts:
             N = new[:, begin : begin + cuts.n].T

@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from slimsvm.basis import Basis, Selection
-from slimsvm.problems.subspace import KernelColumns
-from slimsvm.rows import codes
+from slimsvm.problems.columns import KernelColumns
+from slimsvm.row_hashes import codes
 
 Array = NDArray[Any]
 

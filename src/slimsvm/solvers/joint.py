@@ -28,6 +28,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from slimsvm.rows import PerRow
 from slimsvm.solvers.spaces import Space
 from slimsvm.threads import parallel
 
@@ -92,9 +93,10 @@ class JointSpace(Space):
     Examples
     --------
     >>> import numpy as np
+    >>> from slimsvm.rows import MemoryRows
     >>> from slimsvm.solvers.joint import JointSpace
     >>> from slimsvm.solvers.spaces import ExplicitSpace
-    >>> space = JointSpace(ExplicitSpace(np.array([[1.0], [2.0]])), width=2)
+    >>> space = JointSpace(ExplicitSpace(MemoryRows(np.array([[1.0], [2.0]]))), width=2)
     >>> space.scores(np.array([[3.0], [-1.0]])).reshape(2, 2)
     array([[ 3., -1.],
            [ 6., -2.]])
@@ -182,10 +184,10 @@ class JointSpace(Space):
         responses = V[: self.n - self.n_linear, 0].reshape(-1, self.width)
         return int(self.space.extend(responses, self.by_label(P[:, 0]))) * self.width
 
-    def further(self, n_old: int, products: Callable[[int, int, Array], Array], P: Array) -> Array:
+    def further(self, n_old: int, cuts: PerRow, P: Array) -> Array:
         """The coordinates of old cuts that the space gained since it had n_old of them: (new, cuts)."""
         old = P[self.n_own :].reshape((n_old - self.n_own) // self.width, self.width * P.shape[1])
-        new = self.space.further(old.shape[0], products, old)
+        new = self.space.further(old.shape[0], cuts, old)
         return np.asarray(new.reshape(new.shape[0] * self.width, P.shape[1]))
 
 
@@ -352,9 +354,30 @@ class JointRisk:
         out[self.n - self.n_linear :] = kept.linear
         return out[first:last]
 
-    def products(self, kept: list[Kept], first: int, last: int, values: Array) -> Array:
+    def by_row(self, kept: list[Kept]) -> JointCuts:
+        """Cuts, of which each block of rows gets its part."""
+        return JointCuts(self.width, kept)
+
+
+class JointCuts(PerRow):
+    """The responses of cuts, kept compactly."""
+
+    def __init__(self, width: int, kept: list[Kept]) -> None:
+        self.width, self.kept = width, kept
+
+    def part(self, first: int, last: int) -> JointCuts:
+        """Of rows first to last, counted from there."""
+        some = []
+        for cut in self.kept:
+            inside = slice(*np.searchsorted(cut.parts, (first, last)))
+            where = cut.parts[inside] - first if first else cut.parts[inside]
+            some.append(Kept(where, cut.labels[inside], cut.values[inside], cut.linear))
+        return JointCuts(self.width, some)
+
+    def products(self, first: int, last: int, values: Array) -> Array:
         """values (q, parts) times the responses of parts first to last, of each label and cut: (q, labels * cuts)."""
         # one product for all cuts: each by itself would cost more to call than to make
+        kept = self.kept
         inside = [slice(*np.searchsorted(cut.parts, (first, last))) for cut in kept]
         several = list(enumerate(zip(kept, inside, strict=True)))
         of = np.concatenate(

@@ -35,9 +35,10 @@ from numpy.typing import NDArray
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
 from slimsvm.losses import Loss
+from slimsvm.rows import Block, PerRow, joined
 from slimsvm.run import FULL, Certificate
 from slimsvm.solvers.newton import least_along
-from slimsvm.solvers.spaces import ExplicitSpace
+from slimsvm.solvers.spaces import ExplicitSpace, chunks_of
 from slimsvm.threads import parallel, single_threaded_blas
 
 Array = NDArray[Any]
@@ -145,7 +146,8 @@ class LinearNewton:
             scores = problem.space.scores(W) + b
         share = 1.0
         if start is None:
-            size = float(_squared_norms(problem.space) @ problem.weight)
+            squares = joined(problem.space.rows.map(squares_of_rows, problem.space.step))
+            size = float(squares @ problem.weight)
             if size > UNRESOLVED or not self._makes_matrix(problem):
                 share = min(1.0, FIRST_SHARE / max(size, TINY))
         state = LinearState(
@@ -276,50 +278,15 @@ class LinearNewton:
         return LinearSolution(state.W, state.b)
 
 
-def _entries(space: ExplicitSpace) -> float:
-    """Entries of X that a pass over the rows visits."""
-    return float(sum(block.nnz if sp.issparse(block) else block.size for block in space.blocks))
-
-
-def _squared_norms(space: ExplicitSpace) -> Array:
-    parts = [
-        block.multiply(block).sum(axis=1)
-        if sp.issparse(block)
-        else np.einsum("ij,ij->i", block, block)
-        for block in space.blocks
-    ]
-    return np.concatenate([np.asarray(part, np.float64).ravel() for part in parts])
-
-
 def _few_features(space: ExplicitSpace) -> bool:
-    dense = not sp.issparse(space.blocks[0])
     return space.size <= DIRECT and (
-        dense or space.size**2 <= DIRECT_SPARSE * _entries(space) / space.n
+        not space.sparse or space.size**2 <= DIRECT_SPARSE * float(space.entries) / space.n
     )
 
 
 def _newton_matrix(space: ExplicitSpace, D: Array, mean: Array) -> Array:
     """I + (X - mean)' diag(D) (X - mean)"""
-    groups = np.array_split(np.arange(len(space.blocks)), GROUPS)
-    parts: list[Any] = [None] * GROUPS
-
-    def task(k: int) -> None:
-        for block in groups[k]:
-            d = D[slice(*space.edges[block])]
-            felt = np.flatnonzero(d)
-            if felt.size:
-                X = space.blocks[block][felt]
-                X = (X.toarray() if sp.issparse(X) else X).astype(np.float64) - mean
-                X *= np.sqrt(d[felt])[:, None]
-                parts[k] = X.T @ X if parts[k] is None else parts[k] + X.T @ X
-
-    with single_threaded_blas():
-        parallel(task, GROUPS, space.n_threads)
-    matrix = np.eye(space.size)
-    for part in parts:
-        if part is not None:
-            matrix += part
-    return matrix
+    return np.asarray(space.rows.sum(curved, space.step, PerRow(D), mean, groups=GROUPS))
 
 
 def _towards_both(target: Array, scores: Array, intercept: float) -> float:
@@ -336,19 +303,16 @@ def _solved_in_rows(
     space: ExplicitSpace, D: Array, g: Array, mean: Array, w: Array, felt: Array
 ) -> Array:
     """The weights after Newton's step, from a system in the rows that are felt."""
-    picked = [
-        block[felt[(felt >= start) & (felt < end)] - start]
-        for block, (start, end) in zip(space.blocks, space.edges, strict=True)
-    ]
+    X = space.rows.take(felt).X
     root, gradient = np.sqrt(D[felt]), g[felt]
     with single_threaded_blas():
-        if sp.issparse(picked[0]):
-            A = sp.vstack(picked, format="csr").astype(np.float64)
+        if sp.issparse(X):
+            A = X.astype(np.float64)
             at_mean = np.asarray(A @ mean)
             matrix = (A @ A.T).toarray() - at_mean[:, None] - at_mean[None, :] + float(mean @ mean)
             scores = np.asarray(A @ w) - float(mean @ w)
         else:
-            A = np.vstack(picked).astype(np.float64) - mean
+            A = X.astype(np.float64) - mean
             matrix, scores, mean = A @ A.T, A @ w, np.zeros_like(mean)
         matrix *= root[:, None] * root
         matrix[np.diag_indices(felt.size)] += 1.0
@@ -362,17 +326,11 @@ def _least_squares(space: ExplicitSpace, D: Array, g: Array, mean: Array, w: Arr
 
     They are the v with the least |v|^2 + |S v - r|^2, r = S w - D^-1/2 g. Of S and r only the triangle of their QR factors is kept.
     """
-    triangle: Any = np.zeros((0, space.size + 1))
+    parts = space.rows.map(triangle_of, space.step, PerRow(D), PerRow(g), mean, w)
+    triangle = parts[0]
     with single_threaded_blas():
-        for block, (start, end) in zip(space.blocks, space.edges, strict=True):
-            felt = np.flatnonzero(D[start:end])
-            X = block[felt]
-            X = (X.toarray() if sp.issparse(X) else X).astype(np.float64) - mean
-            root = np.sqrt(D[start:end][felt])
-            r = root * (X @ w) - g[start:end][felt] / root
-            triangle = np.linalg.qr(
-                np.vstack([triangle, np.column_stack([root[:, None] * X, r])]), mode="r"
-            )
+        for part in parts[1:]:
+            triangle = np.linalg.qr(np.vstack([triangle, part]), mode="r")
         U, size, V = np.linalg.svd(triangle[:, :-1], full_matrices=False)
     size[size <= size[0] * space.size * np.finfo(float).eps] = (
         0.0  # rounding errors: what they say is not known
@@ -389,7 +347,7 @@ def _conjugate_gradients(
     x, r = np.zeros_like(gradient), gradient.copy()
     z = r / diagonal
     p, rz = z, float(r @ z)
-    for _ in range(int(min(MOST_CG, max(10.0, CG_WORK / (2.0 * _entries(space) + 1.0))))):
+    for _ in range(int(min(MOST_CG, max(10.0, CG_WORK / (2.0 * float(space.entries) + 1.0))))):
         if np.linalg.norm(r) <= goal:
             break
         u = D * (space.scores(p[:, None])[:, 0] - float(mean @ p))
@@ -409,12 +367,74 @@ def _conjugate_gradients(
 
 def _diagonal(space: ExplicitSpace, D: Array, mean: Array) -> Array:
     """Of I + (X - mean)' diag(D) (X - mean)."""
-    parts: list[Any] = [None] * len(space.blocks)
+    squares = space.rows.sum(squares_of_features, space.step, PerRow(D))
+    return np.asarray(np.maximum(1.0, 1.0 + squares - float(D.sum()) * mean**2))
+
+
+# -- tasks --------------------------------------------------------------------------------------------------------------------------------
+
+
+def curved(where: Block, step: int, D: Array, mean: Array) -> Array:
+    """(X - mean)' diag(D) (X - mean) of a block; the first of all adds the identity."""
+    chunks = chunks_of(where, step)
+    groups = np.array_split(np.arange(len(chunks)), GROUPS)
+    parts: list[Any] = [None] * GROUPS
 
     def task(k: int) -> None:
-        X, d = space.blocks[k], D[slice(*space.edges[k])]
+        for chunk in groups[k]:
+            first, last, X = chunks[chunk]
+            d = D[first:last]
+            felt = np.flatnonzero(d)
+            if felt.size:
+                X = X[felt]
+                X = (X.toarray() if sp.issparse(X) else X).astype(np.float64) - mean
+                X *= np.sqrt(d[felt])[:, None]
+                parts[k] = X.T @ X if parts[k] is None else parts[k] + X.T @ X
+
+    with single_threaded_blas():
+        parallel(task, GROUPS, where.n_threads)
+    matrix = np.eye(mean.size) if where.start == 0 else np.zeros((mean.size, mean.size))
+    for part in parts:
+        if part is not None:
+            matrix += part
+    return matrix
+
+
+def triangle_of(where: Block, step: int, D: Array, g: Array, mean: Array, w: Array) -> Array:
+    """The triangle of the QR factors of S and r; see :func:`_least_squares`."""
+    triangle: Any = np.zeros((0, mean.size + 1))
+    with single_threaded_blas():
+        for first, last, X in chunks_of(where, step):
+            felt = np.flatnonzero(D[first:last])
+            X = X[felt]
+            X = (X.toarray() if sp.issparse(X) else X).astype(np.float64) - mean
+            root = np.sqrt(D[first:last][felt])
+            r = root * (X @ w) - g[first:last][felt] / root
+            triangle = np.linalg.qr(
+                np.vstack([triangle, np.column_stack([root[:, None] * X, r])]), mode="r"
+            )
+    return np.asarray(triangle)
+
+
+def squares_of_features(where: Block, step: int, D: Array) -> Array:
+    """sum_i D_i x_i^2, for every feature."""
+    chunks = chunks_of(where, step)
+    parts: list[Any] = [None] * len(chunks)
+
+    def task(k: int) -> None:
+        first, last, X = chunks[k]
+        d = D[first:last]
         squares = X.multiply(X).T @ d if sp.issparse(X) else np.einsum("ij,ij,i->j", X, X, d)
         parts[k] = np.asarray(squares, np.float64).ravel()
 
-    parallel(task, len(parts), space.n_threads)
-    return np.asarray(np.maximum(1.0, 1.0 + sum(parts[1:], parts[0]) - float(D.sum()) * mean**2))
+    parallel(task, len(parts), where.n_threads)
+    return np.asarray(sum(parts[1:], parts[0]))
+
+
+def squares_of_rows(where: Block, step: int) -> Array:
+    """|x_i|^2"""
+    parts = [
+        X.multiply(X).sum(axis=1) if sp.issparse(X) else np.einsum("ij,ij->i", X, X)
+        for _, _, X in chunks_of(where, step)
+    ]
+    return np.concatenate([np.asarray(part, np.float64).ravel() for part in parts])

@@ -31,7 +31,7 @@ from slimsvm.kernels import Linear
 from slimsvm.precision import is_small
 from slimsvm.problems.dual_qp import classification
 from slimsvm.problems.factored_dual import FactoredDual
-from slimsvm.rows import places
+from slimsvm.row_hashes import places
 from slimsvm.run import Limits, Result, Watcher, run
 from slimsvm.solvers.decomposition import Decomposition
 from slimsvm.solvers.dual_descent import DualDescent
@@ -40,7 +40,8 @@ from slimsvm.tiles import Operand, ready
 
 Array = NDArray[Any]
 LEAST = 50  # a share of the rows is never fewer columns than this
-# of the trace of K: what is left when more columns are not worth their work, and float32 sees none
+# of the trace of K: what is left when more columns are not worth their work, in float32 not even
+# meant
 SMALL_TRACE = 1e-6
 NEAR = 1e-6  # relative gap from which few rows are brought to near float64 precision
 FEW_SWEEPS = 1000  # of the descent, for few rows

@@ -15,12 +15,14 @@ regular; at the end the intercept is optimised on its own, so that the multiplie
 the duality gap of the subspace problem, costs nothing.
 
 Symbols: G, D first and second derivatives of the weighted loss, (n, columns); P = K_BX G; L L' = K_BB + jitter I.
-Cost of a step: (rows with D > 0) m^2 + m^3 for every column, and two passes over K_BX.
+Cost of a step: (rows with D > 0) m^2 + m^3 for every column, and two passes over K_BX; the search along a line sums two numbers
+a column, two or three times.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -30,7 +32,11 @@ from scipy.linalg.lapack import dposv
 
 from slimsvm.compiled import compiled
 from slimsvm.losses import Loss, slopes
-from slimsvm.problems.subspace import Subspace
+from slimsvm.problems.columns import Values
+from slimsvm.problems.span import Span
+from slimsvm.problems.subspace import Subspace, targets, weights
+from slimsvm.problems.trail import Direction, Trail
+from slimsvm.rows import Block
 from slimsvm.run import SUBSPACE, Certificate
 from slimsvm.threads import local
 
@@ -54,14 +60,20 @@ class SubspaceSolution:
 class NewtonState:
     """Where Newton's method is."""
 
+    problem: Subspace = field(repr=False)
     coef: Array
     intercept: Array
-    scores: Array
+    trail: Trail = field(repr=False)  # the scores, intercept included
     objective: Array  # one for each column
     gap: Array
     n_iter: int = 0
     done: bool = False
     n_values: int = 0
+
+    @property
+    def scores(self) -> Array:
+        """Of all rows, (n, columns), intercept included; brought here from where the rows are."""
+        return self.problem.scores(self.trail)
 
     def record(self) -> dict[str, float]:
         """A line of the history."""
@@ -88,14 +100,14 @@ class Newton:
 
     def init(self, problem: Subspace, start: tuple[Array, Array] | None = None) -> NewtonState:
         """Begin at ``start`` (coefficients and intercepts; coefficients of the first vectors suffice), or at zero."""
-        n, m, c = problem.columns.n, problem.columns.m, problem.n_columns
-        coef, intercept = np.zeros((m, c)), np.zeros(c)
-        scores = np.zeros((n, c), order="F")
+        columns, c = problem.columns, problem.n_columns
+        coef, intercept = np.zeros((columns.m, c)), np.zeros(c)
+        trail = Trail(columns.span, c)
         if start is not None:
             coef[: start[0].shape[0]], intercept[:] = start
-            scores = problem.columns.scores(coef)
-            scores += intercept
-        state = NewtonState(coef, intercept, scores, np.zeros(c), np.full(c, np.inf))
+            trail = Trail(columns.span, c, (coef.copy(), intercept.copy()))
+            columns.count_pass()
+        state = NewtonState(problem, coef, intercept, trail, np.zeros(c), np.full(c, np.inf))
         if start is None:
             self._centre(problem, state)
         state.objective = self._objective(problem, state)
@@ -104,7 +116,7 @@ class Newton:
     @staticmethod
     def _objective(problem: Subspace, state: NewtonState) -> Array:
         jitter = 0.5 * problem.columns.jitter * np.square(state.coef).sum(axis=0)
-        return np.asarray(problem.objective(state.coef, state.scores) + jitter)
+        return np.asarray(problem.objective(state.coef, state.trail) + jitter)
 
     def step(self, problem: Subspace, state: NewtonState, tol: float, max_iter: int) -> None:
         """Look at the gap, and take one Newton step of every column where it is too large.
@@ -128,25 +140,15 @@ class Newton:
                     problem, gradient[:, c], hessians[int(c)]
                 )
             # 3. how far: the least value along the line
-            at = _columns(open_, problem.n_columns)
-            d_scores = columns.scores(d_coef[:, open_])
-            d_scores += d_intercept[open_]
+            direction = Direction(d_coef[:, open_], d_intercept[open_], open_)
+            columns.count_pass()
             K_d = columns.K_BB @ d_coef[:, open_] + columns.jitter * d_coef[:, open_]
             slope = np.einsum("jc,jc->c", S.coef[:, open_], K_d)
             curve = np.einsum("jc,jc->c", d_coef[:, open_], K_d)
-            t = least_along(
-                problem.loss,
-                problem.target[:, at],
-                problem.weight,
-                S.scores[:, at],
-                d_scores,
-                slope,
-                curve,
-            )
+            t = least_in(problem, S.trail, direction, slope, curve)
             S.coef[:, open_] += t * d_coef[:, open_]
             S.intercept[open_] += t * d_intercept[open_]
-            d_scores *= t
-            S.scores[:, at] += d_scores
+            S.trail = S.trail.moved(direction, t)
             # 4. the value there
             before, S.objective = S.objective, self._objective(problem, S)
             S.n_iter += 1
@@ -167,53 +169,17 @@ class Newton:
 
         In the second derivatives only rows that have one, few at the end, take part. To the gap is added what the intercept alone would gain.
         """
-        columns, form, m = problem.columns, problem.loss.form(), problem.columns.m
-        wanted = {} if open_ is None else {int(c): k for k, c in enumerate(open_)}
-        n_groups = min(GROUPS, columns.n_blocks)
-        P, sums = (
-            np.zeros((n_groups, m, problem.n_columns)),
-            np.zeros((n_groups, 2, problem.n_columns)),
-        )
-        A, u = np.zeros((n_groups, len(wanted), m, m)), np.zeros((n_groups, len(wanted), m))
-
-        def work(g: int, start: int, end: int, K: Array) -> None:
-            part, n = slice(start, end), end - start
-            curved, root_D, G = np.empty(n, np.intp), np.empty(n), np.empty(n)
-            for c in range(problem.n_columns):
-                size = _curved(
-                    *form,
-                    problem.target[part, c],
-                    problem.weight[part],
-                    state.scores[part, c],
-                    curved,
-                    root_D,
-                    G,
-                )
-                which, root, slope = curved[:size], root_D[:size], G[:size]
-                sums[g, 0, c] += root @ root
-                sums[g, 1, c] += slope.sum()
-                values = _room(m * size).reshape(m, size)
-                if c in wanted:
-                    _scaled(K, which, root, values)
-                    A[g, wanted[c]] += values @ values.T  # NumPy sees that this is symmetric
-                    u[g, wanted[c]] += values @ root
-                    P[g, :, c] += values @ (slope / root)
-                else:
-                    _scaled(K, which, slope, values)
-                    P[g, :, c] += values.sum(axis=1)
-
-        columns.each_group(work, n_groups)
+        columns = problem.columns
+        wanted = np.empty(0, np.intp) if open_ is None else open_
+        P, sums, A, u = columns.sum(derivatives, problem.loss, state.trail, wanted, groups=GROUPS)
         gradient = (
-            columns.coordinates(
-                columns.K_BB @ state.coef + columns.jitter * state.coef + P.sum(axis=0)
-            )
+            columns.coordinates(columns.K_BB @ state.coef + columns.jitter * state.coef + P)
             if columns.m
             else np.zeros_like(state.coef)
         )
-        total, slope = sums.sum(axis=0)
+        total, slope = sums
         hessians = {
-            c: (A[:, k].sum(axis=0), u[:, k].sum(axis=0), float(total[c]), float(slope[c]))
-            for c, k in wanted.items()
+            int(c): (A[k], u[k], float(total[c]), float(slope[c])) for k, c in enumerate(wanted)
         }
         gap = 0.5 * np.square(gradient).sum(axis=0)
         if problem.fit_intercept:
@@ -227,7 +193,7 @@ class Newton:
         """Solve the Newton system [I + Z D Z', Z D 1; 1'D Z', 1'D 1] for one column."""
         columns = problem.columns
         A, u, total, slope = hessian
-        M = columns.inverse @ A @ columns.inverse.T
+        M = columns.span.inverse @ A @ columns.span.inverse.T
         M = 0.5 * (M + M.T)
         u = columns.coordinates(u)
         solved = _solved(M + np.eye(len(M)), np.stack([gradient, u], axis=1))
@@ -245,9 +211,9 @@ class Newton:
     def _centre(problem: Subspace, state: NewtonState) -> None:
         """Optimise the intercept alone."""
         if problem.fit_intercept:
-            step = best_shift(problem.loss, problem.target, problem.weight, state.scores)
+            step = best_shift_in(problem, state.trail)
             state.intercept += step
-            state.scores += step
+            state.trail = state.trail.shifted(step)
 
     def certificate(self, problem: Subspace, state: NewtonState, tol: float) -> Certificate:
         """The gap within the subspace; ``violation`` is its ratio to the objective."""
@@ -278,13 +244,92 @@ def _solved(M: Array, right: Array) -> Array:
             raise LinAlgError("The Newton system is not finite.")
 
 
-def _columns(which: Array, n_columns: int) -> Any:
-    """These columns; all of them without a copy."""
-    return slice(None) if which.size == n_columns else which
+# -- sums over rows -------------------------------------------------------------------------------------------------------------------------
+
+
+def derivatives(
+    block: Block, span: Span, loss: Loss, trail: Trail, wanted: Array
+) -> tuple[Array, Array, Array, Array]:
+    """A task: K_BX G (m, columns), sums of D and G (2, columns); and of the wanted columns K_BX D K_XB and K_BX D 1."""
+    values, scores, y, weight = Values(block, span), trail.at(block), targets(block), weights(block)
+    form, m, n_columns = loss.form(), span.m, trail.n_columns
+    n_groups, place = min(GROUPS, values.n_chunks), {int(c): k for k, c in enumerate(wanted)}
+    P, sums = np.zeros((n_groups, m, n_columns)), np.zeros((n_groups, 2, n_columns))
+    A, u = np.zeros((n_groups, len(place), m, m)), np.zeros((n_groups, len(place), m))
+
+    def work(g: int, start: int, end: int, K: Array) -> None:
+        part, n = slice(start, end), end - start
+        curved, root_D, G = np.empty(n, np.intp), np.empty(n), np.empty(n)
+        for c in range(n_columns):
+            size = _curved(*form, y[part, c], weight[part], scores[part, c], curved, root_D, G)
+            which, root, slope = curved[:size], root_D[:size], G[:size]
+            sums[g, 0, c] += root @ root
+            sums[g, 1, c] += slope.sum()
+            room = _room(m * size).reshape(m, size)
+            if c in place:
+                _scaled(K, which, root, room)
+                A[g, place[c]] += room @ room.T  # NumPy sees that this is symmetric
+                u[g, place[c]] += room @ root
+                P[g, :, c] += room @ (slope / root)
+            else:
+                _scaled(K, which, slope, room)
+                P[g, :, c] += room.sum(axis=1)
+
+    values.each_group(work, n_groups)
+    A_of, u_of = (np.array([of[:, k].sum(axis=0) for k in range(len(place))]) for of in (A, u))
+    return P.sum(axis=0), sums.sum(axis=0), A_of, u_of
+
+
+def slopes_along(
+    block: Block,
+    loss: Loss,
+    trail: Trail,
+    direction: Direction,
+    t: Array,
+    which: Array,
+    slope: Array,
+    curve: Array,
+) -> Array:
+    """A task: first and second derivative of t slope + t^2 curve / 2 + sum_i weight_i L(y_i, f_i + t d_i) by t, (2, which).
+
+    Only those of the direction's columns that ``which`` names; the first block of all adds the quadratic.
+    """
+    scores, change = trail.at(block), direction.at(block, trail.span)
+    y, weight, out = targets(block), weights(block), np.empty((2, which.size))
+    first = 1.0 if block.start == 0 else 0.0
+    for k, j in enumerate(which):
+        c = j if direction.columns is None else direction.columns[j]
+        out[:, k] = _slopes_at(
+            *loss.form(), y[:, c], weight, scores[:, c], change[:, j],
+            float(t[j]), first * float(slope[j]), first * float(curve[j]),
+        )  # fmt: skip
+    return out
+
+
+def least_in(
+    problem: Subspace, trail: Trail, direction: Direction, slope: Array, curve: Array
+) -> Array:
+    """The t >= 0 of each of the direction's columns that minimises t slope + t^2 curve / 2 + sum_i weight_i L(y_i, f_i + t d_i)."""
+
+    def look(t: Array, which: Array) -> Array:
+        rows = problem.columns.rows
+        state = (problem.loss, trail, direction, t, which, slope, curve)
+        return np.asarray(rows.sum(slopes_along, *state))
+
+    return _searched(look, slope.size)
+
+
+def best_shift_in(problem: Subspace, trail: Trail) -> Array:
+    """What to add to the scores of each column so that the loss is least."""
+    nothing, one = np.zeros(trail.n_columns), np.ones(trail.n_columns)
+    up = least_in(problem, trail, Direction(None, one), nothing, nothing)
+    if np.all(up > 0):
+        return up
+    return up - least_in(problem, trail, Direction(None, -one), nothing, nothing)
 
 
 def best_shift(loss: Loss, target: Array, weight: Array, scores: Array) -> Array:
-    """What to add to the scores of each column so that the loss is least."""
+    """The same for scores of all rows at one place."""
     nothing, ones = np.zeros(scores.shape[1]), np.ones((scores.shape[0], 1))
     up = least_along(
         loss, target, weight, scores, np.broadcast_to(ones, scores.shape), nothing, nothing
@@ -319,54 +364,75 @@ def least_along(
     target, scores, d_scores = (
         np.asfortranarray(values, np.float64) for values in (target, scores, d_scores)
     )
-    return np.array(
-        [
-            _least(
-                *loss.form(),
-                target[:, c],
-                weight,
-                scores[:, c],
-                d_scores[:, c],
-                float(slope[c]),
-                float(curve[c]),
-            )
-            for c in range(scores.shape[1])
-        ]
-    )
+
+    def look(t: Array, which: Array) -> Array:
+        out = np.empty((2, which.size))
+        for k, c in enumerate(which):
+            out[:, k] = _slopes_at(
+                *loss.form(), target[:, c], weight, scores[:, c], d_scores[:, c],
+                float(t[c]), float(slope[c]), float(curve[c]),
+            )  # fmt: skip
+        return out
+
+    return _searched(look, scores.shape[1])
+
+
+def _searched(look: Callable[[Array, Array], Array], n_columns: int) -> Array:
+    """Newton's method on derivatives that never decrease; steps that leave the bracket are replaced by bisection or doubling.
+
+    look(t, which) -> first and second derivatives (2, which) of some columns at t.
+    """
+    t, low, high = np.zeros(n_columns), np.zeros(n_columns), np.full(n_columns, np.inf)
+    at_begin, which = np.zeros(n_columns), np.arange(n_columns)
+    for step in range(LINE_STEPS):
+        found = look(t, which)
+        going = []
+        for k, c in enumerate(which):
+            first, second = float(found[0, k]), float(found[1, k])
+            if step == 0:
+                at_begin[c] = first
+                if first >= 0.0:
+                    continue
+            elif abs(first) <= LINE_TOL * abs(at_begin[c]):
+                continue
+            if first < 0.0:
+                low[c] = t[c]
+            else:
+                high[c] = t[c]
+            newton = t[c] - first / second if second > 0.0 else np.inf
+            if low[c] < newton < high[c] and newton < np.inf:
+                t[c] = newton
+            elif high[c] < np.inf:
+                t[c] = 0.5 * (low[c] + high[c])
+            else:
+                t[c] = max(1.0, 2.0 * t[c])
+            if t[c] != low[c] and t[c] != high[c]:
+                going.append(c)
+        which = np.array(going, np.intp)
+        if not which.size:
+            break
+    return t
 
 
 @compiled
-def _least(
-    form: int, p: float, y: Array, weight: Array, f: Array, d: Array, slope: float, curve: float
-) -> float:
-    """Newton's method on the derivative, which never decreases; steps that leave the bracket are replaced by bisection or doubling."""
-    low, high, t, at_begin = 0.0, np.inf, 0.0, 0.0
-    for step in range(LINE_STEPS):
-        first, second = slope + t * curve, curve
-        for i in range(y.size):
-            g, h = slopes(form, p, y[i], f[i] + t * d[i])
-            first += weight[i] * d[i] * g
-            second += weight[i] * d[i] * d[i] * h
-        if step == 0:
-            at_begin = first
-            if first >= 0.0:
-                return 0.0
-        elif abs(first) <= LINE_TOL * abs(at_begin):
-            break
-        if first < 0.0:
-            low = t
-        else:
-            high = t
-        newton = t - first / second if second > 0.0 else np.inf
-        if low < newton < high and newton < np.inf:
-            t = newton
-        elif high < np.inf:
-            t = 0.5 * (low + high)
-        else:
-            t = max(1.0, 2.0 * t)
-        if t in (low, high):
-            break
-    return t
+def _slopes_at(
+    form: int,
+    p: float,
+    y: Array,
+    weight: Array,
+    f: Array,
+    d: Array,
+    t: float,
+    slope: float,
+    curve: float,
+) -> tuple[float, float]:
+    """First and second derivative by t."""
+    first, second = slope + t * curve, curve
+    for i in range(y.size):
+        g, h = slopes(form, p, y[i], f[i] + t * d[i])
+        first += weight[i] * d[i] * g
+        second += weight[i] * d[i] * d[i] * h
+    return first, second
 
 
 def _room(size: int) -> Array:

@@ -23,8 +23,9 @@ from numpy.typing import NDArray
 from slimsvm.basis import Selection
 from slimsvm.expansion import Expansion
 from slimsvm.precision import SUBSPACE_TOL, is_small
+from slimsvm.problems.columns import KernelColumns
 from slimsvm.problems.sparse import Sparse, as_given
-from slimsvm.problems.subspace import KernelColumns, Subspace
+from slimsvm.problems.subspace import Subspace
 from slimsvm.run import SUBSPACE, Certificate, Limits, Record, Watcher
 from slimsvm.solvers.growth import appended
 from slimsvm.solvers.newton import Newton, NewtonState

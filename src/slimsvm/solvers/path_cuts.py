@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from slimsvm.precision import CUTS_TOL, is_small
+from slimsvm.problems.columns import KernelColumns
 from slimsvm.problems.sparse import Sparse
-from slimsvm.problems.subspace import KernelColumns
 from slimsvm.run import run
 from slimsvm.solvers.cuts import CutState
 from slimsvm.solvers.cutting_plane import CuttingPlane, OneSlack, Oracle

@@ -73,7 +73,7 @@ def pursue(
             and refused < MOST_REFUSALS
             and (limits.reason() is None or columns.m == 0)
         ):
-            G = problem.weight[:, None] * problem.loss.gradient(problem.target, state.scores)
+            G = problem.gradients(state.trail)
             at_once = (
                 choose.at_once(columns.m)
                 if hasattr(choose, "at_once")

@@ -34,9 +34,11 @@ from scipy.optimize import OptimizeResult, minimize
 
 from slimsvm.basis import Pursuit
 from slimsvm.losses import Loss
-from slimsvm.problems.subspace import KernelColumns, Subspace
+from slimsvm.problems.columns import KernelColumns, sums_of
+from slimsvm.problems.subspace import Subspace
+from slimsvm.problems.trail import Trail
+from slimsvm.rows import PerRow
 from slimsvm.run import Limits
-from slimsvm.solvers.newton import NewtonState
 from slimsvm.solvers.pursuit import GROWTH, MOST_REFUSALS
 from slimsvm.solvers.refine import gradient
 
@@ -83,7 +85,7 @@ class Reduction:
     Parameters
     ----------
     columns : KernelColumns
-        Its rows are the vectors of the machine; it ends with the reduced basis.
+        Its rows are the vectors of the machine, with its coefficients as their targets; it ends with the reduced basis.
     A : array of shape (n, C)
         The coefficients of the machine.
     square : float
@@ -92,7 +94,7 @@ class Reduction:
 
     def __init__(self, columns: KernelColumns, A: Array, square: float) -> None:
         self.columns, self.A, self.square = columns, A, square
-        self.problem = Subspace(columns, A, np.ones(columns.n), Towards(), fit_intercept=False)
+        self.problem = Subspace(columns, Towards(), fit_intercept=False)
         self.nothing = NOTHING[str(np.dtype(columns.dtype))] * square
         self.n_evaluations = 0
 
@@ -100,12 +102,7 @@ class Reduction:
         """The best coefficients for the basis as it is, and E (with the jitter's share, which no coefficients undo)."""
         if not self.columns.m:
             return np.zeros((0, self.A.shape[1])), self.square
-        P = sum(
-            self.columns.each_block(
-                lambda start, end, K: K.astype(np.float64, copy=False) @ self.A[start:end]
-            )
-        )
-        Z = self.columns.coordinates(np.asarray(P))
+        Z = self.columns.coordinates(self.columns.sum(sums_of, PerRow(self.A), True))
         return self.columns.coefficients(Z), self.square - float(np.einsum("jc,jc->", Z, Z))
 
     def solution(self) -> tuple[Array, float]:
@@ -125,9 +122,10 @@ class Reduction:
         ):  # a step so long that the basis lost its meaning: the line search takes a shorter one
             return np.inf, np.zeros_like(flat)
         coef, error = self.solved()
-        nothing = np.broadcast_to(0.0, self.A.shape)
-        state = NewtonState(coef, np.zeros(coef.shape[1]), nothing, np.zeros(1), np.zeros(1))
-        return error, 2.0 * gradient(self.problem, vectors, state).ravel()
+        nowhere = Trail(
+            self.columns.span, coef.shape[1]
+        )  # the derivative of this loss is the same everywhere
+        return error, 2.0 * gradient(self.problem, vectors, coef, nowhere).ravel()
 
     def grow(
         self, n_basis: int, rng: np.random.Generator, candidates: Array, limits: Limits

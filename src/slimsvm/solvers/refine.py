@@ -21,6 +21,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -29,7 +30,12 @@ from numpy.typing import NDArray
 from scipy.linalg import LinAlgError
 from scipy.optimize import OptimizeResult, minimize
 
-from slimsvm.problems.subspace import KernelColumns, Subspace
+from slimsvm.losses import Loss
+from slimsvm.problems.columns import KernelColumns, Values
+from slimsvm.problems.span import Span
+from slimsvm.problems.subspace import Subspace, targets, total_weight, weights
+from slimsvm.problems.trail import Trail
+from slimsvm.rows import Block
 from slimsvm.run import Limits, Record, Watcher, tell
 from slimsvm.solvers.newton import Newton, NewtonState, SubspaceSolution
 from slimsvm.tiles import Strips, block, ready
@@ -103,7 +109,7 @@ class _Stage:
             self.best, self.best_state = value, state
             self.best_vectors = vectors.copy()
             self.start = (state.coef, state.intercept)
-        return value, gradient(self.problem, vectors, state).ravel()
+        return value, gradient(self.problem, vectors, state.coef, state.trail).ravel()
 
     def after_iteration(self, intermediate_result: OptimizeResult) -> None:
         """SciPy calls this after every iteration; StopIteration ends the minimisation."""
@@ -147,38 +153,12 @@ def solve(
     return state
 
 
-def gradient(problem: Subspace, vectors: Array, state: NewtonState) -> Array:
-    """dF/dB at the optimal coefficients, shape (m, d)."""
-    columns, coef = problem.columns, state.coef
+def gradient(problem: Subspace, vectors: Array, coef: Array, trail: Trail) -> Array:
+    """dF/dB at the optimal coefficients, shape (m, d); the trail says the scores there."""
+    columns = problem.columns
     inner, factor, centred = columns.kernel.slope()
-    same = inner == columns.kernel
-    X = columns.rows.X
-
-    single = coef.shape[1] == 1  # then the coefficients may wait until the end
-
-    def work(start: int, end: int, K: Array) -> tuple[Array, Array]:
-        part = slice(start, end)
-        G = problem.weight[part, None] * problem.loss.gradient(
-            problem.target[part], state.scores[part]
-        )
-        felt = np.flatnonzero(G[:, 0] if single else G.any(axis=1))
-        rows = (
-            X[part][felt] if sp.issparse(X) else np.take(X[part], felt, axis=0, mode="clip")
-        )  # brackets take twice as long
-        G = G[felt].astype(columns.dtype)
-        W = (
-            np.take(K, felt, axis=1, mode="clip")
-            if same
-            else _inner_values(inner, vectors, rows, columns.dtype)
-        )
-        W *= G[:, 0] if single else coef.astype(columns.dtype) @ G.T
-        total = W.sum(axis=1, dtype=np.float64)
-        product = (rows.T @ W.T).T if sp.issparse(rows) else W @ rows
-        return np.asarray(product, np.float64), total
-
-    parts = columns.each_block(work)
-    out = np.asarray(sum(part[0] for part in parts))
-    total = np.asarray(sum(part[1] for part in parts))
+    same, single = inner == columns.kernel, coef.shape[1] == 1
+    out, total = columns.sum(pulls, problem.loss, trail, coef, vectors)
     if single:
         out, total = out * coef, total * coef[:, 0]
     K_BB = columns.K_BB if same else inner(vectors)
@@ -187,6 +167,37 @@ def gradient(problem: Subspace, vectors: Array, state: NewtonState) -> Array:
     if centred:
         out -= (total + W.sum(axis=0))[:, None] * vectors
     return np.asarray(factor * out)
+
+
+def pulls(
+    where: Block, span: Span, loss: Loss, trail: Trail, coef: Array, vectors: Array
+) -> tuple[Array, Array]:
+    """A task: sum_i W_ji x_i and sum_i W_ji of the rows with a gradient; for one column without the coefficients, which may wait."""
+    inner = span.frame.kernel.slope()[0]
+    same, single = inner == span.frame.kernel, coef.shape[1] == 1
+    X, scores = span.frame.prepared(where).operand.X, trail.at(where)
+    y, weight = targets(where), weights(where)
+
+    def work(start: int, end: int, K: Array) -> tuple[Array, Array]:
+        part = slice(start, end)
+        G = weight[part, None] * loss.gradient(y[part], scores[part])
+        felt = np.flatnonzero(G[:, 0] if single else G.any(axis=1))
+        rows = (
+            X[part][felt] if sp.issparse(X) else np.take(X[part], felt, axis=0, mode="clip")
+        )  # brackets take twice as long
+        G = G[felt].astype(span.dtype)
+        W = (
+            np.take(K, felt, axis=1, mode="clip")
+            if same
+            else _inner_values(inner, vectors, rows, span.dtype)
+        )
+        W *= G[:, 0] if single else coef.astype(span.dtype) @ G.T
+        total = W.sum(axis=1, dtype=np.float64)
+        product = (rows.T @ W.T).T if sp.issparse(rows) else W @ rows
+        return np.asarray(product, np.float64), total
+
+    parts = Values(where, span).each(work)
+    return np.asarray(sum(part[0] for part in parts)), np.asarray(sum(part[1] for part in parts))
 
 
 def _inner_values(inner: Any, vectors: Array, rows: Any, dtype: Any) -> Array:
@@ -272,18 +283,20 @@ def _parts(problem: Subspace, m: int, rng: np.random.Generator) -> list[Subspace
     parts = []
     size = max(FEW_ROWS, FEW_ROWS_A_VECTOR * m)
     order = rng.permutation(n) if size * 2 <= n else None
+    total = 0.0 if order is None else float(columns.rows.sum(total_weight))
     while order is not None and size * 2 <= n:
         rows = np.sort(order[:size])
-        weight = problem.weight[rows]
-        scale = float(problem.weight.sum()) / max(float(weight.sum()), np.finfo(float).tiny)
-        some = KernelColumns(columns.rows.take(rows), m, None, columns.n_threads)
-        parts.append(
-            Subspace(
-                some, problem.target[rows], weight * scale, problem.loss, problem.fit_intercept
-            )
-        )
+        some = columns.rows.take(rows)
+        scale = total / max(total_weight(some.block), np.finfo(float).tiny)
+        part = KernelColumns(some.relabelled(partial(scaled, scale=scale)), columns.frame, m)
+        parts.append(Subspace(part, problem.loss, problem.fit_intercept))
         size *= PART_GROWTH
     return parts
+
+
+def scaled(where: Block, scale: float) -> tuple[Array, Array]:
+    """The labels of a block, its weights scaled up."""
+    return targets(where), weights(where) * scale
 
 
 def _descend(stage: _Stage, vectors: Array, max_iter: int, watchers: tuple[Watcher, ...]) -> None:

@@ -38,10 +38,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from slimsvm.rows import joined
 from slimsvm.run import Certificate
 from slimsvm.solvers.cuts import Cuts, CutState, padded
 from slimsvm.solvers.cutting_plane import LEAST_DEPTH, CuttingPlane, OneSlack
 from slimsvm.solvers.joint import JointRisk
+from slimsvm.solvers.sampled_space import diagonal_of
 from slimsvm.threads import single_threaded_blas
 
 Array = NDArray[Any]
@@ -376,9 +378,8 @@ def parts_of(examples: Array, offsets: Array) -> tuple[Array, Array]:
 def longest_sq(problem: OneSlack) -> float:
     """A bound on the squared length of the difference of two outputs' features, R^2 of the paper."""
     space, risk = problem.space, problem.oracle
-    lengths = np.sqrt(
-        (1.0 if risk.width == 1 else 2.0) * np.maximum(space.rows.diag() + space.variance, 0.0)
-    )
+    diag = joined(space.rows.map(diagonal_of, space.frame))
+    lengths = np.sqrt((1.0 if risk.width == 1 else 2.0) * np.maximum(diag + space.variance, 0.0))
     square = float(np.add.reduceat(lengths, risk.offsets[:-1]).max()) ** 2
     if risk.n_linear:  # transitions, beginning and end of the longest sequence
         square += 2.0 * float(np.diff(risk.offsets).max() + 1) ** 2

@@ -1,26 +1,29 @@
 """Functions that are sums of sampled cuts: the space of :mod:`slimsvm.solvers.sampled_cuts`.
 
-A cut has a slot, and the coordinates of a function are the weights of the slots; inner products of cuts are the metric. With ``keeps`` the
-products A of every cut with all parts are kept, in float32, within a budget of bytes: then scores of all parts cost O(slots n), and no kernel
-values but those of a new cut, (its parts) n. Beyond the budget they are made anew in every pass. Without, only kernel values among the parts
-of cuts are ever made; a cut of r examples has few parts where most examples are right, so that those of many cuts are made together.
+A cut has a slot, and the coordinates of a function are the weights of the slots; inner products of cuts are the metric. With
+``keeps`` the products A of every cut with all parts are kept, in float32, with the rows they belong to, within a budget of bytes:
+then scores of all parts cost O(slots n), and no kernel values but those of a new cut, (its parts) n. Beyond the budget they are
+made anew in every pass. Without, only kernel values among the parts of cuts are ever made; a cut of r examples has few parts
+where most examples are right, so that those of many cuts are made together.
 
 An intercept is a constant in the kernel.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any
+from uuid import uuid4
 
 import numpy as np
 from numpy.typing import NDArray
 
-from slimsvm.problems.subspace import DEFAULT_MEMORY
+from slimsvm.problems.columns import DEFAULT_MEMORY
+from slimsvm.rows import Block, Rows, joined
 from slimsvm.run import FULL
 from slimsvm.solvers.spaces import Space
 from slimsvm.threads import parallel, single_threaded_blas
-from slimsvm.tiles import Operand, Strips, accumulate, block, for_each_tile
+from slimsvm.tiles import Frame, Operand, Strips, accumulate, block, for_each_tile
 
 Array = NDArray[Any]
 FIRST_SLOTS = 64
@@ -36,7 +39,9 @@ class Sample:
 
     parts: Array  # indices of rows
     responses: Array  # (parts, width)
+    vectors: Operand  # these rows, prepared
     place: int = -1  # of its products with all parts in A
+    serial: str = field(default_factory=lambda: uuid4().hex)
 
 
 class SampledSpace(Space):
@@ -44,8 +49,10 @@ class SampledSpace(Space):
 
     Parameters
     ----------
-    rows : Operand
-        All rows of the data, readied.
+    rows : Rows
+        All rows of the data.
+    frame : Frame
+        How they are prepared.
     width, n_linear : int
         Columns of the scores, and length of the linear part.
     intercept_scaling : float
@@ -54,32 +61,25 @@ class SampledSpace(Space):
         Whether products of cuts with all parts are made, and kept: linear time.
     max_memory : float, optional
         Megabytes for them.
-    n_threads : int
-        Results are the same bits for any number.
     """
 
     scope = FULL
 
     def __init__(
         self,
-        rows: Operand,
+        rows: Rows,
+        frame: Frame,
         width: int,
         n_linear: int,
         intercept_scaling: float = 0.0,
         keeps: bool = True,
         max_memory: float | None = None,
-        n_threads: int = 1,
     ) -> None:
-        self.rows, self.width, self.n_linear, self.keeps, self.n_threads = (
-            rows,
-            width,
-            n_linear,
-            keeps,
-            n_threads,
-        )
+        self.rows, self.frame, self.width, self.n_linear = rows, frame, width, n_linear
+        self.keeps, self.n_threads = keeps, rows.n_threads
         self.n, self.variance = rows.n * width + n_linear, float(intercept_scaling) ** 2
         self.size = self.max_size = FIRST_SLOTS
-        self.precision = str(np.dtype(rows.dtype))
+        self.precision = str(np.dtype(frame.dtype))
         self.G = np.zeros((self.size, self.size))
         self.slots: list[Sample | None] = [None] * self.size
         self._totals = np.zeros(
@@ -87,14 +87,13 @@ class SampledSpace(Space):
         )  # sums of the responses of each cut, and their linear parts
         self._linears = np.zeros((self.size, n_linear))
         self.n_values = 0
-        self._strips = Strips(rows)
         n_places = int(
             (DEFAULT_MEMORY if max_memory is None else float(max_memory))
             * 2**20
             / (4 * max(1, rows.n * width))
         )
-        self._A = np.empty((0, rows.n * width), np.float32)
         self._n_places = n_places
+        self._room = 0  # places for which there is memory
 
     @property
     def n_basis(self) -> int:
@@ -114,24 +113,19 @@ class SampledSpace(Space):
         used = [
             (k, sample) for k, sample in enumerate(self.slots) if sample is not None and w[k] != 0.0
         ]
-        coef = np.zeros(self._A.shape[0], np.float32)
+        coef = np.zeros(self._room, np.float32)
         for k, sample in used:
             if sample.place >= 0:
                 coef[sample.place] = w[k]
-
-        def task(b: int) -> None:
-            part = slice(b * ENTRIES_A_TASK, min(end, (b + 1) * ENTRIES_A_TASK))
-            out[part] = coef @ self._A[:, part]
-
-        with single_threaded_blas():
-            parallel(task, -(-end // ENTRIES_A_TASK), self.n_threads)
+        kept = tuple(sample for _, sample in used if sample.place >= 0)
+        out[:end] = joined(self.rows.map(scores_of_cuts, self.frame, coef, kept, self.width))
         others = [(k, sample) for k, sample in used if sample.place < 0]
         if others:
-            parts, responses = (
-                np.concatenate([s.parts for _, s in others]),
-                np.concatenate([w[k] * s.responses for k, s in others]),
-            )
-            out[:end] += self._expanded(parts, responses).ravel()
+            vectors = self.take(np.concatenate([s.parts for _, s in others]))
+            responses = np.concatenate([w[k] * s.responses for k, s in others])
+            self.n_values += vectors.n * self.rows.n
+            products = self.rows.map(expanded, self.frame, vectors, responses)
+            out[:end] += joined(products).ravel()
         constant, linear = self.own(w)
         out[:end].reshape(-1, self.width)[:] += constant
         out[end:] = linear
@@ -141,24 +135,10 @@ class SampledSpace(Space):
         """Intercepts and linear part of a function."""
         return self.variance * (w @ self._totals), w @ self._linears
 
-    def _expanded(self, parts: Array, responses: Array) -> Array:
-        """sum_p responses_p k(x_p, x) for all rows x, (rows, width)."""
-        some = self.rows.take(parts)
-        self.n_values += parts.size * self.rows.n
-        if self.width == 1:
-            out = np.zeros(self.rows.n)
-            accumulate(some, self._strips, responses[:, 0], out, self.n_threads)
-            return out[:, None]
-        values_of, total = (
-            responses.astype(self.rows.dtype),
-            np.zeros((self.rows.n, self.width), self.rows.dtype),
-        )
-
-        def consume(first: int, last: int, start: int, end: int, values: Array) -> None:
-            total[start:end] += values.T @ values_of[first:last]
-
-        for_each_tile(some, self._strips, consume, self.n_threads)
-        return total
+    def take(self, parts: Array) -> Operand:
+        """Some rows, prepared; without what they came from, so that they can be sent."""
+        rows = self.frame.prepared(self.rows.take(parts).block).operand
+        return replace(rows, source=None, picked=None)
 
     def at(self, parts: Array) -> Array:
         """The products of all cuts with these parts alone, (slots, parts, width): only kernel values among parts of cuts."""
@@ -167,12 +147,12 @@ class SampledSpace(Space):
         sizes = np.array([sample.parts.size for _, sample in used], np.int64)
         group = np.cumsum(sizes) * parts.size // VALUES_A_TASK
         edges = np.flatnonzero(np.diff(group, prepend=-1, append=-1))
-        some = self.rows.take(parts)
+        some = self.take(parts)
 
         def task(g: int) -> None:
             several = used[edges[g] : edges[g + 1]]
             values = block(
-                self.rows.take(np.concatenate([sample.parts for _, sample in several])),
+                self.take(np.concatenate([sample.parts for _, sample in several])),
                 Strips(some),
             )
             first = 0
@@ -192,11 +172,12 @@ class SampledSpace(Space):
         self, parts: Array, responses: Array, linear: Array, known: Array | None = None
     ) -> tuple[int, Array]:
         """A new cut: its slot, and its products with the cuts in all slots; ``known``, from :meth:`at`, are theirs with its parts."""
-        sample, slot = Sample(parts, responses), self._free_slot()
+        sample, slot = Sample(parts, responses, self.take(parts)), self._free_slot()
         row = np.zeros(self.size)
         if self.keeps:
-            products = self._expanded(parts, responses)
-            sample.place = self._keep(products)
+            sample.place = self._place()
+            self.n_values += parts.size * self.rows.n
+            products = joined(self.rows.map(new_cut, self.frame, sample, self._room))
             for k, other in enumerate(self.slots):
                 row[k] = (
                     0.0 if other is None else float(np.vdot(products[other.parts], other.responses))
@@ -205,7 +186,7 @@ class SampledSpace(Space):
         else:
             assert known is not None
             row[: known.shape[0]] = np.einsum("kpl,pl->k", known, responses)
-            own = self.rows.take(parts)
+            own = sample.vectors
             row[slot] = float(np.vdot(responses, block(own, Strips(own)) @ responses))
         self.slots[slot] = sample
         self._totals[slot], self._linears[slot] = responses.sum(axis=0), linear
@@ -227,20 +208,14 @@ class SampledSpace(Space):
             self.size = self.max_size = 2 * more
         return self.slots.index(None)
 
-    def _keep(self, products: Array) -> int:
-        """Products with all parts go into A, if there is room; returns their place."""
+    def _place(self) -> int:
+        """Where products with all parts go in A, or -1 if there is no room."""
         taken = {sample.place for sample in self.slots if sample is not None}
-        place = next((p for p in range(self._A.shape[0]) if p not in taken), self._A.shape[0])
+        place = next((p for p in range(self._room) if p not in taken), self._room)
         if place >= self._n_places:
             return -1
-        if place == self._A.shape[0]:  # in a few large pieces: rows are long
-            A = np.zeros(
-                (min(self._n_places, max(FIRST_SLOTS // 2, 2 * place)), self._A.shape[1]),
-                np.float32,
-            )
-            A[:place] = self._A
-            self._A = A
-        self._A[place] = products.ravel()
+        if place == self._room:  # in a few large pieces: rows are long
+            self._room = min(self._n_places, max(FIRST_SLOTS // 2, 2 * place))
         return place
 
     def release(self, active: set[int], other: set[int]) -> None:
@@ -275,3 +250,82 @@ class SampledSpace(Space):
             coef, where, np.concatenate([factor * sample.responses for factor, sample in used])
         )
         return parts, coef, *self.own(w)
+
+
+# -- where the rows are -------------------------------------------------------------------------------------------------------------------
+
+
+class _Kept:
+    """Products of cuts with the parts of one block, each in its place."""
+
+    def __init__(self, n: int) -> None:
+        self.A = np.empty((0, n), np.float32)
+        self.serials: dict[int, str] = {}  # of the cut in a place
+
+    def room(self, n_places: int) -> None:
+        """Memory for so many."""
+        if len(self.A) < n_places:
+            A = np.zeros((n_places, self.A.shape[1]), np.float32)
+            A[: len(self.A)] = self.A
+            self.A = A
+
+    def put(self, sample: Sample, products: Array) -> None:
+        """The products of one cut."""
+        self.A[sample.place], self.serials[sample.place] = products.ravel(), sample.serial
+
+
+def _kept(where: Block, width: int, room: int) -> _Kept:
+    known: _Kept | None = where.kept.get("cuts")
+    if known is None or known.A.shape[1] != where.n * width or len(known.A) > room:
+        known = where.kept["cuts"] = _Kept(where.n * width)
+    known.room(room)
+    return known
+
+
+def expanded(where: Block, frame: Frame, vectors: Operand, responses: Array) -> Array:
+    """A task: sum_p responses_p k(x_p, x) for all rows x of a block, (rows, width)."""
+    prepared, width = frame.prepared(where), responses.shape[1]
+    if width == 1:
+        out = np.zeros(where.n)
+        accumulate(vectors, prepared.strips, responses[:, 0], out, where.n_threads)
+        return out[:, None]
+    dtype = prepared.operand.dtype
+    values_of, total = responses.astype(dtype), np.zeros((where.n, width), dtype)
+
+    def consume(first: int, last: int, start: int, end: int, values: Array) -> None:
+        total[start:end] += values.T @ values_of[first:last]
+
+    for_each_tile(vectors, prepared.strips, consume, where.n_threads)
+    return total
+
+
+def new_cut(where: Block, frame: Frame, sample: Sample, room: int) -> Array:
+    """A task: the products of a new cut with all rows of a block, (rows, width); kept, if it has a place."""
+    products = expanded(where, frame, sample.vectors, sample.responses)
+    if sample.place >= 0:
+        _kept(where, sample.responses.shape[1], room).put(sample, products)
+    return products
+
+
+def scores_of_cuts(
+    where: Block, frame: Frame, coef: Array, samples: tuple[Sample, ...], width: int
+) -> Array:
+    """A task: sum_t coef_t A_t over the places t of these cuts, (rows * width); products that were lost are made again."""
+    kept, end = _kept(where, width, coef.size), where.n * width
+    for sample in samples:
+        if kept.serials.get(sample.place) != sample.serial:
+            kept.put(sample, expanded(where, frame, sample.vectors, sample.responses))
+    out = np.empty(end)
+
+    def task(b: int) -> None:
+        part = slice(b * ENTRIES_A_TASK, min(end, (b + 1) * ENTRIES_A_TASK))
+        out[part] = coef @ kept.A[:, part]
+
+    with single_threaded_blas():
+        parallel(task, -(-end // ENTRIES_A_TASK), where.n_threads)
+    return out
+
+
+def diagonal_of(where: Block, frame: Frame) -> Array:
+    """A task: k(x, x)"""
+    return frame.prepared(where).operand.diag()

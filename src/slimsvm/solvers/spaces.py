@@ -8,14 +8,16 @@ Symbols: W coordinates of functions, one column each; P those of cuts; V respons
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.linalg import solve_triangular
 
-from slimsvm.problems.subspace import KernelColumns, Response
+from slimsvm.problems.columns import KernelColumns, Values, combined, products, sums_of
+from slimsvm.problems.span import Span
+from slimsvm.rows import Block, PerRow, Rows, added, joined
 from slimsvm.run import FULL, SUBSPACE
 from slimsvm.solvers.cuts import columnwise
 from slimsvm.threads import parallel, single_threaded_blas
@@ -27,6 +29,15 @@ Growth = Callable[
 ROWS_A_TASK = 16384
 FEW_FELT = 0.7  # share of rows with a response up to which it pays to copy them
 BLOCK_VALUES = 1 << 19  # of X in one block: four megabytes of float64
+
+
+class Swept(NamedTuple):
+    """What one pass finds."""
+
+    P: Array  # coordinates of the cuts, (size, columns)
+    scores: Array  # without b, (n, columns)
+    V: Array  # responses, (n, columns)
+    sums: Array  # risks and offsets, (2, columns)
 
 
 class Space:
@@ -70,10 +81,11 @@ class Space:
         """Coordinates of sum_i v_i phi(x_i) for each column v of V: (size, columns)."""
         raise NotImplementedError
 
-    def sweep(self, W: Array, respond: Response) -> Array:
-        """Both in one pass where possible: the coordinates of the responses to the scores."""
+    def sweep(self, W: Array, b: Array, which: Array, oracle: Any) -> Swept:
+        """Scores, the oracle's cuts at scores + b, and their coordinates; in one pass where possible."""
         scores = self.scores(W)
-        return self.project(respond(0, self.n, scores))
+        risk, offset, V = oracle.cut(0, self.n, scores + b, which)
+        return Swept(self.project(V), scores, V, np.stack([risk, offset]))
 
     def metric(self, B: Array) -> Array:
         """What coordinates are multiplied with in inner products: <a, b> = a' metric(b)."""
@@ -101,78 +113,129 @@ class ExplicitSpace(Space):
 
     Parameters
     ----------
-    X : array or CSR matrix of shape (n, d)
+    rows : Rows
         The rows.
-    n_threads : int
-        Results are the same bits for any number.
     exact : bool
         Whether products with rows in float32 are in float64 all the same.
     """
 
-    def __init__(self, X: Any, n_threads: int = 1, exact: bool = False) -> None:
-        self.n, self.size = int(X.shape[0]), int(X.shape[1])
-        self.max_size, self.n_threads = self.size, n_threads
-        self.dtype = np.float32 if X.dtype == np.float32 and not exact else np.float64
+    def __init__(self, rows: Rows, exact: bool = False) -> None:
+        self.rows, self.n, self.size = rows, rows.n, rows.n_features
+        self.max_size, self.n_threads = self.size, rows.n_threads
+        kinds = rows.map(_kind)
+        single = all(dtype == np.float32 for dtype, _ in kinds)
+        self.dtype = np.float32 if single and not exact else np.float64
         self.precision, self.kept_in = (
             str(np.dtype(self.dtype)),
             self.dtype,
         )  # features may be millions
-        width = self.size
-        if sp.issparse(X):  # every block makes d sums: enough rows that these are the smaller part
-            per_row = max(1, X.nnz // max(1, self.n))
+        width, self.sparse, self.entries = self.size, kinds[0][1] is not None, self.n * self.size
+        if self.sparse:  # every chunk makes d sums: enough rows that these are the smaller part
+            self.entries = sum(entries for _, entries in kinds)
+            per_row = max(1, self.entries // max(1, self.n))
             width = max(1, min(per_row, BLOCK_VALUES * per_row // max(1, 8 * self.size)))
-        step = max(256, BLOCK_VALUES // max(1, width))
-        self.edges = [(start, min(self.n, start + step)) for start in range(0, self.n, step)]
-        self.blocks = [_rows_of(X, *edges) for edges in self.edges]
+        self.step = max(256, BLOCK_VALUES // max(1, width))
 
     def scores(self, W: Array) -> Array:
         """X W"""
-        out, W = np.empty((self.n, W.shape[1])), W.astype(self.dtype)
-
-        def task(k: int) -> None:
-            first, last = self.edges[k]
-            out[first:last] = self.blocks[k] @ W
-
-        with single_threaded_blas():
-            parallel(task, len(self.blocks), self.n_threads)
-        return out
+        return joined(self.rows.map(products_with, self.step, W.astype(self.dtype)))
 
     def project(self, V: Array) -> Array:
         """X'V"""
+        return np.asarray(self.rows.sum(sums_with, self.step, PerRow(V), self.dtype))
 
-        def work(k: int) -> Array:
-            X, responses = self.blocks[k], V[slice(*self.edges[k])]
-            if sp.issparse(X):  # where most rows are right, only the others are gone through
-                felt = np.flatnonzero(responses.any(axis=1))
-                if felt.size < FEW_FELT * responses.shape[0]:
-                    X, responses = X[felt], responses[felt]
-            return np.asarray(X.T @ responses.astype(self.dtype))
+    def sweep(self, W: Array, b: Array, which: Array, oracle: Any) -> Swept:
+        """X' respond(X W), chunk by chunk."""
+        state = (self.step, W.astype(self.dtype), b, which, oracle)
+        return _gathered(self.rows.map(swept_features, *state))
 
-        return self._summed(work)
 
-    def sweep(self, W: Array, respond: Response) -> Array:
-        """X' respond(X W), block by block."""
-        W = W.astype(self.dtype)
+def _gathered(parts: list[Swept]) -> Swept:
+    """That of all blocks."""
+    P, sums = parts[0].P, parts[0].sums
+    for part in parts[1:]:
+        P, sums = added(P, part.P), added(sums, part.sums)
+    return Swept(P, joined([part.scores for part in parts]), joined([p.V for p in parts]), sums)
 
-        def work(k: int) -> Array:
-            scores = np.asarray(self.blocks[k] @ W, np.float64)
-            return np.asarray(self.blocks[k].T @ respond(*self.edges[k], scores).astype(self.dtype))
 
-        return self._summed(work)
+def _kind(where: Block) -> tuple[Any, int | None]:
+    """The type of the rows, and the number of their entries if they are sparse."""
+    X = where.X
+    return np.dtype(X.dtype), int(X.nnz) if sp.issparse(X) else None
 
-    def _summed(self, work: Callable[[int], Array]) -> Array:
-        """The sum of work(k) over all blocks, in order."""
-        parts: list[Any] = [None] * len(self.blocks)
 
-        def task(k: int) -> None:
-            parts[k] = work(k)
+def chunks_of(where: Block, step: int) -> list[tuple[int, int, Any]]:
+    """Consecutive parts of the rows of a block, so many rows each, and where they begin and end in it; kept with it."""
+    known = where.kept.get("chunks")
+    if known is None or known[0] != step:
+        edges = [(first, min(where.n, first + step)) for first in range(0, where.n, step)]
+        found = [(first, last, _rows_of(where.X, first, last)) for first, last in edges]
+        known = where.kept["chunks"] = (step, found)
+    return known[1]
 
-        with single_threaded_blas():
-            parallel(task, len(parts), self.n_threads)
-        total = np.asarray(parts[0], np.float64)
-        for part in parts[1:]:
-            total += part
-        return total
+
+def products_with(where: Block, step: int, W: Array) -> Array:
+    """A task: X W"""
+    chunks, out = chunks_of(where, step), np.empty((where.n, W.shape[1]))
+
+    def task(k: int) -> None:
+        first, last, X = chunks[k]
+        out[first:last] = X @ W
+
+    with single_threaded_blas():
+        parallel(task, len(chunks), where.n_threads)
+    return out
+
+
+def sums_with(where: Block, step: int, V: Array, dtype: Any) -> Array:
+    """A task: X'V"""
+
+    def work(first: int, last: int, X: Any) -> Array:
+        responses = V[first:last]
+        if sp.issparse(X):  # where most rows are right, only the others are gone through
+            felt = np.flatnonzero(responses.any(axis=1))
+            if felt.size < FEW_FELT * responses.shape[0]:
+                X, responses = X[felt], responses[felt]
+        return np.asarray(X.T @ responses.astype(dtype))
+
+    return summed(where, step, work)
+
+
+def swept_features(where: Block, step: int, W: Array, b: Array, which: Array, oracle: Any) -> Swept:
+    """A task: see :meth:`Space.sweep`."""
+    shape = (where.n, which.size)
+    all_scores, V = np.empty(shape), np.empty(shape)
+    sums: dict[int, Array] = {}
+
+    def work(first: int, last: int, X: Any) -> Array:
+        all_scores[first:last] = scores = np.asarray(X @ W, np.float64)
+        risk, offset, V[first:last] = oracle.cut(first, last, scores + b, which)
+        sums[first] = np.stack([risk, offset])
+        return np.asarray(X.T @ V[first:last].astype(W.dtype))
+
+    P = summed(where, step, work)
+    return Swept(P, all_scores, V, _in_order(sums))
+
+
+def _in_order(sums: dict[int, Array]) -> Array:
+    """Their sum in the order of the rows, whatever thread came first."""
+    return np.asarray(np.sum([sums[first] for first in sorted(sums)], axis=0))
+
+
+def summed(where: Block, step: int, work: Callable[[int, int, Any], Array]) -> Array:
+    """The sum of work(first, last, rows) over all chunks of a block, in order."""
+    chunks = chunks_of(where, step)
+    parts: list[Any] = [None] * len(chunks)
+
+    def task(k: int) -> None:
+        parts[k] = work(*chunks[k])
+
+    with single_threaded_blas():
+        parallel(task, len(parts), where.n_threads)
+    total = np.asarray(parts[0], np.float64)
+    for part in parts[1:]:
+        total += part
+    return total
 
 
 def _rows_of(X: Any, first: int, last: int) -> Any:
@@ -260,17 +323,14 @@ class SubspaceSpace(Space):
         if not self.size:
             return np.empty((0, V.shape[1]))
 
-        def work(first: int, last: int, K: Array) -> Array:
-            return np.asarray(K @ V[first:last].astype(K.dtype), np.float64)
+        return self.columns.coordinates(self.columns.sum(sums_of, PerRow(V), False))
 
-        return self.columns.coordinates(np.asarray(sum(self.columns.each_block(work))))
-
-    def sweep(self, W: Array, respond: Response) -> Array:
-        """L^-1 K_BX respond(K_XB L^-T W), block by block."""
+    def sweep(self, W: Array, b: Array, which: Array, oracle: Any) -> Swept:
+        """L^-1 K_BX respond(K_XB L^-T W), chunk by chunk."""
         if not self.size:
-            respond(0, self.n, np.zeros((self.n, W.shape[1])))
-            return np.empty((0, W.shape[1]))
-        return self.columns.coordinates(self.columns.sweep(self.coef(W), respond))
+            return super().sweep(W, b, which, oracle)
+        found = _gathered(self.columns.map(swept_columns, self.coef(W), b, which, oracle))
+        return found._replace(P=self.columns.coordinates(found.P))
 
     def coef(self, W: Array) -> Array:
         """L^-T W"""
@@ -289,21 +349,48 @@ class SubspaceSpace(Space):
             self.columns.append(vectors[: self.max_basis - before])
         return self.size - before
 
-    def further(self, n_old: int, products: Callable[[int, int, Array], Array], P: Array) -> Array:
+    def further(self, n_old: int, cuts: PerRow, P: Array) -> Array:
         """The coordinates of old cuts along the vectors from n_old on: (new, cuts).
 
         With l the row of L that belongs to a new vector b, lam its last entry: (k_b'v - l.p)/lam. ``P`` (n_old, cuts) holds the old ones,
-        ``products(first, last, K)`` makes k_b'v over a block of rows, for all cuts.
+        ``cuts.products(first, last, K)`` makes k_b'v over a part of the rows, for all cuts.
         """
-        K, n, L = self.columns.newest(n_old), self.n, self.columns.L
-        parts: list[Any] = [None] * -(-n // ROWS_A_TASK)
-
-        def task(k: int) -> None:
-            first, last = k * ROWS_A_TASK, min(n, (k + 1) * ROWS_A_TASK)
-            parts[k] = products(first, last, K[:, first:last])
-
-        parallel(task, len(parts), self.n_threads)
-        right = np.asarray(sum(parts)) - L[n_old:, :n_old] @ P
+        columns, L = self.columns, self.columns.L
+        columns.n_values += 0 if columns.keeps else (self.size - n_old) * self.n
+        right = (
+            columns.rows.sum(further_products, columns.span, n_old, cuts) - L[n_old:, :n_old] @ P
+        )
         return np.asarray(
             solve_triangular(L[n_old:, n_old:], right, lower=True, check_finite=False)
         )
+
+
+def swept_columns(
+    where: Block, span: Span, coef: Array, b: Array, which: Array, oracle: Any
+) -> Swept:
+    """A task: see :meth:`Space.sweep`; P is K_BX V."""
+    shape = (where.n, which.size)
+    all_scores, V = np.empty(shape), np.empty(shape)
+    sums: dict[int, Array] = {}
+
+    def work(first: int, last: int, K: Array) -> Array:
+        all_scores[first:last] = scores = combined(K, coef)
+        risk, offset, V[first:last] = oracle.cut(first, last, scores + b, which)
+        sums[first] = np.stack([risk, offset])
+        return products(K, V[first:last])
+
+    P = np.asarray(sum(Values(where, span).each(work)))
+    return Swept(P, all_scores, V, _in_order(sums))
+
+
+def further_products(where: Block, span: Span, n_old: int, cuts: Any) -> Array:
+    """A task: kernel values of the vectors from n_old on times the responses of cuts."""
+    K, n = Values(where, span).newest(n_old), where.n
+    parts: list[Any] = [None] * -(-n // ROWS_A_TASK)
+
+    def task(k: int) -> None:
+        first, last = k * ROWS_A_TASK, min(n, (k + 1) * ROWS_A_TASK)
+        parts[k] = cuts.products(first, last, K[:, first:last])
+
+    parallel(task, len(parts), where.n_threads)
+    return np.asarray(sum(parts))

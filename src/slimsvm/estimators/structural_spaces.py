@@ -1,0 +1,264 @@
+"""The spaces of structural estimators: what a function is in each of them, and how it is found.
+
+There is a function for each space. It gets a :class:`StructuralTask` and returns the solver's result
+and the :class:`StructuralModel`. Problem and column layout are in :mod:`slimsvm.solvers.joint`, the
+solvers in :mod:`slimsvm.solvers.cutting_plane` and :mod:`slimsvm.solvers.sampled_cuts`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils import check_random_state
+
+from slimsvm.basis import REGISTRY, Given, KMeans
+from slimsvm.estimators.fitting import Data, Fit, finite
+from slimsvm.kernels import Linear, squared_norms
+from slimsvm.oracles.structured import StructuredOracle
+from slimsvm.precision import CUTS_TOL, is_small
+from slimsvm.problems.columns import DEFAULT_MEMORY, KernelColumns
+from slimsvm.row_hashes import distinct
+from slimsvm.rows import MemoryRows
+from slimsvm.run import Result, run
+from slimsvm.solvers.cutting_plane import CuttingPlane, OneSlack
+from slimsvm.solvers.growth import Growth, in_order
+from slimsvm.solvers.joint import JointRisk, JointSpace
+from slimsvm.solvers.sampled_cuts import LINEAR, SampledCuts
+from slimsvm.solvers.sampled_space import SampledSpace
+from slimsvm.solvers.spaces import ExplicitSpace, KernelSpace, SubspaceSpace
+from slimsvm.tiles import Operand, in_memory, kernel_values, ready
+
+Array = NDArray[Any]
+# of a kernel value, relative to the largest: a sample of thousands has ten times as much
+SAMPLE_ERROR = 1e-3
+# of the basis: so many vectors join with one cut, since a function of many labels needs many
+# vectors. Satimage, 500 of them: 196 rounds and not 590, and a lower objective
+GROWTH = 1 / 16
+
+
+@dataclass(frozen=True)
+class StructuralModel:
+    """The function that was found; without a basis, ``coef`` are weights of features."""
+
+    coef: Array  # (vectors or features, columns)
+    intercept: Array
+    linear: Array
+    basis: Any = None
+    indices: Array | None = None
+
+
+Found = tuple[Result, StructuralModel]
+
+
+@dataclass(frozen=True)
+class StructuralTask:
+    """What is to be found: the parameters of an estimator, its data, the risk, and the fit."""
+
+    asked: Any
+    data: Data
+    risk: JointRisk
+    fit: Fit
+
+    @property
+    def line_search(self) -> bool:
+        """Whether there is one."""
+        return bool(self.asked.line_search)
+
+    @property
+    def scaling(self) -> float:
+        """Of the intercepts."""
+        return float(bool(self.asked.fit_intercept))
+
+    def joint(self, space: Any) -> OneSlack:
+        """The problem in a space of single functions, with a column for each label."""
+        whole = JointSpace(space, self.risk.width, self.risk.n_linear, self.scaling)
+        return OneSlack(whole, self.risk, 0.0)
+
+    def rng(self) -> np.random.Generator:
+        """Random numbers, the same for the same seed."""
+        return np.random.default_rng(check_random_state(self.asked.random_state).randint(2**31 - 1))
+
+    def solved(self, solver: CuttingPlane, problem: OneSlack, start: Any = None) -> Result:
+        """The problem, solved; few rows more exactly than was asked for."""
+        exactly = is_small(self.risk.n_parts) and not isinstance(solver, SampledCuts)
+        tol = float(self.asked.tol)
+        result = run(
+            solver,
+            problem,
+            tol=min(tol, CUTS_TOL) if exactly else tol,
+            max_iter=int(self.asked.max_iter),
+            limits=self.fit.limits,
+            start=start,
+            watchers=self.fit.watchers,
+        )
+        return result.against(tol)
+
+
+def chosen_space(
+    asked: Any, kernel: Any, n_rows: int, n_examples: int, oracle: StructuredOracle
+) -> str:
+    """The name of the space; complains about one that is not possible."""
+    linear = isinstance(kernel, Linear)
+    if asked.space == "explicit" and not linear:
+        raise ValueError(
+            f"space='explicit' is for kernel='linear': {kernel!r} has no list of features. Use "
+            "'sampled' or 'subspace'."
+        )
+    if asked.space == "sampled" and oracle.one_example:
+        raise ValueError(
+            f"space='sampled' draws examples, but to {oracle.name} the whole set is one example; "
+            "use space='subspace', or 'explicit' with kernel='linear'."
+        )
+    needed = 8 * n_rows**2 / 2**20
+    allowed = DEFAULT_MEMORY if asked.max_memory is None else float(asked.max_memory)
+    if asked.space == "kernel" and needed > allowed:
+        raise ValueError(
+            f"space='kernel' needs {needed:,.0f} megabytes for the kernel values of {n_rows:,} "
+            "rows; allow them with max_memory, or use 'sampled' or 'subspace'."
+        )
+    if asked.space == "sampled" and n_examples <= asked.sample_size and is_small(n_rows):
+        return "kernel"  # every cut would be exact
+    if asked.space != "auto":
+        return str(asked.space)
+    if linear:
+        return "explicit"
+    return "kernel" if is_small(n_rows) else "subspace" if oracle.one_example else "sampled"
+
+
+# -- one function for each space ---------------------------------------------------------------------
+
+
+def explicit(task: StructuralTask) -> Found:
+    """Weights of features."""
+    X, n_linear = task.data.X, task.risk.n_linear
+    with np.errstate(over="ignore"):
+        finite(Operand(task.data.kernel, X, squared_norms(X)))
+    X = X.astype(np.float64) if is_small(X.shape[0]) else X
+    problem = task.joint(ExplicitSpace(MemoryRows(X, n_threads=task.fit.threads)))
+    solver = CuttingPlane(line_search=task.line_search, keep_rows=False)
+    result = task.solved(solver, problem)
+    W, space = result.model.coef[:, 0], problem.space
+    return result, StructuralModel(space.by_label(W), space.intercepts(W), W[:n_linear])
+
+
+def kernel(task: StructuralTask) -> Found:
+    """Coefficients of all rows, of which those that are not zero are kept."""
+    X, kernel = task.data.X, task.data.kernel
+    finite(ready(kernel, X))
+    K = kernel_values(kernel, X, X, dtype=np.float64, n_threads=task.fit.threads)
+    problem = task.joint(KernelSpace(0.5 * (K + K.T)))
+    solver = CuttingPlane(line_search=task.line_search, keep_rows=False)
+    result = task.solved(solver, problem)
+    W, space = result.model.coef[:, 0], problem.space
+    coef, linear = space.by_label(W), W[: task.risk.n_linear]
+    rows = np.flatnonzero(coef.any(axis=1))
+    return result, StructuralModel(coef[rows], space.intercepts(W), linear, X[rows], rows)
+
+
+def sampled(task: StructuralTask) -> Found:
+    """Sums of the rows that were drawn for the cuts."""
+    asked, risk, X = task.asked, task.risk, task.data.X
+    rows = finite(_rows_for_samples(task.data))
+    space = SampledSpace(
+        in_memory(rows, n_threads=task.fit.threads),
+        rows.frame,
+        risk.width,
+        risk.n_linear,
+        task.scaling,
+        asked.sampling == LINEAR,
+        asked.max_memory,
+    )
+    solver = SampledCuts(
+        line_search=task.line_search,
+        sampling=asked.sampling,
+        sample_size=int(asked.sample_size),
+        seed=int(task.rng().integers(2**31 - 1)),
+    )
+    result = task.solved(solver, OneSlack(space, risk, 0.0))
+    m = result.model
+    return result, StructuralModel(m.coef, m.intercept, m.linear, X[m.indices], m.indices)
+
+
+def _rows_for_samples(data: Data) -> Operand:
+    """In float32 wherever its errors are small against those of a sample.
+
+    Products of cuts are in float32 anyway.
+    """
+    rows = ready(data.kernel, data.X, dtype=np.float32)
+    known = rows.sq is not None and np.isfinite(rows.sq).all()
+    largest = float(np.abs(rows.diag()).max()) if known else 0.0
+    safe = largest > 0.0 and rows.error() <= SAMPLE_ERROR * largest
+    return rows if safe else ready(data.kernel, data.X)
+
+
+def subspace(task: StructuralTask) -> Found:
+    """The span of a basis, which is chosen before, or grows with the cuts."""
+    X, risk = task.data.X, task.risk
+    is_exact = is_small(X.shape[0])
+    rows = finite(ready(task.data.kernel, X, dtype=np.float64 if is_exact else None))
+    columns, growth, indices = _basis(task, rows)
+    problem = task.joint(SubspaceSpace(columns, growth))
+    keep_rows = growth is not None or is_exact
+    solver = CuttingPlane(line_search=task.line_search, keep_rows=keep_rows)
+    state = solver.init(problem)
+    result = task.solved(solver, problem, state)
+    W, space = result.model.coef[:, 0], problem.space
+    coef = columns.coefficients(space.by_label(W)) if columns.m else np.empty((0, risk.width))
+    basis = columns.in_given_coordinates() if columns.m else np.empty((0, X.shape[1]))
+    basis = basis.astype(np.float32) if rows.dtype == np.float32 else basis
+    indices = indices if growth is None else growth.indices(columns)
+    if keep_rows and columns.m:
+        error, bound = _outside(problem, solver, state, columns)
+        result.certificate = replace(result.certificate, projection_error=error, bound=bound)
+    model = StructuralModel(coef, space.intercepts(W), W[: risk.n_linear], basis, indices)
+    return result, model
+
+
+def _basis(
+    task: StructuralTask, rows: Operand
+) -> tuple[KernelColumns, Growth | None, Array | None]:
+    """The vectors known before any training, which rows they are, and what finds the others."""
+    name, X = task.asked.basis, task.data.X
+    given, candidates, rng = not isinstance(name, str), distinct(X), task.rng()
+    wanted = Given(name).size if given else min(candidates.size, int(task.asked.n_basis))
+    where = in_memory(rows, n_threads=task.fit.threads)
+    columns = KernelColumns(where, rows.frame, wanted, task.asked.max_memory)
+    if not given and wanted == candidates.size:
+        indices = candidates[in_order(X[candidates])]
+        return columns, None, indices[np.flatnonzero(columns.append(rows.X[indices]))]
+    if not given and not REGISTRY[name].one_shot:
+        return columns, Growth(REGISTRY[name](), rng, candidates, GROWTH), None
+    choose: Any = Given(name) if given else REGISTRY[name]()
+    if isinstance(choose, KMeans):
+        choose = KMeans(sample_weight=task.data.weight)
+    selection = choose.select(columns, None, None, wanted, rng, candidates)
+    accepted = np.flatnonzero(columns.append(selection.vectors))
+    return columns, None, None if selection.indices is None else selection.indices[accepted]
+
+
+def _outside(
+    problem: OneSlack, solver: CuttingPlane, state: Any, columns: KernelColumns
+) -> tuple[float, float]:
+    """How much of a cut lies outside of the span, and how far the exact solution can be.
+
+    The bound is that of the sparse estimators.
+    """
+    risk = problem.oracle
+    by_part = np.repeat(columns.distances(), risk.width)
+    distances = np.concatenate([by_part, np.zeros(risk.n_linear)])
+    largest, together = (float(value[0]) for value in solver.outside(problem, state, distances))
+    norm = float(np.sqrt(2.0 * max(float(state.objective[0]), 0.0)))
+    here = min(0.5 * together**2, largest * norm)
+    return largest / float(risk.weight.sum()), float(state.gap[0]) + here
+
+
+SPACES: dict[str, Callable[[StructuralTask], Found]] = {
+    "explicit": explicit,
+    "kernel": kernel,
+    "sampled": sampled,
+    "subspace": subspace,
+}
