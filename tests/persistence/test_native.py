@@ -18,6 +18,7 @@ from tests.persistence.models import KERNELS, MACHINES, data, fitted, names_of
 
 import slimsvm.persistence.native as native
 from slimsvm import SVC, OneClassSVM
+from slimsvm.estimators.fitted import fitted_of
 from slimsvm.kernels import RBF, FromCallable
 from slimsvm.persistence import load, save
 
@@ -46,8 +47,7 @@ def assert_same(first, second, name=""):
 def assert_same_model(model, again, new):
     assert type(again) is type(model)
     assert again.get_params() == model.get_params()
-    required, optional = names_of(type(model).__name__)
-    for name in (*required, *optional):
+    for name in (own.name for own in fitted_of(type(model)) if own.stored):
         assert hasattr(again, name) == hasattr(model, name), name
         if hasattr(model, name):
             assert_same(getattr(model, name), getattr(again, name), name)
