@@ -540,6 +540,19 @@ def test_rows_that_were_thrown_away():
 # -- the loop around it ----------------------------------------------------------------------------
 
 
+def test_a_step_after_the_end_makes_no_cut():
+    X, y, _ = random_rows(50)
+    problem = OneSlack(ExplicitSpace(X), LossOracle(Hinge(), y, np.ones(50)))
+    solver = CuttingPlane()
+    state = solver.init(problem)
+    while not state.done:
+        solver.step(problem, state, 1e-3, 1000)
+    steps, objective = state.n_iter, state.objective.copy()
+    solver.step(problem, state, 1e-3, 1000)
+    assert state.done and state.n_iter == steps
+    np.testing.assert_array_equal(state.objective, objective)
+
+
 def test_a_start_is_a_point_to_begin_with():
     X, y, _ = random_rows(300)
     oracle, space = LossOracle(Hinge(), y, np.full(300, 1.0)), ExplicitSpace(MemoryRows(X))
