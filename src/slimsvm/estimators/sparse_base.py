@@ -254,16 +254,17 @@ class SparseMachine(PathMachine):
     def _train_all(self, T: Training, X: Any) -> None:
         """The exact machine, over all rows; its basis is the rows that the loss feels."""
         problem = AllRows(
-            T.rows,
+            in_memory(T.rows, n_threads=T.fit.threads),
+            T.rows.frame,
             T.target,
             T.weight,
             T.loss,
             bool(self.fit_intercept),
             self.max_memory,
-            T.fit.threads,
         )
         if problem.blur() > float(self.tol):  # float32 would hide what was asked for
-            T.rows = problem.rows = ready(self.kernel_, X, dtype=np.float64)
+            T.rows = ready(self.kernel_, X, dtype=np.float64)
+            problem.rows, problem.frame = in_memory(T.rows, n_threads=T.fit.threads), T.rows.frame
         solver = KernelNewton(seed=int(T.rng.integers(2**31 - 1)))
         tol = EXACT_TOL if T.rows.n <= EXACT else float(self.tol)
         max_iter = int(self.max_iter) if self.max_iter > 0 else 1000
