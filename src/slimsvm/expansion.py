@@ -10,6 +10,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from slimsvm.kernels import Kernel, Linear, Precomputed, squared_norms
+from slimsvm.rows import Block, MemoryRows, Rows, joined
 from slimsvm.threads import parallel, single_threaded_blas
 from slimsvm.tiles import Operand, Strips, accumulate, for_each_tile, ready, safe_dtype
 
@@ -63,13 +64,15 @@ class Expansion:
 
     def decision_function(self, X: Any, n_threads: int = 1) -> Array:
         """The outputs for every row of X, shape (n, outputs)."""
-        values = (
-            self._products(X, self.coef, n_threads)
-            if self.n_support is None
-            else self._pairs(X, n_threads)
-        )
-        values += self.intercept
-        return values
+        return self.over(MemoryRows(X, n_threads=n_threads))
+
+    def over(self, rows: Rows) -> Array:
+        """The same for rows wherever they are: they stay there, and the outputs are brought here."""
+        return joined(rows.map(outputs_of, self))
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What is sent or stored: not what was made on the way."""
+        return self.__dict__ | {"_ready": {}, "_by_pair": None, "_weights": {}}
 
     def squared_norm(self) -> Array:
         """<f, f> without the intercept, for every column of coefficients."""
@@ -150,6 +153,17 @@ class Expansion:
             for i in range(c):
                 out[:, first_of[i] + c - i - 1] += values[:, i]
         return out
+
+
+def outputs_of(block: Block, function: Expansion) -> Array:
+    """A task: the outputs for every row of a block."""
+    values = (
+        function._products(block.X, function.coef, block.n_threads)
+        if function.n_support is None
+        else function._pairs(block.X, block.n_threads)
+    )
+    values += function.intercept
+    return values
 
 
 def by_pair(dual_coef: Array, n_support: Array) -> Array:

@@ -14,9 +14,11 @@ It may be gone at the next task, and is made again then, with the same bits. See
 from __future__ import annotations
 
 import hashlib
+import os
 from collections.abc import Callable, Iterator, Sequence
-from itertools import pairwise
+from itertools import count, pairwise
 from typing import Any, Protocol
+from uuid import uuid4
 
 import numpy as np
 import scipy.sparse as sp
@@ -336,9 +338,17 @@ class BlockedRows:
         return BlockedRows(read, list(self.edges), self.n_features, self.n_threads)
 
 
-def for_block(state: tuple[Any, ...], first: int, last: int) -> tuple[Any, ...]:
+def for_block(state: tuple[Any, ...], first: int, last: int) -> list[Any]:
     """The state of a task for the block of rows first to last: see :class:`PerRow`."""
-    return tuple(of.part(first, last) if isinstance(of, PerRow) else of for of in state)
+    return [of.part(first, last) if isinstance(of, PerRow) else of for of in state]
+
+
+_COUNT, _HERE = count(), uuid4().hex
+
+
+def serial() -> str:
+    """A number that nothing else has, in any process: by it, a block knows whether what it kept is what is meant."""
+    return f"{_HERE}-{os.getpid()}-{next(_COUNT)}"
 
 
 def added(total: Any, part: Any) -> Any:

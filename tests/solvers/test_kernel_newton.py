@@ -12,7 +12,7 @@ from slimsvm.losses import LeastSquares, SmoothHinge, SquaredEpsilonInsensitive,
 from slimsvm.run import run
 from slimsvm.solvers import kernel_newton
 from slimsvm.solvers.kernel_newton import AllRows, KernelNewton
-from slimsvm.tiles import ready
+from slimsvm.tiles import in_memory, ready
 from tests.pairs import every_pair
 
 LOSSES = [SquaredHinge(), SmoothHinge(), SmoothHinge(beta=50.0), LeastSquares()]
@@ -44,14 +44,9 @@ def rows(n=120, n_columns=1, seed=0):
 def problem_of(
     X, y, weight, loss, kernel=KERNEL, fit_intercept=True, dtype=np.float64, n_threads=1, **options
 ):
+    rows = ready(kernel, X, dtype=dtype)
     return AllRows(
-        ready(kernel, X, dtype=dtype),
-        y,
-        weight,
-        loss,
-        fit_intercept,
-        n_threads=n_threads,
-        **options,
+        in_memory(rows, n_threads=n_threads), rows.frame, y, weight, loss, fit_intercept, **options
     )
 
 

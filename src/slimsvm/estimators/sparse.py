@@ -43,7 +43,7 @@ from slimsvm.solvers.growth import in_order
 from slimsvm.solvers.kernel_newton import AllRows, KernelNewton
 from slimsvm.solvers.path import HISTORY, Path, PathModel, PathPoint, Scoring, sizes_up_to
 from slimsvm.solvers.path_cuts import CutPath
-from slimsvm.tiles import ready
+from slimsvm.tiles import in_memory, ready
 
 Array = NDArray[Any]
 AUTO_FRACTION = 0.1  # of the rows is held out when n_basis='auto' and nothing else is said
@@ -124,13 +124,8 @@ class SparseEstimator(BasisVectors, Estimator):
         Steps of all solvers together.
     """
 
-    fitted: ClassVar[tuple[Attribute, ...]] = (
-        attribute("basis_coef_", "float", ("n_basis", "n_outputs")),
-        attribute("path_", "path"),
-        attribute("certificate_", "certificate"),
-        attribute("history_", "history", optional=True),
-        attribute("n_iter_", "counts", optional=True),
-    )
+    # the basis before the path: arrays of a file have the name under which they are met first
+    fitted: ClassVar[tuple[Attribute, ...]] = (*BasisVectors.fitted, attribute("path_", "path"))
     path_: list[PathPoint]
     _row_duals: Array | None
     break_ties = False
@@ -275,10 +270,12 @@ class SparseEstimator(BasisVectors, Estimator):
         self, data: Data, weight: Array, loss: Loss, scoring: Scoring, seed: int, fit: Fit
     ) -> Result:
         """The exact solution; its basis is the rows with a gradient."""
-        given = (data.rows, data.target, weight, loss, bool(self.fit_intercept))
-        problem = AllRows(*given, self.max_memory, fit.threads)
+        where = in_memory(data.rows, n_threads=fit.threads)
+        given = (data.rows.frame, data.target, weight, loss, bool(self.fit_intercept))
+        problem = AllRows(where, *given, self.max_memory)
         if problem.blur() > float(self.tol):  # float32 would hide what was asked for
-            problem.rows = ready(data.kernel, data.X, dtype=np.float64)
+            wide = ready(data.kernel, data.X, dtype=np.float64)
+            problem.rows, problem.frame = in_memory(wide, n_threads=fit.threads), wide.frame
         result = run(
             KernelNewton(seed=int(np.random.default_rng(seed).integers(2**31 - 1))),
             problem,
@@ -397,6 +394,7 @@ class SparseEstimator(BasisVectors, Estimator):
     @classmethod
     def _check_fitted(cls, a: dict[str, Any]) -> None:
         super()._check_fitted(a)
+        demand(isinstance(a["certificate_"], Certificate), "certificate_ is not a certificate")
         known = {own.name: own for own in BasisVectors.fitted}
         for i, p in enumerate(a["path_"]):
             demand(isinstance(p, PathPoint), "path_ is not a list of models")

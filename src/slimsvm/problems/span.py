@@ -17,7 +17,6 @@ from __future__ import annotations
 import copy
 from dataclasses import dataclass
 from typing import Any
-from uuid import uuid4
 
 import numpy as np
 import scipy.sparse as sp
@@ -25,6 +24,7 @@ from numpy.typing import NDArray
 from scipy.linalg import cholesky, solve_triangular
 from scipy.linalg.lapack import dtrtri
 
+from slimsvm.rows import serial
 from slimsvm.tiles import Frame, Operand
 
 Array = NDArray[Any]
@@ -105,6 +105,7 @@ class Span:
     def _forget(self) -> None:
         self._operand: Operand | None = None
         self._inverse: Array | None = None
+        self._jitter: float | None = None
 
     def __getstate__(self) -> dict[str, Any]:
         """What is sent: K_BB and L without the room around them, and nothing that follows from them."""
@@ -139,8 +140,10 @@ class Span:
     @property
     def jitter(self) -> float:
         """What is added to the diagonal of K_BB."""
-        largest = float(np.abs(np.diag(self.K_BB)).max()) if self.m else 1.0
-        return JITTER[self.dtype.name] * largest
+        if self._jitter is None:
+            largest = float(np.abs(np.diag(self.K_BB)).max()) if self.m else 1.0
+            self._jitter = JITTER[self.dtype.name] * largest
+        return self._jitter
 
     @property
     def operand(self) -> Operand:
@@ -191,14 +194,14 @@ class Span:
             if sp.issparse(chosen)
             else np.vstack([known, chosen])
         )
-        more.pieces = (*self.pieces, Piece(uuid4().hex, self.m, more.m))
+        more.pieces = (*self.pieces, Piece(serial(), self.m, more.m))
         return more, accepted
 
     def replaced(self, vectors: Any) -> Span:
         """Another basis of any size within the room: all its vectors are taken, jitter keeps the factor regular."""
         other, new = self._empty(_Room(self.max_basis)), _float64(vectors)
         m = other.m = other._room.used = new.shape[0]
-        other._all, other.pieces = new, (Piece(uuid4().hex, 0, m),)
+        other._all, other.pieces = new, (Piece(serial(), 0, m),)
         other._room.K_BB[:m, :m] = self.frame.kernel(new)
         regular = other.K_BB + other.jitter * np.eye(m)
         other._room.L[:m, :m] = cholesky(regular, lower=True, check_finite=False)

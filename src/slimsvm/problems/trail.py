@@ -9,22 +9,17 @@ Symbols: m basis vectors; n rows of a block; c columns.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
-from uuid import uuid4
 
 import numpy as np
 from numpy.typing import NDArray
 
 from slimsvm.problems.columns import Values
 from slimsvm.problems.span import Span
-from slimsvm.rows import Block
+from slimsvm.rows import Block, serial
 
 Array = NDArray[Any]
-
-
-def _serial() -> str:
-    return uuid4().hex
 
 
 @dataclass(frozen=True)
@@ -37,7 +32,7 @@ class Direction:
     coef: Array | None
     intercept: Array
     columns: Array | None = None  # which, ascending; None: all
-    serial: str = field(default_factory=_serial)
+    serial: str = field(default_factory=serial)
 
     def at(self, block: Block, span: Span) -> Array:
         """The change of the scores of a block, (n, k); kept with it."""
@@ -79,15 +74,19 @@ class Trail:
     n_columns: int
     start: tuple[Array, Array] | None = None
     moves: tuple[tuple[Direction | None, Array], ...] = ()
-    serial: str = field(default_factory=_serial)
+    serial: str = field(default_factory=serial)
 
     def shifted(self, step: Array) -> Trail:
         """With something added to all scores of a column."""
-        return replace(self, moves=(*self.moves, (None, step)))
+        return Trail(
+            self.span, self.n_columns, self.start, (*self.moves, (None, step)), self.serial
+        )
 
     def moved(self, direction: Direction, t: Array) -> Trail:
         """t of the way along a direction."""
-        return replace(self, moves=(*self.moves, (direction, t)))
+        return Trail(
+            self.span, self.n_columns, self.start, (*self.moves, (direction, t)), self.serial
+        )
 
     def at(self, block: Block) -> Array:
         """The scores of a block, (n, c), columns in memory one after the other; kept with it, and not to be changed."""

@@ -27,7 +27,7 @@ Cost of a step: n n_sv kernel values, n_sv^3 / 3.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -36,9 +36,11 @@ from scipy.linalg.lapack import dposv
 
 from slimsvm.basis.selection import among
 from slimsvm.losses import Loss
+from slimsvm.rows import Rows, joined
 from slimsvm.run import FULL, Certificate
 from slimsvm.solvers.newton import best_shift, least_along
-from slimsvm.tiles import Operand, Strips, accumulate, block
+from slimsvm.solvers.sampled_space import diagonal_of, expanded
+from slimsvm.tiles import Frame, Operand, Strips, accumulate, block
 
 Array = NDArray[Any]
 FIRST = 1000  # rows of the first part
@@ -59,8 +61,10 @@ class AllRows:
 
     Parameters
     ----------
-    rows : Operand
-        All rows, readied.
+    rows : Rows
+        All rows.
+    frame : Frame
+        How they are prepared.
     target : array of shape (n, columns)
         Labels of -1 and +1, or numbers.
     weight : array of shape (n,)
@@ -71,17 +75,24 @@ class AllRows:
         Whether there is an intercept; it is not penalised.
     max_memory : float, optional
         Megabytes for the kernel values among the support vectors.
-    n_threads : int
-        Results are the same bits for any number.
     """
 
-    rows: Operand
+    rows: Rows
+    frame: Frame
     target: Array
     weight: Array
     loss: Loss
     fit_intercept: bool = True
     max_memory: float | None = None
-    n_threads: int = 1
+
+    def take(self, which: Array) -> Operand:
+        """Some rows, prepared."""
+        return self.frame.prepared(self.rows.take(which).block).operand
+
+    def expanded(self, which: Array, coef: Array) -> Array:
+        """sum_j coef_j k(x_j, x) over some rows j, for all rows x."""
+        vectors = replace(self.take(which), source=None, picked=None)
+        return joined(self.rows.map(expanded, self.frame, vectors, coef[:, None]))[:, 0]
 
     def blur(self) -> float:
         """How much rounding of the kernel values changes the objective, about, as a share of it: 2 max(weight) error sqrt(n).
@@ -89,12 +100,11 @@ class AllRows:
         At the optimum of the squared hinge the risk is |coef|^2 / (4 weight), and errors that are random change coef'K coef by error sqrt(n)
         |coef|^2. The error is seen on a few rows.
         """
-        if np.dtype(self.rows.dtype) == np.float64:
+        if np.dtype(self.frame.dtype) == np.float64:
             return 0.0
         some = np.unique(np.linspace(0, self.rows.n - 1, SEEN).astype(np.intp))
         values, exact = (
-            among(side, np.arange(some.size))
-            for side in (self.rows.take(some), self.rows.take(some).exact())
+            among(side, np.arange(some.size)) for side in (self.take(some), self.take(some).exact())
         )
         error = float(np.sqrt(np.mean(np.square(values - exact))))
         return 2.0 * float(self.weight.max()) * error * float(np.sqrt(self.rows.n))
@@ -104,12 +114,12 @@ class AllRows:
         some = order[:n]
         return AllRows(
             self.rows.take(some),
+            self.frame,
             self.target[some],
             self.weight[some],
             self.loss,
             self.fit_intercept,
             self.max_memory,
-            self.n_threads,
         )
 
 
@@ -209,13 +219,7 @@ class KernelNewton:
         for c in range(coef.shape[1]):
             felt = np.flatnonzero(coef[:, c])
             if felt.size:
-                accumulate(
-                    part.rows.take(felt),
-                    Strips(part.rows),
-                    coef[felt, c],
-                    out[:, c],
-                    part.n_threads,
-                )
+                out[:, c] = part.expanded(felt, coef[felt, c])
                 S.n_values += felt.size * part.rows.n
         return out
 
@@ -258,11 +262,11 @@ class KernelNewton:
             known = np.zeros(curved.size)
             if sloped.size:
                 accumulate(
-                    part.rows.take(sloped),
-                    Strips(part.rows.take(curved)),
+                    part.take(sloped),
+                    Strips(part.take(curved)),
                     new[sloped],
                     known,
-                    part.n_threads,
+                    part.rows.n_threads,
                 )
                 S.n_values += sloped.size * curved.size
             solved = self._system(part, curved, f[curved] - known, G[curved], D[curved], S)
@@ -273,7 +277,7 @@ class KernelNewton:
         scores = np.zeros(y.size)
         felt = np.flatnonzero(new)
         if felt.size:
-            accumulate(part.rows.take(felt), Strips(part.rows), new[felt], scores, part.n_threads)
+            scores = part.expanded(felt, new[felt])
             S.n_values += felt.size * y.size
         change, d_coef, d_s = scores + b - f, new - S.coef[:, c], scores - (f - S.intercept[c])
         slope, curve = np.array([S.coef[:, c] @ d_s]), np.array([max(float(d_coef @ d_s), 0.0)])
@@ -341,9 +345,9 @@ class KernelNewton:
                 f"basis='all' needs the kernel values among {which.size:,} rows, {needed:,.0f} MB; max_memory allows {room:,.0f} MB. "
                 "Use a smaller basis, or SVC."
             )
-        side = part.rows.take(which)
+        side = part.take(which)
         out = block(
-            side, Strips(side), part.n_threads, np.empty((which.size, which.size), order="F")
+            side, Strips(side), part.rows.n_threads, np.empty((which.size, which.size), order="F")
         )
         S.n_values += which.size**2
         return out
@@ -369,10 +373,8 @@ class KernelNewton:
                     value + part.loss.conjugate(part.target, G / weight) - G / weight * f, 0.0
                 )
             ).sum(axis=0)
-        S.gap = (
-            0.5 * np.square(np.abs(S.coef + G).T @ np.sqrt(np.maximum(part.rows.diag(), 0.0)))
-            + apart
-        )
+        lengths = np.sqrt(np.maximum(joined(part.rows.map(diagonal_of, part.frame)), 0.0))
+        S.gap = 0.5 * np.square(np.abs(S.coef + G).T @ lengths) + apart
 
     def certificate(self, problem: AllRows, state: KernelNewtonState, tol: float) -> Certificate:
         """The gap of the whole problem; ``violation`` is its ratio to the objective. Rows that did not take part yet are looked at."""
@@ -394,7 +396,7 @@ class KernelNewton:
             gap / objective if objective > 0 else 0.0,
             gap,
             tol,
-            str(np.dtype(problem.rows.dtype)),
+            str(np.dtype(problem.frame.dtype)),
         )
 
     def model(self, problem: AllRows, state: KernelNewtonState) -> AllRowsSolution:

@@ -21,7 +21,6 @@ a column, two or three times.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -35,8 +34,8 @@ from slimsvm.losses import Loss, slopes
 from slimsvm.problems.columns import Values
 from slimsvm.problems.span import Span
 from slimsvm.problems.subspace import Subspace, targets, weights
-from slimsvm.problems.trail import Direction, Trail
-from slimsvm.rows import Block
+from slimsvm.problems.trail import Direction, Trail, columns_at
+from slimsvm.rows import Block, MemoryRows
 from slimsvm.run import SUBSPACE, Certificate
 from slimsvm.threads import local
 
@@ -310,13 +309,31 @@ def least_in(
     problem: Subspace, trail: Trail, direction: Direction, slope: Array, curve: Array
 ) -> Array:
     """The t >= 0 of each of the direction's columns that minimises t slope + t^2 curve / 2 + sum_i weight_i L(y_i, f_i + t d_i)."""
-
-    def look(t: Array, which: Array) -> Array:
-        rows = problem.columns.rows
-        state = (problem.loss, trail, direction, t, which, slope, curve)
-        return np.asarray(rows.sum(slopes_along, *state))
-
-    return _searched(look, slope.size)
+    rows = problem.columns.rows
+    if isinstance(rows, MemoryRows):  # all at one place: no sums are needed
+        block, at = rows.block, columns_at(direction, trail.n_columns)
+        return least_along(
+            problem.loss,
+            targets(block)[:, at],
+            weights(block),
+            trail.at(block)[:, at],
+            direction.at(block, trail.span),
+            slope,
+            curve,
+        )
+    t, low, high = np.zeros(slope.size), np.zeros(slope.size), np.full(slope.size, np.inf)
+    at_begin, going = np.zeros(slope.size), np.arange(slope.size)
+    for step in range(LINE_STEPS):
+        found = rows.sum(slopes_along, problem.loss, trail, direction, t, going, slope, curve)
+        at_begin = found[0] if step == 0 else at_begin
+        for k, c in enumerate(going):
+            bracket = float(t[c]), float(low[c]), float(high[c]), float(at_begin[c])
+            t[c], low[c], high[c], ended = _next(step, *bracket, *map(float, found[:, k]))
+            if ended:
+                going = going[going != c]
+        if not going.size:
+            break
+    return t
 
 
 def best_shift_in(problem: Subspace, trail: Trail) -> Array:
@@ -365,53 +382,60 @@ def least_along(
         np.asfortranarray(values, np.float64) for values in (target, scores, d_scores)
     )
 
-    def look(t: Array, which: Array) -> Array:
-        out = np.empty((2, which.size))
-        for k, c in enumerate(which):
-            out[:, k] = _slopes_at(
-                *loss.form(), target[:, c], weight, scores[:, c], d_scores[:, c],
-                float(t[c]), float(slope[c]), float(curve[c]),
-            )  # fmt: skip
-        return out
+    return np.array(
+        [
+            _least(
+                *loss.form(),
+                target[:, c],
+                weight,
+                scores[:, c],
+                d_scores[:, c],
+                float(slope[c]),
+                float(curve[c]),
+            )
+            for c in range(scores.shape[1])
+        ]
+    )
 
-    return _searched(look, scores.shape[1])
 
-
-def _searched(look: Callable[[Array, Array], Array], n_columns: int) -> Array:
-    """Newton's method on derivatives that never decrease; steps that leave the bracket are replaced by bisection or doubling.
-
-    look(t, which) -> first and second derivatives (2, which) of some columns at t.
-    """
-    t, low, high = np.zeros(n_columns), np.zeros(n_columns), np.full(n_columns, np.inf)
-    at_begin, which = np.zeros(n_columns), np.arange(n_columns)
+@compiled
+def _least(
+    form: int, p: float, y: Array, weight: Array, f: Array, d: Array, slope: float, curve: float
+) -> float:
+    """Newton's method on the derivative, which never decreases."""
+    low, high, t, at_begin = 0.0, np.inf, 0.0, 0.0
     for step in range(LINE_STEPS):
-        found = look(t, which)
-        going = []
-        for k, c in enumerate(which):
-            first, second = float(found[0, k]), float(found[1, k])
-            if step == 0:
-                at_begin[c] = first
-                if first >= 0.0:
-                    continue
-            elif abs(first) <= LINE_TOL * abs(at_begin[c]):
-                continue
-            if first < 0.0:
-                low[c] = t[c]
-            else:
-                high[c] = t[c]
-            newton = t[c] - first / second if second > 0.0 else np.inf
-            if low[c] < newton < high[c] and newton < np.inf:
-                t[c] = newton
-            elif high[c] < np.inf:
-                t[c] = 0.5 * (low[c] + high[c])
-            else:
-                t[c] = max(1.0, 2.0 * t[c])
-            if t[c] != low[c] and t[c] != high[c]:
-                going.append(c)
-        which = np.array(going, np.intp)
-        if not which.size:
+        first, second = _slopes_at(form, p, y, weight, f, d, t, slope, curve)
+        if step == 0:
+            at_begin = first
+        t, low, high, ended = _next(step, t, low, high, at_begin, first, second)
+        if ended:
             break
     return t
+
+
+@compiled
+def _next(
+    step: int, t: float, low: float, high: float, at_begin: float, first: float, second: float
+) -> tuple[float, float, float, bool]:
+    """Where to look next, the bracket, and whether this is the end; steps that leave it are replaced by bisection or doubling."""
+    if step == 0:
+        if first >= 0.0:
+            return 0.0, low, high, True
+    elif abs(first) <= LINE_TOL * abs(at_begin):
+        return t, low, high, True
+    if first < 0.0:
+        low = t
+    else:
+        high = t
+    newton = t - first / second if second > 0.0 else np.inf
+    if low < newton < high and newton < np.inf:
+        t = newton
+    elif high < np.inf:
+        t = 0.5 * (low + high)
+    else:
+        t = max(1.0, 2.0 * t)
+    return t, low, high, t in (low, high)
 
 
 @compiled

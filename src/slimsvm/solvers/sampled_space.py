@@ -13,13 +13,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from typing import Any
-from uuid import uuid4
 
 import numpy as np
 from numpy.typing import NDArray
 
 from slimsvm.problems.columns import DEFAULT_MEMORY
-from slimsvm.rows import Block, Rows, joined
+from slimsvm.rows import Block, Rows, joined, serial
 from slimsvm.run import FULL
 from slimsvm.solvers.spaces import Space
 from slimsvm.threads import parallel, single_threaded_blas
@@ -41,7 +40,7 @@ class Sample:
     responses: Array  # (parts, width)
     vectors: Operand  # these rows, prepared
     place: int = -1  # of its products with all parts in A
-    serial: str = field(default_factory=lambda: uuid4().hex)
+    serial: str = field(default_factory=serial)
 
 
 class SampledSpace(Space):

@@ -1,0 +1,122 @@
+"""How far a function is from the optimum over all functions of its kernel: a feasible point of the dual of the whole problem, and its value.
+
+    gap = 1/2 |f|^2 + sum_i w_i L(y_i, f_i) + 1/2 |sum_i g_i phi(x_i)|^2 + sum_i w_i L*(y_i, g_i / w_i)
+
+The dual point g is what the loss says at the scores, or a solver's own, scaled so that its sum is zero where there is an intercept.
+
+Scores and labels of all rows are brought here, 8 bytes a row and column. Of the rows themselves only those with g_i != 0 are, and a
+sum over all pairs of them is made: what is too much for memory is far too much for that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from slimsvm.expansion import Expansion
+from slimsvm.losses import Loss
+from slimsvm.problems.subspace import weights
+from slimsvm.rows import Block, Rows, joined
+from slimsvm.solvers.newton import best_shift
+from slimsvm.tiles import Strips, accumulate, ready
+
+Array = NDArray[Any]
+BAND = 0.05  # half the width, in units of the margin
+TINY = np.finfo(float).tiny
+ROWS_AT_ONCE = 2048
+
+
+def whole_gap(
+    rows: Rows,
+    function: Expansion,
+    loss: Loss,
+    fit_intercept: bool = True,
+    duals: Array | None = None,
+    dtype: Any = None,
+    going_on: Callable[[int, int], bool] = lambda done, n: True,
+) -> tuple[float, float]:
+    """The objective of a function, and how far it is above the optimum at most.
+
+    Parameters
+    ----------
+    rows : Rows
+        With targets, one column for each output of the function, and weights, C included.
+    function : Expansion
+        With coefficients for each output.
+    loss : Loss
+        What a mistake costs.
+    fit_intercept : bool
+        Whether the problem has an intercept.
+    duals : array of shape (n, columns), optional
+        A solver's own point of the dual, for losses with a kink.
+    dtype : type, optional
+        Of the kernel values among the rows; None: float32 where that is safe.
+    going_on : callable
+        Told before the sum, and asked after every few rows of it, with how many are done and how many there are: where it says no,
+        the gap is infinite.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from slimsvm.expansion import Expansion
+    >>> from slimsvm.kernels import Linear
+    >>> from slimsvm.losses import LeastSquares
+    >>> from slimsvm.rows import MemoryRows
+    >>> from slimsvm.solvers.whole_gap import whole_gap
+    >>> rows = MemoryRows(np.array([[1.0], [2.0]]), np.array([1.0, 2.0]), np.ones(2))
+    >>> best = Expansion(Linear(), np.array([[1.0]]), np.array([[10 / 11]]), np.zeros(1))
+    >>> objective, gap = whole_gap(rows, best, LeastSquares(), False, dtype=np.float64)
+    >>> round(objective, 6), bool(gap < 1e-12)
+    (0.454545, True)
+    """
+    target, w = joined(rows.map(targets_given)), joined(rows.map(weights))[:, None]
+    scores = function.over(rows)
+    if loss.differentiable:
+        if fit_intercept:
+            scores = scores + best_shift(loss, target, w[:, 0], scores)
+        g = w * loss.gradient(target, scores)
+    elif duals is not None and duals.shape == target.shape:
+        g = duals * (1.0 - 1e-9)  # rounding must not carry a multiplier beyond its bound
+    else:  # a slope within a band around the kink, instead of a jump
+        g = w * 0.5 * (loss.gradient(target, scores + BAND) + loss.gradient(target, scores - BAND))
+    if fit_intercept:  # the multipliers of both signs must balance
+        up, down = np.maximum(g, 0).sum(axis=0), np.maximum(-g, 0).sum(axis=0)
+        least = np.minimum(up, down)
+        g = np.where(
+            g > 0, g * (least / np.maximum(up, TINY)), g * (least / np.maximum(down, TINY))
+        )
+    objective = 0.5 * float(function.squared_norm().sum())
+    objective += float((w * loss.value(target, scores)).sum())
+    square = _square(rows, function, g, dtype, going_on)
+    gap = objective + 0.5 * square + float((w * loss.conjugate(target, g / w)).sum())
+    return objective, max(0.0, gap)
+
+
+def targets_given(block: Block) -> Array:
+    """A task: the targets of a block, (n, columns), as they are."""
+    assert block.y is not None
+    return block.y[:, None] if block.y.ndim == 1 else block.y
+
+
+def _square(
+    rows: Rows, function: Expansion, g: Array, dtype: Any, going_on: Callable[[int, int], bool]
+) -> float:
+    """sum over columns of g' K g, in tiles, among the rows with g != 0; infinite where it was not gone on."""
+    felt = np.flatnonzero((g != 0).any(axis=1))
+    if not felt.size:
+        return 0.0
+    some = ready(function.kernel, rows.take(felt).X, dtype=dtype)
+    g, strips, total = g[felt], Strips(some), 0.0
+    going_on(0, felt.size)
+    for start in range(0, felt.size, ROWS_AT_ONCE):
+        part = slice(start, min(felt.size, start + ROWS_AT_ONCE))
+        for c in range(g.shape[1]):
+            s = np.zeros(felt.size)
+            accumulate(some.take(part), strips, g[part, c], s, rows.n_threads)
+            total += float(g[:, c] @ s)
+        if not going_on(part.stop, felt.size):
+            return float("inf")
+    return total
