@@ -14,11 +14,11 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.pipeline import make_pipeline
 from sklearn.svm import SVC as SklearnSVC
-from slimsvm.estimators.fitted import fitted_of
 from tests.persistence.models import KERNELS, MACHINES, data, fitted
 
 import slimsvm.persistence.native as native
 from slimsvm import SVC, OneClassSVM
+from slimsvm.declarations import fitted_of
 from slimsvm.kernels import RBF, FromCallable
 from slimsvm.persistence import load, save
 

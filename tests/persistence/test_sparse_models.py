@@ -15,7 +15,6 @@ import pytest
 import scipy.sparse as sp
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
-from slimsvm.estimators.fitted import fitted_of
 from tests.persistence.models import as_dicts, data
 from tests.persistence.test_native import (
     assert_same,
@@ -28,6 +27,7 @@ from tests.persistence.test_svmlight import svm_classify
 from tests.reference import libsvm_predict
 
 from slimsvm import SVC, LinearSVC, ReducedSVC, SparseSVC, SparseSVR, compress, load, save
+from slimsvm.declarations import fitted_of
 from slimsvm.kernels import RBF
 from slimsvm.persistence import load_libsvm, load_svmlight, save_libsvm, save_svmlight
 
