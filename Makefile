@@ -21,7 +21,7 @@ help:
 	@echo "make test-all    the same with the long tests: larger data, scikit-learn's checks for all options"
 	@echo "make test-cpus   the tests with the instructions of other processors, as far as this one knows them"
 	@echo "make lint        ruff and mypy only"
-	@echo "make format      rewrite the files in the house style"
+	@echo "make format      rewrite the files in this project's style"
 	@echo "make docs        build the documentation into docs/_build/html; warnings are errors"
 	@echo "make bench       the quick benchmarks, within ten minutes; a run that was killed goes on (anew: make bench AGAIN=--again)"
 	@echo "make clean       remove what was built"

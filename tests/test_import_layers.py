@@ -28,6 +28,7 @@ LAYERS = (
     "run",
     "progress",
     "multiclass",
+    "training",
     "problems",
     "basis",
     "solvers",

@@ -7,53 +7,32 @@ the others.
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-if TYPE_CHECKING:
-    from slimsvm.compression import compress
-    from slimsvm.estimators import (
-        SVC,
-        SVR,
-        ChainSVM,
-        CoreVectorSVC,
-        CrammerSingerSVC,
-        CrossTraining,
-        LinearSVC,
-        LowRankSVC,
-        MultivariateSVC,
-        NuSVC,
-        NuSVR,
-        OneClassSVM,
-        OnlineSVC,
-        ReducedSVC,
-        SparseSVC,
-        SparseSVR,
-        StructuralSVM,
-    )
-    from slimsvm.persistence import load, save
+from slimsvm.estimators import REGISTRY as _ESTIMATORS
+
+if TYPE_CHECKING:  # for type checkers alone: a name that is not here is Any to them
+    from slimsvm.compression import compress as compress
+    from slimsvm.estimators import SVC as SVC
+    from slimsvm.estimators import SVR as SVR
+    from slimsvm.estimators import ChainSVM as ChainSVM
+    from slimsvm.estimators import CoreVectorSVC as CoreVectorSVC
+    from slimsvm.estimators import CrammerSingerSVC as CrammerSingerSVC
+    from slimsvm.estimators import CrossTraining as CrossTraining
+    from slimsvm.estimators import LinearSVC as LinearSVC
+    from slimsvm.estimators import LowRankSVC as LowRankSVC
+    from slimsvm.estimators import MultivariateSVC as MultivariateSVC
+    from slimsvm.estimators import NuSVC as NuSVC
+    from slimsvm.estimators import NuSVR as NuSVR
+    from slimsvm.estimators import OneClassSVM as OneClassSVM
+    from slimsvm.estimators import OnlineSVC as OnlineSVC
+    from slimsvm.estimators import ReducedSVC as ReducedSVC
+    from slimsvm.estimators import SparseSVC as SparseSVC
+    from slimsvm.estimators import SparseSVR as SparseSVR
+    from slimsvm.estimators import StructuralSVM as StructuralSVM
+    from slimsvm.persistence import load as load
+    from slimsvm.persistence import save as save
 
 __version__ = "0.1.0"
-__all__ = [
-    "SVC",
-    "SVR",
-    "ChainSVM",
-    "CoreVectorSVC",
-    "CrammerSingerSVC",
-    "CrossTraining",
-    "LinearSVC",
-    "LowRankSVC",
-    "MultivariateSVC",
-    "NuSVC",
-    "NuSVR",
-    "OneClassSVM",
-    "OnlineSVC",
-    "ReducedSVC",
-    "SparseSVC",
-    "SparseSVR",
-    "StructuralSVM",
-    "__version__",
-    "compress",
-    "load",
-    "save",
-]
+__all__ = [*_ESTIMATORS, "__version__", "compress", "load", "save"]
 _MODULES = (
     "basis",
     "datasets",

@@ -51,7 +51,7 @@ def parameter(
     )
 
 
-@dataclass_transform(kw_only_default=True, field_specifiers=(parameter,))
+@dataclass_transform(kw_only_default=True)  # what stands on the right is a default
 def declared(kind: Class) -> Class:
     """``__init__``, constraints and documentation from what the class lists."""
     text = kind.__doc__  # None where Python leaves docstrings out

@@ -14,6 +14,7 @@ from tests.persistence.test_native import assert_same, edit_header, refused, rou
 
 from slimsvm import SVC, CrossTraining, LinearSVC, NuSVC, SparseSVC, load, save
 from slimsvm.cli.commands import program
+from slimsvm.estimators.models import attributes_of
 from slimsvm.persistence import save_libsvm, save_svmlight
 
 
@@ -41,7 +42,7 @@ def test_it_comes_back_bit_for_bit(machine, n_classes, sparse, tmp_path):
     again = round_trip(model, tmp_path)
     assert type(again) is CrossTraining
     assert repr(again) == repr(model) and set(again.get_params()) == set(model.get_params())
-    for name in names_of("CrossTraining")[0]:
+    for name in attributes_of(model):
         if name == "kept_indices_":
             for one, other in zip(model.kept_indices_, again.kept_indices_, strict=True):
                 assert_same(one, other, name)
@@ -87,7 +88,7 @@ def test_what_is_refused(tmp_path):
         save(fitted(SVC(kernel=lambda A, B: A @ B.T))[0], tmp_path / "model.slim")
     for write in (save_libsvm, save_svmlight):
         with pytest.raises(
-            ValueError, match=r"holds one machine, a CrossTraining one for each pair.*estimators_"
+            ValueError, match=r"holds one model, a CrossTraining one for each pair.*estimators_"
         ):
             write(fitted(None, 2, labels=(-1, 1))[0], tmp_path / "model.txt")
 

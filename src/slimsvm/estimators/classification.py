@@ -11,7 +11,6 @@ from sklearn.callback import with_callbacks
 from slimsvm.declarations import declared, parameter
 from slimsvm.ending import warn
 from slimsvm.estimators.dual import PairwiseClassifier
-from slimsvm.estimators.fitting import Data, Fit
 from slimsvm.estimators.parameters import NU, shared
 from slimsvm.gram import Gram
 from slimsvm.multiclass import OneVsOne, Part
@@ -19,6 +18,7 @@ from slimsvm.problems.dual_qp import DualQP, classification, nu_classification
 from slimsvm.problems.pair_grams import PairGrams
 from slimsvm.run import Limits, Result
 from slimsvm.solvers.decomposition import WHOLE
+from slimsvm.training import Data, Fit
 
 Array = NDArray[Any]
 

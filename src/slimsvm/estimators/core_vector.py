@@ -14,12 +14,12 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from slimsvm.declarations import Attribute, attribute, declared, parameter
 from slimsvm.ending import Ending, Status, worst
 from slimsvm.estimators.dual import PairwiseClassifier
-from slimsvm.estimators.fitting import Data, Fit
 from slimsvm.estimators.parameters import POSITIVE, shared
 from slimsvm.multiclass import Part
 from slimsvm.run import Limits, Result, run
 from slimsvm.solvers.core_vector import Ball, CoreVector
 from slimsvm.tiles import Operand
+from slimsvm.training import Data, Fit
 
 Array = NDArray[Any]
 SAME = 1e-5  # relative differences of k(x, x) up to which they are rounding errors of the rows

@@ -10,7 +10,7 @@ from sklearn.utils import check_random_state
 
 from slimsvm.declarations import Attribute, attribute
 from slimsvm.ending import Ending
-from slimsvm.estimators.fitting import Classifier, Data, Estimator, Fit
+from slimsvm.estimators.fitting import Classifier, Estimator
 from slimsvm.estimators.models import SupportVectors
 from slimsvm.multiclass import OneVsOne, Part
 from slimsvm.problems.dual_qp import DualQP
@@ -18,6 +18,7 @@ from slimsvm.rows import MemoryRows
 from slimsvm.run import Limits, Result, run
 from slimsvm.solvers.decomposition import Decomposition
 from slimsvm.tiles import Operand
+from slimsvm.training import Data, Fit
 
 Array = NDArray[Any]
 LARGEST_SEED = 2**31 - 1

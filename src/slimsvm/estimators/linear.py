@@ -17,7 +17,7 @@ from sklearn.utils._param_validation import StrOptions
 
 from slimsvm.declarations import declared, parameter
 from slimsvm.ending import FULL, Certificate, Ending
-from slimsvm.estimators.fitting import Classifier, Data, Fit
+from slimsvm.estimators.fitting import Classifier
 from slimsvm.estimators.models import LinearWeights
 from slimsvm.estimators.parameters import shared
 from slimsvm.losses import Hinge, SquaredHinge
@@ -31,6 +31,7 @@ from slimsvm.solvers.cutting_plane import CuttingPlane, OneSlack
 from slimsvm.solvers.linear_newton import LinearNewton, LinearProblem
 from slimsvm.solvers.polish import polished
 from slimsvm.solvers.spaces import ExplicitSpace
+from slimsvm.training import Data, Fit
 
 Array = NDArray[Any]
 ROUGH = 1e-9  # relative gap above which few rows are tried again with more cuts

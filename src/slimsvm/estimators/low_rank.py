@@ -12,11 +12,11 @@ from sklearn.utils._param_validation import StrOptions
 from slimsvm.declarations import Attribute, attribute, declared, parameter
 from slimsvm.ending import Ending, worst
 from slimsvm.estimators.dual import PairwiseClassifier
-from slimsvm.estimators.fitting import Data, Fit
 from slimsvm.estimators.parameters import AT_LEAST_ONE, SHARE, shared
 from slimsvm.multiclass import Part
 from slimsvm.run import Limits, Result
 from slimsvm.solvers.low_rank import LowRank
+from slimsvm.training import Data, Fit
 
 Array = NDArray[Any]
 

@@ -12,11 +12,11 @@ from sklearn.callback import with_callbacks
 from slimsvm.declarations import Attribute, attribute, declared, parameter
 from slimsvm.ending import Ending
 from slimsvm.estimators.dual import DualEstimator
-from slimsvm.estimators.fitting import Data, Fit
 from slimsvm.estimators.parameters import NU, shared
 from slimsvm.gram import make_gram
 from slimsvm.problems.dual_qp import one_class
 from slimsvm.run import Result
+from slimsvm.training import Data, Fit
 
 Array = NDArray[Any]
 

@@ -16,7 +16,6 @@ from sklearn.utils.metaestimators import available_if
 from slimsvm.declarations import Attribute, attribute, declared, parameter
 from slimsvm.ending import SUBSPACE, Ending, Status, worst
 from slimsvm.estimators.dual import LARGEST_SEED, PairwiseClassifier
-from slimsvm.estimators.fitting import Data, Fit, finite
 from slimsvm.estimators.parameters import AT_LEAST_ONE, shared
 from slimsvm.estimators.stream import (
     Stream,
@@ -34,6 +33,7 @@ from slimsvm.run import Limits, Result, run
 from slimsvm.solvers.dual_state import DualSolution
 from slimsvm.solvers.online import SELECTIONS, Expanding, Online, Passing, decayed
 from slimsvm.tiles import Operand, ready
+from slimsvm.training import Data, Fit, finite
 
 Array = NDArray[Any]
 # of the histories: what both solvers say

@@ -15,7 +15,7 @@ from sklearn.utils._param_validation import StrOptions
 from slimsvm.basis.selection import drawn
 from slimsvm.declarations import declared, parameter
 from slimsvm.ending import Ending
-from slimsvm.estimators.fitting import Classifier, Data, Fit
+from slimsvm.estimators.fitting import Classifier
 from slimsvm.estimators.models import BasisVectors
 from slimsvm.estimators.parameters import AT_LEAST_ONE, POSITIVE, SHARE, shared
 from slimsvm.losses import LeastSquares, SmoothHinge, SquaredHinge
@@ -28,6 +28,7 @@ from slimsvm.solvers.chunking import Chunking
 from slimsvm.solvers.lagrangian import AcceleratedLagrangian, Lagrangian
 from slimsvm.solvers.least_squares import LeastSquaresSystem
 from slimsvm.solvers.smooth_newton import SmoothNewton
+from slimsvm.training import Data, Fit
 
 Array = NDArray[Any]
 FEWEST = 50  # basis vectors that a fraction of the rows stands for, at least, if there are so many

@@ -10,11 +10,12 @@ from numpy.typing import NDArray
 from slimsvm.declarations import declared, parameter
 from slimsvm.ending import Ending
 from slimsvm.estimators.dual import DualEstimator
-from slimsvm.estimators.fitting import Data, Fit, Regressor
+from slimsvm.estimators.fitting import Regressor
 from slimsvm.estimators.parameters import NOT_NEGATIVE, NU, shared
 from slimsvm.gram import Gram, make_gram
 from slimsvm.problems.dual_qp import DualQP, nu_regression, regression
 from slimsvm.run import Result
+from slimsvm.training import Data, Fit
 
 Array = NDArray[Any]
 

@@ -26,7 +26,7 @@ from slimsvm.declarations import (
 )
 from slimsvm.ending import FULL, Certificate, Ending, Status, sentence
 from slimsvm.estimators.certify import certified
-from slimsvm.estimators.fitting import Classifier, Data, Estimator, Fit, Regressor
+from slimsvm.estimators.fitting import Classifier, Estimator, Regressor
 from slimsvm.estimators.models import BasisVectors
 from slimsvm.estimators.parameters import AT_LEAST_ONE, NOT_NEGATIVE, shared
 from slimsvm.expansion import Expansion
@@ -44,6 +44,7 @@ from slimsvm.solvers.kernel_newton import AllRows, KernelNewton
 from slimsvm.solvers.path import HISTORY, Path, PathModel, PathPoint, Scoring, sizes_up_to
 from slimsvm.solvers.path_cuts import CutPath
 from slimsvm.tiles import in_memory, ready
+from slimsvm.training import Data, Fit
 
 Array = NDArray[Any]
 AUTO_FRACTION = 0.1  # of the rows is held out when n_basis='auto' and nothing else is said

@@ -10,13 +10,13 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from slimsvm.declarations import TYPES, demand
-from slimsvm.estimators.fitting import Data, finite
 from slimsvm.kernels import Kernel
 from slimsvm.multiclass import OneVsOne, class_factors, sorted_labels
 from slimsvm.run import Result
 from slimsvm.solvers.dual_state import DualSolution
 from slimsvm.solvers.online import FROZEN, SLOTS, Expanding, empty, restored
 from slimsvm.tiles import Operand, ready, safe_dtype
+from slimsvm.training import Data, finite
 
 Array = NDArray[Any]
 COUNTS = ("seed", "n_calls", "n_seen")

@@ -1,7 +1,7 @@
 """StructuralSVM: large-margin prediction of structured outputs with kernels, for any oracle.
 
 What an output is, the oracle says; what a function is, the space does
-(:mod:`slimsvm.estimators.structural_spaces`).
+(:mod:`slimsvm.solvers.structural_spaces`).
 """
 
 from __future__ import annotations
@@ -20,20 +20,21 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 from slimsvm.basis import REGISTRY
 from slimsvm.declarations import Attribute, attribute, check_classes, declared, demand, parameter
 from slimsvm.ending import Ending, warn
-from slimsvm.estimators.fitting import Data, Estimator, Fit
+from slimsvm.estimators.fitting import Estimator
 from slimsvm.estimators.models import BasisVectors
 from slimsvm.estimators.parameters import AT_LEAST_ONE, SAME, SHARED
-from slimsvm.estimators.structural_spaces import (
+from slimsvm.oracles.sequences import stacked
+from slimsvm.oracles.structured import Encoded, StructuredOracle
+from slimsvm.solvers.joint import JointRisk
+from slimsvm.solvers.sampled_cuts import CONSTANT, LINEAR
+from slimsvm.solvers.structural_spaces import (
     SPACES,
     Found,
     StructuralTask,
     chosen_space,
 )
-from slimsvm.oracles.sequences import stacked
-from slimsvm.oracles.structured import Encoded, StructuredOracle
-from slimsvm.solvers.joint import JointRisk
-from slimsvm.solvers.sampled_cuts import CONSTANT, LINEAR
 from slimsvm.threads import n_threads
+from slimsvm.training import Data, Fit
 
 Array = NDArray[Any]
 LARGEST = 1e16  # of C times a weight: beyond, |w|^2 is lost in the rounding errors of the losses

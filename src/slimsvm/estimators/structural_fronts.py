@@ -11,12 +11,13 @@ from sklearn.utils._param_validation import Interval, RealNotInt, StrOptions
 
 from slimsvm.declarations import Attribute, attribute, declared, parameter
 from slimsvm.ending import Ending
-from slimsvm.estimators.fitting import Classifier, ClassPredictions, Data, Fit
+from slimsvm.estimators.fitting import Classifier, ClassPredictions
 from slimsvm.estimators.parameters import AT_LEAST_ONE, shared
 from slimsvm.estimators.structural import OutputsEstimator, StructuralEstimator, structural
-from slimsvm.estimators.structural_spaces import SPACES, Found
 from slimsvm.multiclass import Joint, OneVsRest, encoded
 from slimsvm.oracles import Chain, Multiclass, Multivariate
+from slimsvm.solvers.structural_spaces import SPACES, Found
+from slimsvm.training import Data, Fit
 
 Array = NDArray[Any]
 MEASURES = ("f1", "roc_auc", "average_precision", "precision_at_k", "recall_at_k")

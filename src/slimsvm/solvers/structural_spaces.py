@@ -16,9 +16,7 @@ from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
 from slimsvm.basis import REGISTRY, Given, KMeans
-from slimsvm.estimators.fitting import Data, Fit, finite
 from slimsvm.kernels import Linear, squared_norms
-from slimsvm.oracles.structured import StructuredOracle
 from slimsvm.precision import CUTS_TOL, is_small
 from slimsvm.problems.columns import DEFAULT_MEMORY, KernelColumns
 from slimsvm.row_hashes import distinct
@@ -31,6 +29,7 @@ from slimsvm.solvers.sampled_cuts import LINEAR, SampledCuts
 from slimsvm.solvers.sampled_space import SampledSpace
 from slimsvm.solvers.spaces import ExplicitSpace, KernelSpace, SubspaceSpace
 from slimsvm.tiles import Operand, in_memory, kernel_values, ready
+from slimsvm.training import Data, Fit, finite
 
 Array = NDArray[Any]
 # of a kernel value, relative to the largest: a sample of thousands has ten times as much
@@ -98,9 +97,7 @@ class StructuralTask:
         return result.against(tol)
 
 
-def chosen_space(
-    asked: Any, kernel: Any, n_rows: int, n_examples: int, oracle: StructuredOracle
-) -> str:
+def chosen_space(asked: Any, kernel: Any, n_rows: int, n_examples: int, oracle: Any) -> str:
     """The name of the space; complains about one that is not possible."""
     linear = isinstance(kernel, Linear)
     if asked.space == "explicit" and not linear:

@@ -1,0 +1,90 @@
+"""What goes with one call of ``fit``: its data, limits, threads and watchers; and what is refused."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from slimsvm.run import Limits, Watcher
+from slimsvm.tiles import Operand
+
+Array = NDArray[Any]
+LARGEST_TARGET = 1e150
+
+
+@dataclass
+class Fit:
+    """What goes with one call of fit: limits, threads, and who watches."""
+
+    limits: Limits
+    threads: int
+    watchers: tuple[Watcher, ...]
+
+    def side_by_side(self, n_problems: int) -> int:
+        """How many of so many problems are solved at the same time: one, where someone watches."""
+        return 1 if self.watchers else min(self.threads, n_problems)
+
+
+@dataclass
+class Data:
+    """What a fit works on.
+
+    ``X`` has the rows of positive weight; where the class says ``_all_rows``, all that were given,
+    of which ``used`` are the rows of the problem, in its order.
+    """
+
+    X: Any
+    target: Array  # class numbers, signs in columns, or numbers; of the rows of the problem
+    weight: Array  # of the rows of the problem: sample weights times factors of classes
+    used: Array  # which of the given rows these are
+    sample_weight: Array  # of X, without factors of classes
+    classes: Array = field(default_factory=lambda: np.empty(0))
+    factors: Array = field(default_factory=lambda: np.empty(0))
+    kernel: Any = None
+    rows: Any = None  # ready for products
+    start: Any = None  # where the solver is to begin
+    about: dict[str, Any] = field(default_factory=dict)  # what else an estimator must remember
+
+
+# -- what is refused -------------------------------------------------------------------------------
+
+
+def refuse_broken(X: Any) -> None:
+    """Raise ValueError for a sparse matrix with column indices that compiled loops cannot trust."""
+    if sp.issparse(X) and X.nnz and not (X.indices.min() >= 0 and X.indices.max() < X.shape[1]):
+        raise ValueError(
+            f"The sparse matrix X is broken: it has column indices from {X.indices.min()} to "
+            f"{X.indices.max()}, but only {X.shape[1]} columns. Build it anew; X.check_format() "
+            "says more."
+        )
+
+
+def refuse_targets(y: Array) -> None:
+    """Raise ValueError for targets that are no numbers, or whose squares are none."""
+    if y.dtype.kind not in "fiub":
+        raise ValueError(
+            f"y must be numbers, but holds {y.dtype.type.__name__} such as {y.tolist()[0]!r}. For "
+            "classes, use a classifier."
+        )
+    largest = float(np.abs(y.astype(np.float64)).max())
+    if largest > LARGEST_TARGET:
+        raise ValueError(
+            f"y has values as large as {largest:.3g}, whose squares are beyond float64. Scale the "
+            "targets."
+        )
+
+
+def finite(operand: Operand) -> Operand:
+    """The operand; complains if its kernel values are not finite: nothing would mean anything."""
+    known = operand.sq is None or np.isfinite(operand.sq).all()
+    if not (np.isfinite(operand.diag()).all() and known):
+        raise ValueError(
+            f"The kernel {operand.kernel!r} gives values that are not finite (NaN or infinity) for "
+            "these rows. Scale the features, for example with StandardScaler, or choose other "
+            "parameters of the kernel."
+        )
+    return operand
