@@ -33,7 +33,7 @@ from slimsvm.solvers.lagrangian import AcceleratedLagrangian, Lagrangian
 from slimsvm.solvers.least_squares import LeastSquaresSystem
 from slimsvm.solvers.smooth_newton import SmoothNewton
 from slimsvm.threads import parallel
-from slimsvm.tiles import Operand, ready
+from slimsvm.tiles import Operand, in_memory, ready
 
 Array = NDArray[Any]
 FEWEST = 50  # basis vectors that a fraction of the rows stands for, at least, if there are so many
@@ -335,11 +335,10 @@ class ReducedSVC(ClassifierMixin, BasisMachine):
             sign = np.where(label[draw.rows] == draw.pair.positive, 1.0, -1.0)
             own = rows if draw.rows.size == rows.n else rows.take(draw.rows)  # of two classes, all
             features = SignedFeatures(
-                own,
-                sign,
+                in_memory(own, sign, n_threads=fit.threads),
+                own.frame,
                 draw.basis,
                 self.max_memory,
-                fit.threads,
                 many=self.solver != "least_squares",
             )
             results[k] = self._solved(features, weight[draw.rows], draw.seed, fit, limits)
