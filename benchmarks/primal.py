@@ -56,7 +56,8 @@ def linear(what: str, n: str, C: str) -> dict[str, Any]:
     """Newton against the Lagrangian iteration, to 1e-7 of the objective; one thread."""
     from slimsvm import LinearSVC
     from slimsvm.losses import SquaredHinge
-    from slimsvm.problems.reduced import Reduced, SignedFeatures, block_rows
+    from slimsvm.problems.reduced import Reduced, Signed, SignedFeatures, block_rows
+    from slimsvm.rows import MemoryRows
     from slimsvm.run import run
     from slimsvm.solvers.lagrangian import AcceleratedLagrangian, Lagrangian
 
@@ -64,11 +65,12 @@ def linear(what: str, n: str, C: str) -> dict[str, Any]:
         """Features as they are, in place of kernel values."""
 
         def __init__(self, X: np.ndarray, sign: np.ndarray) -> None:
-            self._V = sign[:, None] * np.hstack([X, np.ones((len(X), 1))])
-            self.sign, self.n_threads, self.dtype = sign, 1, self._V.dtype
-            self.n, self.size = self._V.shape
-            self.step = block_rows(self.size)
-            self.n_blocks = -(-self.n // self.step)
+            V = sign[:, None] * np.hstack([X, np.ones((len(X), 1))])
+            (self.n, self.size), self.dtype = V.shape, V.dtype
+            step = block_rows(self.size)
+            nothing: Any = None
+            self.signed = Signed(nothing, nothing, self.size, step, V.dtype, V.dtype, self.n)
+            self.rows = MemoryRows(X, sign, kept={"features": (self.signed.serial, V)})
 
     X, y, _, _ = load("a9a")
     X, y = dense(X).astype(np.float64), np.where(y > 0, 1.0, -1.0)

@@ -25,18 +25,23 @@ from slimsvm.losses import (
 )
 from slimsvm.oracles import LossOracle, Multiclass
 from slimsvm.problems.columns import KernelColumns
+from slimsvm.problems.reduced import Reduced, SignedFeatures
 from slimsvm.problems.subspace import Subspace
 from slimsvm.rows import BlockedRows, MemoryRows, PerRow
 from slimsvm.run import Limits, run
+from slimsvm.solvers.chunking import Chunking
 from slimsvm.solvers.cutting_plane import CuttingPlane, OneSlack
 from slimsvm.solvers.joint import JointRisk, JointSpace
 from slimsvm.solvers.kernel_newton import AllRows, KernelNewton
+from slimsvm.solvers.lagrangian import AcceleratedLagrangian, Lagrangian
+from slimsvm.solvers.least_squares import LeastSquaresSystem
 from slimsvm.solvers.linear_newton import LinearNewton, LinearProblem
 from slimsvm.solvers.newton import Newton
 from slimsvm.solvers.pursuit import pursue
 from slimsvm.solvers.refine import refine
 from slimsvm.solvers.sampled_cuts import CONSTANT, LINEAR, SampledCuts
 from slimsvm.solvers.sampled_space import SampledSpace
+from slimsvm.solvers.smooth_newton import SmoothNewton
 from slimsvm.solvers.spaces import ExplicitSpace, SubspaceSpace
 from slimsvm.solvers.whole_gap import whole_gap
 from slimsvm.tiles import Frame
@@ -348,6 +353,14 @@ def all_rows(rows):
     return {"objective": result.certificate.objective, "scores": result.model.scores}
 
 
+def reduced(rows, solver, loss, max_memory=None, tol=1e-12, max_iter=100):
+    weight = np.concatenate([weight for _, weight in rows.map(labels)])
+    frame, basis = Frame.of(KERNEL, rows, np.float64), np.arange(12) * 190
+    problem = Reduced(SignedFeatures(rows, frame, basis, max_memory), weight, loss)
+    result = run(solver, problem, tol=tol, max_iter=max_iter)
+    return {"objective": result.certificate.objective, "u": result.model.u}
+
+
 def linear(rows, direct=None, C=1.0):
     parts = rows.map(labels)
     y, weight = (np.concatenate([part[i] for part in parts]) for i in range(2))
@@ -390,6 +403,14 @@ MODELS = {
     "certify": lambda rows: certified(rows, SquaredHinge()),
     "certify-kink": lambda rows: certified(rows, Hinge()),
     "all-rows": all_rows,
+    "reduced": lambda rows: reduced(rows, SmoothNewton(), SmoothHinge(5.0)),
+    "reduced-not-kept": lambda rows: reduced(rows, SmoothNewton(), SmoothHinge(5.0), 0.0),
+    "reduced-least-squares": lambda rows: reduced(rows, LeastSquaresSystem(), LeastSquares()),
+    "reduced-lagrangian": lambda rows: reduced(
+        rows, Lagrangian(), SquaredHinge(), tol=1e-4, max_iter=60
+    ),
+    "reduced-accelerated": lambda rows: reduced(rows, AcceleratedLagrangian(), SquaredHinge()),
+    "reduced-chunking": lambda rows: reduced(rows, Chunking(), SquaredHinge()),
     "linear": lambda rows: linear(rows),
     "linear-gradients": lambda rows: linear(rows, direct=False),
 }

@@ -14,9 +14,15 @@ from slimsvm.solvers.chunking import Chunking
 from slimsvm.solvers.lagrangian import AcceleratedLagrangian, Lagrangian
 from slimsvm.solvers.least_squares import LeastSquaresSystem
 from slimsvm.solvers.smooth_newton import SmoothNewton
-from slimsvm.tiles import ready
+from slimsvm.tiles import in_memory, ready
 
 KERNELS = [RBF(0.5), Laplacian(0.3), Polynomial(0.2, 2, 1.0), Sigmoid(0.1, 0.2)]
+
+
+def features_of(rows, sign, basis, max_memory=None, n_threads=1, many=False):
+    """The features of prepared rows with these labels."""
+    labelled = in_memory(rows, sign, n_threads=n_threads)
+    return SignedFeatures(labelled, rows.frame, basis, max_memory, many)
 
 
 def make(
@@ -35,17 +41,19 @@ def make(
     X = rng.standard_normal((n, 3))
     sign = np.where(X[:, 0] * X[:, 1] + 0.5 * rng.standard_normal(n) > 0, 1.0, -1.0)
     rows = ready(kernel or RBF(0.5), X, dtype=dtype)
-    V = SignedFeatures(rows, sign, np.sort(rng.permutation(n)[:m]), max_memory, threads)
+    V = features_of(rows, sign, np.sort(rng.permutation(n)[:m]), max_memory, threads)
     return Reduced(V, C * (np.ones(n) if weight is None else weight), loss)
 
 
 def naive(problem):
     """V and F, from the kernel itself."""
     features = problem.features
-    K = features.rows.kernel(
-        np.asarray(features.rows.X, np.float64), np.asarray(features._basis.X, np.float64)
+    frame, sign = features.signed.frame, features.rows.y
+    rows = frame.prepared(features.rows.block).operand
+    K = frame.kernel(
+        np.asarray(rows.X, np.float64), np.asarray(features.signed.basis.X, np.float64)
     )
-    V = features.sign[:, None] * np.hstack([K, np.ones((features.n, 1))])
+    V = sign[:, None] * np.hstack([K, np.ones((features.n, 1))])
     return V, lambda u: 0.5 * u @ u + problem.weight @ problem.loss.value(1.0, V @ u)
 
 
@@ -130,7 +138,7 @@ def test_smooth_newton_begins_with_less_of_a_large_C():
     many; the minimum is the same.
     """
     X = np.random.default_rng(0).standard_normal((1500, 4)) * [1.0, 0.3, 0.1, 0.05] / 3
-    V = SignedFeatures(
+    V = features_of(
         ready(RBF(16.0), X, dtype=np.float64),
         np.where(np.abs(X[:, 0]) > 0.43, 1.0, -1.0),
         np.arange(0, 1500, 10),
@@ -170,7 +178,7 @@ def test_least_squares_is_one_linear_system(kernel):
 def test_least_squares_of_float32_rows_is_corrected(C):
     """Products in float32, where C is small enough for them, end where those in float64 end."""
     problem = make(LeastSquares(), n=4000, m=80, C=C, dtype=np.float32)
-    V = np.asarray(problem.features._V, np.float64)
+    V = problem.features.V
     D = 2 * problem.weight
     expected = np.linalg.solve(V.T @ (D[:, None] * V) + np.eye(81), V.T @ D)
     result = run(LeastSquaresSystem(), problem, tol=1e-3, max_iter=10)
@@ -270,7 +278,7 @@ def test_features_for_many_passes_are_the_same_numbers():
     X, sign = rng.standard_normal((3000, 4)), np.where(rng.random(3000) < 0.5, 1.0, -1.0)
     rows = ready(RBF(0.5), X, dtype=np.float32)
     once, often, tight = (
-        SignedFeatures(rows, sign, np.arange(0, 3000, 60), memory, many=many)
+        features_of(rows, sign, np.arange(0, 3000, 60), memory, many=many)
         for memory, many in ((None, False), (None, True), (0.6, True))
     )
     assert (once.megabytes, often.megabytes, tight.megabytes) == (
@@ -374,11 +382,12 @@ def test_a_weight_of_two_is_a_row_twice(solver):
         type(solver).__name__, SquaredHinge()
     )
     one = make(loss, n=80)
-    rows, sign = one.features.rows, one.features.sign
+    labelled = one.features.rows
+    rows, sign = one.features.signed.frame.prepared(labelled.block).operand, labelled.y
     basis = np.arange(0, 80, 7)
-    weighted = Reduced(SignedFeatures(rows, sign, basis), 1.0 + (np.arange(80) % 2), loss)
+    weighted = Reduced(features_of(rows, sign, basis), 1.0 + (np.arange(80) % 2), loss)
     twice = np.concatenate([np.arange(80), np.arange(1, 80, 2)])
-    repeated = Reduced(SignedFeatures(rows.take(twice), sign[twice], basis), np.ones(120), loss)
+    repeated = Reduced(features_of(rows.take(twice), sign[twice], basis), np.ones(120), loss)
     a, b = (run(solver, problem, tol=1e-12, max_iter=100) for problem in (weighted, repeated))
     np.testing.assert_allclose(
         a.model.u, b.model.u, atol=1e-9

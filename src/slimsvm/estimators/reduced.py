@@ -28,6 +28,7 @@ from slimsvm.solvers.chunking import Chunking
 from slimsvm.solvers.lagrangian import AcceleratedLagrangian, Lagrangian
 from slimsvm.solvers.least_squares import LeastSquaresSystem
 from slimsvm.solvers.smooth_newton import SmoothNewton
+from slimsvm.tiles import in_memory
 from slimsvm.training import Data, Fit
 
 Array = NDArray[Any]
@@ -223,7 +224,8 @@ class ReducedSVC(BasisVectors, Classifier):
             own = bases[part.k]
             rows = data.rows if len(parts) == 1 else data.rows.take(own.rows)
             many, sign = self.solver != "least_squares", part.sign(own.rows)
-            V = SignedFeatures(rows, sign, own.basis, self.max_memory, fit.threads, many=many)
+            where = in_memory(rows, sign, n_threads=fit.threads)
+            V = SignedFeatures(where, rows.frame, own.basis, self.max_memory, many=many)
             return self._pair(V, weight[own.rows], own.seed, fit, limits)
 
         def small(part: Part) -> bool:

@@ -11,8 +11,8 @@ intercept, the last entry of u. Both make it easy: Newton's matrix is I + V'DV, 
 half of the squared gradient, is the duality gap: -g is a feasible point of the dual. L is the squared hinge max(0, 1 - t)^2 (lagrangian and
 chunking), its smooth version P(1 - t)^2 (smooth Newton), or (1 - t)^2 (least squares), all seen with the label +1: labels are in V.
 
-V is kept in float32 where that is safe, as long as it fits the budget of bytes; beyond it, its blocks are made anew in every pass. Sums are in
-float64, over blocks with fixed edges.
+V is kept with the rows, in float32 where that is safe, as long as it fits the budget of bytes; beyond it, it is made anew in every pass. Sums
+are in float64, over chunks with fixed edges.
 
 Symbols: n rows, m basis vectors, V (n, m + 1), D second derivatives of the weighted loss.
 """
@@ -20,7 +20,7 @@ Symbols: n rows, m basis vectors, V (n, m + 1), D second derivatives of the weig
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -28,8 +28,9 @@ from numpy.typing import NDArray
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
 from slimsvm.losses import Loss
+from slimsvm.rows import Block, PerRow, Rows, joined, serial
 from slimsvm.threads import parallel, single_threaded_blas
-from slimsvm.tiles import CHUNK_ROWS, Operand, Strips, for_each_tile
+from slimsvm.tiles import CHUNK_ROWS, Frame, Operand, Strips, for_each_tile
 
 Array = NDArray[Any]
 BLOCK_VALUES = 1 << 18  # of V in one block
@@ -47,75 +48,27 @@ def block_rows(size: int) -> int:
     return most if most < CHUNK_ROWS else most // CHUNK_ROWS * CHUNK_ROWS
 
 
-class SignedFeatures:
-    """V: one row y_i [k(x_i, r_1), ..., k(x_i, r_m), 1] for each row of the data.
+@dataclass(frozen=True)
+class Signed:
+    """What V is, without the rows: small, and sent to where they are."""
 
-    Parameters
-    ----------
-    rows : Operand
-        The rows, readied.
-    sign : array of shape (n,)
-        Labels of -1 and +1.
-    basis : int array of shape (m,)
-        Which of the rows are the basis.
-    max_memory : float, optional
-        Megabytes for V; beyond, its blocks are computed in every pass.
-    many : bool
-        Whether there will be many passes over V: then it is kept in float64, if that fits, and not converted in each.
-    n_threads : int
-        Results are the same bits for any number.
+    frame: Frame
+    basis: Operand
+    size: int  # columns
+    step: int  # rows in one chunk
+    dtype: Any  # of the kernel values
+    kept: Any  # of V, where it is kept
+    kept_rows: int  # of how many rows, the first ones, V is kept
+    serial: str = field(default_factory=serial)
 
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from slimsvm.kernels import Linear
-    >>> from slimsvm.problems.reduced import SignedFeatures
-    >>> from slimsvm.tiles import ready
-    >>> rows = ready(Linear(), np.array([[1.0], [2.0], [3.0]]), dtype=np.float64)
-    >>> V = SignedFeatures(rows, np.array([1.0, -1.0, 1.0]), np.array([1]))
-    >>> V.margins(np.array([1.0, 10.0]))
-    array([ 12., -14.,  16.])
-    """
+    def made(self, where: Block, part: slice, n_threads: int = 1, dtype: Any = None) -> Array:
+        """Rows of V, of a part of a block."""
+        n, y = part.stop - part.start, where.y
+        assert y is not None
+        out, sign = np.empty((n, self.size), dtype or self.dtype), y[part].astype(self.dtype)
+        rows, basis = self.frame.prepared(where).operand.take(part), Strips(self.basis)
 
-    _squares: Array | None = None  # of all rows, once they were asked for
-
-    def __init__(
-        self,
-        rows: Operand,
-        sign: Array,
-        basis: Array,
-        max_memory: float | None = None,
-        n_threads: int = 1,
-        many: bool = False,
-    ) -> None:
-        self.rows, self.sign, self.n_threads = rows, np.asarray(sign, np.float64), n_threads
-        self.n, self.size = rows.n, int(basis.size) + 1
-        self.dtype = np.dtype(rows.dtype)
-        self._basis = rows.take(basis)
-        self.step = block_rows(self.size)
-        self.n_blocks = -(-self.n // self.step)
-        self.budget = DEFAULT_MEMORY if max_memory is None else float(max_memory)
-        kept = np.dtype(np.float64) if many and self._megabytes(8) <= self.budget else self.dtype
-        self.megabytes = self._megabytes(kept.itemsize)
-        self._V = (
-            self._made(slice(0, self.n), n_threads, kept) if self.megabytes <= self.budget else None
-        )
-
-    def _megabytes(self, itemsize: int) -> float:
-        return self.n * self.size * itemsize / 2**20
-
-    def _made(self, part: slice, n_threads: int = 1, dtype: Any = None) -> Array:
-        """Rows of V."""
-        n = part.stop - part.start
-        out, sign = (
-            np.empty((n, self.size), dtype or self.dtype),
-            self.sign[part].astype(self.dtype),
-        )
-        rows, basis = self.rows.take(part), Strips(self._basis)
-
-        def block(
-            k: int,
-        ) -> None:  # tiles of so many rows are written as they lie: nothing is transposed
+        def chunk(k: int) -> None:  # tiles of so many rows are written as they lie
             begin = k * self.step
             some = slice(begin, min(n, begin + self.step))
 
@@ -129,48 +82,213 @@ class SignedFeatures:
             for_each_tile(rows.take(some), basis, keep)
 
         with single_threaded_blas():
-            parallel(block, -(-n // self.step), n_threads)
+            parallel(chunk, -(-n // self.step), n_threads)
         out[:, -1] = sign
         return out
 
-    def each_block(self, work: Callable[[int, int, Array], Any]) -> list[Any]:
-        """work(first row, last row, rows of V in float64) for all blocks, on all threads; the results in order."""
-        parts: list[Any] = [None] * self.n_blocks
+    def all(self, where: Block) -> Array | None:
+        """V of a block, if it is kept."""
+        if where.start + where.n > self.kept_rows:
+            return None
+        known = where.kept.get("features")
+        if known is None or known[0] != self.serial:
+            V = self.made(where, slice(0, where.n), where.n_threads, self.kept)
+            known = where.kept["features"] = (self.serial, V)
+        return np.asarray(known[1])
+
+    def rows(self, where: Block, V: Array | None, start: int, end: int) -> Array:
+        """Rows of V, in float64, from all of them if these are kept."""
+        some = self.made(where, slice(start, end)) if V is None else V[start:end]
+        return some.astype(np.float64, copy=False)
+
+    def each(self, where: Block, work: Callable[[int, int, Array], Any]) -> list[Any]:
+        """work(first row, last row, rows of V in float64) for all chunks of a block, on all threads; the results in order."""
+        V, parts = self.all(where), [None] * -(-where.n // self.step)
 
         def task(k: int) -> None:
-            start, end = k * self.step, min(self.n, (k + 1) * self.step)
-            parts[k] = work(start, end, self._rows(start, end))
+            start, end = k * self.step, min(where.n, (k + 1) * self.step)
+            parts[k] = work(start, end, self.rows(where, V, start, end))
 
         with single_threaded_blas():
-            parallel(task, self.n_blocks, self.n_threads)
+            parallel(task, len(parts), where.n_threads)
         return parts
 
-    def _rows(self, start: int, end: int) -> Array:
-        """Rows of V, in float64."""
-        V = self._made(slice(start, end)) if self._V is None else self._V[start:end]
-        return V.astype(np.float64, copy=False)
+
+# -- tasks --------------------------------------------------------------------------------------------------------------------------------
+
+
+def margins_of(where: Block, signed: Signed, u: Array) -> Array:
+    """V u"""
+    return np.concatenate(signed.each(where, lambda start, end, V: V @ u))
+
+
+def projected(where: Block, signed: Signed, g: Array) -> Array:
+    """V'g"""
+    return np.asarray(sum(signed.each(where, lambda start, end, V: g[start:end] @ V)))
+
+
+def squares_of(where: Block, signed: Signed) -> Array:
+    """|v_i|^2"""
+    return np.concatenate(signed.each(where, lambda a, b, V: np.einsum("ij,ij->i", V, V)))
+
+
+def looked_at(
+    where: Block, signed: Signed, loss: Loss, u: Array, weight: Array
+) -> tuple[Array, float, Array]:
+    """Margins, the sum of the losses, and V' times their slopes."""
+
+    def work(start: int, end: int, V: Array) -> tuple[Array, float, Array]:
+        margins, own = V @ u, weight[start:end]
+        slopes = own * loss.gradient(1.0, margins)
+        return margins, float(own @ loss.value(1.0, margins)), slopes @ V
+
+    margins, losses, slopes = zip(*signed.each(where, work), strict=True)
+    return np.concatenate(margins), sum(losses), np.asarray(sum(slopes))
+
+
+def rows_of(where: Block, signed: Signed, which: Array) -> Array:
+    """The rows of V that are in the block, of those with these numbers (ascending), in float64."""
+    a, b = np.searchsorted(which, (where.start, where.start + where.n))
+    rows, V, step = which[a:b] - where.start, signed.all(where), signed.step
+    if V is not None:
+        return np.asarray(V[rows].astype(np.float64, copy=False))
+    parts = np.split(rows, np.searchsorted(rows, np.arange(step, where.n, step)))
+    made = [
+        signed.rows(where, None, k, min(where.n, k + step))[part - k]
+        for k, part in zip(range(0, where.n, step), parts, strict=True)
+        if part.size
+    ]
+    return np.vstack([np.empty((0, signed.size)), *made])
+
+
+def gram_of(where: Block, signed: Signed, D: Array, dtype: Any, even: bool) -> Array:
+    """V' diag(D) V; ``even``: without D, whose entries are zero or all the same."""
+    step = max(
+        signed.step, signed.size
+    )  # as many rows as columns, at least: adding up must not take longer than multiplying
+    starts, all_V = np.arange(0, where.n, step), signed.all(where)
+    n_groups = int(min(GROUPS, starts.size, max(1, GROUP_VALUES // signed.size**2)))
+    groups, parts = (
+        np.array_split(starts, n_groups),
+        np.zeros((n_groups, signed.size, signed.size)),
+    )
+
+    def task(k: int) -> None:
+        for start in groups[k]:
+            end = min(where.n, int(start) + step)
+            felt = np.flatnonzero(D[start:end])
+            if felt.size:
+                V = (
+                    signed.made(where, slice(int(start), end))
+                    if all_V is None
+                    else all_V[start:end]
+                )
+                V, own = (V, D[start:end]) if felt.size == len(V) else (V[felt], D[start:end][felt])
+                scaled: Array = (
+                    V.astype(dtype, copy=False)
+                    if even
+                    else np.multiply(V, np.sqrt(own)[:, None].astype(dtype), dtype=dtype)
+                )
+                parts[k] += (
+                    scaled.T @ scaled
+                )  # NumPy sees that this is symmetric, and lets other threads run meanwhile
+
+    with single_threaded_blas():
+        parallel(task, n_groups, where.n_threads)
+    matrix: Array = parts[0]
+    for part in parts[1:]:
+        matrix += part
+    return matrix
+
+
+# -- all rows -----------------------------------------------------------------------------------------------------------------------------
+
+
+class SignedFeatures:
+    """V: one row y_i [k(x_i, r_1), ..., k(x_i, r_m), 1] for each row of the data.
+
+    Parameters
+    ----------
+    rows : Rows
+        The rows, with labels of -1 and +1 as their targets.
+    frame : Frame
+        How they are prepared.
+    basis : int array of shape (m,)
+        Which of the rows are the basis.
+    max_memory : float, optional
+        Megabytes for V; beyond, its chunks are computed in every pass.
+    many : bool
+        Whether there will be many passes over V: then it is kept in float64, if that fits, and not converted in each.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from slimsvm.kernels import Linear
+    >>> from slimsvm.problems.reduced import SignedFeatures
+    >>> from slimsvm.rows import MemoryRows
+    >>> from slimsvm.tiles import Frame
+    >>> rows = MemoryRows(np.array([[1.0], [2.0], [3.0]]), np.array([1.0, -1.0, 1.0]))
+    >>> V = SignedFeatures(rows, Frame.of(Linear(), rows, np.float64), np.array([1]))
+    >>> V.margins(np.array([1.0, 10.0]))
+    array([ 12., -14.,  16.])
+    """
+
+    _squares: Array | None = None  # of all rows, once they were asked for
+
+    def __init__(
+        self,
+        rows: Rows,
+        frame: Frame,
+        basis: Array,
+        max_memory: float | None = None,
+        many: bool = False,
+    ) -> None:
+        self.rows, self.n, self.size = rows, rows.n, int(basis.size) + 1
+        self.dtype = np.dtype(frame.dtype)
+        self.budget = DEFAULT_MEMORY if max_memory is None else float(max_memory)
+        kept = np.dtype(np.float64) if many and self._megabytes(8) <= self.budget else self.dtype
+        self.megabytes = self._megabytes(kept.itemsize)
+        kept_rows = int(self.budget * 2**20 // (self.size * kept.itemsize))
+        taken = frame.prepared(rows.take(basis).block).operand
+        self.signed = Signed(
+            frame,
+            replace(taken, source=None, picked=None),
+            self.size,
+            block_rows(self.size),
+            self.dtype,
+            kept,
+            kept_rows,
+        )
+
+    def _megabytes(self, itemsize: int) -> float:
+        return self.n * self.size * itemsize / 2**20
+
+    @property
+    def V(self) -> Array | None:
+        """All of it in float64, brought here; None where it is not kept."""
+        if self.n > self.signed.kept_rows:
+            return None
+        return joined(self.rows.map(rows_of, self.signed, np.arange(self.n)))
 
     def margins(self, u: Array) -> Array:
         """V u: labels times the values of the function."""
-        return np.concatenate(self.each_block(lambda start, end, V: V @ u))
+        return joined(self.rows.map(margins_of, self.signed, u))
 
     def project(self, g: Array) -> Array:
         """V'g"""
-        return np.asarray(sum(self.each_block(lambda start, end, V: g[start:end] @ V)))
+        return np.asarray(self.rows.sum(projected, self.signed, PerRow(g)))
 
     @property
     def single(self) -> bool:
         """Whether V is kept, in float32."""
-        return self._V is not None and self._V.dtype == np.float32
+        return self.n <= self.signed.kept_rows and bool(self.signed.kept == np.float32)
 
     def squares(self, rows: slice | None = None) -> Array:
         """|v_i|^2 of some rows, or of all, which are kept for the next time."""
         if rows is not None:
             return np.asarray(np.square(self._at(np.arange(self.n)[rows])).sum(axis=1))
         if self._squares is None:
-            self._squares = np.concatenate(
-                self.each_block(lambda start, end, V: np.einsum("ij,ij->i", V, V))
-            )
+            self._squares = joined(self.rows.map(squares_of, self.signed))
         return self._squares
 
     def inverse(self, D: Array, single: bool = False) -> Callable[[Array], Array]:
@@ -208,60 +326,18 @@ class SignedFeatures:
                 more = max(10.0 * more, 1e-14 * scale)
 
     def _at(self, rows: Array) -> Array:
-        """Some rows of V, in float64."""
-        if self._V is not None:
-            return self._V[rows].astype(np.float64, copy=False)
-        parts = np.split(rows, np.searchsorted(rows, np.arange(self.step, self.n, self.step)))
-        starts = range(0, self.n, self.step)
-        made = [
-            self._rows(k, min(self.n, k + self.step))[part - k]
-            for k, part in zip(starts, parts, strict=True)
-            if part.size
-        ]
-        return np.vstack([np.empty((0, self.size)), *made])
+        """Some rows of V (ascending), in float64."""
+        return joined(self.rows.map(rows_of, self.signed, rows))
 
     def gram(self, D: Array, single: bool = False) -> Array:
-        """I + V' diag(D) V; single: products of blocks in float32, where V is kept so, which takes half of the time."""
+        """I + V' diag(D) V; single: products of chunks in float32, where V is kept so, which takes half of the time."""
         dtype = np.float32 if single and self.single else np.float64
-        step = max(
-            self.step, self.size
-        )  # as many rows as columns, at least: adding up must not take longer than multiplying
-        starts = np.arange(0, self.n, step)
-        n_groups = int(min(GROUPS, starts.size, max(1, GROUP_VALUES // self.size**2)))
-        groups, parts = np.array_split(starts, n_groups), np.zeros((n_groups, self.size, self.size))
-
         least, most = (float(D[D > 0].min()), float(D.max())) if D.any() else (1.0, 1.0)
         even = (
             least == most
         )  # as with least squares and the squared hinge, without weights: V is multiplied as it lies, without a copy
-
-        def task(k: int) -> None:
-            for start in groups[k]:
-                end = min(self.n, int(start) + step)
-                felt = np.flatnonzero(D[start:end])
-                if felt.size:
-                    V = (
-                        self._made(slice(int(start), end))
-                        if self._V is None
-                        else self._V[start:end]
-                    )
-                    V, own = (
-                        (V, D[start:end]) if felt.size == len(V) else (V[felt], D[start:end][felt])
-                    )
-                    scaled: Array = (
-                        V.astype(dtype, copy=False)
-                        if even
-                        else np.multiply(V, np.sqrt(own)[:, None].astype(dtype), dtype=dtype)
-                    )
-                    parts[k] += (
-                        scaled.T @ scaled
-                    )  # NumPy sees that this is symmetric, and lets other threads run meanwhile
-
-        with single_threaded_blas():
-            parallel(task, n_groups, self.n_threads)
-        matrix: Array = parts[0]
-        for part in parts[1:]:
-            matrix += part
+        state = (self.signed, PerRow(D), dtype, even)
+        matrix: Array = self.rows.sum(gram_of, *state, groups=GROUPS)
         if even:
             matrix *= most
         matrix[np.diag_indices(self.size)] += 1.0
@@ -292,15 +368,11 @@ class Reduced:
 
     def at(self, u: Array) -> tuple[Array, float, Array]:
         """Margins, value and gradient at u, in one pass over V."""
-
-        def work(start: int, end: int, V: Array) -> tuple[Array, float, Array]:
-            margins, weight = V @ u, self.weight[start:end]
-            slopes = weight * self.loss.gradient(1.0, margins)
-            return margins, float(weight @ self.loss.value(1.0, margins)), slopes @ V
-
-        margins, losses, slopes = zip(*self.features.each_block(work), strict=True)
+        V = self.features
+        parts = V.rows.map(looked_at, V.signed, self.loss, u, PerRow(self.weight))
+        margins, losses, slopes = zip(*parts, strict=True)
         return (
-            np.concatenate(margins),
+            joined(list(margins)),
             float(0.5 * (u @ u) + sum(losses)),
             np.asarray(u + sum(slopes)),
         )

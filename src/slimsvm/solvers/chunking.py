@@ -102,10 +102,11 @@ class Chunking:
     >>> from slimsvm.problems.reduced import Reduced, SignedFeatures
     >>> from slimsvm.run import run
     >>> from slimsvm.solvers.chunking import Chunking
-    >>> from slimsvm.tiles import ready
+    >>> from slimsvm.tiles import in_memory, ready
     >>> rows = ready(RBF(1.0), np.arange(2000.0)[:, None] / 200, dtype=np.float64)
     >>> sign = np.where(np.arange(2000) % 700 < 300, 1.0, -1.0)
-    >>> V = SignedFeatures(rows, sign, np.arange(0, 2000, 100))
+    >>> signed = in_memory(rows, sign)
+    >>> V = SignedFeatures(signed, rows.frame, np.arange(0, 2000, 100))
     >>> result = run(Chunking(), Reduced(V, np.full(2000, 1e4), SquaredHinge()), tol=1e-6)
     >>> result.certificate.holds, result.n_iter < 10
     (True, True)

@@ -53,7 +53,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from slimsvm.problems.reduced import Reduced, ReducedSolution, ReducedState, begin
+from slimsvm.problems.reduced import Reduced, ReducedSolution, ReducedState, Signed, begin
+from slimsvm.rows import Block, PerRow, joined
 from slimsvm.run import SUBSPACE, Certificate
 from slimsvm.solvers.newton import least_along
 from slimsvm.threads import single_threaded_blas
@@ -140,9 +141,10 @@ class Lagrangian:
     >>> from slimsvm.problems.reduced import Reduced, SignedFeatures
     >>> from slimsvm.run import run
     >>> from slimsvm.solvers.lagrangian import Lagrangian
-    >>> from slimsvm.tiles import ready
+    >>> from slimsvm.tiles import in_memory, ready
     >>> rows = ready(RBF(1.0), np.arange(6.0)[:, None], dtype=np.float64)
-    >>> V = SignedFeatures(rows, np.array([1.0, 1.0, -1.0, -1.0, 1.0, 1.0]), np.array([0, 3]))
+    >>> signed = in_memory(rows, np.array([1.0, 1.0, -1.0, -1.0, 1.0, 1.0]))
+    >>> V = SignedFeatures(signed, rows.frame, np.array([0, 3]))
     >>> result = run(Lagrangian(), Reduced(V, np.full(6, 1.0), SquaredHinge()), tol=1e-6, max_iter=1000)
     >>> result.certificate.holds
     True
@@ -175,28 +177,11 @@ class Lagrangian:
         # 1. u = (I + V'DV)^-1 V'D r
         u = S.inverse(S.ones + S.product)
 
-        def work(start: int, end: int, V: Array) -> tuple[Array, Array, Array]:
-            part = slice(start, end)
-            # 2. a = D (r - V u), which is H^-1 r
-            z, margins = S.z[part], V @ u
-            a = D[part] * (1.0 + z - margins)
-            # 3. the next z = (z - b a)_+, and V'D z
-            new = np.maximum(0.0, z - b[part] * a)
-            extremes = np.array([np.abs(new - z).max(), 1.0 + new.max()])
-            S.z[part] = new
-            if not measure:
-                return (D[part] * new)[None] @ V, np.zeros((2, 2)), extremes
-            points = np.stack([np.maximum(a, 0.0), D[part] * np.maximum(0.0, 1.0 - margins)])
-            squares = (np.square(points) / D[part]).sum(axis=1)
-            return (
-                np.vstack([D[part] * new, points]) @ V,
-                np.stack([points.sum(axis=1), squares]),
-                extremes,
-            )
-
-        parts = problem.features.each_block(work)
-        products, sums = sum(part[0] for part in parts), sum(part[1] for part in parts)
-        change, largest = np.max([part[2] for part in parts], axis=0)
+        V = problem.features
+        found = V.rows.map(iterated, V.signed, u, measure, PerRow(D), PerRow(b), PerRow(S.z))
+        products, sums = sum(part[0] for part in found), sum(part[1] for part in found)
+        change, largest = np.max([part[2] for part in found], axis=0)
+        S.z = joined([part[3] for part in found])
         S.n_iter += 1
         if not np.isfinite(products).all():  # only where kernel values are beyond all reason
             S.stalled = True
@@ -231,6 +216,35 @@ class Lagrangian:
         return ReducedSolution(state.u[:-1], float(state.u[-1]))
 
 
+def iterated(
+    where: Block, signed: Signed, u: Array, measure: bool, D: Array, b: Array, z: Array
+) -> tuple[Array, Array, Array, Array]:
+    """A task: products with V, sums and extremes of one step, and the next z; see :meth:`Lagrangian._iterate`."""
+    following = np.empty(where.n)
+
+    def work(start: int, end: int, V: Array) -> tuple[Array, Array, Array]:
+        part = slice(start, end)
+        # 2. a = D (r - V u), which is H^-1 r
+        old, margins = z[part], V @ u
+        a = D[part] * (1.0 + old - margins)
+        # 3. the next z = (z - b a)_+, and V'D z
+        following[part] = new = np.maximum(0.0, old - b[part] * a)
+        extremes = np.array([np.abs(new - old).max(), 1.0 + new.max()])
+        if not measure:
+            return (D[part] * new)[None] @ V, np.zeros((2, 2)), extremes
+        points = np.stack([np.maximum(a, 0.0), D[part] * np.maximum(0.0, 1.0 - margins)])
+        squares = (np.square(points) / D[part]).sum(axis=1)
+        return (
+            np.vstack([D[part] * new, points]) @ V,
+            np.stack([points.sum(axis=1), squares]),
+            extremes,
+        )
+
+    parts = signed.each(where, work)
+    products, sums = sum(part[0] for part in parts), sum(part[1] for part in parts)
+    return products, sums, np.max([part[2] for part in parts], axis=0), following
+
+
 # -- with a corrected metric ------------------------------------------------------------------------------------------------------------------
 
 
@@ -260,9 +274,10 @@ class AcceleratedLagrangian:
     >>> from slimsvm.problems.reduced import Reduced, SignedFeatures
     >>> from slimsvm.run import run
     >>> from slimsvm.solvers.lagrangian import AcceleratedLagrangian
-    >>> from slimsvm.tiles import ready
+    >>> from slimsvm.tiles import in_memory, ready
     >>> rows = ready(RBF(1.0), np.arange(6.0)[:, None], dtype=np.float64)
-    >>> V = SignedFeatures(rows, np.array([1.0, 1.0, -1.0, -1.0, 1.0, 1.0]), np.array([0, 3]))
+    >>> signed = in_memory(rows, np.array([1.0, 1.0, -1.0, -1.0, 1.0, 1.0]))
+    >>> V = SignedFeatures(signed, rows.frame, np.array([0, 3]))
     >>> result = run(AcceleratedLagrangian(), Reduced(V, np.full(6, 1e4), SquaredHinge()), tol=1e-6, max_iter=1000)
     >>> result.certificate.holds
     True
