@@ -27,16 +27,19 @@ class Expansion:
     kernel : Kernel
         With numbers for its parameters.
     basis : array or CSR matrix of shape (m, d), or indices
-        The vectors that carry the coefficients; for a precomputed kernel, their columns in the rows that will be given.
+        The vectors that carry the coefficients; for a precomputed kernel, their columns in the rows
+        that will be given.
     coef : array of shape (m, columns)
         Coefficients.
     intercept : array of shape (outputs,)
         Added to the outputs.
     n_support : array, optional
-        One-vs-one machines keep LIBSVM's layout: basis vectors sorted by class, n_support of them in each, and coef has one column fewer than
-        there are classes. The outputs are the pairs (0,1), (0,2), ..., positive for the first class of a pair.
+        One-vs-one machines keep LIBSVM's layout: basis vectors sorted by class, n_support of them
+        in each, and coef has one column fewer than there are classes. The outputs are the pairs
+        (0,1), (0,2), ..., positive for the first class of a pair.
     exact : bool
-        Whether kernel values are in float64 unless the basis is in float32; otherwise they are in float32 wherever that is safe.
+        Whether kernel values are in float64 unless the basis is in float32; otherwise they are in
+        float32 wherever that is safe.
 
     Examples
     --------

@@ -1,14 +1,17 @@
 """Where the data lives: rows in blocks with fixed edges, and the passes over them.
 
-Whatever touches all rows is a *task* that a :class:`Rows` calls for every block: a function of a module, or a frozen dataclass,
-that takes the block and a small state (a basis, coefficients) and returns something small. Tasks and their state can be sent to
-where a block is; the rows stay there. Parts are combined in the order of the blocks, so that equal edges give equal bits.
+Whatever touches all rows is a *task* that a :class:`Rows` calls for every block: a function of a
+module, or a frozen dataclass, that takes the block and a small state (a basis, coefficients) and
+returns something small. Tasks and their state can be sent to where a block is; the rows stay there.
+Parts are combined in the order of the blocks, so that equal edges give equal bits.
 
-There are two levels. A *block* is where data lives: everything in memory, a batch of a file, a partition. Within a block a task
-cuts chunks that suit the cache and works on them with the threads of the block. Rows in memory are one block.
+There are two levels. A *block* is where data lives: everything in memory, a batch of a file, a
+partition. Within a block a task cuts chunks that suit the cache and works on them with the threads
+of the block. Rows in memory are one block.
 
-What a task will want again (kernel values, scores) it leaves in ``block.kept``, together with what says of which state it is.
-It may be gone at the next task, and is made again then, with the same bits. See :class:`slimsvm.problems.span.Span`.
+What a task will want again (kernel values, scores) it leaves in ``block.kept``, together with what
+says of which state it is. It may be gone at the next task, and is made again then, with the same
+bits. See :class:`slimsvm.problems.span.Span`.
 """
 
 from __future__ import annotations
@@ -92,8 +95,8 @@ class Block:
 class PerRow:
     """A part of a task's state that has an entry for each row: every block gets those of its own rows.
 
-    For what must be known of all rows at one place anyway, such as the scores of which an oracle selects one. It costs the
-    sending of 8 bytes a row and column where blocks are elsewhere.
+    For what must be known of all rows at one place anyway, such as the scores of which an oracle
+    selects one. It costs the sending of 8 bytes a row and column where blocks are elsewhere.
 
     Examples
     --------
@@ -130,8 +133,9 @@ class Rows(Protocol):
     def sum(self, task: Task, *state: Any, groups: int | None = None) -> Any:
         """The sum of task(block, *state) over all blocks, in order.
 
-        Parts are numbers, arrays, or tuples of these. ``groups``: so many sums of consecutive blocks are made first, side by
-        side, and then added, so that no more parts than that are in memory.
+        Parts are numbers, arrays, or tuples of these. ``groups``: so many sums of consecutive
+        blocks are made first, side by side, and then added, so that no more parts than that are in
+        memory.
         """
 
     def map(self, task: Task, *state: Any) -> list[Any]:

@@ -1,11 +1,13 @@
 """Kernel values, fast: the one place that evaluates k(X, B).
 
-Values are made tile by tile. The column side is cut into strips with fixed edges; a strip is the unit of work of a thread. Within it, chunks
-of the row side are multiplied by BLAS into a scratch tile that stays in cache, the kernel turns the products into values in place, and a
-*consumer* takes the tile (stores it, adds it up, multiplies it) before it leaves the cache. No tile depends on which thread made it, so
-results are the same bits for any number of threads.
+Values are made tile by tile. The column side is cut into strips with fixed edges; a strip is the
+unit of work of a thread. Within it, chunks of the row side are multiplied by BLAS into a scratch
+tile that stays in cache, the kernel turns the products into values in place, and a *consumer* takes
+the tile (stores it, adds it up, multiplies it) before it leaves the cache. No tile depends on which
+thread made it, so results are the same bits for any number of threads.
 
-Sparse times sparse runs over postings: for every feature of a row, the rows of the strip that have it too.
+Sparse times sparse runs over postings: for every feature of a row, the rows of the strip that have
+it too.
 
 Symbols: r, c edges of a chunk of rows and of a strip of columns; sq squared norms.
 """
@@ -31,10 +33,13 @@ CHUNK_ROWS = 256
 TILE_VALUES = (
     CHUNK_ROWS * 1024
 )  # one megabyte in float32: stays in the outer caches, and is enough work to hide the call
-FLOAT32_ERROR = 5e-5  # the largest error bound of a value, relative to the largest value, at which float32 counts as safe
-DENSE_WORTH = 60.0  # a scattered multiply-add costs as much as this many in BLAS (measured: 42e9 against 0.7e9 a second a core)
+# the largest error bound of a value, relative to the largest value, at which float32 counts as safe
+FLOAT32_ERROR = 5e-5
+# a scattered multiply-add costs as much as this many in BLAS (measured: 42e9 against 0.7e9 a second
+# a core)
+DENSE_WORTH = 60.0
 
-# -- operands -------------------------------------------------------------------------------------------------------------------------------
+# -- operands --------------------------------------------------------------------------------------
 
 
 class Buffer:
@@ -61,9 +66,8 @@ class Operand:
     shift: Array | None = None  # what was subtracted from every row
     source: Any = None  # the rows as they were given, for :meth:`exact`; a reference, never a copy
     picked: Array | slice | None = None  # which of them; None: all
-    index: Array | None = (
-        None  # precomputed kernel: X is the whole matrix, and these are its rows (or columns) meant here
-    )
+    # precomputed kernel: X is the whole matrix, and these are its rows (or columns) meant here
+    index: Array | None = None
 
     @property
     def n(self) -> int:
@@ -143,9 +147,10 @@ def ready(
 ) -> Operand:
     """Prepare the rows X for products with ``kernel``.
 
-    ``dtype`` None takes float32 where the error bound of the kernel says that it is safe, float64 otherwise. ``like`` prepares X for products
-    with another operand: the same type and centre. ``alone`` promises that products will be taken among these rows only: features that are the
-    same in all of them say nothing about distances, and are left out.
+    ``dtype`` None takes float32 where the error bound of the kernel says that it is safe, float64
+    otherwise. ``like`` prepares X for products with another operand: the same type and centre.
+    ``alone`` promises that products will be taken among these rows only: features that are the same
+    in all of them say nothing about distances, and are left out.
     """
     if isinstance(kernel, Precomputed):
         return Operand(kernel, X, None, index=np.arange(X.shape[0]))
@@ -304,7 +309,7 @@ def _dense(X: Any) -> Array:
     return X.toarray() if sp.issparse(X) else np.asarray(X)
 
 
-# -- the same preparation for any block -----------------------------------------------------------------------------------------------------
+# -- the same preparation for any block ------------------------------------------------------------
 
 
 @dataclass(frozen=True, eq=False)
@@ -442,7 +447,7 @@ def _largest_square(block: Block, shift: Array | None) -> float:
     return float(_shifted_squares(block.X, shift).max(initial=0.0))
 
 
-# -- strips ---------------------------------------------------------------------------------------------------------------------------------
+# -- strips ----------------------------------------------------------------------------------------
 
 
 class Strips:
@@ -575,7 +580,7 @@ def _scratch(size: int, dtype: Any) -> Array:
     return buffer[: size * np.dtype(dtype).itemsize].view(dtype)
 
 
-# -- sums over rows -------------------------------------------------------------------------------------------------------------------------
+# -- sums over rows --------------------------------------------------------------------------------
 FUSED_ROWS, FUSED_COLUMNS = (
     256,
     256,
@@ -588,7 +593,8 @@ def add_rows(
 ) -> None:
     """s[start:end] += sum_r delta[r] * values[slots[r], start-offset:end-offset]
 
-    Four rows at a time are summed in the type of the values, then added in float64: a sum of thousands of float32 terms keeps its digits.
+    Four rows at a time are summed in the type of the values, then added in float64: a sum of
+    thousands of float32 terms keeps its digits.
     """
     n, n4 = slots.size, slots.size - slots.size % 4
     for r in range(0, n4, 4):

@@ -1,17 +1,20 @@
 """Incomplete Cholesky factorisations of the kernel matrix, K ~ V V', and the pivots of one as a basis.
 
-:func:`pivoted` (ICF 2; Fine & Scheinberg 2001): symmetric pivoting, the row that is farthest from the span of those before it is next; values
-are computed for rows that are pivots or likely to be soon, one to two times m n of them. Row i of V is z(x_i), the orthonormal coordinates of
-phi(x_i) in the span of the pivots, so V V' is the projected kernel and never above K. Stops after m columns, or when the trace of what is left
-is small.
+:func:`pivoted` (ICF 2; Fine & Scheinberg 2001): symmetric pivoting, the row that is farthest from
+the span of those before it is next; values are computed for rows that are pivots or likely to be
+soon, one to two times m n of them. Row i of V is z(x_i), the orthonormal coordinates of phi(x_i) in
+the span of the pivots, so V V' is the projected kernel and never above K. Stops after m columns, or
+when the trace of what is left is small.
 
-:func:`thresholded` (ICF 1; Lin & Saigal 2000): column by column, of each only the m largest entries are kept. V is sparse and triangular, not
-of low rank, all of K is seen once, and V V' may be far from K. Dropping entries may make a pivot that is not positive: then beta is added
-to all of the diagonal, twice as much each time, and the factorisation starts again. A pivot that is zero but for rounding, with nothing but
-rounding below it, is a row in the span of those before it, and its column is zero.
+:func:`thresholded` (ICF 1; Lin & Saigal 2000): column by column, of each only the m largest entries
+are kept. V is sparse and triangular, not of low rank, all of K is seen once, and V V' may be far
+from K. Dropping entries may make a pivot that is not positive: then beta is added to all of the
+diagonal, twice as much each time, and the factorisation starts again. A pivot that is zero but for
+rounding, with nothing but rounding below it, is a row in the span of those before it, and its
+column is zero.
 
-Symbols: d what is left of the diagonal; V (n, m), kept by columns.
-Cost: ICF 2 up to 2 n m kernel values and n m^2; ICF 1 n^2 / 2 kernel values, as much to find the largest entries, and n m^2.
+Symbols: d what is left of the diagonal; V (n, m), kept by columns. Cost: ICF 2 up to 2 n m kernel
+values and n m^2; ICF 1 n^2 / 2 kernel values, as much to find the largest entries, and n m^2.
 """
 
 from __future__ import annotations
@@ -34,7 +37,9 @@ from slimsvm.tiles import Operand
 Array = NDArray[Any]
 STRIP = 8192  # rows of V that a thread takes at once
 MOST_AHEAD = 32  # columns of ICF 2 that are computed before they are asked for
-FIRST_BETA = 1e-3  # added to the diagonal after the first failure of ICF 1, relative to its mean; doubled after each further one
+# added to the diagonal after the first failure of ICF 1, relative to its mean; doubled after each
+# further one
+FIRST_BETA = 1e-3
 MOST_RESTARTS = 40  # by then beta is far above the trace, and the matrix is its own diagonal
 BLOCK = 256  # columns of K that ICF 1 has in memory at a time
 
@@ -50,7 +55,8 @@ class Factor:
     pivots : int array
         Rows that were pivots, in order; of ICF 1 all.
     left : float
-        Size of K + beta I - V V' relative to the trace of K: of ICF 2 its trace, of ICF 1, whose diagonal is exact, its Frobenius norm.
+        Size of K + beta I - V V' relative to the trace of K: of ICF 2 its trace, of ICF 1, whose
+        diagonal is exact, its Frobenius norm.
     beta : float
         What was added to the diagonal.
     n_values : int
@@ -83,7 +89,8 @@ def pivoted(
     candidates : int array, optional
         Rows that may be pivots; None: all.
     known : array of shape (p, n), optional
-        Coordinates of all rows in a span that is there already; the columns go on from it, and V is what they add.
+        Coordinates of all rows in a span that is there already; the columns go on from it, and V is
+        what they add.
     enough : callable, optional
         Asked before every column but the first; where it says True, the columns so far are all.
 
@@ -142,8 +149,9 @@ def pivoted(
 class Ahead:
     """Columns of rows that are likely to be pivots soon, many at once: a product of matrices in place of as many passes over V.
 
-    The rows that are farthest from the span now are likely to be among the farthest for a while. How many are taken follows how many of the
-    last ones were of use. Pivots are the same with or without.
+    The rows that are farthest from the span now are likely to be among the farthest for a while.
+    How many are taken follows how many of the last ones were of use. Pivots are the same with or
+    without.
     """
 
     def __init__(self, rows: Operand, edges: list[tuple[int, int]], n_threads: int) -> None:
@@ -189,7 +197,8 @@ def thresholded(
     rows : Operand
         All rows, readied.
     enough : callable, optional
-        Asked now and then; where it says True, the columns that are left have nothing but their diagonal.
+        Asked now and then; where it says True, the columns that are left have nothing but their
+        diagonal.
 
     Raises
     ------
@@ -239,7 +248,8 @@ def _columns_within(
     flat = DEPENDENT * JITTER[np.dtype(rows.dtype).name] * float(np.max(rows.diag(), initial=0.0))
     for start in range(0, n, BLOCK):
         if start and enough is not None and enough():
-            # the rest as if it were diagonal; with r_i what is left there, an entry that is not seen is at most sqrt(r_i r_j)
+            # the rest as if it were diagonal; with r_i what is left there, an entry that is not
+            # seen is at most sqrt(r_i r_j)
             used = int(indptr[start])
             own = np.maximum(
                 0.0,
@@ -283,7 +293,8 @@ def _next_column(
     n = work.size
     work[j:] = column
     work[j] += beta
-    # 1. every column with an entry in row j takes part; afterwards it waits for the row of its next entry
+    # 1. every column with an entry in row j takes part; afterwards it waits for the row of its next
+    # entry
     k = heads[j]
     while k >= 0:
         following = after[k]
@@ -298,7 +309,8 @@ def _next_column(
             heads[row] = k
         k = following
     if not work[j] > flat:
-        # of a matrix without negative directions, |r_ij|^2 <= r_ii r_jj: what stands below such a pivot must be next to nothing
+        # of a matrix without negative directions, |r_ij|^2 <= r_ii r_jj: what stands below such a
+        # pivot must be next to nothing
         largest, lost = 0.0, 0.5 * work[j] * work[j]
         for i in range(j + 1, n):
             largest = max(largest, abs(work[i]))

@@ -2,26 +2,33 @@
 
     drop(b) = sum_c <r_c, phi(b)>^2 / D(b),      r_c = sum_i A_ic phi(x_i) + sum_j W_jc phi(b_j)
 
-D(b) = k(b,b) - |z(b)|^2 is the squared distance of phi(b) to the span of the present basis: then this is by how much sum_c |r_c|^2 falls when
-b joins and all coefficients are found anew (``orthogonal``). With D(b) = k(b,b) it is the drop when only the new coefficient moves, as in
-Joachims & Yu (2009). D is never taken below a share RIDGE of k(b,b): near the span a quotient of two small numbers is mostly rounding errors.
+D(b) = k(b,b) - |z(b)|^2 is the squared distance of phi(b) to the span of the present basis: then
+this is by how much sum_c |r_c|^2 falls when b joins and all coefficients are found anew
+(``orthogonal``). With D(b) = k(b,b) it is the drop when only the new coefficient moves, as in
+Joachims & Yu (2009). D is never taken below a share RIDGE of k(b,b): near the span a quotient of
+two small numbers is mostly rounding errors.
 
-**Terms.** For many rows the sum over i runs over a sample: row i is drawn p_i = min(1, n_rows |A_i| / total) times on average, by stratified
-sampling, and has weight A_i / p_i each time, so that the sum is unbiased. The weights W are those that make the residual of the sample
-orthogonal to the span, as the true one is. That is unbiased too, and what is left of the sampling error is its part outside of the span.
+**Terms.** For many rows the sum over i runs over a sample: row i is drawn p_i = min(1, n_rows |A_i|
+/ total) times on average, by stratified sampling, and has weight A_i / p_i each time, so that the
+sum is unbiased. The weights W are those that make the residual of the sample orthogonal to the
+span, as the true one is. That is unbiased too, and what is left of the sampling error is its part
+outside of the span.
 
-**Fixed point.** Let s_c = <r_c, phi(b)>, rho_i = sum_c s_c A_ic for the terms, and rho_j = sum_c s_c W_jc + drop(b) u_j for the basis, where
-u = K_BB^-1 k_B(b) comes from the derivative of |z(b)|^2. With dk(x,b)/db = f k'(x,b) (x - b) for the RBF kernel, f k'(x,b) x for powers of
-inner products, the gradient of the drop is 2 f / D times
+**Fixed point.** Let s_c = <r_c, phi(b)>, rho_i = sum_c s_c A_ic for the terms, and rho_j = sum_c
+s_c W_jc + drop(b) u_j for the basis, where u = K_BB^-1 k_B(b) comes from the derivative of
+|z(b)|^2. With dk(x,b)/db = f k'(x,b) (x - b) for the RBF kernel, f k'(x,b) x for powers of inner
+products, the gradient of the drop is 2 f / D times
 
     g(b) = sum rho k'(x,b) (x - b)    or    g(b) = sum rho k'(x,b) x  -  drop(b) k'(b,b) b
 
-(sums over terms and basis). In both cases b + g(b) / (drop(b) k'(b,b)) is the fixed-point iteration: for RBF the mean of the points with
-weights rho k (Schoelkopf & Smola, Learning with Kernels, chapter 18), since these sum to drop(b); for the linear kernel it is power iteration.
-The factor is positive, so the step is one of ascent, whatever the signs of the weights.
+(sums over terms and basis). In both cases b + g(b) / (drop(b) k'(b,b)) is the fixed-point
+iteration: for RBF the mean of the points with weights rho k (Schoelkopf & Smola, Learning with
+Kernels, chapter 18), since these sum to drop(b); for the linear kernel it is power iteration. The
+factor is positive, so the step is one of ascent, whatever the signs of the weights.
 
-Symbols: q vectors b at a time, T terms, m basis vectors, C columns; S (q, C) inner products s; left = D without the ridge.
-Cost of an evaluation: q (T + m) kernel values and q m^2; of a step: q (T + m) d and q m^2.
+Symbols: q vectors b at a time, T terms, m basis vectors, C columns; S (q, C) inner products s; left
+= D without the ridge. Cost of an evaluation: q (T + m) kernel values and q m^2; of a step: q (T +
+m) d and q m^2.
 """
 
 from __future__ import annotations
@@ -44,7 +51,9 @@ from slimsvm.tiles import Operand, Strips, block
 Array = NDArray[Any]
 STRIP = 4096  # points of a sum that a thread takes at once
 RIDGE = 1e-3  # the least squared distance to the span that counts, relative to k(b,b)
-CLOSE = 0.1  # a vector of which those chosen before it leave less than this share of its squared distance to the span is skipped
+# a vector of which those chosen before it leave less than this share of its squared distance to the
+# span is skipped
+CLOSE = 0.1
 
 
 class Sum:
@@ -181,7 +190,7 @@ class Criterion:
     def _solved(self, B: Array, trans: str = "N") -> Array:
         return np.asarray(solve_triangular(self.L, B, lower=True, trans=trans, check_finite=False))
 
-    # -- values -------------------------------------------------------------------------------------------------------------------------
+    # -- values ------------------------------------------------------------------------------------
 
     def points(self, vectors: Array) -> Operand:
         """Vectors (dense, float64, in the coordinates of the rows) as an operand."""
@@ -229,7 +238,7 @@ class Criterion:
             fits = np.isfinite(drop) & (left > DEPENDENT * self._jitter(diag))
         return np.where(fits, drop, -1.0)
 
-    # -- the fixed point ----------------------------------------------------------------------------------------------------------------
+    # -- the fixed point ---------------------------------------------------------------------------
 
     def step(self, points: Operand, values: Values) -> Array:
         """g(b) / (drop(b) k'(b,b)) for every b; zero where there is no drop to speak of."""
@@ -273,12 +282,13 @@ class Criterion:
         wanted = np.where(norm > 0, most, norm) if homogeneous else np.minimum(norm, most)
         return np.asarray(vectors * (wanted / np.where(norm > 0, norm, 1.0))[:, None])
 
-    # -- several at once ----------------------------------------------------------------------------------------------------------------
+    # -- several at once ---------------------------------------------------------------------------
 
     def greedy(self, pool: Operand, values: Values, n_new: int) -> Array:
         """Indices of up to n_new of the pool: each is the best once those before it have joined the basis; near-duplicates are skipped.
 
-        A partial Cholesky factorisation of the pool's kernel matrix outside of the span, pivoted by the drop: O(n_new (d + m)) for each.
+        A partial Cholesky factorisation of the pool's kernel matrix outside of the span, pivoted by
+        the drop: O(n_new (d + m)) for each.
         """
         S, left = values.S.copy(), values.left.copy()
         pool = replace(
@@ -311,9 +321,10 @@ class Criterion:
 def sampled(size: Array, n: int, rng: np.random.Generator) -> tuple[Array, Array]:
     """Up to n indices drawn with probability proportional to size, in order, and the numbers to divide by for an unbiased sum.
 
-    All of size > 0 if there are not more than n. Otherwise the shares of the total are laid end to end and cut into n strata, each of which
-    picks one at random. (One random start for all strata would do with less chance, but follows any period that the rows have.) Whose share is
-    a whole stratum or more is taken for certain.
+    All of size > 0 if there are not more than n. Otherwise the shares of the total are laid end to
+    end and cut into n strata, each of which picks one at random. (One random start for all strata
+    would do with less chance, but follows any period that the rows have.) Whose share is a whole
+    stratum or more is taken for certain.
 
     Examples
     --------

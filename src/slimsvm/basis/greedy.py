@@ -1,18 +1,21 @@
 """Rows that promise the largest decrease of the objective: the greedy rule of Keerthi, Chapelle & DeCoste (2006).
 
-For every vector a random pool of candidate rows; the one joins whose *virtual Newton step*, from the present optimum, decreases the quadratic
-model of the objective most: by 1/2 g_j^2 / h_j, summed over the columns,
+For every vector a random pool of candidate rows; the one joins whose *virtual Newton step*, from
+the present optimum, decreases the quadratic model of the objective most: by 1/2 g_j^2 / h_j, summed
+over the columns,
 
     g_j = k_jB coef + sum_i G_i k_ij,     h_jj = k_jj + sum_i D_i k_ij^2,     h_j = h_jj - u' H^-1 u,     u = (k_jB + K_BX D k_j, 1'D k_j),
 
-G and D first and second derivatives of the weighted loss, H the Hessian in the coefficients and the intercept. With h_jj alone in place of h_j
-(``alone``) only the new coefficient moves, as in the paper's text: cheap, and much too timid.
+G and D first and second derivatives of the weighted loss, H the Hessian in the coefficients and the
+intercept. With h_jj alone in place of h_j (``alone``) only the new coefficient moves, as in the
+paper's text: cheap, and much too timid.
 
-Between retrainings the step is made in the model: D stays, scores, G and coefficients follow, and the factor of H grows by one row. The
-machine is trained anew when its size is a power of 2 (``at_once``).
+Between retrainings the step is made in the model: D stays, scores, G and coefficients follow, and
+the factor of H grows by one row. The machine is trained anew when its size is a power of 2
+(``at_once``).
 
-Symbols: R lower Cholesky factor of H, the intercept first; q candidates; t vectors chosen since the last training.
-Cost of a vector: q n kernel values, q n (m + t) for u, for each column.
+Symbols: R lower Cholesky factor of H, the intercept first; q candidates; t vectors chosen since the
+last training. Cost of a vector: q n kernel values, q n (m + t) for u, for each column.
 """
 
 from __future__ import annotations

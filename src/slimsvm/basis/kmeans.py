@@ -1,7 +1,8 @@
 """Centres of k-means as the basis (Zhang, Tsang & Kwok 2008): they cover the rows more evenly than rows drawn at random do.
 
-Lloyd's algorithm on small random batches (Sculley 2010), scikit-learn's, in the coordinates of the readied rows. The centres are spread where
-rows are, not where the decision is: a good start for refinement, and the better one-shot choice for distance kernels.
+Lloyd's algorithm on small random batches (Sculley 2010), scikit-learn's, in the coordinates of the
+readied rows. The centres are spread where rows are, not where the decision is: a good start for
+refinement, and the better one-shot choice for distance kernels.
 """
 
 from __future__ import annotations
@@ -19,10 +20,10 @@ from slimsvm.basis.selection import Basis, Here, Selection, drawn, moved, rows_a
 from slimsvm.problems.columns import KernelColumns
 
 Array = NDArray[Any]
-BATCH_ROWS = 1024  # at least; and at least twice as many as centres, so that most centres move in every batch
-SAMPLED_ROWS = (
-    256  # for each centre, rows that take part at most: more of them change the centres little
-)
+# at least; and at least twice as many as centres, so that most centres move in every batch
+BATCH_ROWS = 1024
+# for each centre, rows that take part at most: more of them change the centres little
+SAMPLED_ROWS = 256
 LEAST_CENTRES = 40  # as many rows as for so many centres take part in any case
 
 
@@ -94,7 +95,8 @@ class KMeans(Basis):
             random_state=seed,
             compute_labels=False,
         )
-        # one thread: the sum by which it decides to stop would depend on the order in which threads end
+        # one thread: the sum by which it decides to stop would depend on the order in which threads
+        # end
         with threadpool_limits(1), warnings.catch_warnings():
             warnings.simplefilter(
                 "ignore", ConvergenceWarning

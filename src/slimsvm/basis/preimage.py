@@ -2,12 +2,15 @@
 
     maximise over b  drop(b) = sum_c <r_c, phi(b)>^2 / D(b)                       (see :mod:`slimsvm.basis.criterion`)
 
-Algorithm: section 3.3 of Joachims & Yu (2009). :class:`PursuitRows` is their CPSP(tr): the best of 59 random rows, which is with probability
-0.95 among the best 5 % of all rows. :class:`Pursuit` climbs from the best of such rows by the fixed point of the drop, all starts as one block.
+Algorithm: section 3.3 of Joachims & Yu (2009). :class:`PursuitRows` is their CPSP(tr): the best of
+59 random rows, which is with probability 0.95 among the best 5 % of all rows. :class:`Pursuit`
+climbs from the best of such rows by the fixed point of the drop, all starts as one block.
 
-What differs: the drop is the true one, with the distance to the span; the sum over rows is a sample; several columns share one vector; the
-fixed point serves every differentiable kernel; a step that is not better is shortened and one that is better is followed by a longer one, so
-that no start ever ends below where it began; several vectors at once are chosen greedily, each for what those before it leave.
+What differs: the drop is the true one, with the distance to the span; the sum over rows is a
+sample; several columns share one vector; the fixed point serves every differentiable kernel; a step
+that is not better is shortened and one that is better is followed by a longer one, so that no start
+ever ends below where it began; several vectors at once are chosen greedily, each for what those
+before it leave.
 
     1. score random candidate rows on a small sample                q (T + m) kernel values
     2. choose starts among them, greedily, so that they differ
@@ -16,10 +19,12 @@ that no start ever ends below where it began; several vectors at once are chosen
     5. climb on, there
     6. choose among the ends, and the rows for lack of better, greedily
 
-**How large a sample.** Climbing finds the errors of the sample too. On another sample the same vectors have inner products S' that do not know
-of them: rho = <S, S'> / <S, S> is the share that is real, and 1/rho - 1 is error over truth. Error is inversely proportional to the size of
-the sample, so (1/rho - 1) / NOISE times as many rows bring it down to NOISE. With few basis vectors the residual is large and a few thousand
-rows do; later, or with noisy labels, it is buried (a9a, 100 vectors: rho < 0.1 at 2,000 rows) and everything that is there is needed.
+**How large a sample.** Climbing finds the errors of the sample too. On another sample the same
+vectors have inner products S' that do not know of them: rho = <S, S'> / <S, S> is the share that is
+real, and 1/rho - 1 is error over truth. Error is inversely proportional to the size of the sample,
+so (1/rho - 1) / NOISE times as many rows bring it down to NOISE. With few basis vectors the
+residual is large and a few thousand rows do; later, or with noisy labels, it is buried (a9a, 100
+vectors: rho < 0.1 at 2,000 rows) and everything that is there is needed.
 
 Symbols as in :mod:`slimsvm.basis.criterion`.
 """
@@ -41,16 +46,22 @@ from slimsvm.threads import single_threaded_blas
 from slimsvm.tiles import Operand
 
 Array = NDArray[Any]
-N_CANDIDATES = 59  # the best of so many is among the best 5 % with probability 1 - 0.95^59 = 0.95 (Smola & Schoelkopf 2000)
+# the best of so many is among the best 5 % with probability 1 - 0.95^59 = 0.95 (Smola & Schoelkopf
+# 2000)
+N_CANDIDATES = 59
 LONGER, SHORTER, LONGEST, SHORTEST = (
     2.0,
     0.25,
     8.0,
     1e-3,
 )  # the rate after a better step, after a worse one, and its bounds
-NOISE = 0.2  # error of the last sample over truth that is wanted; half of it found nothing better on a9a, in a quarter more time
+# error of the last sample over truth that is wanted; half of it found nothing better on a9a, in a
+# quarter more time
+NOISE = 0.2
 SOON = 1.25  # growth of the basis until the number of rows is looked at again
-THIN = 1e-3  # the share of |b|^2 that may go when the smallest entries of a vector for sparse rows are set to zero
+# the share of |b|^2 that may go when the smallest entries of a vector for sparse rows are set to
+# zero
+THIN = 1e-3
 
 
 @dataclass(frozen=True)
@@ -112,7 +123,8 @@ class PursuitRows(Basis):
 class Pursuit(Basis):
     """Vectors that need not be rows, found by climbing from the best of a sample of rows: CPSP.
 
-    Kernels without a known derivative, and precomputed ones, get the best rows, as from :class:`PursuitRows`.
+    Kernels without a known derivative, and precomputed ones, get the best rows, as from
+    :class:`PursuitRows`.
 
     Parameters
     ----------
@@ -199,7 +211,8 @@ class Pursuit(Basis):
                 return rows_at(columns, indices[starts])
             # 3. up from each
             ends = climbed(criterion, _dense(pool.X[starts]), self.max_iter, self.tol)
-            # 4. and 5. the best of them go on, on more rows; not where it is known already that many are needed, and all saw them
+            # 4. and 5. the best of them go on, on more rows; not where it is known already that
+            # many are needed, and all saw them
             last = criterion
             if not lately:
                 points = _like(pool, ends)

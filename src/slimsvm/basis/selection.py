@@ -1,7 +1,7 @@
 """What a choice of basis vectors is, and the form in which it is handed over.
 
-A basis lives in the coordinates of the prepared rows (centred for distance kernels), dense or CSR, all of it in one form.
-For a precomputed kernel a basis vector is the index of a row.
+A basis lives in the coordinates of the prepared rows (centred for distance kernels), dense or CSR,
+all of it in one form. For a precomputed kernel a basis vector is the index of a row.
 """
 
 from __future__ import annotations
@@ -55,8 +55,9 @@ class Here:
 class Basis(Protocol):
     """A way to choose basis vectors.
 
-    The function to be approximated is r_c = sum_i row_weights[i, c] phi(x_i) + sum_j basis_weights[j, c] phi(b_j) for every column c: the
-    residual of the newest cut, or the negative gradient of the objective; it is (nearly) orthogonal to the span of the present basis.
+    The function to be approximated is r_c = sum_i row_weights[i, c] phi(x_i) + sum_j
+    basis_weights[j, c] phi(b_j) for every column c: the residual of the newest cut, or the negative
+    gradient of the objective; it is (nearly) orthogonal to the span of the present basis.
 
     Attributes
     ----------

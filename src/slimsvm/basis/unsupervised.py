@@ -1,7 +1,8 @@
 """Rows that are far from the span of those before them, whatever their labels: the unsupervised rule of Keerthi, Chapelle & DeCoste (2006).
 
-The best of a random pool for each vector; with all rows as the pool it would be the incomplete Cholesky factorisation
-(:mod:`slimsvm.basis.cholesky`), which costs n kernel values for each vector where this costs the size of the pool times that of the basis.
+The best of a random pool for each vector; with all rows as the pool it would be the incomplete
+Cholesky factorisation (:mod:`slimsvm.basis.cholesky`), which costs n kernel values for each vector
+where this costs the size of the pool times that of the basis.
 """
 
 from __future__ import annotations

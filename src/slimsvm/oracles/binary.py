@@ -2,19 +2,23 @@
 
     R(f) = sum_i weight_i L(y_i, f_i)  >=  offset + sum_i v_i f_i,     v_i = weight_i u_i,  offset = -sum_i weight_i L*(y_i, u_i)
 
-for any slopes u, with equality at f where u_i is a derivative of L there. The offset comes from the conjugate L* and not from R(f) - v'f, so
-that a cut is a bound whatever the rounding errors of f. For the hinge u_i is -y_i where the margin is missed and zero elsewhere: then
-v_i = -weight_i y_i, and the offset is the sum of the weights in the cut (Joachims 2006, with C n times his scale).
+for any slopes u, with equality at f where u_i is a derivative of L there. The offset comes from the
+conjugate L* and not from R(f) - v'f, so that a cut is a bound whatever the rounding errors of f.
+For the hinge u_i is -y_i where the margin is missed and zero elsewhere: then v_i = -weight_i y_i,
+and the offset is the sum of the weights in the cut (Joachims 2006, with C n times his scale).
 
-The *balanced* cut takes the best intercept b for the scores, and at the kinks that b sits on the one subgradient with sum_i v_i = 0. It
-supports min over b of R(f + b), a function of f alone: a method that uses nothing but balanced cuts has an intercept without a penalty.
+The *balanced* cut takes the best intercept b for the scores, and at the kinks that b sits on the
+one subgradient with sum_i v_i = 0. It supports min over b of R(f + b), a function of f alone: a
+method that uses nothing but balanced cuts has an intercept without a penalty.
 
-Piecewise linear losses are sums of kinks: the slope of row i is base_i plus the number of its kinks below f_i (hinge: one, at y_i; epsilon-
-insensitive: two, at y_i -+ epsilon). The best intercept, and the best step along a line, is where a sum of steps changes its sign: a weighted
-selection, O(n) without sorting. Other losses have a derivative, and :func:`slimsvm.solvers.newton.least_along` does the same for them.
+Piecewise linear losses are sums of kinks: the slope of row i is base_i plus the number of its kinks
+below f_i (hinge: one, at y_i; epsilon- insensitive: two, at y_i -+ epsilon). The best intercept,
+and the best step along a line, is where a sum of steps changes its sign: a weighted selection, O(n)
+without sorting. Other losses have a derivative, and :func:`slimsvm.solvers.newton.least_along` does
+the same for them.
 
-Symbols: f scores; d their change along a line; u slopes; at, jump where the slope of a sum jumps, and by how much; tau share of a jump.
-Cost: O(n) for every column, in everything.
+Symbols: f scores; d their change along a line; u slopes; at, jump where the slope of a sum jumps,
+and by how much; tau share of a jump. Cost: O(n) for every column, in everything.
 """
 
 from __future__ import annotations
@@ -35,7 +39,8 @@ from slimsvm.threads import parallel
 Array = NDArray[Any]
 BLOCK = 16384  # rows in a block: its arrays stay in cache
 FAR = 1e30  # steps beyond are never taken
-FLAT = 1e-12  # slopes of the risk in the intercept that count as none, relative to the sum of the weights
+# slopes of the risk in the intercept that count as none, relative to the sum of the weights
+FLAT = 1e-12
 MOST_VALUES = 255  # different slopes that a byte can name
 
 
@@ -85,7 +90,7 @@ class LossOracle(PerRow):
         self.labels = isinstance(loss, Hinge)  # whose base is -1 for positive rows only
         self.kinks = _kinks(loss)
 
-    # -- risk and cuts ------------------------------------------------------------------------------------------------------------------
+    # -- risk and cuts -----------------------------------------------------------------------------
 
     def _part(self, first: int, last: int, columns: Array | None) -> tuple[Array, Array]:
         target = self.target[first:last]
@@ -143,7 +148,8 @@ class LossOracle(PerRow):
     ) -> tuple[Array, Array, Array, Array]:
         """The best intercept for each column, and with it risk, offset and responses of the cut whose responses sum to zero.
 
-        ``scores`` are without an intercept; the cut is R(f) >= offset + v'f for every intercept in f.
+        ``scores`` are without an intercept; the cut is R(f) >= offset + v'f for every intercept in
+        f.
         """
         y, weight = self._part(0, self.n, columns)
         intercept, slopes = np.empty(scores.shape[1]), np.empty_like(scores, dtype=np.float64)
@@ -161,7 +167,8 @@ class LossOracle(PerRow):
         else:
             intercept[:] = _smooth_intercept(self.loss, y, weight, scores)
             slopes[:] = self.loss.gradient(y, scores + intercept)
-            # what is left of the sum goes by scaling the heavier sign down: towards zero, where every conjugate is finite
+            # what is left of the sum goes by scaling the heavier sign down: towards zero, where
+            # every conjugate is finite
             up, down = weight @ np.maximum(slopes, 0.0), weight @ np.maximum(-slopes, 0.0)
             least = np.minimum(up, down)
             with np.errstate(invalid="ignore", divide="ignore"):
@@ -186,7 +193,7 @@ class LossOracle(PerRow):
         risk, offset = self._summed(work)
         return intercept, risk, offset, slopes
 
-    # -- one dimension at a time --------------------------------------------------------------------------------------------------------
+    # -- one dimension at a time -------------------------------------------------------------------
 
     def intercept(self, scores: Array, columns: Array | None = None, middle: bool = False) -> Array:
         """The b with the least R(f + b), for each column; ``middle``: where there are several, the middle of them."""
@@ -244,7 +251,7 @@ class LossOracle(PerRow):
         parallel(column, scores.shape[1], self.n_threads)
         return out
 
-    # -- cuts, kept compactly -----------------------------------------------------------------------------------------------------------
+    # -- cuts, kept compactly ----------------------------------------------------------------------
 
     def packed(self, responses: Array) -> Slopes:
         """The responses of one cut (one column of them) as slopes, in a byte a row where they have few different values."""
@@ -329,7 +336,7 @@ def _smooth_intercept(loss: Loss, target: Array, weight: Array, scores: Array) -
     )
 
 
-# -- loops ----------------------------------------------------------------------------------------------------------------------------------
+# -- loops -----------------------------------------------------------------------------------------
 
 
 @compiled
@@ -403,7 +410,8 @@ def _crossing(
 ) -> tuple[float, float]:
     """Where slope + curvature x + (sum of the jumps below x) turns from negative to not, and the share of the jump there that it takes.
 
-    Quickselect: a pivot splits the jumps; the side that cannot hold the crossing is summed up, or dropped. Rearranges the arrays.
+    Quickselect: a pivot splits the jumps; the side that cannot hold the crossing is summed up, or
+    dropped. Rearranges the arrays.
     """
     first, last = 0, size
     low, upper, share, negative = 0.0, 0.0, 1.0, slope < 0.0

@@ -3,9 +3,9 @@
 Binary        s(y) = +-f/2, Delta = 1:      max(0, 1 - y f),                    the hinge, for y = -1 or +1 (labels 0 and 1)
 Multiclass    s(y) = f_y, Delta = cost:     max_c [cost(y, c) + f_c - f_y]      Crammer & Singer 2001 for cost = 1 off the diagonal
 
-The worst label is found in one compiled pass over the scores of a block. A tie goes to the true label, then to the lowest: a row whose
-margin is just kept is in no cut, as with the hinge.
-Cost: O(rows x classes).
+The worst label is found in one compiled pass over the scores of a block. A tie goes to the true
+label, then to the lowest: a row whose margin is just kept is in no cut, as with the hinge. Cost:
+O(rows x classes).
 """
 
 from __future__ import annotations
@@ -104,8 +104,8 @@ class Multiclass(_OneLabel):
     Parameters
     ----------
     cost : array of shape (n_classes, n_classes), default None
-        cost[a, b] is the loss of answering class b where class a is true, classes in sorted order: not negative, zero on the diagonal.
-        None: one for every mistake.
+        cost[a, b] is the loss of answering class b where class a is true, classes in sorted order:
+        not negative, zero on the diagonal. None: one for every mistake.
 
     Examples
     --------

@@ -1,38 +1,43 @@
 """Losses of a whole set that do not decompose into rows: F1, precision and recall at k, ROC area, average precision.
 
-The set is *one* example with n parts, two labels (0 and 1) and one score f_i for each part. There are P positives and N negatives.
+The set is *one* example with n parts, two labels (0 and 1) and one score f_i for each part. There
+are P positives and N negatives.
 
-Outputs that are labels, s(y) = sum_i y_i f_i (Joachims 2005 has y_i = -1 or +1, which is twice that and a constant):
+Outputs that are labels, s(y) = sum_i y_i f_i (Joachims 2005 has y_i = -1 or +1, which is twice that
+and a constant):
 
     f1                  Delta = 1 - 2a / (P + a + b)     any labels: a positives and b negatives are predicted positive
     precision_at_k      Delta = 1 - a / k                labels with exactly k ones
     recall_at_k         Delta = 1 - a / P                labels with exactly k ones
 
-Outputs that are rankings, s(y) = 1/(P N) sum over pairs of a positive i and a negative j of +-(f_i - f_j)/2, plus where i is above j:
+Outputs that are rankings, s(y) = 1/(P N) sum over pairs of a positive i and a negative j of +-(f_i
+- f_j)/2, plus where i is above j:
 
     roc_auc             Delta = share of swapped pairs   so that R is the mean of max(0, 1 - (f_i - f_j)) over all pairs (Joachims 2005)
     average_precision   Delta = 1 - average precision    (Yue et al. 2007, who leave out the 1/2)
 
-Labels: for given a and b the worst choice are the a highest positives and the b highest negatives. With A(a) the sum of the f left out (minus
-the P - a lowest positives) and B(b) that of the f let in, the worst is max over a, b of Delta(a, b) + A(a) + B(b). Joachims tries all pairs,
-O(n^2). For F1 and given a, B is concave in b, and so is -2a / (P + a + b): its maximum is found by bisection of the differences, O(P log N).
-At k there is one b for every a.
-With exactly k ones the truth is no output unless k = P. In its place s(y) takes the mean of the outputs of least loss: k/P for each positive
-if k <= P, else one for each positive and (k-P)/N for each negative. The k highest never have a smaller s, so that R bounds Delta, and the
-responses sum to zero: only the order matters.
+Labels: for given a and b the worst choice are the a highest positives and the b highest negatives.
+With A(a) the sum of the f left out (minus the P - a lowest positives) and B(b) that of the f let
+in, the worst is max over a, b of Delta(a, b) + A(a) + B(b). Joachims tries all pairs, O(n^2). For
+F1 and given a, B is concave in b, and so is -2a / (P + a + b): its maximum is found by bisection of
+the differences, O(P log N). At k there is one b for every a. With exactly k ones the truth is no
+output unless k = P. In its place s(y) takes the mean of the outputs of least loss: k/P for each
+positive if k <= P, else one for each positive and (k-P)/N for each negative. The k highest never
+have a smaller s, so that R bounds Delta, and the responses sum to zero: only the order matters.
 
-Rankings: ROC area takes every pair by itself: j is put above i where f_j > f_i - 1, counted by sorting. For average precision sort both kinds;
-let c_j be the number of positives above the j-th negative. Then the objective is a sum over j of
+Rankings: ROC area takes every pair by itself: j is put above i where f_j > f_i - 1, counted by
+sorting. For average precision sort both kinds; let c_j be the number of positives above the j-th
+negative. Then the objective is a sum over j of
 
     H_j(c) = 1/P [ h(P+j) - h(c+j) + (j-1) (1/(P+j) - 1/(c+j)) ] + 1/(P N) sum_{i > c} (f_j - f_i),     h(m) = 1 + 1/2 + ... + 1/m
 
-which is the sum over i > c of i/(i+j-1) - i/(i+j), what the j-th negative above the i-th positive takes away (Yue et al., section 4.2), in
-closed form. Each H_j may be maximised by itself, since H_j+1(c) - H_j(c) grows with c and the best c_j therefore never fall: divide and conquer
-over j takes O(n log n) where the greedy loops of the paper take O(P N).
+which is the sum over i > c of i/(i+j-1) - i/(i+j), what the j-th negative above the i-th positive
+takes away (Yue et al., section 4.2), in closed form. Each H_j may be maximised by itself, since
+H_j+1(c) - H_j(c) grows with c and the best c_j therefore never fall: divide and conquer over j
+takes O(n log n) where the greedy loops of the paper take O(P N).
 
-Responses are (parts, 1): yhat - y for labels; for rankings (positives below it)/(P N) for a negative, -(negatives above it)/(P N) for a
-positive.
-Cost: O(n log n) for everything.
+Responses are (parts, 1): yhat - y for labels; for rankings (positives below it)/(P N) for a
+negative, -(negatives above it)/(P N) for a positive. Cost: O(n log n) for everything.
 """
 
 from __future__ import annotations
@@ -57,8 +62,9 @@ class Multivariate(BlockOracle):
     measure : {"f1", "precision_at_k", "recall_at_k", "roc_auc", "average_precision"}
         The loss is one minus it.
     k : int or float, default 10
-        Number of rows that are predicted positive by ``precision_at_k`` and ``recall_at_k``; a number below 1 is a share of the rows. A set
-        with fewer rows than k is predicted positive as a whole.
+        Number of rows that are predicted positive by ``precision_at_k`` and ``recall_at_k``; a
+        number below 1 is a share of the rows. A set with fewer rows than k is predicted positive as
+        a whole.
 
     Notes
     -----
@@ -85,7 +91,7 @@ class Multivariate(BlockOracle):
         self.measure = measure
         self.k = k
 
-    # -- outputs as numbers -------------------------------------------------------------------------------------------------------------
+    # -- outputs as numbers ------------------------------------------------------------------------
 
     def prepare(self, classes: Array) -> None:
         """Two labels, one column of scores."""
@@ -136,7 +142,7 @@ class Multivariate(BlockOracle):
         k = self.k if self.k >= 1 else max(1, round(self.k * n_rows))
         return min(int(k), n_rows)
 
-    # -- the set ------------------------------------------------------------------------------------------------------------------------
+    # -- the set -----------------------------------------------------------------------------------
 
     def worst(
         self, scores: Array, labels: Array, offsets: Array, linear: Array, n_threads: int = 1
@@ -280,7 +286,7 @@ def _average_precision(y: Array, ranks: Array) -> float:
     )
 
 
-# -- loops ----------------------------------------------------------------------------------------------------------------------------------
+# -- loops -----------------------------------------------------------------------------------------
 
 
 @compiled
@@ -317,7 +323,8 @@ def _worst_precision(positive: Array, negative: Array) -> tuple[Array, Array]:
     for i in range(P):
         sums[i + 1] = sums[i] + positive[i]
     c = np.empty(N, np.int64)
-    # divide and conquer: the best c of the middle negative bounds those on either side; a stack of at most one range for each halving
+    # divide and conquer: the best c of the middle negative bounds those on either side; a stack of
+    # at most one range for each halving
     stack = np.empty((64, 4), np.int64)
     stack[0, 0], stack[0, 1], stack[0, 2], stack[0, 3] = 0, N - 1, 0, P
     size = 1

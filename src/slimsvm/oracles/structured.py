@@ -3,22 +3,26 @@
     R(f) = sum_i weight_i max_y [ Delta(y_i, y) + s_i(y) - s_i(y_i) ]
     s_i(y) = sum over the parts p of example i of scores[p, y_p]  +  <linear, phi(y)>
 
-An example owns *parts* (the positions of a sequence; one part where an output is one label), each a row of the data with a score for every
-label, and perhaps a linear part (the transitions of a chain). Examples lie behind each other: the parts of example i are offsets[i] to
-offsets[i+1]. A block is any number of whole examples, counted from its own first part: its offsets begin with 0. With yhat_i a maximiser for
-the scores at hand, the cut
+An example owns *parts* (the positions of a sequence; one part where an output is one label), each a
+row of the data with a score for every label, and perhaps a linear part (the transitions of a
+chain). Examples lie behind each other: the parts of example i are offsets[i] to offsets[i+1]. A
+block is any number of whole examples, counted from its own first part: its offsets begin with 0.
+With yhat_i a maximiser for the scores at hand, the cut
 
     R(f) >= loss_sum + sum(responses * f) + <linear_response, linear>,     loss_sum = sum_i weight_i Delta(y_i, yhat_i)
 
-holds for every f, with equality here; responses has +weight_i at (part, yhat) and -weight_i at (part, y). The offset is a sum of losses and
-not R(f) minus a product, so that a cut is a bound whatever the rounding errors of f.
+holds for every f, with equality here; responses has +weight_i at (part, yhat) and -weight_i at
+(part, y). The offset is a sum of losses and not R(f) minus a product, so that a cut is a bound
+whatever the rounding errors of f.
 
-The built-in oracles override the methods that work on whole blocks (``worst``, ``best``, ``losses``). The defaults here loop over ``argmax``
-and ``loss``, which see one example: all that an oracle of one's own has to write. What it returns is checked, and an example for which its
-argmax finds nothing worse than the truth counts as right, so that every cut is valid.
+The built-in oracles override the methods that work on whole blocks (``worst``, ``best``,
+``losses``). The defaults here loop over ``argmax`` and ``loss``, which see one example: all that an
+oracle of one's own has to write. What it returns is checked, and an example for which its argmax
+finds nothing worse than the truth counts as right, so that every cut is valid.
 
-Papers: Tsochantaridis et al. 2005; the one-slack cut, Joachims 2006; parts and a linear part, Yu & Joachims 2008.
-Symbols: y true labels, yhat the most violating ones, Delta their loss, phi the features of the linear part.
+Papers: Tsochantaridis et al. 2005; the one-slack cut, Joachims 2006; parts and a linear part, Yu &
+Joachims 2008. Symbols: y true labels, yhat the most violating ones, Delta their loss, phi the
+features of the linear part.
 """
 
 from __future__ import annotations
@@ -67,7 +71,8 @@ class StructuredOracle(BaseEstimator):
     n_labels : int
         Number of labels of a part; known after ``encode`` or ``prepare``.
     n_columns : int
-        Number of columns of the scores: one for each label, but a single one for ``Binary`` and ``Multivariate``.
+        Number of columns of the scores: one for each label, but a single one for ``Binary`` and
+        ``Multivariate``.
     n_linear : int
         Length of the linear part; 0 where there is none.
     one_example : bool
@@ -104,13 +109,13 @@ class StructuredOracle(BaseEstimator):
     one_example: ClassVar[bool] = False
     per_part: ClassVar[bool] = False
 
-    # -- what an oracle of one's own writes ---------------------------------------------------------------------------------------------
+    # -- what an oracle of one's own writes --------------------------------------------------------
 
     def argmax(self, scores: Array, y: Array | None = None) -> Any:
         """One example: the labels with the highest score, or, given the true ones, with the highest loss(y, .) plus score.
 
-        ``scores`` is (parts, n_labels), labels are numbers from 0 to n_labels - 1, one for each part. An oracle with ``n_linear`` above zero
-        is also given ``linear``, by name.
+        ``scores`` is (parts, n_labels), labels are numbers from 0 to n_labels - 1, one for each
+        part. An oracle with ``n_linear`` above zero is also given ``linear``, by name.
         """
         raise NotImplementedError(f"{self.name} must define argmax(scores, y=None).")
 
@@ -124,7 +129,7 @@ class StructuredOracle(BaseEstimator):
             f"{self.name} has n_linear = {self.n_linear} and must define phi(labels)."
         )
 
-    # -- outputs as numbers -------------------------------------------------------------------------------------------------------------
+    # -- outputs as numbers ------------------------------------------------------------------------
 
     @property
     def name(self) -> str:
@@ -160,7 +165,8 @@ class StructuredOracle(BaseEstimator):
     ) -> Encoded:
         """The outputs as numbers. ``classes`` known from a fit: any other label is an error; None: those found here, in sorted order.
 
-        Without ``lengths`` Y has one label for every row; with them, one sequence of labels for every example.
+        Without ``lengths`` Y has one label for every row; with them, one sequence of labels for
+        every example.
         """
         offsets = self.offsets(n_rows, lengths)
         values = self._flat(Y, n_rows, None if lengths is None else np.diff(offsets))
@@ -266,7 +272,7 @@ class StructuredOracle(BaseEstimator):
             arrays.append(array)
         return np.concatenate(arrays)
 
-    # -- blocks of examples -------------------------------------------------------------------------------------------------------------
+    # -- blocks of examples ------------------------------------------------------------------------
 
     def worst(
         self, scores: Array, labels: Array, offsets: Array, linear: Array, n_threads: int = 1
@@ -341,7 +347,7 @@ class StructuredOracle(BaseEstimator):
             )
         return float(weight @ margin), float(weight @ delta), responses, linear_response
 
-    # -- asking, and checking the answers -----------------------------------------------------------------------------------------------
+    # -- asking, and checking the answers ----------------------------------------------------------
 
     def _asked(self, i: int, scores: Array, y: Array | None, linear: Array) -> Array:
         given = self.argmax(scores, y, linear=linear) if self.n_linear else self.argmax(scores, y)  # type: ignore[call-arg]

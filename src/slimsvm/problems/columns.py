@@ -1,10 +1,12 @@
 """Kernel values of all rows against the basis of a span, K_BX, and the passes that need them.
 
-K_BX stays with its rows: a block keeps the values of its own, one row of them for every basis vector, in float32 where that is
-safe, as long as the span allows; beyond, they are made anew in every pass. :class:`Values` is K_BX of one block, for tasks;
-:class:`KernelColumns` is what solvers have: all rows, a span that grows or moves, and passes that make scores and sums.
+K_BX stays with its rows: a block keeps the values of its own, one row of them for every basis
+vector, in float32 where that is safe, as long as the span allows; beyond, they are made anew in
+every pass. :class:`Values` is K_BX of one block, for tasks; :class:`KernelColumns` is what solvers
+have: all rows, a span that grows or moves, and passes that make scores and sums.
 
-Sums over rows are made in float64 whatever the type of the values: coordinates divide by the smallest distances among the basis.
+Sums over rows are made in float64 whatever the type of the values: coordinates divide by the
+smallest distances among the basis.
 
 Symbols: m basis vectors; n rows; S scores, V responses.
 """
@@ -27,7 +29,9 @@ from slimsvm.tiles import Frame, Operand, Strips, block
 
 Array = NDArray[Any]
 VECTORS_A_TASK = 32
-FEW_COLUMNS = 2  # up to so many columns products go through the values one by one; beyond, BLAS on a float64 copy is faster
+# up to so many columns products go through the values one by one; beyond, BLAS on a float64 copy is
+# faster
+FEW_COLUMNS = 2
 DEFAULT_MEMORY = 2000.0  # megabytes
 
 
@@ -87,7 +91,7 @@ def _inner_products(K: Array, v: Array, out: Array) -> None:
         out[j] = ((s0 + s1) + (s2 + s3)) + ((s4 + s5) + (s6 + s7))
 
 
-# -- in one block -----------------------------------------------------------------------------------------------------------------------------
+# -- in one block ----------------------------------------------------------------------------------
 
 
 class _Kept:
@@ -199,7 +203,7 @@ class Values:
         return out
 
 
-# -- tasks --------------------------------------------------------------------------------------------------------------------------------
+# -- tasks -----------------------------------------------------------------------------------------
 
 
 def scores_of(where: Block, span: Span, coef: Array) -> Array:
@@ -248,7 +252,7 @@ def largest_diagonal(where: Block, frame: Frame) -> float:
     return float(np.asarray(frame.prepared(where).operand.diag(), np.float64).max(initial=-np.inf))
 
 
-# -- all rows -----------------------------------------------------------------------------------------------------------------------------
+# -- all rows --------------------------------------------------------------------------------------
 
 
 class KernelColumns:
@@ -301,7 +305,7 @@ class KernelColumns:
         self.accepted = np.empty(0, bool)
         self.n_values = 0
 
-    # -- the basis ----------------------------------------------------------------------------------------------------------------------
+    # -- the basis ---------------------------------------------------------------------------------
 
     @property
     def m(self) -> int:
@@ -368,7 +372,7 @@ class KernelColumns:
         """The other way round."""
         return self.span.in_rows_coordinates(vectors)
 
-    # -- the rows -----------------------------------------------------------------------------------------------------------------------
+    # -- the rows ----------------------------------------------------------------------------------
 
     def take(self, indices: Array) -> Operand:
         """Some rows, prepared."""

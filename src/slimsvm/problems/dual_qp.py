@@ -3,10 +3,11 @@
     minimise  W(a) = 1/2 a'Qa + p'a,   Q_uv = z_u z_v k(x_u, x_v),
     subject to  0 <= a <= upper,  z'a fixed, and for the nu machines e'a fixed too.
 
-Every variable v belongs to a row x_v of the data and has a sign z_v. The learned function is f(x) = sum_v z_v a_v k(x_v, x) + intercept.
-The solver keeps s = the inner products of the function with the rows, so the gradient is g_v = z_v s_v + p_v, and what it sorts by is
-o_v = z_v g_v = s_v + z_v p_v. A variable may move by +z_v or by -z_v if its bound allows; at the optimum no o of the second kind (*low*)
-exceeds one of the first kind (*up*), within one equality.
+Every variable v belongs to a row x_v of the data and has a sign z_v. The learned function is f(x) =
+sum_v z_v a_v k(x_v, x) + intercept. The solver keeps s = the inner products of the function with
+the rows, so the gradient is g_v = z_v s_v + p_v, and what it sorts by is o_v = z_v g_v = s_v + z_v
+p_v. A variable may move by +z_v or by -z_v if its bound allows; at the optimum no o of the second
+kind (*low*) exceeds one of the first kind (*up*), within one equality.
 
 | machine | variables | z | p | upper | fixed |
 |---|---|---|---|---|---|
@@ -66,7 +67,8 @@ class DualQP:
     def feasible(self, a: Array) -> Array:
         """A point near ``a`` that meets the constraints: clipped to the bounds, the heavier side of the equality scaled down.
 
-        Where the equalities fix more than a balance (nu machines, one-class), a point that misses them is given up for the starting point.
+        Where the equalities fix more than a balance (nu machines, one-class), a point that misses
+        them is given up for the starting point.
         """
         a = np.clip(a, 0.0, self.upper)
         fixed = self.two_equalities or bool(np.all(self.sign > 0))
@@ -110,7 +112,8 @@ class DualQP:
     def multiplier(self, a: Array, s: Array, group: Array) -> tuple[float, float]:
         """The multiplier of a group's equality, and the group's KKT violation.
 
-        The multiplier is minus the mean of o over the free variables; without any, the midpoint of the interval that the bounds leave.
+        The multiplier is minus the mean of o over the free variables; without any, the midpoint of
+        the interval that the bounds leave.
         """
         o = self.order(s)[group]
         up, low = o[self.can_rise(a)[group]], o[self.can_fall(a)[group]]
@@ -167,7 +170,8 @@ def one_class(gram: Gram, weight: Array, nu: float) -> DualQP:
 def nu_classification(gram: Gram, sign: Array, weight: Array, nu: float) -> DualQP:
     """nu-SVC: each class carries half of nu times the total weight. The result must be divided by the margin."""
     n, half = sign.size, nu * weight.sum() / 2
-    # the scale is free (it goes with the margin): take the one that equal weights would have, so that a tolerance means the same for all
+    # the scale is free (it goes with the margin): take the one that equal weights would have, so
+    # that a tolerance means the same for all
     weight, half = weight * (nu * n / 2 / half), nu * n / 2
     if nu * n / 2 > (
         least := min(weight[sign > 0].sum(), weight[sign < 0].sum())

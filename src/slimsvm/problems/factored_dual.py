@@ -2,14 +2,16 @@
 
     min over a of  D(a) = 1/2 a'(V V' + diag(shift)) a - linear'a     subject to     0 <= a_i <= upper_i
 
-It is the dual of a linear machine on the rows v_i of V (labels inside), without an intercept or with a penalised one, a column of V:
+It is the dual of a linear machine on the rows v_i of V (labels inside), without an intercept or
+with a penalised one, a column of V:
 
     min over w of  P(w) = 1/2 |w|^2 + sum_i loss_i(linear_i - v_i w),     loss_i(t) = max over 0 <= a <= upper_i of  a t - shift_i a^2/2,
 
-that is upper_i max(0, t) for shift_i = 0, and max(0, t)^2 / (2 shift_i) for an infinite upper_i. At w = V'a, P(w) + D(a) >= 0 is the duality
-gap, and zero at the optimum.
+that is upper_i max(0, t) for shift_i = 0, and max(0, t)^2 / (2 shift_i) for an infinite upper_i. At
+w = V'a, P(w) + D(a) >= 0 is the duality gap, and zero at the optimum.
 
-Symbols: n variables; r columns of V; w = V'a; t_i = linear_i - v_i w, how much is missing of the margin.
+Symbols: n variables; r columns of V; w = V'a; t_i = linear_i - v_i w, how much is missing of the
+margin.
 """
 
 from __future__ import annotations
@@ -40,7 +42,8 @@ class FactoredDual:
     linear : array of shape (n,) or float
         What a variable earns; 1 for a machine.
     shift : array of shape (n,) or float
-        Added to the diagonal, not negative; 0 for the hinge, 1 / (2 C weight_i) for the squared hinge.
+        Added to the diagonal, not negative; 0 for the hinge, 1 / (2 C weight_i) for the squared
+        hinge.
     upper : array of shape (n,) or float
         Upper bounds, not negative; C weight_i for the hinge, infinite for the squared hinge.
 
@@ -154,7 +157,8 @@ class FactoredDual:
     def stretched(self, w: Array) -> tuple[float, float]:
         """The least P(s w) over s from 1 to LONGEST, nearly, and s.
 
-        Where bounds are large and w is not quite there, its margins are missed by little, which costs much: a slightly longer w costs little.
+        Where bounds are large and w is not quite there, its margins are missed by little, which
+        costs much: a slightly longer w costs little.
         """
         scores, square = self.scores(w), float(w @ w)
         value = self._primal(w, scores)

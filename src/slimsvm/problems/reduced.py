@@ -2,17 +2,19 @@
 
     min over u of  F(u) = 1/2 |u|^2 + sum_i weight_i L(v_i u),     v_i = y_i [k(x_i, r_1), ..., k(x_i, r_m), 1],     weight_i = C c_i
 
-Lee & Mangasarian (2001), lee2001rsvm, in the form of Lin & Lin (2003), lin2003rsvm. Two things set it apart from
-:mod:`slimsvm.problems.subspace`: the penalty is |u|^2 and not the norm of the function in the space of the kernel, and it includes the
-intercept, the last entry of u. Both make it easy: Newton's matrix is I + V'DV, always regular, whatever the kernel; and for any u
+Lee & Mangasarian (2001), lee2001rsvm, in the form of Lin & Lin (2003), lin2003rsvm. Two things set
+it apart from :mod:`slimsvm.problems.subspace`: the penalty is |u|^2 and not the norm of the
+function in the space of the kernel, and it includes the intercept, the last entry of u. Both make
+it easy: Newton's matrix is I + V'DV, always regular, whatever the kernel; and for any u
 
     gap = 1/2 |u + V'g|^2,     g_i = weight_i L'(v_i u),
 
-half of the squared gradient, is the duality gap: -g is a feasible point of the dual. L is the squared hinge max(0, 1 - t)^2 (lagrangian and
-chunking), its smooth version P(1 - t)^2 (smooth Newton), or (1 - t)^2 (least squares), all seen with the label +1: labels are in V.
+half of the squared gradient, is the duality gap: -g is a feasible point of the dual. L is the
+squared hinge max(0, 1 - t)^2 (lagrangian and chunking), its smooth version P(1 - t)^2 (smooth
+Newton), or (1 - t)^2 (least squares), all seen with the label +1: labels are in V.
 
-V is kept in float32 where that is safe, as long as it fits the budget of bytes; beyond it, its blocks are made anew in every pass. Sums are in
-float64, over blocks with fixed edges.
+V is kept in float32 where that is safe, as long as it fits the budget of bytes; beyond it, its
+blocks are made anew in every pass. Sums are in float64, over blocks with fixed edges.
 
 Symbols: n rows, m basis vectors, V (n, m + 1), D second derivatives of the weighted loss.
 """
@@ -61,7 +63,8 @@ class SignedFeatures:
     max_memory : float, optional
         Megabytes for V; beyond, its blocks are computed in every pass.
     many : bool
-        Whether there will be many passes over V: then it is kept in float64, if that fits, and not converted in each.
+        Whether there will be many passes over V: then it is kept in float64, if that fits, and not
+        converted in each.
     n_threads : int
         Results are the same bits for any number.
 
@@ -176,9 +179,10 @@ class SignedFeatures:
     def inverse(self, D: Array, single: bool = False) -> Callable[[Array], Array]:
         """x -> (I + V' diag(D) V)^-1 x; (rows with D > 0) m^2 + m^3/3, or for k < m/2 such rows k^2 m + k^3/3.
 
-        With ``single`` the products may be in float32: nearly the inverse then, for those who correct what they solve with it. Where values are
-        so large that rounding errors hide the identity, a little more of it is added: what is solved with it is not exact then, but a direction
-        of descent all the same.
+        With ``single`` the products may be in float32: nearly the inverse then, for those who
+        correct what they solve with it. Where values are so large that rounding errors hide the
+        identity, a little more of it is added: what is solved with it is not exact then, but a
+        direction of descent all the same.
         """
         felt = np.flatnonzero(D)
         if self.size >= FEW_ROWS and 2 * felt.size < self.size:
@@ -321,9 +325,8 @@ class ReducedState:
     n_iter: int = 0
     done: bool = False
     stalled: bool = False  # rounding is all that is left
-    share: float = (
-        1.0  # of C that counts in the present steps, where a solver begins with less than all of it
-    )
+    # of C that counts in the present steps, where a solver begins with less than all of it
+    share: float = 1.0
     eased: bool = False  # whether it has begun so
 
     @property

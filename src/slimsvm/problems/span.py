@@ -2,12 +2,14 @@
 
     K_BB + jitter I = L L',     z(x) = L^-1 k_B(x) orthonormal coordinates of the span
 
-A span is small, does not change, and can be sent to where rows are; :func:`slimsvm.problems.columns.values` makes its kernel
-values with these. So that values which were kept can be told from others, vectors join in *pieces*, each with a serial number of
-its own: a longer span adds rows to what is kept, one with other pieces remakes it. Values are made piece by piece, in the same
-products as at first, so that what was lost comes back with the same bits.
+A span is small, does not change, and can be sent to where rows are;
+:func:`slimsvm.problems.columns.values` makes its kernel values with these. So that values which
+were kept can be told from others, vectors join in *pieces*, each with a serial number of its own: a
+longer span adds rows to what is kept, one with other pieces remakes it. Values are made piece by
+piece, in the same products as at first, so that what was lost comes back with the same bits.
 
-The basis lives in the coordinates of the prepared rows (centred for distance kernels); ``in_given_coordinates`` brings it back.
+The basis lives in the coordinates of the prepared rows (centred for distance kernels);
+``in_given_coordinates`` brings it back.
 
 Symbols: m basis vectors.
 """
@@ -28,7 +30,8 @@ from slimsvm.rows import serial
 from slimsvm.tiles import Frame, Operand
 
 Array = NDArray[Any]
-# added to the diagonal of K_BB, relative to its largest entry: well above the rounding errors of K_BX, far below what changes a model
+# added to the diagonal of K_BB, relative to its largest entry: well above the rounding errors of
+# K_BX, far below what changes a model
 JITTER = {"float32": 1e-6, "float64": 1e-10}
 DEPENDENT = 10.0  # a vector whose distance^2 to the span is below so many jitters is refused
 CHUNK_VALUES = 1 << 18  # of K_BX in one chunk of rows: one megabyte of float32
@@ -69,7 +72,8 @@ class Span:
     max_basis : int
         Room for so many vectors.
     kept_rows : int
-        Of how many rows, the first ones, kernel values may be kept: beyond, they are made in every pass.
+        Of how many rows, the first ones, kernel values may be kept: beyond, they are made in every
+        pass.
 
     Attributes
     ----------
@@ -156,12 +160,13 @@ class Span:
         """The vectors of one piece, all of them, prepared for products with the rows."""
         return self.frame.vectors(self._all[piece.first : piece.last])
 
-    # -- other spans --------------------------------------------------------------------------------------------------------------------
+    # -- other spans -------------------------------------------------------------------------------
 
     def appended(self, vectors: Any) -> tuple[Span, Array]:
         """With more basis vectors (in the coordinates of the rows), one by one; and which of them were accepted.
 
-        A vector that depends on those before it (its distance to their span is within rounding errors) is refused.
+        A vector that depends on those before it (its distance to their span is within rounding
+        errors) is refused.
         """
         kernel, known = self.frame.kernel, self.vectors
         accepted = np.zeros(vectors.shape[0], bool)
@@ -229,7 +234,7 @@ class Span:
         room.L[m, :m], room.L[m, m] = row, last
         self.m = room.used = m + 1
 
-    # -- coordinates --------------------------------------------------------------------------------------------------------------------
+    # -- coordinates -------------------------------------------------------------------------------
 
     def coordinates(self, P: Array) -> Array:
         """L^-1 P: products with the basis in orthonormal coordinates of its span."""

@@ -2,8 +2,9 @@
 
     min over coef, intercept of  1/2 coef' K_BB coef + sum_i weight_i L(y_i, f(x_i)),     f(x) = sum_j coef_j k(b_j, x) + intercept
 
-Several columns (one for each class, one-vs-rest) share the basis and are otherwise independent. Targets and weights are those of
-the rows; scores are known by their :class:`slimsvm.problems.trail.Trail`, and stay with the rows.
+Several columns (one for each class, one-vs-rest) share the basis and are otherwise independent.
+Targets and weights are those of the rows; scores are known by their
+:class:`slimsvm.problems.trail.Trail`, and stay with the rows.
 """
 
 from __future__ import annotations
@@ -62,7 +63,8 @@ class Subspace:
     Parameters
     ----------
     columns : KernelColumns
-        The rows, with targets (labels of -1 and +1, or numbers; one column or several) and weights (C included), and the basis.
+        The rows, with targets (labels of -1 and +1, or numbers; one column or several) and weights
+        (C included), and the basis.
     loss : Loss
         What a mistake costs.
     fit_intercept : bool

@@ -1,27 +1,35 @@
 """Core vector machines: the squared-hinge machine as a ball around points, found from few of them.
 
-Problem: with kt(i, j) = y_i y_j (k(x_i, x_j) + 1) + 1[i = j] / (2C), kt(i, i) = kappa the same for all rows,
+Problem: with kt(i, j) = y_i y_j (k(x_i, x_j) + 1) + 1[i = j] / (2C), kt(i, i) = kappa the same for
+all rows,
 
     minimise  1/2 (|w|^2 + b^2) + C sum_i max(0, 1 - y_i f(x_i))^2        has the dual        maximise  e'a - 1/2 a'Kt a,  a >= 0,
 
-whose solution is a = al / (al'Kt al), where al minimises q = al'Kt al on the simplex. The centre of the smallest ball around the points whose
-inner products are kt is sum_i al_i phi_i, and its squared radius kappa - q.
+whose solution is a = al / (al'Kt al), where al minimises q = al'Kt al on the simplex. The centre of
+the smallest ball around the points whose inner products are kt is sum_i al_i phi_i, and its squared
+radius kappa - q.
 
-Algorithms. ``ball="minimum"``: CVM, Tsang, Kwok & Cheung (2005), tsang2005cvm: the core set grows by the farthest of 59 random points that are
-outside of the (1 + eps) ball, and al is brought to the optimum of the core set; until no point at all is outside. ``ball="fixed"``: BVM, Tsang,
-Kocsor & Kwok (2007), tsang2007bvm: the radius stays sqrt(kappa), and a point outside of the (1 + eps) ball pulls the centre until it is on the
-sphere, al <- t al + (1 - t) e_i, t = sqrt(kappa) / distance; eps = 1/2, 1/4, ... down to the one that is wanted. Its limit is not the optimum.
+Algorithms. ``ball="minimum"``: CVM, Tsang, Kwok & Cheung (2005), tsang2005cvm: the core set grows
+by the farthest of 59 random points that are outside of the (1 + eps) ball, and al is brought to the
+optimum of the core set; until no point at all is outside. ``ball="fixed"``: BVM, Tsang, Kocsor &
+Kwok (2007), tsang2007bvm: the radius stays sqrt(kappa), and a point outside of the (1 + eps) ball
+pulls the centre until it is on the sphere, al <- t al + (1 - t) e_i, t = sqrt(kappa) / distance;
+eps = 1/2, 1/4, ... down to the one that is wanted. Its limit is not the optimum.
 
-What differs. The 59 are drawn from a *pool* of POOL random rows, whose kernel values with the core set and with one another are computed
-together; a pool is left when none of its points is outside, and the pools of a sweep are all the rows. If none of the 59 is outside, the
-farthest of the pool is taken. Large core sets take several points, each the farthest of its 59, before they are solved again. So no kernel
-value is computed for one point alone, and the end is certain, not only likely. Core vectors that have lost their weight may leave the core
-set. Up to EXACT rows the core set is everything, and al ends at near machine precision. With a fixed radius Kt al is kept at all rows: a pull
-adds one kernel row to it, and at the end it is computed anew; pools with no point outside are passed over.
+What differs. The 59 are drawn from a *pool* of POOL random rows, whose kernel values with the core
+set and with one another are computed together; a pool is left when none of its points is outside,
+and the pools of a sweep are all the rows. If none of the 59 is outside, the farthest of the pool is
+taken. Large core sets take several points, each the farthest of its 59, before they are solved
+again. So no kernel value is computed for one point alone, and the end is certain, not only likely.
+Core vectors that have lost their weight may leave the core set. Up to EXACT rows the core set is
+everything, and al ends at near machine precision. With a fixed radius Kt al is kept at all rows: a
+pull adds one kernel row to it, and at the end it is computed anew; pools with no point outside are
+passed over.
 
-Symbols: o = Kt al at the core set, s = Kt al at the pool; a point is the farther away the smaller its s; q = al'Kt al.
-Cost of a pool: POOL times core set kernel values; of a new core vector: a few pair steps, each over the core set and the pool. With a fixed
-radius: of a pull n kernel values. Memory: the core set squared, within ``budget``, and POOL times the core set.
+Symbols: o = Kt al at the core set, s = Kt al at the pool; a point is the farther away the smaller
+its s; q = al'Kt al. Cost of a pool: POOL times core set kernel values; of a new core vector: a few
+pair steps, each over the core set and the pool. With a fixed radius: of a pull n kernel values.
+Memory: the core set squared, within ``budget``, and POOL times the core set.
 """
 
 from __future__ import annotations
@@ -41,10 +49,12 @@ from slimsvm.tiles import Operand, Strips, accumulate, add_rows, for_each_tile
 
 Array = NDArray[Any]
 POOL = 1024  # rows that are looked at together
-DRAWN = 59  # the best of so many is among the best 5 % with a probability of 95 % (Smola & Schoelkopf 2000)
+# the best of so many is among the best 5 % with a probability of 95 % (Smola & Schoelkopf 2000)
+DRAWN = 59
 DRAWS = 512  # of 59 in one call of a compiled loop: at most about a second of work
 FEW_DRAWS = 32  # where a pool needs few
-INNER = 0.3  # the core set is solved until its points are this share of eps from their places on the sphere
+# the core set is solved until its points are this share of eps from their places on the sphere
+INNER = 0.3
 LOOSE = 0.3  # and while points are being added, this share of how far these were outside
 TOGETHER = 64  # one vector joins at a time, and one more for every so many in the core set
 SPARE = 0.2  # share of core vectors without weight from which on they leave
@@ -212,7 +222,7 @@ class CoreVector:
         else:
             self._sweep(problem, state, tol, max_iter)
 
-    # -- CVM ----------------------------------------------------------------------------------------------------------------------------
+    # -- CVM ---------------------------------------------------------------------------------------
 
     def _sweep(self, problem: Ball, S: BallState, eps: float, max_iter: int) -> None:
         """The next pool of a sweep over all rows."""
@@ -223,7 +233,8 @@ class CoreVector:
         moved, s = self._grow(problem, S, pool, eps, max_iter)
         S.at += pool.size
         S.still, S.seen = S.still and not moved, S.seen and not moved
-        # what the pool says of the point as it is now; a sum over a whole sweep without a move is about all rows
+        # what the pool says of the point as it is now; a sum over a whole sweep without a move is
+        # about all rows
         S.farthest = max(S.farthest, float(S.q - 2.0 * s.min() + problem.kappa))
         S.loss += self._loss(problem, S, pool, s)
         if not (S.still and S.seen):
@@ -312,7 +323,7 @@ class CoreVector:
         self._conclude(problem, S)
         S.done = True
 
-    # -- BVM ----------------------------------------------------------------------------------------------------------------------------
+    # -- BVM ---------------------------------------------------------------------------------------
 
     def _pull(self, problem: Ball, S: BallState, tol: float, max_iter: int) -> None:
         """Pulls by the next pool with points outside, until none of it is; if there are none at all, the next stage or the end."""
@@ -358,7 +369,7 @@ class CoreVector:
         problem.add(pool[pulling], (al - shrunk * old)[pulling], S.s)
         S.fresh = False
 
-    # -- what is known ------------------------------------------------------------------------------------------------------------------
+    # -- what is known -----------------------------------------------------------------------------
 
     @staticmethod
     def _loss(problem: Ball, S: BallState, rows: Array, s: Array) -> float:
@@ -423,7 +434,8 @@ def _grow_core(
 ) -> tuple[int, bool, bool]:  # fmt: skip
     """Let points of a pool join the core set; returns its size, whether points may be left outside, and whether it was the room that ended it.
 
-    K: within the core set; within: core set and pool; own: within the pool. core[m]: the place in the pool of core vector m.
+    K: within the core set; within: core set and pool; own: within the pool. core[m]: the place in
+    the pool of core vector m.
     """
     low, gain, diag = np.empty(room), np.empty(room), np.full(room, kappa)
     for v in range(m):
@@ -453,7 +465,8 @@ def _grow_core(
             m, d, joined = m + 1, d + 1, joined + 1
         if not joined and exact:
             return m, False, m == room and _farthest(s, inside, draws[0], limit) >= 0
-        # 3. the core set's own optimum, by pairs: as near as is worth it while others are still farther away
+        # 3. the core set's own optimum, by pairs: as near as is worth it while others are still
+        # farther away
         exact = not joined
         _settle(
             K,

@@ -1,6 +1,7 @@
 """What a cutting-plane method remembers: the working set of cuts, where it is, and what comes out.
 
-Symbols as in :mod:`slimsvm.solvers.cutting_plane`: W coordinates of functions, one column each; P those of cuts; a multipliers of cuts.
+Symbols as in :mod:`slimsvm.solvers.cutting_plane`: W coordinates of functions, one column each; P
+those of cuts; a multipliers of cuts.
 """
 
 from __future__ import annotations
@@ -28,8 +29,9 @@ class CutSolution:
     scores : array of shape (n, columns)
         Of all rows, intercept included.
     row_duals : array of shape (n, columns), or None
-        sum_t a_t v_t, a feasible point of the exact machine's dual: w = -sum_i row_duals_i phi(x_i) in a space without projection. For the
-        hinge its absolute values are the usual multipliers, between 0 and C times the weight.
+        sum_t a_t v_t, a feasible point of the exact machine's dual: w = -sum_i row_duals_i phi(x_i)
+        in a space without projection. For the hinge its absolute values are the usual multipliers,
+        between 0 and C times the weight.
     objective, lower_bound : arrays of shape (columns,)
         Best value, and what it cannot fall below.
     """

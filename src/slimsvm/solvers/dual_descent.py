@@ -4,20 +4,25 @@ Problem: :class:`slimsvm.problems.factored_dual.FactoredDual`,
 
     min over a of  1/2 a'(V V' + diag(shift)) a - linear'a     subject to     0 <= a_i <= upper_i.
 
-Algorithm: dual coordinate descent, Hsieh, Chang, Lin, Keerthi & Sundararajan (2008), algorithm 3 (hsieh2008dcd): the variables are visited
-in random order; for each, the least value along it, cut at its bounds, while w = V'a is kept, so that a step costs a row of V; variables that
-stay at a bound are set aside until the others are done. It trains the machines on low-rank factors of Lin & Lin (2003), lin2003rsvm. The
-reduced machine has a dual of this form, too, with shift_i = 1/(2 C weight_i) and no upper bound, but for the C it needs steps along single
-variables take too long: see :mod:`slimsvm.solvers.chunking`.
+Algorithm: dual coordinate descent, Hsieh, Chang, Lin, Keerthi & Sundararajan (2008), algorithm 3
+(hsieh2008dcd): the variables are visited in random order; for each, the least value along it, cut
+at its bounds, while w = V'a is kept, so that a step costs a row of V; variables that stay at a
+bound are set aside until the others are done. It trains the machines on low-rank factors of Lin &
+Lin (2003), lin2003rsvm. The reduced machine has a dual of this form, too, with shift_i = 1/(2 C
+weight_i) and no upper bound, but for the C it needs steps along single variables take too long: see
+:mod:`slimsvm.solvers.chunking`.
 
-What differs: it ends by the duality gap, seen over all variables after each step, and w is then summed up anew, so that no rounding errors
-add up. For small shifts, that is a large C, the dual value rises slowly (an a_i as large as C takes many steps, whose size C does not change),
-and the primal value of w goes up and down with the last variables visited. Therefore a mean of w over the sweeps, the later ones with more
-weight (Shamir & Zhang 2013, shamir2013sgd), is a second primal point; both are stretched to their best length, since margins that are missed
-by little cost much; and the best point of all is kept. V may be an array or CSR, in float32 or float64; sums are in float64.
+What differs: it ends by the duality gap, seen over all variables after each step, and w is then
+summed up anew, so that no rounding errors add up. For small shifts, that is a large C, the dual
+value rises slowly (an a_i as large as C takes many steps, whose size C does not change), and the
+primal value of w goes up and down with the last variables visited. Therefore a mean of w over the
+sweeps, the later ones with more weight (Shamir & Zhang 2013, shamir2013sgd), is a second primal
+point; both are stretched to their best length, since margins that are missed by little cost much;
+and the best point of all is kept. V may be an array or CSR, in float32 or float64; sums are in
+float64.
 
-Symbols: G_i = v_i w + shift_i a_i - linear_i the slope along a_i; its part that is feasible is zero at the optimum; lowest and highest of
-these in the last sweep say which variables may be set aside.
+Symbols: G_i = v_i w + shift_i a_i - linear_i the slope along a_i; its part that is feasible is zero
+at the optimum; lowest and highest of these in the last sweep say which variables may be set aside.
 Cost of a sweep: twice the entries of V in the rows that are active.
 """
 
@@ -42,7 +47,9 @@ MOST_SWEEPS, FEWEST_SWEEPS = (
     2,
 )  # over all variables in a step, of small and of large problems: the gap costs as much as three
 CALL = 5e4  # what a sweep costs at least, in entries of V
-SET_ASIDE = 0.1  # of the first sweep's violation: when the active variables are so near, all are looked at again; then a tenth of it, ...
+# of the first sweep's violation: when the active variables are so near, all are looked at again;
+# then a tenth of it, ...
+SET_ASIDE = 0.1
 ROUNDING = 64 * float(np.finfo(float).eps)  # errors of a slope, relative to the size of its terms
 ETA = 3  # of the mean: the paper's eta, which gives the last half of the sweeps most of the weight
 TINY = float(np.finfo(float).tiny)
@@ -109,7 +116,8 @@ def _sweep_dense(
         i = order[s]
         row = V[i]
         g = dot(row, w) + shift[i] * a[i] - linear[i]
-        # 2. at a bound, and pushed against it harder than any other was in the last sweep: set aside
+        # 2. at a bound, and pushed against it harder than any other was in the last sweep: set
+        # aside
         if (a[i] <= 0.0 and g > highest) or (a[i] >= upper[i] and g < lowest):
             n -= 1
             order[s], order[n] = order[n], i

@@ -1,7 +1,7 @@
 """The state of a dual solver: the point, what is active, what was removed, and the compiled passes that look at it.
 
-Symbols as in :mod:`slimsvm.solvers.decomposition`: o = s + z p; bottom, top the extreme o of variables that may rise or fall; names that end in
-an underscore hold the active variables only.
+Symbols as in :mod:`slimsvm.solvers.decomposition`: o = s + z p; bottom, top the extreme o of
+variables that may rise or fall; names that end in an underscore hold the active variables only.
 """
 
 from __future__ import annotations
@@ -148,7 +148,8 @@ class State:
 class DualSolution:
     """The dual point, the inner products of the function with the rows, and the level of o (minus the multiplier) for either sign.
 
-    ``open`` says for either sign that its level is bounded on one side only: all its variables are at the same bound.
+    ``open`` says for either sign that its level is bounded on one side only: all its variables are
+    at the same bound.
     """
 
     a: Array

@@ -4,18 +4,22 @@
 
     s_i(y) = sum over the parts p of example i of f_{y_p}(x_p)  +  <linear, phi(y)>,     f_l(x) = <w_l, phi(x)> + b_l
 
-To the driver this is *one* column: its coordinates are those of all w_l, of the intercepts and of the linear part, one after the other, and its
-scores those of all parts and labels, with the linear part at the end. :class:`JointSpace` lays them out so over any space of
-:mod:`slimsvm.solvers.spaces`, :class:`JointRisk` does so for any oracle of structured outputs. Nothing else is needed, and every oracle
-works in every space: with a basis that grows, this is cutting-plane subspace pursuit (Joachims & Yu 2009) for multi-class machines and for
-sequences.
+To the driver this is *one* column: its coordinates are those of all w_l, of the intercepts and of
+the linear part, one after the other, and its scores those of all parts and labels, with the linear
+part at the end. :class:`JointSpace` lays them out so over any space of
+:mod:`slimsvm.solvers.spaces`, :class:`JointRisk` does so for any oracle of structured outputs.
+Nothing else is needed, and every oracle works in every space: with a basis that grows, this is
+cutting-plane subspace pursuit (Joachims & Yu 2009) for multi-class machines and for sequences.
 
-An intercept is a constant in the kernel, with the penalty b^2 / (2 intercept_scaling^2); zero: there is none.
+An intercept is a constant in the kernel, with the penalty b^2 / (2 intercept_scaling^2); zero:
+there is none.
 
-Line search: the risk along a line is convex, and an oracle gives its value and slope at a point. Two planes, one on either side of the minimum,
-say where to look next; few looks are enough, and they cost no product with the rows.
+Line search: the risk along a line is convex, and an oracle gives its value and slope at a point.
+Two planes, one on either side of the minimum, say where to look next; few looks are enough, and
+they cost no product with the rows.
 
-Symbols: l labels; V responses (parts, labels) flattened, then those of the linear part; d derivative of the risk along a line.
+Symbols: l labels; V responses (parts, labels) flattened, then those of the linear part; d
+derivative of the risk along a line.
 """
 
 from __future__ import annotations
@@ -78,8 +82,8 @@ class Kept:
 class JointSpace(Space):
     """All labels' functions as one.
 
-    Coordinates: linear part; intercepts, if there are any; then label by label for each coordinate of the space, so that a space that
-    grows adds coordinates at the end.
+    Coordinates: linear part; intercepts, if there are any; then label by label for each coordinate
+    of the space, so that a space that grows adds coordinates at the end.
 
     Parameters
     ----------
@@ -336,7 +340,7 @@ class JointRisk:
 
         return np.array([least_on_line(look, float(slope[0]), float(curvature[0]))])
 
-    # -- cuts, kept compactly -----------------------------------------------------------------------------------------------------------
+    # -- cuts, kept compactly ----------------------------------------------------------------------
 
     def packed(self, responses: Array) -> Kept:
         """The responses of one cut, without zeros."""

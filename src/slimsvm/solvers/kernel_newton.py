@@ -1,28 +1,32 @@
 """Newton's method in the primal over *all* rows: the exact machine for losses with a derivative.
 
-Problem: min over f of 1/2 |f|^2 + sum_i weight_i L(y_i, f(x_i) + b). At the optimum f = sum_i coef_i k(x_i, .) with
-coef_i = -weight_i L'(y_i, f_i), zero for all rows that the loss does not feel.
+Problem: min over f of 1/2 |f|^2 + sum_i weight_i L(y_i, f(x_i) + b). At the optimum f = sum_i
+coef_i k(x_i, .) with coef_i = -weight_i L'(y_i, f_i), zero for all rows that the loss does not
+feel.
 
-Algorithm: Chapelle (2007), "Training a support vector machine in the primal". With S the rows of curvature D_i > 0, R those with a slope only,
-G the weighted slopes, a Newton step solves
+Algorithm: Chapelle (2007), "Training a support vector machine in the primal". With S the rows of
+curvature D_i > 0, R those with a slope only, G the weighted slopes, a Newton step solves
 
     (K_SS + D_S^-1) coef_S + b e = f_S - G_S / D_S - K_SR coef_R,     coef_R = -G_R,     e'coef_S = -e'coef_R,     the others zero;
 
-for the squared hinge D = 2 C c_i, and the right side is y_S. The scores of all rows follow, and an exact line search between the old and the
-new ones. Doubling: a random part of the rows is trained first, then twice as many, from the coefficients of the last; rows that join with
-y f > 1 never enter a system.
+for the squared hinge D = 2 C c_i, and the right side is y_S. The scores of all rows follow, and an
+exact line search between the old and the new ones. Doubling: a random part of the rows is trained
+first, then twice as many, from the coefficients of the last; rows that join with y f > 1 never
+enter a system.
 
-What differs: rows whose curvature is next to nothing (smooth losses have a little everywhere) count as sloped, and those whose slope is too as
-not felt. Where rounding of the kernel values hides D^-1, the curvature is taken for less than it is: still a direction of descent.
+What differs: rows whose curvature is next to nothing (smooth losses have a little everywhere) count
+as sloped, and those whose slope is too as not felt. Where rounding of the kernel values hides D^-1,
+the curvature is taken for less than it is: still a direction of descent.
 
 The gap is that to the multipliers G, scaled so that they balance where there is an intercept:
 
     gap = 1/2 |sum_i (coef_i + G_i) phi(x_i)|^2 + sum_i [w_i L(f_i) + w_i L*(G_i / w_i) - G_i f_i],
 
-and the norm at most sum_i |coef_i + G_i| |phi(x_i)|: no kernel values, and at the optimum all terms are zero.
+and the norm at most sum_i |coef_i + G_i| |phi(x_i)|: no kernel values, and at the optimum all terms
+are zero.
 
-Symbols: coef (n,) over all rows; felt = rows with coef != 0; K_SS is kept in float64, n_sv^2 numbers: beyond ``max_memory`` it is refused.
-Cost of a step: n n_sv kernel values, n_sv^3 / 3.
+Symbols: coef (n,) over all rows; felt = rows with coef != 0; K_SS is kept in float64, n_sv^2
+numbers: beyond ``max_memory`` it is refused. Cost of a step: n n_sv kernel values, n_sv^3 / 3.
 """
 
 from __future__ import annotations
@@ -45,14 +49,16 @@ from slimsvm.tiles import Frame, Operand, Strips, accumulate, block
 Array = NDArray[Any]
 FIRST = 1000  # rows of the first part
 DEFAULT_MEMORY = 4000.0  # megabytes, for K_SS
-WHOLE = 1e-6  # how near to 1 a step is the whole Newton step: the search along the line is not more exact
+# how near to 1 a step is the whole Newton step: the search along the line is not more exact
+WHOLE = 1e-6
 STALLED = 1e-15  # relative decrease of the objective below which rounding is all that is left
-ROUNDED = (
-    1e-12  # relative difference of two values of the objective that are the same but for rounding
-)
+# relative difference of two values of the objective that are the same but for rounding
+ROUNDED = 1e-12
 FAINT = 1e-14  # of the largest: a curvature not worth an equation; a slope that is none
 SEEN = 64  # rows on which the error of kernel values is seen
-LESS = 1e-12  # of the trace of K_SS over its size, added to D^-1 after the first failure of a factorisation; then ten times as much
+# of the trace of K_SS over its size, added to D^-1 after the first failure of a factorisation; then
+# ten times as much
+LESS = 1e-12
 
 
 @dataclass

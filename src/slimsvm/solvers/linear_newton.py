@@ -1,25 +1,32 @@
 """Newton's method for the squared hinge over the weights of features.
 
-Newton's method, after Chapelle (2007), "Training a support vector machine in the primal", section 3:
+Newton's method, after Chapelle (2007), "Training a support vector machine in the primal", section
+3:
 
     min over w, b of  1/2 |w|^2 + sum_i weight_i max(0, 1 - y_i f_i)^2,     f = X w + b
 
-with an exact line search. After every step the intercept is optimised on its own: then g_i = weight_i L'(y_i, f_i) sums to zero, the
-multipliers -g are a feasible point of the dual, and the duality gap is 1/2 |w + X'g|^2, half of the squared gradient. The intercept is
-eliminated from Newton's system, which is centred by the mean of the rows with an error, weighted by their curvatures D:
-(I + (X - mean)' D (X - mean)) step = -gradient. Few features: the matrix is made and factorised, (rows with an error) d^2 + d^3/3. Many, or
-sparse ones: conjugate gradients scaled by the diagonal, two passes over the rows for each of their steps. Then Newton's steps are made for a
-small C first, which grows as they converge: from zero, at a large C, rows come and go in every step. Where conjugate gradients have come to
-their last step once (a large C and nearly separable classes: the condition of the system grows with C), the system is factorised as long as
-it has no more than SOLVED features or rows with an error, k^2 entries a row + k^3/3 for the latter: with S = D^1/2 (X - mean) on these rows,
+with an exact line search. After every step the intercept is optimised on its own: then g_i =
+weight_i L'(y_i, f_i) sums to zero, the multipliers -g are a feasible point of the dual, and the
+duality gap is 1/2 |w + X'g|^2, half of the squared gradient. The intercept is eliminated from
+Newton's system, which is centred by the mean of the rows with an error, weighted by their
+curvatures D: (I + (X - mean)' D (X - mean)) step = -gradient. Few features: the matrix is made and
+factorised, (rows with an error) d^2 + d^3/3. Many, or sparse ones: conjugate gradients scaled by
+the diagonal, two passes over the rows for each of their steps. Then Newton's steps are made for a
+small C first, which grows as they converge: from zero, at a large C, rows come and go in every
+step. Where conjugate gradients have come to their last step once (a large C and nearly separable
+classes: the condition of the system grows with C), the system is factorised as long as it has no
+more than SOLVED features or rows with an error, k^2 entries a row + k^3/3 for the latter: with S =
+D^1/2 (X - mean) on these rows,
 
     w + step = S' (I + S S')^-1 (S w - D^-1/2 g),
 
-which does not lose the digits that two nearly equal terms of Woodbury's formula would. Where C |x|^2 is so large that a matrix has no Cholesky
-factor in float64 (features that are not scaled, classes that are separable), the same weights come from least squares over the rows. The
-errors a_i / (2 weight_i) of the rows on the margin are then less than the last digit of their scores: which rows are there cannot be seen any
-more, and a step from elsewhere ends at the first of them that it does not know of. So here, too, C grows, up to the share at which errors are
-no larger than RESOLVED; from there one step, with the rows that have an error, goes to the margin itself.
+which does not lose the digits that two nearly equal terms of Woodbury's formula would. Where C
+|x|^2 is so large that a matrix has no Cholesky factor in float64 (features that are not scaled,
+classes that are separable), the same weights come from least squares over the rows. The errors a_i
+/ (2 weight_i) of the rows on the margin are then less than the last digit of their scores: which
+rows are there cannot be seen any more, and a step from elsewhere ends at the first of them that it
+does not know of. So here, too, C grows, up to the share at which errors are no larger than
+RESOLVED; from there one step, with the rows that have an error, goes to the margin itself.
 
 Symbols: W weights of features (d, columns); G gradients; D second derivatives of the weighted loss.
 """
@@ -42,12 +49,22 @@ from slimsvm.solvers.spaces import ExplicitSpace, chunks_of
 from slimsvm.threads import parallel, single_threaded_blas
 
 Array = NDArray[Any]
-DIRECT = 1000  # features up to which Newton's matrix is made (60,000 x 784, C = 1: 3.5 s, by conjugate gradients 7.7 s)
-DIRECT_SPARSE = 4000  # ... if they are sparse, up to features^2 of this many entries a row (32,561 x 123, 14 entries a row: the same time)
-GROUPS = 8  # partial sums of Newton's matrix: enough for threads, few enough for memory; fixed, for the same bits with any number of threads
-FORCING = 0.1  # conjugate gradients end at this share of the gradient: 0.3 and 0.5 need up to twice the products at large C, never clearly less
+# features up to which Newton's matrix is made (60,000 x 784, C = 1: 3.5 s, by conjugate gradients
+# 7.7 s)
+DIRECT = 1000
+# ... if they are sparse, up to features^2 of this many entries a row (32,561 x 123, 14 entries a
+# row: the same time)
+DIRECT_SPARSE = 4000
+# partial sums of Newton's matrix: enough for threads, few enough for memory; fixed, for the same
+# bits with any number of threads
+GROUPS = 8
+# conjugate gradients end at this share of the gradient: 0.3 and 0.5 need up to twice the products
+# at large C, never clearly less
+FORCING = 0.1
 MOST_CG = 100  # of their steps, for one of Newton's
-SOLVED = 4000  # features, or rows with an error, up to which a system that they do not solve is factorised: a second, and 128 MB
+# features, or rows with an error, up to which a system that they do not solve is factorised: a
+# second, and 128 MB
+SOLVED = 4000
 FIRST_SHARE = 10.0  # of sum_i weight_i |x_i|^2, at the first share of C: the norm still counts
 GROWTH, NEARLY = (
     10.0,
@@ -55,7 +72,9 @@ GROWTH, NEARLY = (
 )  # of the share, at this relative gap (20news, C = 100: 2,200 products instead of 6,900; C = 1: 90, as without)
 UNRESOLVED = 2.0**52  # of the same sum, C included: Newton's matrix has no digit left of its ones
 RESOLVED = 1e-6  # error of a row up to which the whole C is next: ten digits of the error are left
-CG_WORK = 500_000_000  # entries of X they may visit for one of Newton's steps: about a second, so that Ctrl-C and max_time are heard
+# entries of X they may visit for one of Newton's steps: about a second, so that Ctrl-C and max_time
+# are heard
+CG_WORK = 500_000_000
 TINY = float(np.finfo(float).tiny)
 
 
@@ -131,7 +150,8 @@ class LinearNewton:
     Parameters
     ----------
     direct : bool, optional
-        Make and factorise Newton's matrix, instead of conjugate gradients; by default where that is faster.
+        Make and factorise Newton's matrix, instead of conjugate gradients; by default where that is
+        faster.
     """
 
     direct: bool | None = None
@@ -292,7 +312,8 @@ def _newton_matrix(space: ExplicitSpace, D: Array, mean: Array) -> Array:
 def _towards_both(target: Array, scores: Array, intercept: float) -> float:
     """Where no row has an error: the change of the intercept that goes with -w as that of the weights, and brings both classes to the margin.
 
-    If one came there first, the intercept on its own would take back the error that it makes, and a step would be as short as 1 / C.
+    If one came there first, the intercept on its own would take back the error that it makes, and a
+    step would be as short as 1 / C.
     """
     positive, negative = float(scores[target > 0].min()), -float(scores[target < 0].max())
     beyond = 0.5 * (positive + negative) - 1.0
@@ -324,7 +345,8 @@ def _solved_in_rows(
 def _least_squares(space: ExplicitSpace, D: Array, g: Array, mean: Array, w: Array) -> Array:
     """The weights after Newton's step, with the condition of S = D^1/2 (X - mean) and not that of S'S.
 
-    They are the v with the least |v|^2 + |S v - r|^2, r = S w - D^-1/2 g. Of S and r only the triangle of their QR factors is kept.
+    They are the v with the least |v|^2 + |S v - r|^2, r = S w - D^-1/2 g. Of S and r only the
+    triangle of their QR factors is kept.
     """
     parts = space.rows.map(triangle_of, space.step, PerRow(D), PerRow(g), mean, w)
     triangle = parts[0]
@@ -371,7 +393,7 @@ def _diagonal(space: ExplicitSpace, D: Array, mean: Array) -> Array:
     return np.asarray(np.maximum(1.0, 1.0 + squares - float(D.sum()) * mean**2))
 
 
-# -- tasks --------------------------------------------------------------------------------------------------------------------------------
+# -- tasks -----------------------------------------------------------------------------------------
 
 
 def curved(where: Block, step: int, D: Array, mean: Array) -> Array:

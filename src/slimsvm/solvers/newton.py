@@ -6,17 +6,19 @@ Problem: :class:`slimsvm.problems.subspace.Subspace` with a loss that has a deri
 
 for several columns at once, which share the basis and nothing else.
 
-Algorithm: Chapelle (2007), "Training a support vector machine in the primal", section 4, and Keerthi, Chapelle & DeCoste (2006): Newton steps
-with an exact line search. What differs: steps are solved in orthonormal coordinates of the span, where the Hessian is I + Z D Z' and always
-regular; at the end the intercept is optimised on its own, so that the multipliers -weight_i L'_i are a feasible point of the dual and
+Algorithm: Chapelle (2007), "Training a support vector machine in the primal", section 4, and
+Keerthi, Chapelle & DeCoste (2006): Newton steps with an exact line search. What differs: steps are
+solved in orthonormal coordinates of the span, where the Hessian is I + Z D Z' and always regular;
+at the end the intercept is optimised on its own, so that the multipliers -weight_i L'_i are a
+feasible point of the dual and
 
     gap = 1/2 |L^-1 (K_BB coef + K_BX g)|^2,     g_i = weight_i L'(y_i, f_i),
 
 the duality gap of the subspace problem, costs nothing.
 
-Symbols: G, D first and second derivatives of the weighted loss, (n, columns); P = K_BX G; L L' = K_BB + jitter I.
-Cost of a step: (rows with D > 0) m^2 + m^3 for every column, and two passes over K_BX; the search along a line sums two numbers
-a column, two or three times.
+Symbols: G, D first and second derivatives of the weighted loss, (n, columns); P = K_BX G; L L' =
+K_BB + jitter I. Cost of a step: (rows with D > 0) m^2 + m^3 for every column, and two passes over
+K_BX; the search along a line sums two numbers a column, two or three times.
 """
 
 from __future__ import annotations
@@ -91,8 +93,8 @@ class Newton:
     Parameters
     ----------
     trusted : float
-        A step from a relative gap below this is the last, and its end is not looked at: there the method converges quadratically. Zero: every
-        end is looked at.
+        A step from a relative gap below this is the last, and its end is not looked at: there the
+        method converges quadratically. Zero: every end is looked at.
     """
 
     trusted: float = 0.0
@@ -120,7 +122,8 @@ class Newton:
     def step(self, problem: Subspace, state: NewtonState, tol: float, max_iter: int) -> None:
         """Look at the gap, and take one Newton step of every column where it is too large.
 
-        The gap that the state remembers is that before the step: a bound where it ends too, since no step increases the objective.
+        The gap that the state remembers is that before the step: a bound where it ends too, since
+        no step increases the objective.
         """
         S, columns = state, problem.columns
         total = max(float(S.objective.sum()), np.finfo(float).tiny)
@@ -166,7 +169,8 @@ class Newton:
     ) -> tuple[Array, Array, dict[int, tuple[Array, Array, float, float]]]:
         """Gap and gradient (in orthonormal coordinates) of all columns; of the open ones K_BX D K_XB, K_BX D 1, 1'D 1 and 1'G.
 
-        In the second derivatives only rows that have one, few at the end, take part. To the gap is added what the intercept alone would gain.
+        In the second derivatives only rows that have one, few at the end, take part. To the gap is
+        added what the intercept alone would gain.
         """
         columns = problem.columns
         wanted = np.empty(0, np.intp) if open_ is None else open_
@@ -243,7 +247,7 @@ def _solved(M: Array, right: Array) -> Array:
             raise LinAlgError("The Newton system is not finite.")
 
 
-# -- sums over rows -------------------------------------------------------------------------------------------------------------------------
+# -- sums over rows --------------------------------------------------------------------------------
 
 
 def derivatives(
@@ -291,7 +295,8 @@ def slopes_along(
 ) -> Array:
     """A task: first and second derivative of t slope + t^2 curve / 2 + sum_i weight_i L(y_i, f_i + t d_i) by t, (2, which).
 
-    Only those of the direction's columns that ``which`` names; the first block of all adds the quadratic.
+    Only those of the direction's columns that ``which`` names; the first block of all adds the
+    quadratic.
     """
     scores, change = trail.at(block), direction.at(block, trail.span)
     y, weight, out = targets(block), weights(block), np.empty((2, which.size))

@@ -1,26 +1,36 @@
 """LASVM: the machine learned from rows that pass by, with an expansion that grows and shrinks.
 
-Problem: the dual of the C-SVC (:mod:`slimsvm.problems.dual_qp`) over the rows that have passed, of which only an *expansion* is kept.
+Problem: the dual of the C-SVC (:mod:`slimsvm.problems.dual_qp`) over the rows that have passed, of
+which only an *expansion* is kept.
 
-Algorithm: Bordes, Ertekin, Weston & Bottou (2005), bordes2005lasvm. PROCESS takes a row: if it makes a violating pair with the expansion, it
-joins and the pair moves. REPROCESS moves the most violating pair of the expansion. Rows with a = 0 that can be in no violating pair leave. Rows
-are taken at random, or the one of CANDIDATES random ones with the largest gradient, or with the smallest |f| (which looks at no label).
+Algorithm: Bordes, Ertekin, Weston & Bottou (2005), bordes2005lasvm. PROCESS takes a row: if it
+makes a violating pair with the expansion, it joins and the pair moves. REPROCESS moves the most
+violating pair of the expansion. Rows with a = 0 that can be in no violating pair leave. Rows are
+taken at random, or the one of CANDIDATES random ones with the largest gradient, or with the
+smallest |f| (which looks at no label).
 
-What differs. Rows come in batches of BATCH: their kernel values with the expansion and with one another are computed together, so that a row
-costs passes over vectors and no call for kernel values. The second of a pair in REPROCESS is chosen by second-order information (Fan, Chen &
-Lin 2005). Rows leave at the end of a batch. Gradient and margin end a batch when no candidate violates, or lies within the margin.
+What differs. Rows come in batches of BATCH: their kernel values with the expansion and with one
+another are computed together, so that a row costs passes over vectors and no call for kernel
+values. The second of a pair in REPROCESS is chosen by second-order information (Fan, Chen & Lin
+2005). Rows leave at the end of a batch. Gradient and margin end a batch when no candidate violates,
+or lies within the margin.
 
-Budget: with ``max_support``, when the expansion is full, one row is absorbed by its neighbour: of a few candidates (the smallest a among them)
-the one whose absorption changes the function least, a_i |phi_i - phi_j|, j the nearest of the same class. j takes over a_i and the weight of i,
-so that every vector stands for rows around it, the sum y'a stays zero, and any kernel will do. Together the vectors weigh at most as much as
-WEIGHT max_support rows; beyond, all weights and coefficients shrink alike, which is to say that the oldest rows are slowly forgotten.
+Budget: with ``max_support``, when the expansion is full, one row is absorbed by its neighbour: of a
+few candidates (the smallest a among them) the one whose absorption changes the function least, a_i
+|phi_i - phi_j|, j the nearest of the same class. j takes over a_i and the weight of i, so that
+every vector stands for rows around it, the sum y'a stays zero, and any kernel will do. Together the
+vectors weigh at most as much as WEIGHT max_support rows; beyond, all weights and coefficients
+shrink alike, which is to say that the oldest rows are slowly forgotten.
 
-Memory: kernel values within the expansion take at most ``budget`` bytes. Where it would grow beyond, vectors that are firmly at their upper
-bound are *frozen*: they count in every f, but do not move until the finishing, which is :mod:`slimsvm.solvers.decomposition` on the expansion.
+Memory: kernel values within the expansion take at most ``budget`` bytes. Where it would grow
+beyond, vectors that are firmly at their upper bound are *frozen*: they count in every f, but do not
+move until the finishing, which is :mod:`slimsvm.solvers.decomposition` on the expansion.
 
-Symbols: o = s - y as in :mod:`slimsvm.problems.dual_qp`; variables 0..m-1 are the slots of the expansion, m + p is row p of the batch; K within
-the expansion, between: batch and expansion, own: within the batch; up, low: o where a variable may rise or fall, else far away.
-Cost of a row: as many kernel values as the expansion has vectors, and about ten passes over so many numbers if the row violates, one if not.
+Symbols: o = s - y as in :mod:`slimsvm.problems.dual_qp`; variables 0..m-1 are the slots of the
+expansion, m + p is row p of the batch; K within the expansion, between: batch and expansion, own:
+within the batch; up, low: o where a variable may rise or fall, else far away. Cost of a row: as
+many kernel values as the expansion has vectors, and about ten passes over so many numbers if the
+row violates, one if not.
 """
 
 from __future__ import annotations
@@ -40,7 +50,9 @@ from slimsvm.tiles import Operand, Strips, accumulate, block
 Array = NDArray[Any]
 BATCH = 256  # rows whose kernel values are computed together
 WORK = 2e7  # kernel values in one step: about a quarter of a second
-WEIGHT = 4.0  # of a full expansion, in rows a vector: more makes it slow to follow (covtype: 1 to 1.5 lose two points, 2 to 5 are alike)
+# of a full expansion, in rows a vector: more makes it slow to follow (covtype: 1 to 1.5 lose two
+# points, 2 to 5 are alike)
+WEIGHT = 4.0
 ABSORBED = 16  # candidates for being absorbed
 SLOTS, FROZEN = ("a", "upper", "sign", "o", "ids"), ("f_a", "f_upper", "f_sign", "f_ids")
 SELECTIONS = ("random", "gradient", "margin")
@@ -99,7 +111,8 @@ def _replaced(store: Any, n_old: int, slots: Array, rows: Any, n: int) -> Any:
 class Passing:
     """Rows that pass by once: signs, upper bounds, names, and the order in which they come.
 
-    ``start`` makes an empty expansion of such rows; ``raw`` are the rows as they were given, if the expansion is to keep them.
+    ``start`` makes an empty expansion of such rows; ``raw`` are the rows as they were given, if the
+    expansion is to keep them.
     """
 
     operand: Operand
@@ -341,8 +354,8 @@ class Online:
 
     def _learn(self, problem: Passing, S: Expanding, rows: Array, tol: float) -> None:
         """PROCESS and REPROCESS for the rows of one batch."""
-        # rows that pass for the second time and are in the expansion already are left alone; where one pass ends and the next begins, a row
-        # may stand in a batch twice
+        # rows that pass for the second time and are in the expansion already are left alone; where
+        # one pass ends and the next begins, a row may stand in a batch twice
         rows = rows[np.sort(np.unique(rows, return_index=True)[1])]
         rows = rows[~np.isin(problem.ids[rows], np.concatenate([S.ids[: S.m], S.f_ids]))]
         if not rows.size:
@@ -415,7 +428,8 @@ class Online:
         need = min(most, S.m + n_new)
         if S.K.shape[0] >= need:
             return
-        # as large as it may get, at once: memory that is not touched yet costs nothing, a copy would need the room twice
+        # as large as it may get, at once: memory that is not touched yet costs nothing, a copy
+        # would need the room twice
         size = most if self.max_support is None else min(most, int(self.max_support) + 2 * BATCH)
         size = max(need, min(size, S.m + problem.order.size) if problem.raw is None else size)
         K = np.empty((size, size), problem.operand.dtype)

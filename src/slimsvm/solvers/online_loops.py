@@ -303,7 +303,8 @@ def pass_by(
         elif ((top < -0.5 * FAR or bottom > 0.5 * FAR) and n_here < SEEDS) or (
             o_p < bottom - tol if y > 0 else o_p > top + tol
         ):
-            # one class so far; or all vectors are at bounds that leave a gap, and this row lies in it: it waits for one of the other class
+            # one class so far; or all vectors are at bounds that leave a gap, and this row lies in
+            # it: it waits for one of the other class
             joined[n_joined] = v
             n_joined, n_here, here[v] = n_joined + 1, n_here + 1, True
             place(v, o_p, a, sign, upper, up, low)

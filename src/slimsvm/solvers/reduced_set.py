@@ -1,6 +1,7 @@
 """The reduced set: a machine with many vectors replaced by the nearest one with few.
 
-Problem: f_c = sum_i A_ic phi(s_i), with one column c for each output, becomes f'_c = sum_j coef_jc phi(b_j),
+Problem: f_c = sum_i A_ic phi(s_i), with one column c for each output, becomes f'_c = sum_j coef_jc
+phi(b_j),
 
     min over B, coef of  E = sum_c |f_c - f'_c|^2,
 
@@ -14,11 +15,12 @@ Algorithm: Burges & Schoelkopf (burges1997reduced).
            coef = K_BB^-1 P,     E(B) = sum_c |f_c|^2 - |L^-1 P_c|^2,
            dE/db_j = 2 sum_l (sum_c coef_lc coef_jc) dk(b_l, b_j)/db_j - 2 sum_i (sum_c A_ic coef_jc) dk(s_i, b_j)/db_j
 
-What differs: several vectors join at once, each measured by the true drop of E; all outputs share the vectors. For the linear kernel the
-singular vectors of the weights are the optimum.
+What differs: several vectors join at once, each measured by the true drop of E; all outputs share
+the vectors. For the linear kernel the singular vectors of the weights are the optimum.
 
-Symbols: S the vectors of the machine, n of them; A their coefficients (n, C); B the new ones, m of them; square = sum_c |f_c|^2.
-Cost: for every step n m d operations for the kernel values and as many for the derivative.
+Symbols: S the vectors of the machine, n of them; A their coefficients (n, C); B the new ones, m of
+them; square = sum_c |f_c|^2. Cost: for every step n m d operations for the kernel values and as
+many for the derivative.
 """
 
 from __future__ import annotations
@@ -85,7 +87,8 @@ class Reduction:
     Parameters
     ----------
     columns : KernelColumns
-        Its rows are the vectors of the machine, with its coefficients as their targets; it ends with the reduced basis.
+        Its rows are the vectors of the machine, with its coefficients as their targets; it ends
+        with the reduced basis.
     A : array of shape (n, C)
         The coefficients of the machine.
     square : float

@@ -1,7 +1,7 @@
 """Sampled cuts: structural machines with kernels in time linear in the number of rows, or independent of it.
 
-Problem: that of :mod:`slimsvm.solvers.joint`, over all functions of the kernel. An exact cut is a sum over all rows, and each product with it
-costs n kernel values; here a cut is made of a sample.
+Problem: that of :mod:`slimsvm.solvers.joint`, over all functions of the kernel. An exact cut is a
+sum over all rows, and each product with it costs n kernel values; here a cut is made of a sample.
 
 Algorithms: Yu & Joachims (2008), "Training structural SVMs with kernels using sampled cuts".
 
@@ -12,20 +12,25 @@ Algorithms: Yu & Joachims (2008), "Training structural SVMs with kernels using s
     4. r examples of I, drawn with replacement, each with |I| / r times its share; drawn again (MOST_DRAWS times at most, then the most violated
        is taken) until the sampled gradient with the exact offset is violated by eps, as the exact cut is
     5. its products with all parts (r n kernel values), with all cuts (none), and the small problem
-``sampling="constant_time"``, their Algorithm 2. Each round draws r examples, makes the cut of these alone, as if they were all, and stops after
+``sampling="constant_time"``, their Algorithm 2. Each round draws r examples, makes the cut of these
+alone, as if they were all, and stops after
     QUIET rounds in a row without a violation above eps; other rounds add their cut. Only kernel values among drawn parts are ever made.
 
-eps is ``tol`` times the sum of the weights: the papers' eps, whose risk is a mean. What differs. (1) Where I has no more than r examples all
-of them are taken, so that the cut is exact; examples are drawn in proportion to their weights; A has a budget of bytes, and the products of
-cuts beyond it are made anew in every round. (2) ``line_search``, in linear time: as in the exact driver, the best point moves towards the
-solution of the small problem by an exact search, and the cut is taken near it. The end is where the best point's value is at most eps above
-that of the small problem; at the solution of the small problem that is the same rule. Checkers with 100,000 rows, r = 400: 262 rounds instead
-of 523, to a lower objective.
+eps is ``tol`` times the sum of the weights: the papers' eps, whose risk is a mean. What differs.
+(1) Where I has no more than r examples all of them are taken, so that the cut is exact; examples
+are drawn in proportion to their weights; A has a budget of bytes, and the products of cuts beyond
+it are made anew in every round. (2) ``line_search``, in linear time: as in the exact driver, the
+best point moves towards the solution of the small problem by an exact search, and the cut is taken
+near it. The end is where the best point's value is at most eps above that of the small problem; at
+the solution of the small problem that is the same rule. Checkers with 100,000 rows, r = 400: 262
+rounds instead of 523, to a lower objective.
 
-The coordinates of the space (:mod:`slimsvm.solvers.sampled_space`) are the cuts themselves, each in a slot.
+The coordinates of the space (:mod:`slimsvm.solvers.sampled_space`) are the cuts themselves, each in
+a slot.
 
-Guarantees (theirs, with D the largest loss, R the longest difference of features, C the sum of our weights, 1 - d the confidence): at most
-8 C D R^2 / eps^2 cuts; :func:`risk_bound` says how far the objective may be above the optimum. Both are in the certificate.
+Guarantees (theirs, with D the largest loss, R the longest difference of features, C the sum of our
+weights, 1 - d the confidence): at most 8 C D R^2 / eps^2 cuts; :func:`risk_bound` says how far the
+objective may be above the optimum. Both are in the certificate.
 
 Symbols: t cuts; r sample; slot of a cut in the space.
 """
@@ -57,14 +62,14 @@ NEAR, HERE = (
 CONFIDENCE = 0.95  # of the bound in the certificate
 
 
-# -- drawing --------------------------------------------------------------------------------------------------------------------------------
+# -- drawing ---------------------------------------------------------------------------------------
 
 
 class Draw:
     """Draws examples in proportion to their weights, with replacement.
 
-    Those among a subset are draws among all, of which only those inside count: where the subset gains or loses an example, by a rounding error
-    for one, the others stay the same.
+    Those among a subset are draws among all, of which only those inside count: where the subset
+    gains or loses an example, by a rounding error for one, the others stay the same.
     """
 
     def __init__(self, weight: Array) -> None:
@@ -110,7 +115,7 @@ class Draw:
         return np.asarray(np.minimum(places, n - 1))
 
 
-# -- the driver -----------------------------------------------------------------------------------------------------------------------------
+# -- the driver ------------------------------------------------------------------------------------
 
 
 @dataclass
@@ -158,14 +163,16 @@ class SampledCuts(CuttingPlane):
     Parameters
     ----------
     line_search : bool
-        In linear time: search between the best point and the solution of the small problem. False: as in the paper.
+        In linear time: search between the best point and the solution of the small problem. False:
+        as in the paper.
     sampling : {"linear_time", "constant_time"}
         Which of the two algorithms.
     sample_size : int
         r, the number of examples drawn for a cut.
     towards : float
-        As in the exact driver; a sampled cut is less to be trusted near the best point, and more of the way is better: on checkers with 20,000
-        rows 0.1 takes 202 rounds, 0.4 takes 157, 0.7 takes 205.
+        As in the exact driver; a sampled cut is less to be trusted near the best point, and more of
+        the way is better: on checkers with 20,000 rows 0.1 takes 202 rounds, 0.4 takes 157, 0.7
+        takes 205.
     seed : int
         The same seed gives the same machine.
     """
@@ -226,7 +233,8 @@ class SampledCuts(CuttingPlane):
         )
         if S.violation <= eps:
             return None
-        # 4. a sample of those in the cut: near the best point, if that cuts off enough of the solution of the small problem; else there
+        # 4. a sample of those in the cut: near the best point, if that cuts off enough of the
+        # solution of the small problem; else there
         best = None
         if searched:
             near = self._looked(risk, S.best_scores + self.towards * (scores - S.best_scores))

@@ -1,10 +1,11 @@
 """Functions that are sums of sampled cuts: the space of :mod:`slimsvm.solvers.sampled_cuts`.
 
-A cut has a slot, and the coordinates of a function are the weights of the slots; inner products of cuts are the metric. With
-``keeps`` the products A of every cut with all parts are kept, in float32, with the rows they belong to, within a budget of bytes:
-then scores of all parts cost O(slots n), and no kernel values but those of a new cut, (its parts) n. Beyond the budget they are
-made anew in every pass. Without, only kernel values among the parts of cuts are ever made; a cut of r examples has few parts
-where most examples are right, so that those of many cuts are made together.
+A cut has a slot, and the coordinates of a function are the weights of the slots; inner products of
+cuts are the metric. With ``keeps`` the products A of every cut with all parts are kept, in float32,
+with the rows they belong to, within a budget of bytes: then scores of all parts cost O(slots n),
+and no kernel values but those of a new cut, (its parts) n. Beyond the budget they are made anew in
+every pass. Without, only kernel values among the parts of cuts are ever made; a cut of r examples
+has few parts where most examples are right, so that those of many cuts are made together.
 
 An intercept is a constant in the kernel.
 """
@@ -103,7 +104,7 @@ class SampledSpace(Space):
         """G b"""
         return np.asarray(self.G @ B)
 
-    # -- scores -------------------------------------------------------------------------------------------------------------------------
+    # -- scores ------------------------------------------------------------------------------------
 
     def scores(self, W: Array) -> Array:
         """Of all parts and labels, then the weights of the linear part, (n, 1)."""
@@ -165,7 +166,7 @@ class SampledSpace(Space):
         self.n_values += parts.size * int(sizes.sum())
         return out
 
-    # -- cuts ---------------------------------------------------------------------------------------------------------------------------
+    # -- cuts --------------------------------------------------------------------------------------
 
     def add(
         self, parts: Array, responses: Array, linear: Array, known: Array | None = None
@@ -251,7 +252,7 @@ class SampledSpace(Space):
         return parts, coef, *self.own(w)
 
 
-# -- where the rows are -------------------------------------------------------------------------------------------------------------------
+# -- where the rows are ----------------------------------------------------------------------------
 
 
 class _Kept:

@@ -2,9 +2,11 @@
 
     minimise 1/2 a'Qa + p'a over 0 <= a <= upper, z'a fixed (see :mod:`slimsvm.problems.dual_qp`), with the kernel block K in memory.
 
-Algorithm: pairs by second-order information (Fan, Chen & Lin 2005, WSS 2), with the first of a pair the steepest, as in LIBSVM. What differs:
-the variables are kept as two arrays, o where they may rise and o where they may fall (a large number elsewhere), so that each pass over
-them is vector code. With two equalities the variables are sorted by sign; the pair comes from the part with the larger violation.
+Algorithm: pairs by second-order information (Fan, Chen & Lin 2005, WSS 2), with the first of a pair
+the steepest, as in LIBSVM. What differs: the variables are kept as two arrays, o where they may
+rise and o where they may fall (a large number elsewhere), so that each pass over them is vector
+code. With two equalities the variables are sorted by sign; the pair comes from the part with the
+larger violation.
 
 Symbols: i bottom (rises by +z), j top (falls by -z), t step, eta curvature along the pair.
 Cost of a step: O(q), q the number of variables that may matter.
@@ -24,7 +26,8 @@ Array = NDArray[Any]
 FAR = 1e300  # stands for infinity in the arrays: vector code without special cases
 SHRINKS = 256  # variables from which on some are set aside
 LOOK = 16  # steps among all variables between the steps of a few
-TINY = 1e-12  # the least curvature of a pair (LIBSVM's TAU): identical rows with opposite labels still move
+# the least curvature of a pair (LIBSVM's TAU): identical rows with opposite labels still move
+TINY = 1e-12
 
 
 @compiled
@@ -125,7 +128,8 @@ def _pairs(
             t = min(room_i, room_j)
         a[i] = onto_bound(a[i] + sign[i] * t, upper[i], t == room_i, sign[i] > 0)
         a[j] = onto_bound(a[j] - sign[j] * t, upper[j], t == room_j, sign[j] < 0)
-        # 4. all o, and where i and j may go now: first without these two, so that their new places join the extremes
+        # 4. all o, and where i and j may go now: first without these two, so that their new places
+        # join the extremes
         up[i] = up[j] = FAR
         low[i] = low[j] = -FAR
         bottom, top = move(up, low, row_i, row_j, t, 0, split)
@@ -193,9 +197,11 @@ def smo(
 ) -> tuple[int, float]:
     """Improve ``a`` in place until no pair violates by more than ``tol``; returns the number of steps and the violation left.
 
-    ``o`` holds s + z p at entry and at exit. Variables before ``split`` exchange among themselves, those from it on too; split = n: all do.
-    Now and then the variables that may matter go on by themselves (as in LIBSVM), until the violation among them is a fifth of what it was.
-    Not compiled itself: all that takes time is, and one function around it took as long to compile as all the others.
+    ``o`` holds s + z p at entry and at exit. Variables before ``split`` exchange among themselves,
+    those from it on too; split = n: all do. Now and then the variables that may matter go on by
+    themselves (as in LIBSVM), until the violation among them is a fifth of what it was. Not
+    compiled itself: all that takes time is, and one function around it took as long to compile as
+    all the others.
     """
     n, steps = sign.size, 0
     many = n // 4 if n >= SHRINKS else max_steps
@@ -252,10 +258,11 @@ def polish(
 ) -> tuple[int, bool]:
     """Bring a point to near machine precision, in place, or at least nearer; returns the number of steps, and whether there is more to do.
 
-    At the optimum all free variables of a part have one o. An active-set method goes there: a Newton step within the current free set, cut at
-    the first bound; the variable that met it is no longer free; again, until a whole step is possible. Then SMO frees what should be free.
-    Where the kernel is so badly scaled that SMO alone would crawl, this is what makes the way. ``work`` limits the cubes of the numbers of free
-    variables, added up: about a second.
+    At the optimum all free variables of a part have one o. An active-set method goes there: a
+    Newton step within the current free set, cut at the first bound; the variable that met it is no
+    longer free; again, until a whole step is possible. Then SMO frees what should be free. Where
+    the kernel is so badly scaled that SMO alone would crawl, this is what makes the way. ``work``
+    limits the cubes of the numbers of free variables, added up: about a second.
     """
     steps = 0
     while work > 0:
@@ -286,7 +293,8 @@ def _newton(
 ) -> tuple[bool, bool]:
     """One Newton step in the free variables, in place; returns whether no bound cut it, and whether the objective fell.
 
-    Directions without curvature (repeated rows, kernels of low rank) get a tiny one: along them the step goes to a bound.
+    Directions without curvature (repeated rows, kernels of low rank) get a tiny one: along them the
+    step goes to a bound.
     """
     free = np.flatnonzero((a > 0) & (a < upper))
     parts = [part for part in (free < split, free >= split) if part.any()]

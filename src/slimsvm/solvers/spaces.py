@@ -2,7 +2,8 @@
 
 The cutting-plane driver (:mod:`slimsvm.solvers.cutting_plane`) is the same in all of them.
 
-Symbols: W coordinates of functions, one column each; P those of cuts; V responses v of the rows (n, columns).
+Symbols: W coordinates of functions, one column each; P those of cuts; V responses v of the rows (n,
+columns).
 """
 
 from __future__ import annotations
@@ -286,9 +287,10 @@ class SubspaceSpace(Space):
     columns : KernelColumns
         Rows and basis.
     grow : callable, optional
-        grow(columns, row_weights (n, columns), basis_weights (m, columns)) -> vectors in the coordinates of the rows, or None. Called once for
-        the newest cuts of a round while there are less than ``max_basis`` vectors, with their residuals: sum_i row_weights_i phi(x_i) +
-        sum_j basis_weights_j phi(b_j) is what the span cannot say of a cut.
+        grow(columns, row_weights (n, columns), basis_weights (m, columns)) -> vectors in the
+        coordinates of the rows, or None. Called once for the newest cuts of a round while there are
+        less than ``max_basis`` vectors, with their residuals: sum_i row_weights_i phi(x_i) + sum_j
+        basis_weights_j phi(b_j) is what the span cannot say of a cut.
     max_basis : int, optional
         Where growth ends; by default the room in ``columns``.
     """
@@ -352,8 +354,9 @@ class SubspaceSpace(Space):
     def further(self, n_old: int, cuts: PerRow, P: Array) -> Array:
         """The coordinates of old cuts along the vectors from n_old on: (new, cuts).
 
-        With l the row of L that belongs to a new vector b, lam its last entry: (k_b'v - l.p)/lam. ``P`` (n_old, cuts) holds the old ones,
-        ``cuts.products(first, last, K)`` makes k_b'v over a part of the rows, for all cuts.
+        With l the row of L that belongs to a new vector b, lam its last entry: (k_b'v - l.p)/lam.
+        ``P`` (n_old, cuts) holds the old ones, ``cuts.products(first, last, K)`` makes k_b'v over a
+        part of the rows, for all cuts.
         """
         columns, L = self.columns, self.columns.L
         columns.n_values += 0 if columns.keeps else (self.size - n_old) * self.n

@@ -2,10 +2,12 @@
 
     gap = 1/2 |f|^2 + sum_i w_i L(y_i, f_i) + 1/2 |sum_i g_i phi(x_i)|^2 + sum_i w_i L*(y_i, g_i / w_i)
 
-The dual point g is what the loss says at the scores, or a solver's own, scaled so that its sum is zero where there is an intercept.
+The dual point g is what the loss says at the scores, or a solver's own, scaled so that its sum is
+zero where there is an intercept.
 
-Scores and labels of all rows are brought here, 8 bytes a row and column. Of the rows themselves only those with g_i != 0 are, and a
-sum over all pairs of them is made: what is too much for memory is far too much for that.
+Scores and labels of all rows are brought here, 8 bytes a row and column. Of the rows themselves
+only those with g_i != 0 are, and a sum over all pairs of them is made: what is too much for memory
+is far too much for that.
 """
 
 from __future__ import annotations
@@ -55,8 +57,8 @@ def whole_gap(
     dtype : type, optional
         Of the kernel values among the rows; None: float32 where that is safe.
     going_on : callable
-        Told before the sum, and asked after every few rows of it, with how many are done and how many there are: where it says no,
-        the gap is infinite.
+        Told before the sum, and asked after every few rows of it, with how many are done and how
+        many there are: where it says no, the gap is infinite.
 
     Examples
     --------
