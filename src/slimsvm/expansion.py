@@ -70,7 +70,10 @@ class Expansion:
         return self.over(MemoryRows(X, n_threads=n_threads))
 
     def over(self, rows: Rows) -> Array:
-        """The same for rows wherever they are: they stay there, and the outputs are brought here."""
+        """The same for rows wherever they are.
+
+        They stay there, and the outputs are brought here.
+        """
         return joined(rows.map(outputs_of, self))
 
     def __getstate__(self) -> dict[str, Any]:
@@ -116,7 +119,10 @@ class Expansion:
         return out
 
     def _operand(self, for_sparse_rows: bool) -> Operand:
-        """The basis, readied once; sparse rows are never centred, so a dense basis must not be either."""
+        """The basis, prepared once.
+
+        Sparse rows are never centred, so a dense basis must not be either.
+        """
         if for_sparse_rows not in self._ready:
             dtype = np.float64 if self.exact and self.basis.dtype != np.float32 else None
             if for_sparse_rows and not sp.issparse(self.basis) and self.kernel.uses_dots:
@@ -130,7 +136,10 @@ class Expansion:
         return self._ready[for_sparse_rows]
 
     def _pairs(self, X: Any, n_threads: int) -> Array:
-        """One-vs-one: pair (i, j) adds the vectors of class i with coefficient column j - 1 and those of class j with column i."""
+        """One-vs-one: pair (i, j) adds the vectors of both classes.
+
+        Those of class i with coefficient column j - 1 and those of class j with column i.
+        """
         assert self.n_support is not None
         n_classes = self.n_support.size
         ends = np.concatenate([[0], np.cumsum(self.n_support)])
@@ -141,7 +150,10 @@ class Expansion:
         return self._products(X, self._by_pair, n_threads)
 
     def _products_by_class(self, X: Any, ends: Array, n_threads: int) -> Array:
-        """Many classes: the coefficients of one class times K - 1 columns, instead of K(K - 1)/2 columns that are mostly zero."""
+        """Many classes: the coefficients of one class times K - 1 columns.
+
+        Instead of K(K - 1)/2 columns that are mostly zero.
+        """
         n_classes = ends.size - 1
         out = np.zeros((X.shape[0], n_classes * (n_classes - 1) // 2))
         first_of = np.concatenate([[0], np.cumsum(np.arange(n_classes - 1, 0, -1))])

@@ -93,7 +93,9 @@ class Block:
 
 
 class PerRow:
-    """A part of a task's state that has an entry for each row: every block gets those of its own rows.
+    """A part of a task's state that has an entry for each row.
+
+    Every block gets those of its own rows.
 
     For what must be known of all rows at one place anyway, such as the scores of which an oracle
     selects one. It costs the sending of 8 bytes a row and column where blocks are elsewhere.
@@ -216,7 +218,10 @@ class MemoryRows:
         return [task(self.block, *for_block(state, 0, self.n))]
 
     def take(self, indices: Array) -> MemoryRows:
-        """Some rows; what is kept of them and can be taken in parts goes with them, and X is gathered if it is asked for."""
+        """Some rows, with what is kept of them and can be taken in parts.
+
+        X is gathered if it is asked for.
+        """
         block = self.block
         kept = {key: of.take(indices) for key, of in block.kept.items() if key in COPIES[:1]}
         source, picked = block._X, indices if block._picked is None else block._picked[indices]
@@ -351,7 +356,10 @@ _COUNT, _HERE = count(), uuid4().hex
 
 
 def serial() -> str:
-    """A number that nothing else has, in any process: by it, a block knows whether what it kept is what is meant."""
+    """A number that nothing else has, in any process.
+
+    By it, a block knows whether what it kept is what is meant.
+    """
     return f"{_HERE}-{os.getpid()}-{next(_COUNT)}"
 
 
@@ -363,7 +371,10 @@ def added(total: Any, part: Any) -> Any:
 
 
 def joined(parts: list[Any]) -> Array:
-    """Arrays of the rows of all blocks, one after the other, as one; columns lie in memory as they do in the parts."""
+    """Arrays of the rows of all blocks, one after the other, as one.
+
+    Columns lie in memory as they do in the parts.
+    """
     if len(parts) == 1:
         return np.asarray(parts[0])
     if parts[0].ndim == 2 and parts[0].flags.f_contiguous:

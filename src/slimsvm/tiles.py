@@ -43,7 +43,10 @@ DENSE_WORTH = 60.0
 
 
 class Buffer:
-    """Memory that is used again: a new array of megabytes costs more in page faults than what is usually done with it."""
+    """Memory that is used again.
+
+    A new array of megabytes costs more in page faults than what is usually done with it.
+    """
 
     def __init__(self) -> None:
         self._bytes = np.empty(0, np.uint8)
@@ -58,7 +61,10 @@ class Buffer:
 
 @dataclass
 class Operand:
-    """Rows readied for products: one type, centred if the kernel allows, with their squared norms."""
+    """Rows prepared for products: one type, centred if possible, and squared norms.
+
+    Whether they can be centred depends on the kernel.
+    """
 
     kernel: Kernel
     X: Any  # C-ordered array, CSR matrix, or whatever a callable kernel takes
@@ -85,7 +91,10 @@ class Operand:
         return Frame(self.kernel, self.shift, self.dtype, sp.issparse(self.X))
 
     def take(self, indices: Array | slice, buffer: Buffer | None = None) -> Operand:
-        """The operand of some of the rows; dense ones are gathered into the buffer, if there is one, and are valid until its next use."""
+        """The operand of some of the rows.
+
+        Dense ones are gathered into the buffer, if there is one, and are valid until its next use.
+        """
         if self.index is not None:
             return Operand(self.kernel, self.X, None, index=self.index[indices])
         picked: Any = (
@@ -191,7 +200,10 @@ def _ready_at(kernel: Kernel, X: Any, shift: Array | None, dtype: Any, varies: A
 
 
 def _ready_at_once(kernel: Kernel, X: Array, shift: Array, dtype: Any) -> Operand:
-    """Centred rows and their squared norms in one pass: most of the time of a prediction with few vectors, if it were several."""
+    """Centred rows and their squared norms in one pass.
+
+    Several passes would take most of the time of a prediction with few vectors.
+    """
     sq = np.empty(X.shape[0])
     out = np.empty(X.shape, np.float32 if dtype is None else dtype)
     _centre(X, shift, out, sq)
@@ -251,7 +263,11 @@ def _ready_sparse(kernel: Kernel, X: Any, dtype: Any, like: Operand | None) -> O
 
 
 def safe_dtype(kernel: Kernel, sq: Array, n_features: int) -> Any:
-    """float32 if the error bound of the kernel's values allows, and neither products nor values leave its range; else float64."""
+    """float32 if it is safe, else float64.
+
+    Safe: the error bound of the kernel's values allows it, and neither products nor values leave
+    its range.
+    """
     largest = float(sq.max()) if sq.size else 0.0
     if largest > 0.0:
         with np.errstate(over="ignore"):
@@ -263,7 +279,10 @@ def safe_dtype(kernel: Kernel, sq: Array, n_features: int) -> Any:
 
 
 def _dense_is_better(X: Any) -> bool:
-    """Whether BLAS on the densified rows beats the postings, at no more than eight times their memory."""
+    """Whether BLAS on the densified rows beats the postings.
+
+    At no more than eight times their memory.
+    """
     return _dense_share_is_better(
         X.nnz, lambda: np.bincount(X.indices, minlength=X.shape[1]), *X.shape
     )
@@ -294,7 +313,10 @@ def _shifted_squares(X: Any, shift: Array | None) -> Array:
 
 
 def _converted(X: Any, shift: Array | None, dtype: Any, columns: Array | None = None) -> Array:
-    """A C-ordered copy of type dtype (of some columns), centred; made by blocks, so that no float64 copy of X exists beside it."""
+    """A C-ordered copy of type dtype (of some columns), centred.
+
+    Made by blocks, so that no float64 copy of X exists beside it.
+    """
     if shift is None and not sp.issparse(X):
         return np.ascontiguousarray(X, dtype=dtype)
     out = np.empty(X.shape if columns is None else (X.shape[0], columns.size), dtype)
@@ -314,7 +336,9 @@ def _dense(X: Any) -> Array:
 
 @dataclass(frozen=True, eq=False)
 class Frame:
-    """How rows are prepared for products: small, known once, and the same for every block of the data.
+    """How rows are prepared for products.
+
+    Small, known once, and the same for every block of the data.
 
     Parameters
     ----------
@@ -345,7 +369,9 @@ class Frame:
 
     @classmethod
     def of(cls, kernel: Kernel, rows: Rows, dtype: Any = None) -> Frame:
-        """From two passes over the rows: their centre, and the largest norm, which says whether float32 is safe.
+        """From two passes over the rows: their centre, and the largest norm.
+
+        The norm says whether float32 is safe.
 
         For rows in memory this is what :func:`ready` does.
         """
@@ -387,7 +413,10 @@ class Frame:
         return _ready_at(self.kernel, X, self.shift, self.dtype, None)
 
     def vectors(self, V: Any) -> Operand:
-        """Vectors that are in the coordinates of prepared rows already, for products with these: nothing is subtracted again."""
+        """Vectors in the coordinates of prepared rows already, for products with these.
+
+        Nothing is subtracted again.
+        """
         if isinstance(self.kernel, Precomputed) or not (
             self.kernel.uses_dots or self.kernel.shift_invariant
         ):
@@ -434,7 +463,10 @@ def in_memory(
 
 
 def _centre_of(block: Block) -> tuple[int, Array, int | None, Any]:
-    """Number of rows, their mean, and for sparse ones the number of entries, of all and of each feature."""
+    """Number of rows, their mean, and for sparse ones the number of entries.
+
+    Entries are counted in all and for each feature.
+    """
     X = block.X
     if not sp.issparse(X):
         return block.n, np.asarray(X.mean(axis=0, dtype=np.float64)).ravel(), None, None
@@ -469,7 +501,10 @@ class Strips:
         self._postings: list[Any] = [None] * self.n_strips
 
     def suited_to(self, n_rows: int) -> Strips:
-        """The same columns in strips of the width that suits so many rows; those of sparse rows, or of a given width, stay."""
+        """The same columns in strips of the width that suits so many rows.
+
+        Those of sparse rows, or of a given width, stay.
+        """
         if self.fixed:
             return self
         width = min(
@@ -545,7 +580,10 @@ Consumer = Callable[
 
 
 def for_each_tile(rows: Operand, strips: Strips, consume: Consumer, n_threads: int = 1) -> None:
-    """Make all tiles of k(rows, columns) and hand each to ``consume``; tiles of one strip come in order, from one thread."""
+    """Make all tiles of k(rows, columns) and hand each to ``consume``.
+
+    Tiles of one strip come in order, from one thread.
+    """
     n = rows.n
     strips = strips.suited_to(n)
     chunk = max(1, min(n, CHUNK_ROWS, TILE_VALUES // strips.width))
@@ -573,7 +611,10 @@ def block(rows: Operand, strips: Strips, n_threads: int = 1, out: Array | None =
 
 
 def _scratch(size: int, dtype: Any) -> Array:
-    """The calling thread's own scratch array: allocated once, so that its pages stay mapped and warm."""
+    """The calling thread's own scratch array.
+
+    It is allocated once, so that its pages stay mapped and warm.
+    """
     buffer: Array | None = getattr(local, "scratch", None)
     if buffer is None or buffer.nbytes < size * 8:
         buffer = local.scratch = np.empty(size * 8, np.uint8)
@@ -633,7 +674,10 @@ def _dense_strip(
     form: int, p: float, q: float, degree: int, A: Array, a_sq: Array, B: Array, b_sq: Array, start: int, end: int,
     delta: Array, s: Array, slots: Array, store: Array, scratch: Array,
 ) -> None:  # fmt: skip
-    """All tiles of columns start..end, products by BLAS; made without coming back to the interpreter."""
+    """All tiles of columns start..end, products by BLAS.
+
+    They are made without coming back to the interpreter.
+    """
     step = FUSED_COLUMNS
     if (
         2 * A.shape[0] <= FUSED_ROWS and A.itemsize == 4
@@ -678,7 +722,10 @@ def accumulate(
     slots: Array | None = None,
     store: Array | None = None,
 ) -> None:
-    """s += sum_r delta[r] * k(rows[r], columns), while the values are in cache; rows with slots[r] >= 0 are kept in store[slots[r]]."""
+    """s += sum_r delta[r] * k(rows[r], columns), while the values are in cache.
+
+    Rows with slots[r] >= 0 are kept in store[slots[r]].
+    """
     kernel, columns, n = rows.kernel, strips.operand, rows.n
     delta = np.ascontiguousarray(delta, rows.dtype)
     slots = np.full(n, -1) if slots is None else slots

@@ -1,4 +1,6 @@
-"""Incomplete Cholesky factorisations of the kernel matrix, K ~ V V', and the pivots of one as a basis.
+"""Incomplete Cholesky factorisations of the kernel matrix, K ~ V V'.
+
+The pivots of one can be a basis.
 
 :func:`pivoted` (ICF 2; Fine & Scheinberg 2001): symmetric pivoting, the row that is farthest from
 the span of those before it is next; values are computed for rows that are pivots or likely to be
@@ -80,7 +82,9 @@ def pivoted(
     enough: Callable[[], bool] | None = None,
     n_threads: int = 1,
 ) -> Factor:
-    """ICF 2: at most ``rank`` columns, fewer if the rest of the trace is at most ``tol`` of it, or only rounding is left.
+    """ICF 2: at most ``rank`` columns.
+
+    Fewer if the rest of the trace is at most ``tol`` of it, or only rounding is left.
 
     Parameters
     ----------
@@ -147,7 +151,9 @@ def pivoted(
 
 
 class Ahead:
-    """Columns of rows that are likely to be pivots soon, many at once: a product of matrices in place of as many passes over V.
+    """Columns of rows that are likely to be pivots soon, many at once.
+
+    A product of matrices takes the place of as many passes over V.
 
     The rows that are farthest from the span now are likely to be among the farthest for a while.
     How many are taken follows how many of the last ones were of use. Pivots are the same with or
@@ -163,7 +169,10 @@ class Ahead:
         self._many = 1
 
     def look(self, far: Array, Vt: Array, most: int) -> None:
-        """Columns of the rows that are farthest by ``far``, without what V says, which is kept by columns."""
+        """Columns of the rows that are farthest by ``far``, without what V says.
+
+        V is kept by columns.
+        """
         used = Vt.shape[0] - self.known if self.place else 1
         self._many = max(
             1, min(MOST_AHEAD, 2 * self._many if 2 * used >= self._many else self._many // 2, most)
@@ -234,7 +243,10 @@ def thresholded(
 def _columns_within(
     rows: Operand, n_entries: int, beta: float, enough: Callable[[], bool] | None, n_threads: int
 ) -> tuple[Array, Array, Array, float] | None:
-    """The columns of V, one after the other, and the sum of squares of what was dropped; None at a pivot that is not positive."""
+    """The columns of V, one after the other, and the sum of squares of what was dropped.
+
+    None at a pivot that is not positive.
+    """
     n = rows.n
     most = min(n, n_entries + 1)
     indptr, indices, data = (
@@ -286,7 +298,9 @@ def _next_column(
     j: int, column: Array, beta: float, flat: float, n_entries: int, indptr: Array, indices: Array, data: Array, heads: Array, after: Array,
     at: Array, work: Array,
 ) -> float:  # fmt: skip
-    """Column j of V: that of K (from its diagonal on) without what the columns before it say, cut to its largest entries.
+    """Column j of V, cut to its largest entries.
+
+    That of K (from its diagonal on) without what the columns before it say.
 
     Returns the sum of squares of what was cut off; -1 if the pivot is not positive.
     """
@@ -357,7 +371,9 @@ def _next_column(
 
 @dataclass(frozen=True)
 class Cholesky(Basis):
-    """Pivots of the incomplete Cholesky factorisation: always the row that is farthest from the span of those before it.
+    """Pivots of the incomplete Cholesky factorisation.
+
+    Always the row that is farthest from the span of those before it.
 
     Examples
     --------
@@ -385,7 +401,10 @@ class Cholesky(Basis):
         candidates: Array,
         here: Here | None = None,
     ) -> Selection:
-        """Up to ``n_new`` rows; all candidates, in order, if there are not more. The weights are ignored."""
+        """Up to ``n_new`` rows; all candidates, in order, if there are not more.
+
+        The weights are ignored.
+        """
         if n_new >= candidates.size:
             return rows_at(columns, candidates)
         known = None

@@ -57,7 +57,10 @@ CLOSE = 0.1
 
 
 class Sum:
-    """The points of a sum over kernel values, in strips that the threads share: the terms of the residual, or its basis."""
+    """The points of a sum over kernel values, in strips that the threads share.
+
+    They are the terms of the residual, or its basis.
+    """
 
     def __init__(self, operand: Operand, n_threads: int) -> None:
         self.operand, self.n, self.n_threads = operand, operand.n, n_threads
@@ -68,7 +71,10 @@ class Sum:
         return block(points, self.strips, self.n_threads)
 
     def combined(self, weights: Array) -> Array:
-        """weights (q, n) times the points themselves, shape (q, d), in float64; strips are added in order."""
+        """weights (q, n) times the points themselves, shape (q, d), in float64.
+
+        Strips are added in order.
+        """
         X = self.operand.X
         weights = weights.astype(X.dtype)
         parts: list[Any] = [None] * self.strips.n_strips
@@ -200,7 +206,10 @@ class Criterion:
         )
 
     def at(self, points: Operand, rows: Array | None = None) -> Values:
-        """The drop and what belongs to it; ``rows`` says which rows of the data the points are, if they are."""
+        """The drop and what belongs to it.
+
+        ``rows`` says which rows of the data the points are, if they are.
+        """
         columns, q = self.columns, points.n
         diag = np.asarray(points.diag(), np.float64)
         K_terms = self.terms.values(points)
@@ -219,7 +228,10 @@ class Criterion:
         return Values(S, self._drop(S, left, diag), left, diag, Z, K_terms, K_B)
 
     def _without_own_excess(self, S: Array, left: Array, rows: Array) -> None:
-        """A row that is in the sample stands for others too, but is alone where it is: there it must count only for itself."""
+        """Let a row of the sample count only for itself where it is.
+
+        It stands for others too, but is alone there.
+        """
         if not self.picked.size:
             return
         place = np.minimum(np.searchsorted(self.picked, rows), self.picked.size - 1)
@@ -232,7 +244,10 @@ class Criterion:
         return np.asarray(JITTER[str(np.dtype(self.columns.dtype))] * np.maximum(diag, known))
 
     def _drop(self, S: Array, left: Array, diag: Array) -> Array:
-        """sum_c S^2 / D, and -1 where the vector depends on the basis: such a one would be refused."""
+        """sum_c S^2 / D, and -1 where the vector depends on the basis.
+
+        Such a vector would be refused.
+        """
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             drop = np.einsum("qc,qc->q", S, S) / (left + RIDGE * diag if self.orthogonal else diag)
             fits = np.isfinite(drop) & (left > DEPENDENT * self._jitter(diag))
@@ -272,7 +287,11 @@ class Criterion:
         return values.astype(np.float64)
 
     def contained(self, vectors: Array) -> Array:
-        """Vectors whose norm suits the rows: powers of inner products grow without bound, and if homogeneous the drop does not see the norm."""
+        """Vectors whose norm suits the rows.
+
+        Powers of inner products grow without bound, and if homogeneous the drop does not see the
+        norm.
+        """
         if self.kernel.slope()[2]:
             return vectors
         sq = self.terms.operand.sq
@@ -285,7 +304,9 @@ class Criterion:
     # -- several at once ---------------------------------------------------------------------------
 
     def greedy(self, pool: Operand, values: Values, n_new: int) -> Array:
-        """Indices of up to n_new of the pool: each is the best once those before it have joined the basis; near-duplicates are skipped.
+        """Indices of up to n_new of the pool, chosen greedily.
+
+        Each is the best once those before it have joined the basis; near-duplicates are skipped.
 
         A partial Cholesky factorisation of the pool's kernel matrix outside of the span, pivoted by
         the drop: O(n_new (d + m)) for each.
@@ -319,7 +340,9 @@ class Criterion:
 
 
 def sampled(size: Array, n: int, rng: np.random.Generator) -> tuple[Array, Array]:
-    """Up to n indices drawn with probability proportional to size, in order, and the numbers to divide by for an unbiased sum.
+    """Up to n indices drawn with probability proportional to size, in order.
+
+    Also returns the numbers to divide by for an unbiased sum.
 
     All of size > 0 if there are not more than n. Otherwise the shares of the total are laid end to
     end and cut into n strata, each of which picks one at random. (One random start for all strata

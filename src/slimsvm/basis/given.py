@@ -43,7 +43,10 @@ class Given(Basis):
 
     @property
     def size(self) -> int:
-        """How many vectors there are; 1 where that cannot be said: what is wrong then, :meth:`select` says."""
+        """How many vectors there are; 1 where that cannot be said.
+
+        What is wrong then, :meth:`select` says.
+        """
         try:
             shape = np.shape(self.vectors)
         except ValueError:  # rows of different lengths

@@ -1,4 +1,6 @@
-"""Rows that promise the largest decrease of the objective: the greedy rule of Keerthi, Chapelle & DeCoste (2006).
+"""Rows that promise the largest decrease of the objective.
+
+The greedy rule of Keerthi, Chapelle & DeCoste (2006).
 
 For every vector a random pool of candidate rows; the one joins whose *virtual Newton step*, from
 the present optimum, decreases the quadratic model of the objective most: by 1/2 g_j^2 / h_j, summed
@@ -161,7 +163,10 @@ class _Model:
         return H
 
     def _products(self, right: Array) -> Array:
-        """K_BX D_c right' for every column c, over the basis and the new ones, right (q, n): (m + t, q, columns); summed in float64."""
+        """K_BX D_c right' for every column c, over the basis and the new ones.
+
+        With right (q, n), the shape is (m + t, q, columns); summed in float64.
+        """
         n, k, q = self.columns.n, self.coef.shape[1], right.shape[0]
 
         def work(start: int, end: int, K: Array) -> Array:
@@ -202,7 +207,10 @@ class _Model:
         return first, second, third
 
     def join_best(self, pool: Array, alone: bool) -> int:
-        """The candidate with the largest decrease joins, and the model moves to its optimum; -1 if none is outside of the span."""
+        """The candidate with the largest decrease joins, and the model moves to its optimum.
+
+        -1 if none is outside of the span.
+        """
         columns, rows, n_columns = self.columns, self.columns.operand, self.coef.shape[1]
         K = among(rows, pool, None, columns.n_threads)
         K_PB = np.hstack([against_basis(columns, pool), K[:, self.new_rows]]).astype(np.float64)

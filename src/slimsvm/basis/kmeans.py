@@ -1,4 +1,6 @@
-"""Centres of k-means as the basis (Zhang, Tsang & Kwok 2008): they cover the rows more evenly than rows drawn at random do.
+"""Centres of k-means as the basis (Zhang, Tsang & Kwok 2008).
+
+They cover the rows more evenly than rows drawn at random do.
 
 Lloyd's algorithm on small random batches (Sculley 2010), scikit-learn's, in the coordinates of the
 readied rows. The centres are spread where rows are, not where the decision is: a good start for
@@ -29,7 +31,9 @@ LEAST_CENTRES = 40  # as many rows as for so many centres take part in any case
 
 @dataclass(frozen=True)
 class KMeans(Basis):
-    """Centres of mini-batch k-means, not rows; all candidate rows, in order, if that many are asked for.
+    """Centres of mini-batch k-means, not rows.
+
+    All candidate rows, in order, if that many are asked for.
 
     Parameters
     ----------

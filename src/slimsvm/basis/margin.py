@@ -1,4 +1,7 @@
-"""Rows where the machine is least sure: the smallest |f|, as in the active learning of Bordes, Ertekin, Weston & Bottou (2005)."""
+"""Rows where the model is least sure: those with the smallest |f|.
+
+As in the active learning of Bordes, Ertekin, Weston & Bottou (2005).
+"""
 
 from __future__ import annotations
 
@@ -56,7 +59,10 @@ class Margin(Basis):
         candidates: Array,
         here: Here | None = None,
     ) -> Selection:
-        """Up to ``n_new`` rows that are not in the span of the basis already; the weights are ignored."""
+        """Up to ``n_new`` rows that are not in the span of the basis already.
+
+        The weights are ignored.
+        """
         if here is None:
             raise ValueError(
                 "basis='margin' needs the scores of a machine; choose the first vectors with another basis, such as Random."

@@ -1,4 +1,6 @@
-"""Basis vectors that are made for the residual: the pre-image problem of cutting-plane subspace pursuit.
+"""Basis vectors that are made for the residual.
+
+The pre-image problem of cutting-plane subspace pursuit.
 
     maximise over b  drop(b) = sum_c <r_c, phi(b)>^2 / D(b)                       (see :mod:`slimsvm.basis.criterion`)
 
@@ -238,7 +240,10 @@ class Pursuit(Basis):
     def _enough(
         self, criterion: Criterion, points: Operand, values: Values, rng: np.random.Generator
     ) -> int:
-        """Rows at which the errors of the sample are a share NOISE of the truth: see the module's text."""
+        """Rows at which the errors of the sample are a share NOISE of the truth.
+
+        See the module's text.
+        """
         again = criterion.resampled(self.n_rows, rng).at(points)
         size = np.maximum(values.left, 1e-3 * values.diag)[:, None]
         real = float((values.S * again.S / size).sum()) / max(
@@ -263,7 +268,10 @@ def _criterion(
 
 
 def climbed(criterion: Criterion, B: Array, max_iter: int, tol: float) -> Array:
-    """Where the rows of B arrive by the fixed point; none ends with a lower drop than it began with."""
+    """Where the rows of B arrive by the fixed point.
+
+    None ends with a lower drop than it began with.
+    """
     B = criterion.contained(B)
     points = criterion.points(B)
     values = criterion.at(points)
@@ -290,7 +298,9 @@ def climbed(criterion: Criterion, B: Array, max_iter: int, tol: float) -> Array:
 
 
 def thinned(B: Array, share: float) -> Any:
-    """The rows of B as a CSR matrix, without their smallest entries, which together make up at most ``share`` of a squared norm.
+    """The rows of B as a CSR matrix, without their smallest entries.
+
+    These together make up at most ``share`` of a squared norm.
 
     Examples
     --------

@@ -1,4 +1,7 @@
-"""Random rows as the basis: the Nystrom method's choice (Williams & Seeger 2001), and RSVM's (Lee & Mangasarian 2001)."""
+"""Random rows as the basis.
+
+The Nystrom method's choice (Williams & Seeger 2001), and RSVM's (Lee & Mangasarian 2001).
+"""
 
 from __future__ import annotations
 
@@ -16,7 +19,9 @@ Array = NDArray[Any]
 
 @dataclass(frozen=True)
 class Random(Basis):
-    """Distinct candidate rows, drawn without regard to the problem; all of them, in order, if that many are asked for.
+    """Distinct candidate rows, drawn without regard to the problem.
+
+    All of them, in order, if that many are asked for.
 
     Examples
     --------

@@ -90,7 +90,10 @@ class Basis(Protocol):
         candidates: Array,
         here: Here | None = None,
     ) -> Selection:
-        """Up to ``n_new`` vectors; ``candidates`` are the indices of distinct rows of positive weight, in order."""
+        """Up to ``n_new`` vectors.
+
+        ``candidates`` are the indices of distinct rows of positive weight, in order.
+        """
         ...
 
 
@@ -120,12 +123,18 @@ def drawn(candidates: Array, n: int, rng: np.random.Generator) -> Array:
 
 
 def moved(columns: KernelColumns, vectors: Any) -> Selection:
-    """Vectors that are not rows as basis vectors, in the form of those that are there already, or else in the smaller one."""
+    """Vectors that are not rows as basis vectors.
+
+    In the form of those that are there already, or else in the smaller one.
+    """
     return Selection(_as_kept(columns, vectors))
 
 
 def _as_kept(columns: KernelColumns, vectors: Any) -> Any:
-    """Dense or CSR: as the basis is already; at first dense for dense rows, and for CSR rows whatever takes fewer bytes."""
+    """Dense or CSR, as the basis is already.
+
+    At first dense for dense rows, and for CSR rows whatever takes fewer bytes.
+    """
     known = columns.vectors
     if known is not None:
         sparse = sp.issparse(known)

@@ -1,4 +1,6 @@
-"""Rows that are far from the span of those before them, whatever their labels: the unsupervised rule of Keerthi, Chapelle & DeCoste (2006).
+"""Rows that are far from the span of those before them, whatever their labels.
+
+The unsupervised rule of Keerthi, Chapelle & DeCoste (2006).
 
 The best of a random pool for each vector; with all rows as the pool it would be the incomplete
 Cholesky factorisation (:mod:`slimsvm.basis.cholesky`), which costs n kernel values for each vector
@@ -61,7 +63,10 @@ class Unsupervised(Basis):
         candidates: Array,
         here: Here | None = None,
     ) -> Selection:
-        """Up to ``n_new`` rows; all candidates, in order, if there are not more. The weights are ignored."""
+        """Up to ``n_new`` rows; all candidates, in order, if there are not more.
+
+        The weights are ignored.
+        """
         if n_new >= candidates.size:
             return rows_at(columns, candidates)
         largest = max(columns.rows.map(largest_diagonal, columns.frame))

@@ -1,4 +1,6 @@
-"""The oracle of risks that are sums over rows: any convex loss, several columns (one-vs-rest) at once.
+"""The oracle of risks that are sums over rows.
+
+Any convex loss, several columns (one-vs-rest) at once.
 
     R(f) = sum_i weight_i L(y_i, f_i)  >=  offset + sum_i v_i f_i,     v_i = weight_i u_i,  offset = -sum_i weight_i L*(y_i, u_i)
 
@@ -46,7 +48,10 @@ MOST_VALUES = 255  # different slopes that a byte can name
 
 @dataclass(frozen=True)
 class Slopes:
-    """The slopes of one cut, a byte a row: their values, and which one each row has; or, where they are too many, as float32."""
+    """The slopes of one cut, a byte a row: their values, and which one each row has.
+
+    As float32, where there are too many values.
+    """
 
     codes: Array
     values: Array | None
@@ -101,7 +106,10 @@ class LossOracle(PerRow):
     def cut(
         self, first: int, last: int, scores: Array, columns: Array | None = None
     ) -> tuple[Array, Array, Array]:
-        """Rows first to last: their share of the risk and of the offset, for each column, and their responses v (rows, columns).
+        """Risk, offset and responses v of rows first to last.
+
+        Their share of the risk and of the offset, for each column; responses have the shape (rows,
+        columns).
 
         ``columns`` are those that the scores stand for, in ascending order; None: all.
         """
@@ -146,7 +154,9 @@ class LossOracle(PerRow):
     def balanced(
         self, scores: Array, columns: Array | None = None
     ) -> tuple[Array, Array, Array, Array]:
-        """The best intercept for each column, and with it risk, offset and responses of the cut whose responses sum to zero.
+        """The best intercept for each column, and the cut there whose responses sum to zero.
+
+        Of the cut: risk, offset and responses.
 
         ``scores`` are without an intercept; the cut is R(f) >= offset + v'f for every intercept in
         f.
@@ -196,7 +206,10 @@ class LossOracle(PerRow):
     # -- one dimension at a time -------------------------------------------------------------------
 
     def intercept(self, scores: Array, columns: Array | None = None, middle: bool = False) -> Array:
-        """The b with the least R(f + b), for each column; ``middle``: where there are several, the middle of them."""
+        """The b with the least R(f + b), for each column.
+
+        ``middle``: where there are several, the middle of them.
+        """
         y, weight = self._part(0, self.n, columns)
         if self.kinks is None:
             return _smooth_intercept(self.loss, y, weight, scores)
@@ -214,7 +227,10 @@ class LossOracle(PerRow):
         return out
 
     def _selected(self, scores: Array, target: Array, extra: float = 0.0) -> tuple[float, float]:
-        """Where the slope of R(f + b) in b turns positive, and the share of the jump there; ``extra`` is added to the slope."""
+        """Where the slope of R(f + b) in b turns positive, and the share of the jump there.
+
+        ``extra`` is added to the slope.
+        """
         assert self.kinks is not None
         at, jump = np.empty(scores.size * self.kinks.size), np.empty(scores.size * self.kinks.size)
         size, slope = _intercept_kinks(
@@ -254,7 +270,10 @@ class LossOracle(PerRow):
     # -- cuts, kept compactly ----------------------------------------------------------------------
 
     def packed(self, responses: Array) -> Slopes:
-        """The responses of one cut (one column of them) as slopes, in a byte a row where they have few different values."""
+        """The responses of one cut (one column of them) as slopes.
+
+        In a byte a row where they have few different values.
+        """
         with np.errstate(invalid="ignore", divide="ignore"):
             slopes = np.where(self.weight > 0, responses / self.weight, 0.0)
         codes = np.zeros(self.n, np.uint8)
@@ -343,7 +362,10 @@ def _smooth_intercept(loss: Loss, target: Array, weight: Array, scores: Array) -
 def _intercept_kinks(
     scores: Array, target: Array, weight: Array, labels: bool, kinks: Array, at: Array, jump: Array
 ) -> tuple[int, float]:
-    """Fill in where the slope of sum_i weight_i L(y_i, f_i + b) jumps as b grows; returns their number, and the slope at minus infinity."""
+    """Fill in where the slope of sum_i weight_i L(y_i, f_i + b) jumps as b grows.
+
+    Returns the number of jumps, and the slope at minus infinity.
+    """
     size, slope = 0, 0.0
     for i in range(scores.size):
         w = weight[i]
@@ -360,7 +382,10 @@ def _intercept_kinks(
 def _slopes_at(
     scores: Array, target: Array, labels: bool, kinks: Array, b: float, tau: float, out: Array
 ) -> None:
-    """The slopes at intercept b; where it is a kink, the share tau of its jump. The same differences as above: ties are exact."""
+    """The slopes at intercept b; where it is a kink, the share tau of its jump.
+
+    The same differences as above: ties are exact.
+    """
     for i in range(scores.size):
         u = -1.0 if not labels or target[i] > 0.0 else 0.0
         for k in range(kinks.size):
@@ -408,7 +433,9 @@ def _line_kinks(
 def _crossing(
     at: Array, jump: Array, size: int, slope: float, curvature: float
 ) -> tuple[float, float]:
-    """Where slope + curvature x + (sum of the jumps below x) turns from negative to not, and the share of the jump there that it takes.
+    """Where slope + curvature x + (sum of the jumps below x) turns from negative to not.
+
+    Also returns the share of the jump there that it takes.
 
     Quickselect: a pivot splits the jumps; the side that cannot hold the crossing is summed up, or
     dropped. Rearranges the arrays.

@@ -1,4 +1,6 @@
-"""Sequences: a label for every position, whose scores come from the data, and from which label follows which.
+"""Sequences: a label for every position.
+
+Its score comes from the data, and from which label follows which.
 
     s(y) = sum_t scores[t, y_t]  +  sum_t transition[y_t-1, y_t]  +  start[y_1]  +  end[y_T],      Delta = number of wrong positions
 
@@ -61,7 +63,7 @@ class Chain(BlockOracle):
         self.start_end = start_end
 
     def prepare(self, classes: Array) -> None:
-        """One column for each label, and a linear part of transitions and perhaps starts and ends."""
+        """One column for each label; the linear part has transitions, perhaps starts and ends."""
         if classes.size < 2:
             raise ValueError(
                 f"{self.name}: there must be at least two labels, but Y has {classes.size}."
@@ -140,7 +142,10 @@ def _viterbi(
     augment: float,
     found: Array,
 ) -> None:
-    """Fill in the best labels of each sequence, where every label but the true one has ``augment`` more."""
+    """Fill in the best labels of each sequence.
+
+    Every label but the true one has ``augment`` more.
+    """
     K, longest = start.size, 0
     for i in range(offsets.size - 1):
         longest = max(longest, offsets[i + 1] - offsets[i])
@@ -185,7 +190,10 @@ def _violations(
     delta: Array,
     margin: Array,
 ) -> None:
-    """Loss, and loss plus score less the true score, of each sequence found; one that does not violate is replaced by the truth."""
+    """Loss, and loss plus score less the true score, of each sequence found.
+
+    One that does not violate is replaced by the truth.
+    """
     for i in range(offsets.size - 1):
         first, last = offsets[i], offsets[i + 1] - 1
         wrong = 0

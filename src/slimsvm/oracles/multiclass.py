@@ -92,7 +92,10 @@ class Binary(_OneLabel):
         linear: Array,
         n_threads: int = 1,
     ) -> tuple[float, float, Array, Array]:
-        """As in the base class; the response of a missed margin is the weight with the sign of the other label."""
+        """As in the base class.
+
+        The response of a missed margin is the weight with the sign of the other label.
+        """
         responses = np.empty((labels.size, 1))
         risk, loss = _hinge(scores, labels, weight, responses)
         return risk, loss, responses, np.zeros(0)
@@ -154,7 +157,10 @@ class Multiclass(_OneLabel):
     def worst(
         self, scores: Array, labels: Array, offsets: Array, linear: Array, n_threads: int = 1
     ) -> tuple[Array, Array, Array]:
-        """The class with the largest cost plus score, its cost, and by how much it exceeds the score of the true class."""
+        """The class with the largest cost plus score, its cost, and its excess.
+
+        The excess is over the score of the true class.
+        """
         found, delta, margin = (
             np.empty(labels.size, np.int64),
             np.empty(labels.size),

@@ -1,4 +1,6 @@
-"""Losses of a whole set that do not decompose into rows: F1, precision and recall at k, ROC area, average precision.
+"""Losses of a whole set that do not decompose into rows.
+
+F1, precision and recall at k, ROC area, average precision.
 
 The set is *one* example with n parts, two labels (0 and 1) and one score f_i for each part. There
 are P positives and N negatives.
@@ -122,7 +124,10 @@ class Multivariate(BlockOracle):
     def encode(
         self, Y: Any, n_rows: int, lengths: Any = None, classes: Array | None = None
     ) -> Encoded:
-        """The labels as numbers; see the base class. When classes are learned, k must not exceed the number of rows."""
+        """The labels as numbers; see the base class.
+
+        When classes are learned, k must not exceed the number of rows.
+        """
         true = super().encode(Y, n_rows, lengths, classes)
         if classes is None and self.measure.endswith("_at_k") and self.k > n_rows:
             raise ValueError(f"{self.name}: k is {self.k}, but there are {n_rows} rows.")
@@ -177,7 +182,10 @@ class Multivariate(BlockOracle):
         return top
 
     def losses(self, labels: Array, found: Array, offsets: Array) -> Array:
-        """One minus the measure; ties between ranks count as in scikit-learn. A set without any mistake to make has no loss."""
+        """One minus the measure; ties between ranks count as in scikit-learn.
+
+        A set without any mistake to make has no loss.
+        """
         y, n_positive = np.asarray(labels), int(np.sum(labels))
         right = int(np.sum(y * (found == 1)))
         if self.measure == "roc_auc":
@@ -252,12 +260,18 @@ class Multivariate(BlockOracle):
 
 
 def _reference(labels: Array, k: int, P: int, N: int) -> Array:
-    """What stands for the truth where exactly k ones are predicted: the mean of the outputs with the least loss."""
+    """What stands for the truth where exactly k ones are predicted.
+
+    The mean of the outputs with the least loss.
+    """
     return labels * (k / P) if k <= P else labels + (1 - labels) * ((k - P) / N)
 
 
 def _pairs(positive: Array, negative: Array) -> tuple[Array, Array]:
-    """For each positive the negatives within its margin, for each negative the positives: both sorted downwards, both from one comparison."""
+    """For each positive the negatives within its margin, for each negative the positives.
+
+    Both are sorted downwards, both come from one comparison.
+    """
     limit = positive - 1.0
     above = np.searchsorted(-negative, -limit, side="left")  # f_j > f_i - 1
     below = positive.size - np.searchsorted(-limit, -negative, side="right")
@@ -265,7 +279,10 @@ def _pairs(positive: Array, negative: Array) -> tuple[Array, Array]:
 
 
 def _swapped(positive: Array, negative: Array) -> float:
-    """The share of pairs whose negative has the lower (better) rank; equal ranks count half. A set without pairs has none."""
+    """The share of pairs whose negative has the lower (better) rank; ties count half.
+
+    A set without pairs has none.
+    """
     ranks = np.sort(negative)
     twice = int(np.searchsorted(ranks, positive, side="left").sum()) + int(
         np.searchsorted(ranks, positive, side="right").sum()
@@ -274,7 +291,10 @@ def _swapped(positive: Array, negative: Array) -> float:
 
 
 def _average_precision(y: Array, ranks: Array) -> float:
-    """Mean over the positives of the precision among all rows that are ranked as high; 1 where there are no positives."""
+    """Mean over the positives of the precision among all rows that are ranked as high.
+
+    It is 1 where there are no positives.
+    """
     order = np.sort(ranks)
     mine = np.sort(ranks[y == 1])
     if not mine.size:
@@ -291,7 +311,10 @@ def _average_precision(y: Array, ranks: Array) -> float:
 
 @compiled
 def _worst_f1(positive: Array, negative: Array) -> tuple[int, int]:
-    """The a and b with the largest 1 - 2a/(P+a+b) + A(a) + B(b), all f sorted downwards; the truth (P, 0) wins ties."""
+    """The a and b with the largest 1 - 2a/(P+a+b) + A(a) + B(b), all f sorted downwards.
+
+    The truth (P, 0) wins ties.
+    """
     P, N = positive.size, negative.size
     let_in = np.zeros(N + 1)
     for j in range(N):
@@ -315,7 +338,10 @@ def _worst_f1(positive: Array, negative: Array) -> tuple[int, int]:
 
 @compiled
 def _worst_precision(positive: Array, negative: Array) -> tuple[Array, Array]:
-    """Above each positive how many negatives, below each negative how many positives, in the worst ranking; all f sorted downwards."""
+    """The worst ranking, all f sorted downwards.
+
+    Above each positive how many negatives, below each negative how many positives.
+    """
     P, N = positive.size, negative.size
     harmonic, sums = np.zeros(P + N + 1), np.zeros(P + 1)
     for m in range(1, P + N + 1):

@@ -1,4 +1,6 @@
-"""What a structured output is: the oracle that every structural machine asks for risks, cuts and predictions.
+"""What a structured output is.
+
+The oracle that every structural estimator asks for risks, cuts and predictions.
 
     R(f) = sum_i weight_i max_y [ Delta(y_i, y) + s_i(y) - s_i(y_i) ]
     s_i(y) = sum over the parts p of example i of scores[p, y_p]  +  <linear, phi(y)>
@@ -45,7 +47,10 @@ GROUP = 4096  # parts that one task of a thread takes, at least: their scores st
 
 @dataclass(frozen=True)
 class Encoded:
-    """True outputs as numbers: a label for each part, where examples begin and end, and what the numbers stand for."""
+    """True outputs as numbers.
+
+    A label for each part, where examples begin and end, and what the numbers stand for.
+    """
 
     labels: Array
     offsets: Array
@@ -53,7 +58,10 @@ class Encoded:
 
 
 class InvalidAnswer(ValueError):
-    """An oracle gave what it must not give. ``example`` counts from the start of the block: whoever cut the block may correct it."""
+    """An oracle gave what it must not give.
+
+    ``example`` counts from the start of the block: whoever cut the block may correct it.
+    """
 
     def __init__(self, oracle: str, example: int, what: str) -> None:
         super().__init__(oracle, example, what)
@@ -64,7 +72,9 @@ class InvalidAnswer(ValueError):
 
 
 class StructuredOracle(BaseEstimator):
-    """Base of all oracles of structured outputs. An oracle of one's own writes ``argmax`` and ``loss``; see :doc:`add_an_oracle`.
+    """Base of all oracles of structured outputs.
+
+    An oracle of one's own writes ``argmax`` and ``loss``; see :doc:`add_an_oracle`.
 
     Attributes
     ----------
@@ -112,7 +122,9 @@ class StructuredOracle(BaseEstimator):
     # -- what an oracle of one's own writes --------------------------------------------------------
 
     def argmax(self, scores: Array, y: Array | None = None) -> Any:
-        """One example: the labels with the highest score, or, given the true ones, with the highest loss(y, .) plus score.
+        """One example: the labels with the highest score.
+
+        Given the true ones, those with the highest loss(y, .) plus score.
 
         ``scores`` is (parts, n_labels), labels are numbers from 0 to n_labels - 1, one for each
         part. An oracle with ``n_linear`` above zero is also given ``linear``, by name.
@@ -120,11 +132,17 @@ class StructuredOracle(BaseEstimator):
         raise NotImplementedError(f"{self.name} must define argmax(scores, y=None).")
 
     def loss(self, y: Array, yhat: Array) -> float:
-        """One example: what it costs to answer ``yhat`` where ``y`` is true; zero where they are equal, never negative."""
+        """One example: what it costs to answer ``yhat`` where ``y`` is true.
+
+        Zero where they are equal, never negative.
+        """
         raise NotImplementedError(f"{self.name} must define loss(y, yhat).")
 
     def phi(self, labels: Array) -> Array:
-        """One example: the features (n_linear,) of its labels, whose product with ``linear`` is part of its score."""
+        """One example: the features (n_linear,) of its labels.
+
+        Their product with ``linear`` is part of its score.
+        """
         raise NotImplementedError(
             f"{self.name} has n_linear = {self.n_linear} and must define phi(labels)."
         )
@@ -137,11 +155,17 @@ class StructuredOracle(BaseEstimator):
         return type(self).__name__
 
     def prepare(self, classes: Array) -> None:
-        """Learn what the labels are: sets ``n_labels`` and what follows from it. ``encode`` calls it; a loaded model does, too."""
+        """Learn what the labels are: sets ``n_labels`` and what follows from it.
+
+        ``encode`` calls it; a loaded model does, too.
+        """
         self.n_labels = self.n_columns = int(classes.size)
 
     def offsets(self, n_rows: int, lengths: Sequence[int] | Array | None = None) -> Array:
-        """Where the parts of each example begin, and where the last ends; without ``lengths`` every row is an example."""
+        """Where the parts of each example begin, and where the last ends.
+
+        Without ``lengths`` every row is an example.
+        """
         if lengths is None:
             return np.arange(n_rows + 1, dtype=np.int64)
         sizes = np.asarray(lengths, np.int64)
@@ -163,7 +187,10 @@ class StructuredOracle(BaseEstimator):
         lengths: Sequence[int] | Array | None = None,
         classes: Array | None = None,
     ) -> Encoded:
-        """The outputs as numbers. ``classes`` known from a fit: any other label is an error; None: those found here, in sorted order.
+        """The outputs as numbers.
+
+        With ``classes`` known from a fit, any other label is an error; None: those found here, in
+        sorted order.
 
         Without ``lengths`` Y has one label for every row; with them, one sequence of labels for
         every example.
@@ -192,7 +219,10 @@ class StructuredOracle(BaseEstimator):
         return Encoded(labels, offsets, classes)
 
     def decode(self, labels: Array, offsets: Array | None, classes: Array) -> Any:
-        """Back to the user's labels: one array, or with ``offsets`` one for each example, in a list."""
+        """Back to the user's labels: one array.
+
+        With ``offsets``, a list of one array for each example.
+        """
         values = np.asarray(classes)[labels]
         return values if offsets is None else [values[a:b] for a, b in pairwise(offsets)]
 
@@ -277,7 +307,10 @@ class StructuredOracle(BaseEstimator):
     def worst(
         self, scores: Array, labels: Array, offsets: Array, linear: Array, n_threads: int = 1
     ) -> tuple[Array, Array, Array]:
-        """The most violating labels (parts,), their loss (examples,), and how much they violate, Delta + s(yhat) - s(y) >= 0 (examples,)."""
+        """The most violating labels (parts,), their loss, and how much they violate.
+
+        The last two are (examples,); the violation is Delta + s(yhat) - s(y) >= 0.
+        """
         found, delta, margin = (
             np.array(labels, np.int64),
             np.zeros(offsets.size - 1),
@@ -319,7 +352,10 @@ class StructuredOracle(BaseEstimator):
         return total
 
     def max_loss(self, offsets: Array) -> float:
-        """A bound on the loss of any example, for the bounds of the paper; infinite if none is known."""
+        """A bound on the loss of any example, for the bounds of the paper.
+
+        Infinite if none is known.
+        """
         return float("inf")
 
     def cut(
@@ -331,7 +367,10 @@ class StructuredOracle(BaseEstimator):
         linear: Array,
         n_threads: int = 1,
     ) -> tuple[float, float, Array, Array]:
-        """Risk, loss_sum, responses (parts, n_columns) and linear_response (n_linear,) of a block; see the head of this module."""
+        """Risk, loss_sum, responses and linear_response of a block; see the head of this module.
+
+        Shapes of the last two: (parts, n_columns) and (n_linear,).
+        """
         found, delta, margin = self.worst(scores, labels, offsets, linear, n_threads)
         responses, linear_response = (
             np.zeros((labels.size, self.n_columns)),
@@ -420,7 +459,10 @@ class BlockOracle(StructuredOracle):
     """Base of the built-in oracles, which work on blocks: one example is a block of one."""
 
     def argmax(self, scores: Array, y: Array | None = None, linear: Array | None = None) -> Array:
-        """One example: the labels with the highest score, or, given the true ones, with the highest loss(y, .) plus score."""
+        """One example: the labels with the highest score.
+
+        Given the true ones, those with the highest loss(y, .) plus score.
+        """
         scores, offsets = np.asarray(scores), np.array([0, len(scores)])
         linear = np.zeros(self.n_linear) if linear is None else linear
         return (
@@ -435,7 +477,10 @@ class BlockOracle(StructuredOracle):
 
 
 def in_groups(work: Any, offsets: Array, n_threads: int) -> None:
-    """Call work(first, last) for groups of whole examples with fixed edges, about GROUP parts each."""
+    """Call work(first, last) for groups of whole examples.
+
+    Groups have fixed edges and about GROUP parts each.
+    """
     n = offsets.size - 1
     edges = np.unique(np.append(np.searchsorted(offsets, np.arange(0, int(offsets[-1]), GROUP)), n))
     parallel(lambda k: work(int(edges[k]), int(edges[k + 1])), edges.size - 1, n_threads)

@@ -57,7 +57,10 @@ def products(K: Array, V: Array) -> Array:
 
 @compiled
 def _add_combination(K: Array, coef: Array, out: Array) -> None:
-    """out += K' coef: float32 values become float64 on the way, without a copy; four of them at a time."""
+    """out += K' coef.
+
+    float32 values become float64 on the way, without a copy; four of them at a time.
+    """
     m, m4 = K.shape[0], K.shape[0] - K.shape[0] % 4
     for j in range(0, m4, 4):
         c0, c1, c2, c3 = coef[j], coef[j + 1], coef[j + 2], coef[j + 3]
@@ -150,7 +153,10 @@ class Values:
         return block(self.span.operand, Strips(rows.take(slice(start, end))))
 
     def newest(self, first: int) -> Array:
-        """K_BX of the vectors from ``first`` on, shape (m - first, n): a few rows, whether the others are kept or not."""
+        """K_BX of the vectors from ``first`` on, shape (m - first, n).
+
+        A few rows, whether the others are kept or not.
+        """
         if self._K is not None:
             return self._K[first:]
         prepared = self.span.frame.prepared(self.where)
@@ -171,7 +177,10 @@ class Values:
         return out
 
     def each(self, work: Callable[[int, int, Array], Any]) -> list[Any]:
-        """work(first row, last row, K_BX of the chunk) for all chunks, on all threads; the results in order."""
+        """The results of ``work`` for all chunks, on all threads, in order.
+
+        The arguments of ``work``: first row, last row, K_BX of the chunk.
+        """
         parts: list[Any] = [None] * self.n_chunks
 
         def keep(k: int, start: int, end: int, K: Array) -> None:
@@ -181,7 +190,11 @@ class Values:
         return parts
 
     def each_group(self, work: Callable[[int, int, int, Array], None], n_groups: int) -> None:
-        """work(group, first row, last row, K_BX of the chunk): chunks of a group come in order, from one thread; for sums of large arrays."""
+        """Call ``work`` for all chunks, in order within a group; for sums of large arrays.
+
+        The arguments of ``work``: group, first row, last row, K_BX of the chunk. A group has one
+        thread.
+        """
         edges = np.linspace(0, self.n_chunks, n_groups + 1).astype(int)
 
         def task(g: int) -> None:
@@ -223,7 +236,10 @@ def sums_of(where: Block, span: Span, V: Array, exact: bool) -> Array:
 
 
 def distances_of(where: Block, span: Span) -> Array:
-    """|phi(x) - its projection on the span|, never too small: jitter makes the span smaller, rounding is allowed for."""
+    """|phi(x) - its projection on the span|, never too small.
+
+    Jitter makes the span smaller, and rounding is allowed for.
+    """
     diag = np.asarray(span.frame.prepared(where).operand.diag(), np.float64)
 
     def work(start: int, end: int, K: Array) -> Array:
@@ -319,7 +335,10 @@ class KernelColumns:
 
     @property
     def vectors(self) -> Any:
-        """The basis in the coordinates of the prepared rows, in float64; None if there is none yet."""
+        """The basis in the coordinates of the prepared rows, in float64.
+
+        None if there is none yet.
+        """
         return self.span.vectors
 
     @property

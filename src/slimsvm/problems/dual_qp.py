@@ -65,7 +65,9 @@ class DualQP:
         return int(self.sign.size)
 
     def feasible(self, a: Array) -> Array:
-        """A point near ``a`` that meets the constraints: clipped to the bounds, the heavier side of the equality scaled down.
+        """A point near ``a`` that meets the constraints.
+
+        It is clipped to the bounds, and the heavier side of the equality is scaled down.
 
         Where the equalities fix more than a balance (nu machines, one-class), a point that misses
         them is given up for the starting point.
@@ -126,11 +128,14 @@ class DualQP:
         return (-float(np.mean(ends)) if ends else 0.0), violation
 
     def violation(self, a: Array, s: Array) -> float:
-        """The largest violation of the Kuhn-Tucker conditions: how much a top o exceeds a bottom one."""
+        """The largest violation of the KKT conditions: how much a top o exceeds a bottom one."""
         return max(self.multiplier(a, s, group)[1] for group in self.groups())
 
     def gap(self, a: Array, s: Array) -> float:
-        """Duality gap: a'g + sum over groups of the multiplier's term + sum_v upper_v max(0, -(g_v + z_v multiplier)).
+        """The duality gap.
+
+        It is a'g + sum over groups of the multiplier's term + sum_v upper_v max(0, -(g_v + z_v
+        multiplier)).
 
         For the C-SVC that is a'Qa - e'a + C sum_i c_i max(0, 1 - y_i f(x_i)).
         """
@@ -168,7 +173,10 @@ def one_class(gram: Gram, weight: Array, nu: float) -> DualQP:
 
 
 def nu_classification(gram: Gram, sign: Array, weight: Array, nu: float) -> DualQP:
-    """nu-SVC: each class carries half of nu times the total weight. The result must be divided by the margin."""
+    """nu-SVC: each class carries half of nu times the total weight.
+
+    The result must be divided by the margin.
+    """
     n, half = sign.size, nu * weight.sum() / 2
     # the scale is free (it goes with the margin): take the one that equal weights would have, so
     # that a tolerance means the same for all
@@ -200,5 +208,8 @@ def nu_regression(gram: Gram, target: Array, upper: Array, nu: float) -> DualQP:
 
 
 def _spread(upper: Array, total: float) -> Array:
-    """A point with the given total: every variable at the same share of its bound, so that it does not depend on the order of the rows."""
+    """A point with the given total: every variable at the same share of its bound.
+
+    So it does not depend on the order of the rows.
+    """
     return np.asarray(upper * min(1.0, total / upper.sum()))

@@ -1,4 +1,6 @@
-"""The reduced machine: kernel values against a few rows as features, the plain norm of their coefficients as the penalty.
+"""The reduced problem: kernel values against a few rows are the features.
+
+The plain norm of their coefficients is the penalty.
 
     min over u of  F(u) = 1/2 |u|^2 + sum_i weight_i L(v_i u),     v_i = y_i [k(x_i, r_1), ..., k(x_i, r_m), 1],     weight_i = C c_i
 
@@ -44,7 +46,10 @@ GROUPS, GROUP_VALUES = (
 
 
 def block_rows(size: int) -> int:
-    """Rows of V in one block, if it has so many columns: whole chunks of the tiles that it is made of, where there is more than one."""
+    """Rows of V in one block, if it has so many columns.
+
+    Whole chunks of the tiles that it is made of, where there is more than one.
+    """
     most = max(64, BLOCK_VALUES // size)
     return most if most < CHUNK_ROWS else most // CHUNK_ROWS * CHUNK_ROWS
 
@@ -137,7 +142,10 @@ class SignedFeatures:
         return out
 
     def each_block(self, work: Callable[[int, int, Array], Any]) -> list[Any]:
-        """work(first row, last row, rows of V in float64) for all blocks, on all threads; the results in order."""
+        """The results of ``work`` for all blocks, on all threads, in order.
+
+        The arguments of ``work``: first row, last row, rows of V in float64.
+        """
         parts: list[Any] = [None] * self.n_blocks
 
         def task(k: int) -> None:
@@ -177,7 +185,9 @@ class SignedFeatures:
         return self._squares
 
     def inverse(self, D: Array, single: bool = False) -> Callable[[Array], Array]:
-        """x -> (I + V' diag(D) V)^-1 x; (rows with D > 0) m^2 + m^3/3, or for k < m/2 such rows k^2 m + k^3/3.
+        """x -> (I + V' diag(D) V)^-1 x.
+
+        Costs (rows with D > 0) m^2 + m^3/3, or for k < m/2 such rows k^2 m + k^3/3.
 
         With ``single`` the products may be in float32: nearly the inverse then, for those who
         correct what they solve with it. Where values are so large that rounding errors hide the
@@ -225,7 +235,10 @@ class SignedFeatures:
         return np.vstack([np.empty((0, self.size)), *made])
 
     def gram(self, D: Array, single: bool = False) -> Array:
-        """I + V' diag(D) V; single: products of blocks in float32, where V is kept so, which takes half of the time."""
+        """I + V' diag(D) V.
+
+        single: products of blocks in float32, where V is kept so, which takes half of the time.
+        """
         dtype = np.float32 if single and self.single else np.float64
         step = max(
             self.step, self.size

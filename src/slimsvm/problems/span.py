@@ -1,4 +1,6 @@
-"""The span of a basis: its vectors, their kernel values among themselves, and the factor of these. It has no rows.
+"""The span of a basis: its vectors, their kernel values, and the factor of these.
+
+It has no rows.
 
     K_BB + jitter I = L L',     z(x) = L^-1 k_B(x) orthonormal coordinates of the span
 
@@ -54,7 +56,10 @@ class _Room:
         self.used = 0
 
     def grown_from(self, m: int, size: int) -> _Room:
-        """Room in which vectors from m on may be written: this, unless another span has written there already."""
+        """A store in which vectors from m on may be written.
+
+        This one, unless another span has written there already.
+        """
         if self.used == m and self.L.shape[0] >= size:
             return self
         other = _Room(size)
@@ -112,7 +117,7 @@ class Span:
         self._jitter: float | None = None
 
     def __getstate__(self) -> dict[str, Any]:
-        """What is sent: K_BB and L without the room around them, and nothing that follows from them."""
+        """What is sent: K_BB and L without spare capacity, and nothing that follows from them."""
         room = _Room(0)
         room.K_BB, room.L, room.used = self.K_BB.copy(), self.L.copy(), self.m
         return self.__dict__ | {"_room": room, "_operand": None, "_inverse": None}
@@ -136,7 +141,10 @@ class Span:
 
     @property
     def inverse(self) -> Array:
-        """L^-1: thousands of products with small arrays follow, where a call of a solver costs more than its work."""
+        """L^-1, for thousands of products with small arrays.
+
+        There, a call of a solver costs more than its work.
+        """
         if self._inverse is None:
             self._inverse, _ = dtrtri(np.asfortranarray(self.L), lower=1)
         return self._inverse
@@ -163,7 +171,9 @@ class Span:
     # -- other spans -------------------------------------------------------------------------------
 
     def appended(self, vectors: Any) -> tuple[Span, Array]:
-        """With more basis vectors (in the coordinates of the rows), one by one; and which of them were accepted.
+        """With more basis vectors, one by one; and which of them were accepted.
+
+        The vectors are in the coordinates of the rows.
 
         A vector that depends on those before it (its distance to their span is within rounding
         errors) is refused.
@@ -203,7 +213,10 @@ class Span:
         return more, accepted
 
     def replaced(self, vectors: Any) -> Span:
-        """Another basis of any size within the room: all its vectors are taken, jitter keeps the factor regular."""
+        """Another basis of any size within the capacity.
+
+        All its vectors are taken; jitter keeps the factor regular.
+        """
         other, new = self._empty(_Room(self.max_basis)), _float64(vectors)
         m = other.m = other._room.used = new.shape[0]
         other._all, other.pieces = new, (Piece(serial(), 0, m),)

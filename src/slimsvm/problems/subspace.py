@@ -24,7 +24,10 @@ Array = NDArray[Any]
 
 
 def targets(block: Block) -> Array:
-    """The targets of a block, (n, columns) in float64, columns in memory one after the other: compiled loops run down a column."""
+    """The targets of a block, (n, columns) in float64.
+
+    Columns lie in memory one after the other: compiled loops run down a column.
+    """
     y = block.y
     assert y is not None
     y = y[:, None] if y.ndim == 1 else y

@@ -91,7 +91,10 @@ class Trail:
         )
 
     def at(self, block: Block) -> Array:
-        """The scores of a block, (n, c), columns in memory one after the other; kept with it, and not to be changed."""
+        """The scores of a block, (n, c), columns in memory one after the other.
+
+        Kept with the block, and not to be changed.
+        """
         known: _Kept | None = block.kept.get("scores")
         if known is None or known.serial != self.serial or known.n_moves > len(self.moves):
             known = block.kept["scores"] = _Kept(self.serial, self._first(block))

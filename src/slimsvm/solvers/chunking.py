@@ -1,4 +1,6 @@
-"""Decomposition for the dual of the reduced machine, with a working set that holds all support vectors: chunking.
+"""Chunking: decomposition for the dual of the reduced problem.
+
+The working set holds all support vectors.
 
 Problem: :class:`slimsvm.problems.reduced.Reduced` with the squared hinge; its dual is
 
@@ -92,7 +94,9 @@ class ChunkingState:
 
 @dataclass(kw_only=True)
 class Chunking:
-    """Working sets that grow; ``tol`` is the duality gap relative to the objective, ``max_iter`` limits the number of sets.
+    """Working sets that grow.
+
+    ``tol`` is the duality gap relative to the objective, ``max_iter`` limits the number of sets.
 
     Parameters
     ----------
@@ -119,7 +123,10 @@ class Chunking:
     seed: int = 0
 
     def init(self, problem: Reduced, start: Array | None = None) -> ChunkingState:
-        """A few rows; Newton's method begins at ``start`` (coefficients and intercept), or at zero."""
+        """A few rows; Newton's method begins at ``start``, or at zero.
+
+        A start is coefficients and intercept.
+        """
         V = problem.features
         inside = np.zeros(V.n, bool)
         inside[np.random.default_rng(self.seed).permutation(V.n)[: max(FIRST, V.size)]] = True
@@ -163,7 +170,10 @@ class Chunking:
 
     @staticmethod
     def _measure(problem: Reduced, S: ChunkingState) -> None:
-        """The value of u in the primal problem, and in the dual one that of its multipliers within the working set."""
+        """The value of u in the primal problem, and that of its multipliers in the dual one.
+
+        Only multipliers within the working set count.
+        """
         inner = S.inner
         primal = problem.value(inner.u, inner.margins)
         if primal < S.primal:

@@ -164,7 +164,10 @@ class BallState:
 
 @dataclass(frozen=True)
 class Centre:
-    """The dual point of the machine: a = al / (al'Kt al), and the intercept y'a; ``full``: the budget was used up."""
+    """The dual point a = al / (al'Kt al) of the SVM, and the intercept y'a.
+
+    ``full``: the budget was used up.
+    """
 
     a: Array
     intercept: float
@@ -173,7 +176,9 @@ class Centre:
 
 @dataclass(kw_only=True)
 class CoreVector:
-    """CVM and BVM; ``tol`` is eps, ``max_iter`` limits core vectors that join (pulls, for a fixed radius).
+    """CVM and BVM, core and ball vector machines.
+
+    ``tol`` is eps, ``max_iter`` limits core vectors that join (pulls, for a fixed radius).
 
     Parameters
     ----------
@@ -297,7 +302,10 @@ class CoreVector:
             S.core, S.o = S.core[stays], S.o[stays]
 
     def _solve_whole(self, problem: Ball, S: BallState) -> None:
-        """Few rows: all are the core set, in float64, and the simplex has as much mass as rows, so that o is of the order of one."""
+        """Few rows: all are the core set, in float64.
+
+        The simplex has as much mass as rows, so that o is of the order of one.
+        """
         n, everything = problem.n, np.arange(problem.n)
         K = problem.values(everything, everything)
         a, o, diag, sign, upper = (
@@ -326,7 +334,10 @@ class CoreVector:
     # -- BVM ---------------------------------------------------------------------------------------
 
     def _pull(self, problem: Ball, S: BallState, tol: float, max_iter: int) -> None:
-        """Pulls by the next pool with points outside, until none of it is; if there are none at all, the next stage or the end."""
+        """Pulls by the next pool with points outside, until none of it is.
+
+        If there are none at all, the next stage or the end.
+        """
         eps, everyone = max(S.eps, tol), np.arange(problem.n)
         outside = S.s < 0.5 * (S.q + problem.kappa - (1.0 + eps) ** 2 * problem.kappa)
         S.seen = not outside.any()
@@ -394,7 +405,10 @@ class CoreVector:
         )
 
     def certificate(self, problem: Ball, state: BallState, tol: float) -> Certificate:
-        """The achieved eps is the violation; objective and gap are those of the squared-hinge machine with a penalised intercept."""
+        """The achieved eps is the violation.
+
+        Objective and gap are those of the squared hinge with a penalised intercept.
+        """
         S = state
         if not S.seen:  # stopped in the middle of a sweep: one more look at everything
             S.farthest, S.loss = -np.inf, 0.0
@@ -415,7 +429,10 @@ class CoreVector:
 
 @compiled
 def _farthest(s: Array, inside: Array, draw: Array, limit: float) -> int:
-    """The farthest of the drawn points if it is outside, else the farthest of all; -1 if none is outside. Core vectors do not count."""
+    """The farthest of the drawn points if it is outside, else the farthest of all.
+
+    -1 if none is outside. Core vectors do not count.
+    """
     at, least = -1, limit
     for d in range(draw.size):
         if s[draw[d]] < least and not inside[draw[d]]:
@@ -432,7 +449,9 @@ def _grow_core(
     K: Array, within: Array, own: Array, al: Array, o: Array, s: Array, core: Array, inside: Array, m: int, room: int, kappa: float,
     eps: float, draws: Array,
 ) -> tuple[int, bool, bool]:  # fmt: skip
-    """Let points of a pool join the core set; returns its size, whether points may be left outside, and whether it was the room that ended it.
+    """Let points of a pool join the core set.
+
+    Returns its size, whether points may be left outside, and whether a lack of space ended it.
 
     K: within the core set; within: core set and pool; own: within the pool. core[m]: the place in
     the pool of core vector m.
@@ -487,7 +506,10 @@ def _grow_core(
 def _settle(
     K: Array, within: Array, al: Array, o: Array, low: Array, gain: Array, diag: Array, s: Array, m: int, tol: float
 ) -> None:  # fmt: skip
-    """Move weight between pairs of core vectors until no o of one that has weight exceeds another by more than ``tol``."""
+    """Move weight between pairs of core vectors, up to the tolerance.
+
+    Ends when no o of a vector that has weight exceeds another by more than ``tol``.
+    """
     bottom, top = move(o, low, K[0], K[0], 0.0, 0, m)  # a step of zero: the extremes
     steps = 0
     while top - bottom > tol and steps < 100 * m:
@@ -511,7 +533,10 @@ def _settle(
 def _pull_centre(
     own: Array, s: Array, al: Array, q: float, kappa: float, eps: float, draws: Array
 ) -> tuple[float, float, int, bool]:
-    """Pull the centre towards points of a pool; returns q, the factor of all al, the number of pulls, and whether points may be left."""
+    """Pull the centre towards points of a pool.
+
+    Returns q, the factor of all al, the number of pulls, and whether points may be left.
+    """
     scale, n_pulls, anyone = 1.0, 0, np.zeros(s.size, np.bool_)
     for d in range(draws.shape[0]):
         limit = 0.5 * (q + kappa - (1.0 + eps) ** 2 * kappa)

@@ -67,7 +67,10 @@ STALLED = {
 
 
 class Oracle(Protocol):
-    """What the driver asks of a risk; see :class:`slimsvm.oracles.LossOracle`. ``columns``: those that the scores stand for."""
+    """What the driver asks of a risk; see :class:`slimsvm.oracles.LossOracle`.
+
+    ``columns``: those that the scores stand for.
+    """
 
     n: int
     n_columns: int
@@ -99,7 +102,10 @@ class Oracle(Protocol):
         curvature: Array,
         columns: Array | None = None,
     ) -> Array:
-        """The best step t >= 0 from scores along change, where a quadratic with this slope and curvature is added."""
+        """The best step t >= 0 from scores along change.
+
+        A quadratic with this slope and curvature is added.
+        """
 
     def packed(self, responses: Array) -> Any:
         """The responses of one cut, in little memory."""
@@ -115,7 +121,10 @@ class Oracle(Protocol):
         """
 
     def part(self, first: int, last: int) -> Any:
-        """The risk of rows first to last, with a ``cut`` that counts from there; for spaces that find cuts where rows are."""
+        """The risk of rows first to last, with a ``cut`` that counts from there.
+
+        For spaces that find cuts where the rows are.
+        """
 
 
 @dataclass
@@ -145,7 +154,10 @@ class OneSlack:
 
     @property
     def variance(self) -> float:
-        """intercept_scaling^2 if that is finite, else zero: how much of an intercept's products enters inner products of cuts."""
+        """intercept_scaling^2 if that is finite, else zero.
+
+        It says how much of the intercepts' products enters inner products of cuts.
+        """
         return 0.0 if self.free else float(self.intercept_scaling) ** 2
 
     def penalty(self, b: Array, other: Array) -> Array:
@@ -158,7 +170,9 @@ class OneSlack:
 
 @dataclass(kw_only=True)
 class CuttingPlane:
-    """The 1-slack cutting-plane method; ``tol`` of :func:`slimsvm.run.run` is the relative gap, of every column.
+    """The 1-slack cutting-plane method.
+
+    ``tol`` of :func:`slimsvm.run.run` is the relative gap, of every column.
 
     Parameters
     ----------
@@ -197,7 +211,9 @@ class CuttingPlane:
     keep_rows: bool = True
 
     def init(self, problem: OneSlack, start: Any = None) -> CutState:
-        """Begin at zero, at given coefficients (size, columns) and intercepts (columns,), or go on with a state.
+        """Begin at zero, at a given start, or go on with a state.
+
+        A start is coefficients (size, columns) and intercepts (columns,).
 
         A state that was made on another basis must be brought to the present one first, by
         :meth:`reproject`.
@@ -279,7 +295,10 @@ class CuttingPlane:
     def _new_cuts(
         self, problem: OneSlack, S: CutState, which: Array
     ) -> tuple[Array, Array, Array, Array]:
-        """Coordinates, responses, offsets and sums of responses of a new cut for each column; the best points move."""
+        """Coordinates, responses, offsets and response sums of a new cut for each column.
+
+        The best points move.
+        """
         space, oracle = problem.space, problem.oracle
         W, b = chosen(S.W, which), S.b[which]
         if not self.line_search and not problem.free and S.scores is None:
@@ -325,7 +344,10 @@ class CuttingPlane:
     def _search(
         self, problem: OneSlack, S: CutState, which: Array, W: Array, b: Array, scores: Array
     ) -> tuple[Array, Array]:
-        """Move the best point to the least value on the line to (W, b); returns intercepts and scores where the cut is taken."""
+        """Move the best point to the least value on the line to (W, b).
+
+        Returns intercepts and scores where the cut is taken.
+        """
         space, oracle = problem.space, problem.oracle
         best_W, best_b, best_scores = (
             chosen(S.best_W, which),
@@ -406,7 +428,9 @@ class CuttingPlane:
         return kept
 
     def reproject(self, problem: OneSlack, state: CutState) -> None:
-        """Bring a state to the space as it is now, in place: after its basis was replaced, shortened, or extended by hand.
+        """Bring a state to the space as it is now, in place.
+
+        For use after the basis was replaced, shortened, or extended by hand.
 
         The cuts are projected anew and keep their multipliers; the best point is forgotten for the
         solution of the small problems.
@@ -438,7 +462,10 @@ class CuttingPlane:
     # -- 3. the small problems ---------------------------------------------------------------------
 
     def _solve(self, problem: OneSlack, S: CutState, c: int, fresh: bool) -> None:
-        """The small problem of column c; in a fresh space old bounds are void: a larger space has a lower optimum."""
+        """The small problem of column c.
+
+        In a fresh space old bounds are void, because a larger space has a lower optimum.
+        """
         cuts = S.cuts[c]
         solution = solve_small_qp(cuts.gram, cuts.offset, 1.0, cuts.a)
         cuts.a, S.xi[c] = solution.a, solution.xi
@@ -455,7 +482,7 @@ class CuttingPlane:
 
     @staticmethod
     def _close(S: CutState, tol: float, precision: str, fresh: bool) -> None:
-        """Close the columns whose gap is small enough, and those that rounding errors keep from getting there."""
+        """Close the columns with a small enough gap, or where rounding errors prevent one."""
         relative = S.relative_gap
         S.marks = [relative] if fresh else [*S.marks[-PATIENCE:], relative]
         S.stalled &= not fresh
@@ -464,7 +491,9 @@ class CuttingPlane:
         S.open = (relative > tol) & ~S.stalled
 
     def outside(self, problem: OneSlack, state: CutState, distances: Array) -> tuple[Array, Array]:
-        """How much of each column's active cuts lies outside of the span, at most: the largest, and of their combination sum_t a_t g_t.
+        """A bound on how much of each column's active cuts lies outside of the span.
+
+        The largest such part of a cut, and that of their combination sum_t a_t g_t.
 
         By the triangle inequality, |sum_i v_i phi'(x_i)| <= sum_i |v_i| |phi'(x_i)|: no kernel
         values.
@@ -480,7 +509,10 @@ class CuttingPlane:
         return largest, together
 
     def certificate(self, problem: OneSlack, state: CutState, tol: float) -> Certificate:
-        """Objective and gap summed over the columns; ``violation`` is the largest relative gap of a column."""
+        """Objective and gap summed over the columns.
+
+        ``violation`` is the largest relative gap of a column.
+        """
         return Certificate(
             problem.space.scope,
             float(state.objective.sum()),

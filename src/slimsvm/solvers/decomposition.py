@@ -100,7 +100,7 @@ class Decomposition:
         return state
 
     def _upgrade(self, problem: DualQP, state: State) -> None:
-        """Rounding errors of float32 values reach the tolerance: go on in float64 from the point we are at."""
+        """Go on in float64: rounding errors of float32 values have reached the tolerance."""
         self._globalise(state)
         problem.gram.upgrade()
         fresh = self.init(problem, state.a)
@@ -134,7 +134,7 @@ class Decomposition:
         state.s[state.rows] = state.s_
 
     def step(self, problem: DualQP, state: State, tol: float, max_iter: int) -> None:
-        """One round: a working set, its subproblem, the gradient; and at the end of it all, the recheck."""
+        """One round: a working set, its subproblem, the gradient; at the very end, the recheck."""
         if problem.gram.rounding * state.norm > tol:
             self._upgrade(problem, state)
         state.rough = state.rough and problem.gram.n <= EXACT and state.n_rounds < MOST_POLISHING
@@ -203,7 +203,10 @@ class Decomposition:
     # -- 1. the working set ------------------------------------------------------------------------
 
     def _choose(self, problem: DualQP, state: State) -> Array:
-        """Half of the last working set, and new variables: the lowest o that may rise and the highest that may fall."""
+        """Half of the last working set, and new variables.
+
+        The new ones have the lowest o that may rise and the highest that may fall.
+        """
         kept = state.working[state.working.size - int(self.keep * state.working.size) :]
         n_new = max(2, self.working_set - kept.size)
         parts = (
@@ -262,7 +265,7 @@ class Decomposition:
 
     @staticmethod
     def _steepest(up: Array, low: Array, o: Array, n_side: int, bottom: float, top: float) -> Array:
-        """n_side variables from either end, no one twice, and only those that pair with a violation."""
+        """n_side variables from either end, all distinct, that pair with a violation."""
         rising = _smallest(up, n_side)
         rising = rising[o[rising] < top]
         low[rising] = FAR
@@ -321,7 +324,9 @@ class Decomposition:
     # -- 3. shrinking ------------------------------------------------------------------------------
 
     def _shrink(self, problem: DualQP, state: State, tol: float) -> None:
-        """Remove variables whose multiplier estimate stayed positive, when that helps: the cache is full, or values are cheap.
+        """Remove variables whose multiplier estimate stayed positive, when that helps.
+
+        It does if the cache is full, or values are cheap.
 
         What is removed must be computed at the end after all, where the bound does not suffice.
         What is saved is memory and passes through it.
@@ -351,7 +356,10 @@ class Decomposition:
         self._localise(problem, S)
 
     def _slack(self, problem: DualQP, S: State, rows: Array) -> Array:
-        """How far each row is from violating: the least over its variables of the multiplier's estimate; s must be exact there."""
+        """How far each row is from violating.
+
+        The least over its variables of the multiplier's estimate; s must be exact there.
+        """
         o = problem.order(S.s)
         reduced = problem.sign * (o - np.where(problem.sign > 0, *S.level))
         estimate = np.where(
@@ -362,7 +370,10 @@ class Decomposition:
         return least[rows]
 
     def _recheck(self, problem: DualQP, state: State, tol: float) -> None:
-        """Look at all that was removed: by a bound, and where that does not suffice, exactly. Violators come back."""
+        """Look at all that was removed: by a bound, and exactly where that does not suffice.
+
+        Violators come back.
+        """
         S = state
         self._globalise(S)
         coef = problem.coef(S.a)
@@ -417,7 +428,7 @@ class Decomposition:
 
     @staticmethod
     def _make_exact(problem: DualQP, S: State, group: Removed, coef: Array, which: Array) -> Array:
-        """Compute s of some rows of a group as it is now, and take them out of the group; returns them."""
+        """Compute s of some rows of a group as it is now; take them out of it and return them."""
         rows = group.rows[which]
         if rows.size:
             delta = coef - group.coef
@@ -433,7 +444,10 @@ class Decomposition:
     # -- 4. what comes out -------------------------------------------------------------------------
 
     def certificate(self, problem: DualQP, state: State, tol: float) -> Certificate:
-        """Violation and gap over all variables. Removed ones were rechecked: they add nothing to either."""
+        """Violation and gap over all variables.
+
+        Removed ones were rechecked: they add nothing to either.
+        """
         if state.removed and not state.done:
             self._recheck(problem, state, tol)
         return Certificate(

@@ -57,7 +57,10 @@ TINY = float(np.finfo(float).tiny)
 
 @compiled
 def dot(row: Array, w: Array) -> float:
-    """row w; eight sums side by side, because one that waits for itself leaves most of the core idle."""
+    """row w, as eight sums side by side.
+
+    A single sum that waits for itself leaves most of the core idle.
+    """
     n = row.size
     n8 = n - n % 8
     s0 = s1 = s2 = s3 = s4 = s5 = s6 = s7 = 0.0
@@ -109,7 +112,10 @@ def _sweep_dense(
     lowest: float,
     highest: float,
 ) -> tuple[int, float, float]:
-    """Visit the variables in ``order``, in place; those set aside end up at its end. Returns how many are left, and the extremes of slopes."""
+    """Visit the variables in ``order``, in place; those set aside end up at its end.
+
+    Returns how many are left, and the extremes of slopes.
+    """
     n, s, least, largest = order.size, 0, FAR, -FAR
     while s < n:
         # 1. the slope along the variable
@@ -163,7 +169,10 @@ def _sweep_sparse(
 
 @dataclass(frozen=True)
 class DualPoint:
-    """The dual variables a, w = V'a, and the value of a; the best primal point that was seen, and its value. The gap is primal + dual."""
+    """The dual variables a, w = V'a, and the value of a.
+
+    With them, the best primal point that was seen, and its value. The gap is primal + dual.
+    """
 
     a: Array
     w: Array
@@ -216,7 +225,10 @@ class DescentState:
 
 @dataclass(kw_only=True)
 class DualDescent:
-    """Dual coordinate descent; ``tol`` is the duality gap relative to the primal value, ``max_iter`` limits sweeps over the variables.
+    """Dual coordinate descent.
+
+    ``tol`` is the duality gap relative to the primal value, ``max_iter`` limits sweeps over the
+    variables.
 
     Parameters
     ----------

@@ -1,4 +1,6 @@
-"""Structured outputs for the cutting-plane driver: one problem whose function has a column for every label.
+"""Structured outputs for the cutting-plane driver.
+
+One problem, whose function has a column for every label.
 
     min over w of  1/2 |w|^2 + sum_i weight_i max over y of [Delta(y_i, y) + s_i(y) - s_i(y_i)]
 
@@ -58,7 +60,10 @@ class StructuredOracle(Protocol):
         linear: Array,
         n_threads: int = 1,
     ) -> tuple[float, float, Array, Array]:
-        """Risk, sum of losses, responses (parts, columns) and response of the linear part of a block of whole examples."""
+        """Risk, sum of losses, responses and linear response of a block of whole examples.
+
+        Responses have the shape (parts, columns).
+        """
 
     def worst(
         self, scores: Array, labels: Array, offsets: Array, linear: Array, n_threads: int = 1
@@ -184,12 +189,15 @@ class JointSpace(Space):
         return np.vstack([columns[: self.n_own], np.stack(inside, axis=1)]).reshape(B.shape)
 
     def extend(self, V: Array, P: Array) -> int:
-        """Offer what a cut has outside of the space, of all labels at once; returns the number of coordinates gained."""
+        """Offer what a cut has outside of the space, of all labels at once.
+
+        Returns the number of coordinates gained.
+        """
         responses = V[: self.n - self.n_linear, 0].reshape(-1, self.width)
         return int(self.space.extend(responses, self.by_label(P[:, 0]))) * self.width
 
     def further(self, n_old: int, cuts: PerRow, P: Array) -> Array:
-        """The coordinates of old cuts that the space gained since it had n_old of them: (new, cuts)."""
+        """The coordinates of old cuts that the space gained since it had n_old: (new, cuts)."""
         old = P[self.n_own :].reshape((n_old - self.n_own) // self.width, self.width * P.shape[1])
         new = self.space.further(old.shape[0], cuts, old)
         return np.asarray(new.reshape(new.shape[0] * self.width, P.shape[1]))
@@ -239,7 +247,10 @@ class JointRisk:
         ).ravel()
 
     def each_block(self, work: Callable[[int, int, int, int], Any]) -> list[Any]:
-        """work(first example, last example, first part, last part) for blocks with fixed edges, on all threads; the results in order."""
+        """The results of ``work`` for blocks with fixed edges, on all threads, in order.
+
+        The arguments of ``work``: first and last example, first and last part.
+        """
         results: list[Any] = [None] * (self.edges.size - 1)
 
         def task(k: int) -> None:
@@ -379,7 +390,10 @@ class JointCuts(PerRow):
         return JointCuts(self.width, some)
 
     def products(self, first: int, last: int, values: Array) -> Array:
-        """values (q, parts) times the responses of parts first to last, of each label and cut: (q, labels * cuts)."""
+        """values (q, parts) times the responses of parts first to last: (q, labels * cuts).
+
+        One product for each label and cut.
+        """
         # one product for all cuts: each by itself would cost more to call than to make
         kept = self.kept
         inside = [slice(*np.searchsorted(cut.parts, (first, last))) for cut in kept]
@@ -455,7 +469,10 @@ def _between(
     slope: float,
     curvature: float,
 ) -> float:
-    """Where the larger of two planes plus the quadratic is least, between the points that the planes touch."""
+    """Where the larger of two planes plus the quadratic is least.
+
+    Between the points that the planes touch.
+    """
     (a, risk_a, d_a), (b, risk_b, d_b) = low, high
     crossing = a if d_b <= d_a else ((risk_a - a * d_a) - (risk_b - b * d_b)) / (d_b - d_a)
     crossing = min(max(crossing, a), b)

@@ -101,7 +101,9 @@ class AllRows:
         return joined(self.rows.map(expanded, self.frame, vectors, coef[:, None]))[:, 0]
 
     def blur(self) -> float:
-        """How much rounding of the kernel values changes the objective, about, as a share of it: 2 max(weight) error sqrt(n).
+        """About how much rounding of the kernel values changes the objective.
+
+        As a share of it: 2 max(weight) error sqrt(n).
 
         At the optimum of the squared hinge the risk is |coef|^2 / (4 weight), and errors that are random change coef'K coef by error sqrt(n)
         |coef|^2. The error is seen on a few rows.
@@ -131,7 +133,10 @@ class AllRows:
 
 @dataclass(frozen=True)
 class AllRowsSolution:
-    """Coefficients of all rows (n, columns), intercepts (columns,), and scores (n, columns), intercept included."""
+    """Coefficients of all rows (n, columns), intercepts (columns,), and scores.
+
+    Scores have the shape (n, columns) and include the intercept.
+    """
 
     coef: Array
     intercept: Array
@@ -205,7 +210,10 @@ class KernelNewton:
         return state
 
     def _enter(self, problem: AllRows, S: KernelNewtonState, size: int, coef: Array) -> None:
-        """Let so many rows take part, with these coefficients; what there is of a gap is seen from there."""
+        """Let so many rows take part, with these coefficients.
+
+        What there is of a gap is seen from there.
+        """
         S.size, S.coef = size, coef
         S.part = (
             problem
@@ -230,7 +238,10 @@ class KernelNewton:
         return out
 
     def step(self, problem: AllRows, state: KernelNewtonState, tol: float, max_iter: int) -> None:
-        """One Newton step of every column whose gap is too large; when none is, twice as many rows."""
+        """One Newton step of every column whose gap is too large.
+
+        When there is none, twice as many rows.
+        """
         S, part = state, state.part
         goal = tol if S.size == problem.target.shape[0] else max(tol, 1e-3)
         share = goal * np.maximum(S.objective, np.finfo(float).tiny)
@@ -309,7 +320,10 @@ class KernelNewton:
     def _take_if_nearer(
         self, S: KernelNewtonState, c: int, coef: Array, b: float, scores: Array
     ) -> None:
-        """Where the function is the best one already, as zero is for rows that are all equal, its coefficients may not say so yet."""
+        """Find coefficients that say so where the function is the best one already.
+
+        Zero is, for example, for rows that are all equal.
+        """
         before = S.coef[:, c].copy(), float(S.intercept[c]), S.scores[:, c].copy()
         value, gap = float(S.objective[c]), float(S.gap[c])
         S.coef[:, c], S.intercept[c], S.scores[:, c] = coef, b, scores
@@ -383,7 +397,10 @@ class KernelNewton:
         S.gap = 0.5 * np.square(np.abs(S.coef + G).T @ lengths) + apart
 
     def certificate(self, problem: AllRows, state: KernelNewtonState, tol: float) -> Certificate:
-        """The gap of the whole problem; ``violation`` is its ratio to the objective. Rows that did not take part yet are looked at."""
+        """The gap of the whole problem; ``violation`` is its ratio to the objective.
+
+        Rows that have not taken part yet are looked at.
+        """
         S, n = state, problem.target.shape[0]
         if S.size < n:
             coef = np.zeros((n, S.coef.shape[1]))

@@ -1,4 +1,6 @@
-"""The Lagrangian method for the dual of the reduced machine: LSVM, as it was published and with a corrected metric.
+"""The Lagrangian method for the dual of the reduced problem: LSVM.
+
+Both as it was published and with a corrected metric.
 
 Problem: :class:`slimsvm.problems.reduced.Reduced` with the squared hinge; its dual is
 
@@ -218,7 +220,10 @@ class Lagrangian:
 
     @staticmethod
     def _measured(S: LagrangianState, u: Array, products: Array, sums: Array) -> None:
-        """The value of u in the primal problem, and of both points in the dual one; own^2 / D is twice the loss."""
+        """The value of u in the primal problem, and of both points in the dual one.
+
+        own^2 / D is twice the loss.
+        """
         totals, squares = sums
         primal = 0.5 * float(u @ u) + 0.5 * float(squares[1])
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -261,7 +266,9 @@ class AcceleratedState(ReducedState):
 
 @dataclass(kw_only=True)
 class AcceleratedLagrangian:
-    """LSVM at beta = 1/(2 C), its metric corrected by its last moves; ``tol`` is the duality gap relative to the objective.
+    """LSVM at beta = 1/(2 C), its metric corrected by its last moves.
+
+    ``tol`` is the duality gap relative to the objective.
 
     Examples
     --------
@@ -280,7 +287,10 @@ class AcceleratedLagrangian:
     """
 
     def init(self, problem: Reduced, start: Array | None = None) -> AcceleratedState:
-        """Begin where the paper does, at u = V'a for a = H^-1 1; or at ``start`` (coefficients and intercept)."""
+        """Begin where the paper does, at u = V'a for a = H^-1 1, or at ``start``.
+
+        A start is coefficients and intercept.
+        """
         V, D = problem.features, 2.0 * problem.weight
         inverse = V.inverse(D)
         first = begin(problem, inverse(V.project(D)) if start is None else start)
@@ -332,7 +342,10 @@ class AcceleratedLagrangian:
 
     @staticmethod
     def _in_metric(S: AcceleratedState) -> Array:
-        """The gradient in the corrected metric: Nocedal's two loops around a solve with I + V'DV."""
+        """The gradient in the corrected metric.
+
+        Nocedal's two loops around a solve with I + V'DV.
+        """
         q, shares = S.gradient.copy(), []
         for move, change, rho in reversed(S.moves):
             shares.append(rho * float(move @ q))

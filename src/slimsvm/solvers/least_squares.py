@@ -47,7 +47,10 @@ HALF_GRADIENT = 0.25  # of the gap: a correction must halve the gradient
 
 @dataclass(kw_only=True)
 class LeastSquaresSystem:
-    """One linear system; ``tol`` is the duality gap relative to the objective, which rounding errors alone keep from zero.
+    """One linear system.
+
+    ``tol`` is the duality gap relative to the objective, which rounding errors alone keep from
+    zero.
 
     Examples
     --------

@@ -80,7 +80,10 @@ TINY = float(np.finfo(float).tiny)
 
 @dataclass
 class LinearProblem:
-    """Rows in a space of features, targets (n, columns), weights (C included), and a loss with a derivative."""
+    """Rows in a space of features, targets, weights, and a loss with a derivative.
+
+    Targets have the shape (n, columns); the weights include C.
+    """
 
     space: ExplicitSpace
     target: Array
@@ -282,7 +285,10 @@ class LinearNewton:
         return step, -float(mean @ step)
 
     def certificate(self, problem: LinearProblem, state: LinearState, tol: float) -> Certificate:
-        """Objective and gap summed over the columns; ``violation`` is the largest relative gap of a column."""
+        """Objective and gap summed over the columns.
+
+        ``violation`` is the largest relative gap of a column.
+        """
         violation = float(state.relative_gap.max())
         return Certificate(
             FULL,
@@ -310,7 +316,9 @@ def _newton_matrix(space: ExplicitSpace, D: Array, mean: Array) -> Array:
 
 
 def _towards_both(target: Array, scores: Array, intercept: float) -> float:
-    """Where no row has an error: the change of the intercept that goes with -w as that of the weights, and brings both classes to the margin.
+    """The change of the intercept where no row has an error.
+
+    It goes with -w as the change of the weights, and brings both classes to the margin.
 
     If one came there first, the intercept on its own would take back the error that it makes, and a
     step would be as short as 1 / C.
@@ -343,7 +351,9 @@ def _solved_in_rows(
 
 
 def _least_squares(space: ExplicitSpace, D: Array, g: Array, mean: Array, w: Array) -> Array:
-    """The weights after Newton's step, with the condition of S = D^1/2 (X - mean) and not that of S'S.
+    """The weights after Newton's step, from a QR factorisation of the rows.
+
+    It has the condition of S = D^1/2 (X - mean) and not that of S'S.
 
     They are the v with the least |v|^2 + |S v - r|^2, r = S w - D^-1/2 g. Of S and r only the
     triangle of their QR factors is kept.
@@ -363,7 +373,10 @@ def _least_squares(space: ExplicitSpace, D: Array, g: Array, mean: Array, w: Arr
 def _conjugate_gradients(
     space: ExplicitSpace, D: Array, mean: Array, gradient: Array, S: LinearState
 ) -> Array:
-    """Solve (I + (X - mean)' diag(D) (X - mean)) x = gradient, nearly; says in the state if that took all its steps."""
+    """Solve (I + (X - mean)' diag(D) (X - mean)) x = gradient, nearly.
+
+    The state records whether that took all its steps.
+    """
     diagonal = _diagonal(space, D, mean)
     goal = FORCING * float(np.linalg.norm(gradient))
     x, r = np.zeros_like(gradient), gradient.copy()

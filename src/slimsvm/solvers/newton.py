@@ -50,7 +50,10 @@ STALLED = 1e-15  # relative decrease of the objective below which rounding is al
 
 @dataclass(frozen=True)
 class SubspaceSolution:
-    """Coefficients (m, columns), intercepts (columns,), and scores of all rows (n, columns), intercept included."""
+    """Coefficients (m, columns), intercepts (columns,), and scores of all rows.
+
+    Scores have the shape (n, columns) and include the intercept.
+    """
 
     coef: Array
     intercept: Array
@@ -88,7 +91,9 @@ class NewtonState:
 
 @dataclass(kw_only=True)
 class Newton:
-    """Newton's method over the coefficients of a fixed basis; ``tol`` is the relative gap in the subspace.
+    """Newton's method over the coefficients of a fixed basis.
+
+    ``tol`` is the relative gap in the subspace.
 
     Parameters
     ----------
@@ -100,7 +105,10 @@ class Newton:
     trusted: float = 0.0
 
     def init(self, problem: Subspace, start: tuple[Array, Array] | None = None) -> NewtonState:
-        """Begin at ``start`` (coefficients and intercepts; coefficients of the first vectors suffice), or at zero."""
+        """Begin at ``start``, or at zero.
+
+        A start is coefficients and intercepts; coefficients of the first vectors suffice.
+        """
         columns, c = problem.columns, problem.n_columns
         coef, intercept = np.zeros((columns.m, c)), np.zeros(c)
         trail = Trail(columns.span, c)
@@ -167,7 +175,9 @@ class Newton:
     def _look(
         self, problem: Subspace, state: NewtonState, open_: Array | None
     ) -> tuple[Array, Array, dict[int, tuple[Array, Array, float, float]]]:
-        """Gap and gradient (in orthonormal coordinates) of all columns; of the open ones K_BX D K_XB, K_BX D 1, 1'D 1 and 1'G.
+        """Gap and gradient (in orthonormal coordinates) of all columns.
+
+        Of the open ones also K_BX D K_XB, K_BX D 1, 1'D 1 and 1'G.
 
         In the second derivatives only rows that have one, few at the end, take part. To the gap is
         added what the intercept alone would gain.
@@ -233,7 +243,9 @@ class Newton:
 
 
 def _solved(M: Array, right: Array) -> Array:
-    """M^-1 right; where values are so large that rounding hides the identity in M, with a little more of it.
+    """M^-1 right.
+
+    Where values are so large that rounding hides the identity in M, with a little more of it.
 
     The direction is one of descent all the same, and the line search says how far it is good.
     """
@@ -253,7 +265,10 @@ def _solved(M: Array, right: Array) -> Array:
 def derivatives(
     block: Block, span: Span, loss: Loss, trail: Trail, wanted: Array
 ) -> tuple[Array, Array, Array, Array]:
-    """A task: K_BX G (m, columns), sums of D and G (2, columns); and of the wanted columns K_BX D K_XB and K_BX D 1."""
+    """A task: K_BX G (m, columns), and the sums of D and G (2, columns).
+
+    Of the wanted columns also K_BX D K_XB and K_BX D 1.
+    """
     values, scores, y, weight = Values(block, span), trail.at(block), targets(block), weights(block)
     form, m, n_columns = loss.form(), span.m, trail.n_columns
     n_groups, place = min(GROUPS, values.n_chunks), {int(c): k for k, c in enumerate(wanted)}
@@ -293,7 +308,9 @@ def slopes_along(
     slope: Array,
     curve: Array,
 ) -> Array:
-    """A task: first and second derivative of t slope + t^2 curve / 2 + sum_i weight_i L(y_i, f_i + t d_i) by t, (2, which).
+    """A task: first and second derivative by t of the value along a direction, (2, which).
+
+    The value is t slope + t^2 curve / 2 + sum_i weight_i L(y_i, f_i + t d_i).
 
     Only those of the direction's columns that ``which`` names; the first block of all adds the
     quadratic.
@@ -313,7 +330,10 @@ def slopes_along(
 def least_in(
     problem: Subspace, trail: Trail, direction: Direction, slope: Array, curve: Array
 ) -> Array:
-    """The t >= 0 of each of the direction's columns that minimises t slope + t^2 curve / 2 + sum_i weight_i L(y_i, f_i + t d_i)."""
+    """The best step t >= 0 of each of the direction's columns.
+
+    It minimises t slope + t^2 curve / 2 + sum_i weight_i L(y_i, f_i + t d_i).
+    """
     rows = problem.columns.rows
     if isinstance(rows, MemoryRows):  # all at one place: no sums are needed
         block, at = rows.block, columns_at(direction, trail.n_columns)
@@ -372,7 +392,9 @@ def least_along(
     slope: Array,
     curve: Array,
 ) -> Array:
-    """The t >= 0 of each column that minimises t slope + t^2 curve / 2 + sum_i weight_i L(y_i, f_i + t d_i).
+    """The best step t >= 0 of each column.
+
+    It minimises t slope + t^2 curve / 2 + sum_i weight_i L(y_i, f_i + t d_i).
 
     Examples
     --------
@@ -423,7 +445,10 @@ def _least(
 def _next(
     step: int, t: float, low: float, high: float, at_begin: float, first: float, second: float
 ) -> tuple[float, float, float, bool]:
-    """Where to look next, the bracket, and whether this is the end; steps that leave it are replaced by bisection or doubling."""
+    """Where to look next, the bracket, and whether this is the end.
+
+    Steps that leave the bracket are replaced by bisection or doubling.
+    """
     if step == 0:
         if first >= 0.0:
             return 0.0, low, high, True
@@ -465,7 +490,10 @@ def _slopes_at(
 
 
 def _room(size: int) -> Array:
-    """The calling thread's own array: a new one in every block would be mapped anew by the system each time."""
+    """The calling thread's own array.
+
+    A new one in every block would be mapped anew by the system each time.
+    """
     buffer: Array | None = getattr(local, "newton", None)
     if buffer is None or buffer.size < size:
         buffer = local.newton = np.empty(size)
@@ -485,7 +513,10 @@ def _scaled(K: Array, which: Array, factor: Array, out: Array) -> None:
 def _curved(
     form: int, p: float, y: Array, weight: Array, f: Array, which: Array, root: Array, G: Array
 ) -> int:
-    """The rows where the weighted loss has a second derivative, its root, and the first derivative (zero in all other rows)."""
+    """The rows where the weighted loss has a second derivative, and both derivatives.
+
+    Of the second the root; the first is zero in all other rows.
+    """
     n = 0
     for i in range(y.size):
         g, h = slopes(form, p, y[i], f[i])

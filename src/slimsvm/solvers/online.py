@@ -59,7 +59,10 @@ SELECTIONS = ("random", "gradient", "margin")
 
 
 class Vectors:
-    """Rows of an operand in numbered slots: those of an expansion; and the rows as they were given, where nobody else keeps them."""
+    """Rows of an operand in numbered slots: those of an expansion.
+
+    And the rows as they were given, where nobody else keeps them.
+    """
 
     def __init__(self, like: Operand, raw: Any = None) -> None:
         self.like = replace(like.take(np.empty(0, np.intp)), source=None, picked=None)
@@ -91,7 +94,10 @@ class Vectors:
 
 
 def _replaced(store: Any, n_old: int, slots: Array, rows: Any, n: int) -> Any:
-    """The store, n rows of it in use, with these rows in these slots; arrays have room to spare, so that they are seldom copied."""
+    """The store, n rows of it in use, with these rows in these slots.
+
+    Arrays have space to spare, so that they are seldom copied.
+    """
     if sp.issparse(store):
         place = np.arange(n)
         place[slots] = n_old + np.arange(slots.size)
@@ -127,7 +133,7 @@ class Passing:
 
 @dataclass
 class Expanding:
-    """The expansion: what is known of every slot, frozen vectors, and where in the rows that pass we are."""
+    """The expansion: what is known of every slot, frozen vectors, and our place in the rows."""
 
     vectors: Vectors
     K: Array
@@ -165,7 +171,10 @@ class Expanding:
 
     @property
     def level(self) -> float:
-        """Minus the intercept: mean o of the free vectors, or the middle of what the others leave."""
+        """Minus the intercept.
+
+        The mean o of the free vectors, or the middle of what the others leave.
+        """
         v = self.alive
         free = v[(self.a[v] > 0) & (self.a[v] < self.upper[v])]
         if free.size:
@@ -174,7 +183,10 @@ class Expanding:
         return float(np.mean(ends)) if ends else 0.0
 
     def measure(self) -> tuple[float, float]:
-        """Objective and duality gap of the problem over the expansion, frozen vectors left out of the gap."""
+        """Objective and duality gap of the problem over the expansion.
+
+        Frozen vectors are left out of the gap.
+        """
         v = self.alive
         z, a, o = self.sign[v], self.a[v], self.o[v]
         reduced = z * (o - self.level)
@@ -294,7 +306,10 @@ def capacity(budget: float, rows: Operand) -> int:
 
 
 def decayed(state: Expanding, factor: float) -> None:
-    """Let all rows that have passed lose weight: bounds, coefficients and the function shrink together, and stay feasible."""
+    """Let all rows that have passed lose weight.
+
+    Bounds, coefficients and the function shrink together, and stay feasible.
+    """
     for name in ("a", "upper", "f_a", "f_upper"):
         setattr(state, name, getattr(state, name) * factor)
     state.o[: state.m] = (
@@ -304,7 +319,9 @@ def decayed(state: Expanding, factor: float) -> None:
 
 @dataclass(kw_only=True)
 class Online:
-    """LASVM over one :class:`Passing`; ``tol`` is the least violation that moves a pair, ``max_iter`` limits rows.
+    """LASVM over one :class:`Passing`.
+
+    ``tol`` is the least violation that moves a pair, ``max_iter`` limits rows.
 
     Parameters
     ----------
@@ -415,7 +432,10 @@ class Online:
 
     @staticmethod
     def _forget(S: Expanding, most: float) -> None:
-        """Vectors that have absorbed others must not weigh more and more: beyond ``most`` in all, everything shrinks alike."""
+        """Keep vectors that have absorbed others from weighing more and more.
+
+        Beyond ``most`` in all, everything shrinks alike.
+        """
         total = float(S.upper[S.alive].sum() + S.f_upper.sum())
         if total > most > 0.0:
             decayed(S, most / total)
@@ -443,7 +463,10 @@ class Online:
 
     @staticmethod
     def _freeze(S: Expanding, n: int) -> None:
-        """Take n vectors out of what moves: those without weight go, then those most firmly at their bound."""
+        """Take n vectors out of what moves.
+
+        Those without weight go, then those most firmly at their bound.
+        """
         v = S.alive
         slack = S.sign[v] * (S.level - S.o[v])  # how far an upper bound is from letting go
         slack = np.where(S.a[v] <= 0, np.inf, np.where(S.a[v] >= S.upper[v], slack, -np.inf))

@@ -1,4 +1,4 @@
-"""The compiled loops of :mod:`slimsvm.solvers.online`, which says what they do, and has the symbols."""
+"""The compiled loops of :mod:`slimsvm.solvers.online`, which explains them and their symbols."""
 
 from __future__ import annotations
 
@@ -52,7 +52,10 @@ def _shift(
     t: float,
     m: int,
 ) -> tuple[float, float]:
-    """All o after i rises and j falls by t; returns the least that may rise and the largest that may fall, i and j left out by the caller."""
+    """All o after i rises and j falls by t.
+
+    Returns the least that may rise and the largest that may fall, i and j left out by the caller.
+    """
     row_i, row_j = K[i] if i < m else between[i - m], K[j] if j < m else between[j - m]
     bottom, top = move(up, low, row_i, row_j, t, 0, m)
     for r in range(n_joined):
@@ -134,7 +137,10 @@ def _absorb(
     K: Array, between: Array, own: Array, sign: Array, upper: Array, a: Array, up: Array, low: Array, here: Array, diag: Array,
     joined: Array, n_joined: int, m: int, draw: Array, bottom: float, top: float,
 ) -> tuple[int, int, float, float]:  # fmt: skip
-    """One vector less: returns which (-1: there is no pair of one class), and bottom and top afterwards."""
+    """Remove one vector.
+
+    Returns which (-1: there is no pair of one class), and bottom and top afterwards.
+    """
     n = m + n_joined
     # the candidates: the one with the smallest a, and some at random
     least, first = FAR, -1
@@ -196,7 +202,10 @@ def _choose(
     between: Array, own: Array, coef: Array, o: Array, sign: Array, joined: Array, n_joined: int, left: Array, n_left: int, draw: Array,
     selection: int, n_here: int, bottom: float, top: float, m: int,
 ) -> tuple[int, float]:  # fmt: skip
-    """The place among the rows that are left of the next one, and its s; -1 if none of the candidates is worth it."""
+    """The place of the next row among those that are left, and its s.
+
+    -1 if none of the candidates is worth it.
+    """
     if (
         selection == 0 or n_here < CANDIDATES
     ):  # a function of a few rows does not know what to ask for
@@ -223,7 +232,10 @@ def pass_by(
     K: Array, between: Array, own: Array, sign: Array, upper: Array, a: Array, o: Array, here: Array, tol: float, selection: int,
     draws: Array, max_support: int, absorbs: Array,
 ) -> tuple[float, float]:  # fmt: skip
-    """The rows of a batch one after the other, in place; ``here`` says which variables are in the expansion. Returns bottom and top."""
+    """The rows of a batch one after the other, in place.
+
+    ``here`` says which variables are in the expansion. Returns bottom and top.
+    """
     n_batch = own.shape[0]
     m = sign.size - n_batch
     up, low, gain, coef, diag = (

@@ -1,4 +1,4 @@
-"""The path of a sparse model: a basis that grows to each of several sizes, and the best model there.
+"""The path of a sparse model: the best model at each of several sizes of a growing basis.
 
 Problem: :class:`slimsvm.problems.sparse.Sparse`, for losses with a derivative
 (:mod:`slimsvm.solvers.path_cuts` for the others).
@@ -169,7 +169,9 @@ def path_point(
 def distance_bound(
     weight: Array, objective: Array, gap: Array, largest: Array | None, together: Array | None
 ) -> tuple[float | None, float | None]:
-    """Projection error and distance from the exact solution, by what of cuts is outside of the span.
+    """Projection error and distance from the exact solution.
+
+    Both follow from what of the cuts lies outside of the span.
 
     The multipliers of the cuts are feasible for the exact problem too, where what is outside of the
     span counts: its dual value is less by half the square of that (``together``, the combination).

@@ -58,7 +58,9 @@ def pursue(
     limits: Limits,
     watchers: tuple[Watcher, ...] = (),
 ) -> Iterator[Grown]:
-    """Grow the basis of the problem to each of the sizes in turn, and solve there; ends early when nothing new can be found or time is up.
+    """Grow the basis of the problem to each of the sizes in turn, and solve there.
+
+    Ends early when nothing new can be found or time is up.
 
     Parameters
     ----------

@@ -56,7 +56,10 @@ NOTHING = {
 
 @dataclass(frozen=True)
 class Towards(Loss):
-    """L(a, f') = -a f'. Summed over the vectors of a machine with coefficients a, this is minus the inner product of f and f'.
+    """L(a, f') = -a f'.
+
+    Summed over the vectors of a function f with coefficients a, this is minus the inner product of
+    f and f'.
 
     Half of E is then |f|^2/2 plus the objective of a subspace problem, and has its derivative.
     """
@@ -102,7 +105,10 @@ class Reduction:
         self.n_evaluations = 0
 
     def solved(self) -> tuple[Array, float]:
-        """The best coefficients for the basis as it is, and E (with the jitter's share, which no coefficients undo)."""
+        """The best coefficients for the basis as it is, and E.
+
+        E includes the jitter's share, which no coefficients undo.
+        """
         if not self.columns.m:
             return np.zeros((0, self.A.shape[1])), self.square
         Z = self.columns.coordinates(self.columns.sum(sums_of, PerRow(self.A), True))
@@ -133,7 +139,7 @@ class Reduction:
     def grow(
         self, n_basis: int, rng: np.random.Generator, candidates: Array, limits: Limits
     ) -> None:
-        """Vectors join until there are n_basis, or what is left is nothing, or nothing new is found, or time is up."""
+        """Vectors join until there are n_basis, or nothing more can be gained, or time is up."""
         columns, refused = self.columns, 0
         coef, error = self.solved()
         while (
@@ -185,7 +191,9 @@ class Reduction:
 
 
 def singular_vectors(W: Array, n_basis: int) -> tuple[Array, Array, float, float]:
-    """The linear kernel, where all vectors together are one vector of weights for each output: the best few in closed form.
+    """The linear kernel, where the best few vectors have a closed form.
+
+    All vectors together are one vector of weights for each output.
 
     Parameters
     ----------

@@ -177,7 +177,10 @@ def gradient(problem: Subspace, vectors: Array, coef: Array, trail: Trail) -> Ar
 def pulls(
     where: Block, span: Span, loss: Loss, trail: Trail, coef: Array, vectors: Array
 ) -> tuple[Array, Array]:
-    """A task: sum_i W_ji x_i and sum_i W_ji of the rows with a gradient; for one column without the coefficients, which may wait."""
+    """A task: sum_i W_ji x_i and sum_i W_ji of the rows with a gradient.
+
+    For one column without the coefficients, which may wait.
+    """
     inner = span.frame.kernel.slope()[0]
     same, single = inner == span.frame.kernel, coef.shape[1] == 1
     X, scores = span.frame.prepared(where).operand.X, trail.at(where)

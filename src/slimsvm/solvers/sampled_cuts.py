@@ -1,4 +1,4 @@
-"""Sampled cuts: structural machines with kernels in time linear in the number of rows, or independent of it.
+"""Sampled cuts: structural SVMs with kernels in time linear in n, or independent of it.
 
 Problem: that of :mod:`slimsvm.solvers.joint`, over all functions of the kernel. An exact cut is a
 sum over all rows, and each product with it costs n kernel values; here a cut is made of a sample.
@@ -80,7 +80,10 @@ class Draw:
     def __call__(
         self, r: int, rng: np.random.Generator, among: Array | None = None
     ) -> tuple[Array, Array]:
-        """Distinct examples in ascending order, and their weights, which sum to that of all among which they were drawn."""
+        """Distinct examples in ascending order, and their weights.
+
+        The weights sum to that of all among which the examples were drawn.
+        """
         n = self.weight.size if among is None else among.size
         if n <= r:  # all of them: exact
             chosen = np.arange(self.weight.size) if among is None else among
@@ -120,7 +123,10 @@ class Draw:
 
 @dataclass
 class SampledState(CutState):
-    """Where the driver is; ``violation`` is that of the last cut looked at, in units of the objective."""
+    """Where the driver is.
+
+    ``violation`` is that of the last cut looked at, in units of the objective.
+    """
 
     violation: float = np.inf
     quiet: int = 0
@@ -137,7 +143,10 @@ class SampledState(CutState):
 
 @dataclass(frozen=True)
 class Look:
-    """All examples at one point: scores of parts and of the linear part, the examples in the exact cut, its offset, and the risk."""
+    """All examples at one point.
+
+    Scores of parts and of the linear part, the examples in the exact cut, its offset, and the risk.
+    """
 
     parts: Array
     linear: Array
@@ -268,7 +277,10 @@ class SampledCuts(CuttingPlane):
     def _drawn(
         self, risk: JointRisk, S: SampledState, look: Look, scores: Array, least: float, where: int
     ) -> Any:
-        """Depth, offset, parts, responses and linear response of a sampled cut, drawn again until it cuts off more than ``least``."""
+        """A sampled cut, drawn again until it cuts off more than ``least``.
+
+        Returns depth, offset, parts, responses and linear response.
+        """
         (parts, linear), best = risk.split(scores), None
         for k in range(MOST_DRAWS):
             examples, weight = self._draw(
@@ -340,7 +352,10 @@ class SampledCuts(CuttingPlane):
         space.release(set(cuts.rows), set(np.flatnonzero(S.best_W[:, 0]).tolist()))
 
     def certificate(self, problem: OneSlack, state: CutState, tol: float) -> Certificate:
-        """``violation`` is that of the last cut in units of the mean loss, as ``tol``; the guarantees are those of the paper."""
+        """``violation`` is that of the last cut in units of the mean loss, as ``tol``.
+
+        The guarantees are those of the paper.
+        """
         S, risk = state, problem.oracle
         assert isinstance(S, SampledState)
         largest, longest = risk.oracle.max_loss(risk.offsets), longest_sq(problem)
@@ -384,7 +399,7 @@ def parts_of(examples: Array, offsets: Array) -> tuple[Array, Array]:
 
 
 def longest_sq(problem: OneSlack) -> float:
-    """A bound on the squared length of the difference of two outputs' features, R^2 of the paper."""
+    """R^2 of the paper: a bound on the squared distance of two outputs' features."""
     space, risk = problem.space, problem.oracle
     diag = joined(space.rows.map(diagonal_of, space.frame))
     lengths = np.sqrt((1.0 if risk.width == 1 else 2.0) * np.maximum(diag + space.variance, 0.0))
@@ -397,7 +412,9 @@ def longest_sq(problem: OneSlack) -> float:
 def risk_bound(
     sampling: str, C: float, D: float, R_sq: float, most: float, eps: float, r: int
 ) -> float:
-    """How far the objective may be above the optimum, with probability CONFIDENCE (Yu & Joachims 2008, theorems 2 and 4).
+    """How far the objective may be above the optimum, with probability CONFIDENCE.
+
+    Yu & Joachims (2008), theorems 2 and 4.
 
     Parameters
     ----------

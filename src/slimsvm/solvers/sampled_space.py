@@ -141,7 +141,10 @@ class SampledSpace(Space):
         return replace(rows, source=None, picked=None)
 
     def at(self, parts: Array) -> Array:
-        """The products of all cuts with these parts alone, (slots, parts, width): only kernel values among parts of cuts."""
+        """The products of all cuts with these parts alone, (slots, parts, width).
+
+        Only kernel values among parts of cuts are needed.
+        """
         used = [(k, sample) for k, sample in enumerate(self.slots) if sample is not None]
         out = np.zeros((self.size, parts.size, self.width))
         sizes = np.array([sample.parts.size for _, sample in used], np.int64)
@@ -171,7 +174,10 @@ class SampledSpace(Space):
     def add(
         self, parts: Array, responses: Array, linear: Array, known: Array | None = None
     ) -> tuple[int, Array]:
-        """A new cut: its slot, and its products with the cuts in all slots; ``known``, from :meth:`at`, are theirs with its parts."""
+        """A new cut: its slot, and its products with the cuts in all slots.
+
+        ``known``, from :meth:`at`, are theirs with its parts.
+        """
         sample, slot = Sample(parts, responses, self.take(parts)), self._free_slot()
         row = np.zeros(self.size)
         if self.keeps:
@@ -219,7 +225,10 @@ class SampledSpace(Space):
         return place
 
     def release(self, active: set[int], other: set[int]) -> None:
-        """Forget all cuts but those in these slots; scores will be asked for functions of the active ones only."""
+        """Forget all cuts but those in these slots.
+
+        Scores will be asked for functions of the active ones only.
+        """
         for k, sample in enumerate(self.slots):
             if sample is None or k in active:
                 continue
@@ -229,7 +238,10 @@ class SampledSpace(Space):
                 self.G[k], self.G[:, k], self._totals[k], self._linears[k] = 0.0, 0.0, 0.0, 0.0
 
     def expansion(self, w: Array) -> tuple[Array, Array, Array, Array]:
-        """A function as indices of rows, coefficients (indices, width), intercepts and linear part."""
+        """A function as indices of rows, coefficients, intercepts and linear part.
+
+        Coefficients have the shape (indices, width).
+        """
         used = [
             (w[k], sample)
             for k, sample in enumerate(self.slots)
@@ -300,7 +312,10 @@ def expanded(where: Block, frame: Frame, vectors: Operand, responses: Array) -> 
 
 
 def new_cut(where: Block, frame: Frame, sample: Sample, room: int) -> Array:
-    """A task: the products of a new cut with all rows of a block, (rows, width); kept, if it has a place."""
+    """A task: the products of a new cut with all rows of a block, (rows, width).
+
+    They are kept, if the cut has a place.
+    """
     products = expanded(where, frame, sample.vectors, sample.responses)
     if sample.place >= 0:
         _kept(where, sample.responses.shape[1], room).put(sample, products)
@@ -310,7 +325,10 @@ def new_cut(where: Block, frame: Frame, sample: Sample, room: int) -> Array:
 def scores_of_cuts(
     where: Block, frame: Frame, coef: Array, samples: tuple[Sample, ...], width: int
 ) -> Array:
-    """A task: sum_t coef_t A_t over the places t of these cuts, (rows * width); products that were lost are made again."""
+    """A task: sum_t coef_t A_t over the places t of these cuts, (rows * width).
+
+    Products that were lost are made again.
+    """
     kept, end = _kept(where, width, coef.size), where.n * width
     for sample in samples:
         if kept.serials.get(sample.place) != sample.serial:

@@ -157,7 +157,10 @@ def _feasible(start: Array | None, t: int, bound: float) -> Array:
 
 @compiled
 def _gains(G: Array, h: Array, a: Array, r: Array) -> float:
-    """r = h - Ga; returns the largest sum of absolute terms, which rounding errors are relative to."""
+    """r = h - Ga.
+
+    Returns the largest sum of absolute terms, which rounding errors are relative to.
+    """
     largest = 0.0
     for i in range(h.size):
         total, size = 0.0, 0.0
@@ -201,7 +204,10 @@ def _scaled(
     slope: Array,
     scale: Array,
 ) -> None:
-    """Second and first derivatives of exchanges with the p-th free variable, scaled to a diagonal of ones; lower half."""
+    """Second and first derivatives of exchanges with the p-th free variable.
+
+    Scaled to a diagonal of ones; lower half.
+    """
     k, q = F.size - 1, F[p]
     steepest = 0.0
     for i in range(k):
@@ -226,7 +232,10 @@ def _scaled(
 def _advance(
     F: Array, p: int, step: Array, a: Array, free: Array, barred: Array, bound: float
 ) -> tuple[bool, bool]:
-    """Go along the step until a variable meets zero, which leaves; returns whether none did, and whether anything moved."""
+    """Go along the step until a variable meets zero, which leaves.
+
+    Returns whether none did, and whether anything moved.
+    """
     k = F.size
     d = np.empty(k)
     total = 0.0

@@ -1,4 +1,6 @@
-"""Sequential minimal optimisation of a small dense dual problem: the inner solver of the decomposition, and for few rows the whole solver.
+"""Sequential minimal optimisation of a small dense dual problem.
+
+The inner solver of the decomposition, and for few rows the whole solver.
 
     minimise 1/2 a'Qa + p'a over 0 <= a <= upper, z'a fixed (see :mod:`slimsvm.problems.dual_qp`), with the kernel block K in memory.
 
@@ -50,7 +52,10 @@ def gains(
     start: int,
     end: int,
 ) -> float:
-    """gain[v] = (o_v - o_i)^2 / eta for the variables above o_i that may fall, zero for the others; returns the largest."""
+    """gain[v] = (o_v - o_i)^2 / eta for the variables above o_i that may fall.
+
+    Zero for the others. Returns the largest.
+    """
     best = 0.0
     for v in range(start, end):
         difference = max(low[v] - bottom, 0.0)
@@ -65,7 +70,10 @@ def gains(
 def move(
     up: Array, low: Array, row_i: Array, row_j: Array, step: float, start: int, end: int
 ) -> tuple[float, float]:
-    """All o after the step, and in the same pass the least that may rise and the largest that may fall."""
+    """All o after the step, and the extremes, in one pass.
+
+    The extremes are the least that may rise and the largest that may fall.
+    """
     least, largest = FAR, -FAR
     for v in range(start, end):
         change = step * (row_i[v] - row_j[v])
@@ -154,7 +162,11 @@ def _pairs(
 
 
 def _may_matter(sign: Array, upper: Array, a: Array, o: Array, part: slice) -> Array:
-    """Which variables of a part are free, or at a bound with an o from which they could pair with another one as things are."""
+    """Which variables of a part could still take part in a step.
+
+    They are free, or at a bound with an o from which they could pair with another one as things
+    are.
+    """
     sign, a, o = sign[part], a[part], o[part]
     above_zero, below_upper = a > 0.0, a < upper[part]
     rises, falls = (
@@ -195,7 +207,9 @@ def smo(
     tol: float,
     max_steps: int,
 ) -> tuple[int, float]:
-    """Improve ``a`` in place until no pair violates by more than ``tol``; returns the number of steps and the violation left.
+    """Improve ``a`` in place until no pair violates by more than ``tol``.
+
+    Returns the number of steps and the violation left.
 
     ``o`` holds s + z p at entry and at exit. Variables before ``split`` exchange among themselves,
     those from it on too; split = n: all do. Now and then the variables that may matter go on by
@@ -256,7 +270,9 @@ def polish(
     max_steps: int = 10**9,
     work: float = 1e8,
 ) -> tuple[int, bool]:
-    """Bring a point to near machine precision, in place, or at least nearer; returns the number of steps, and whether there is more to do.
+    """Bring a point to near float64 precision, in place, or at least nearer.
+
+    Returns the number of steps, and whether there is more to do.
 
     At the optimum all free variables of a part have one o. An active-set method goes there: a
     Newton step within the current free set, cut at the first bound; the variable that met it is no
@@ -291,7 +307,9 @@ def polish(
 def _newton(
     K: Array, sign: Array, upper: Array, a: Array, o: Array, split: int
 ) -> tuple[bool, bool]:
-    """One Newton step in the free variables, in place; returns whether no bound cut it, and whether the objective fell.
+    """One Newton step in the free variables, in place.
+
+    Returns whether no bound cut it, and whether the objective fell.
 
     Directions without curvature (repeated rows, kernels of low rank) get a tiny one: along them the
     step goes to a bound.

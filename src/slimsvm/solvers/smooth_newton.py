@@ -49,7 +49,9 @@ GROWTH, NEARLY = 10.0, 0.1  # of the share, at this relative gap
 
 @dataclass(kw_only=True)
 class SmoothNewton:
-    """Newton's method with an exact search along each direction; ``tol`` is the relative duality gap of the problem with its own loss.
+    """Newton's method with an exact search along each direction.
+
+    ``tol`` is the relative duality gap of the problem with its own loss.
 
     Examples
     --------
@@ -124,7 +126,10 @@ class SmoothNewton:
 
     @staticmethod
     def _felt(problem: Reduced, S: ReducedState, relative_gap: float) -> Array:
-        """D, zero for rows that hardly count: together they would change no direction by more than a small part of what it is."""
+        """D, with zero for rows that hardly count.
+
+        Together they would change no direction by more than a small part of what it is.
+        """
         D = S.share * problem.curvatures(S.margins)
         pull = D * problem.features.squares()
         order = np.argsort(pull)

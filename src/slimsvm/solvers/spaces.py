@@ -42,7 +42,9 @@ class Swept(NamedTuple):
 
 
 class Space:
-    """Where functions live: coordinates of cuts and functions, their inner products, and scores of all rows.
+    """Where functions live.
+
+    Coordinates of cuts and functions, their inner products, and scores of all rows.
 
     Attributes
     ----------
@@ -83,7 +85,10 @@ class Space:
         raise NotImplementedError
 
     def sweep(self, W: Array, b: Array, which: Array, oracle: Any) -> Swept:
-        """Scores, the oracle's cuts at scores + b, and their coordinates; in one pass where possible."""
+        """Scores, the oracle's cuts at scores + b, and their coordinates.
+
+        In one pass where possible.
+        """
         scores = self.scores(W)
         risk, offset, V = oracle.cut(0, self.n, scores + b, which)
         return Swept(self.project(V), scores, V, np.stack([risk, offset]))
@@ -166,7 +171,7 @@ def _kind(where: Block) -> tuple[Any, int | None]:
 
 
 def chunks_of(where: Block, step: int) -> list[tuple[int, int, Any]]:
-    """Consecutive parts of the rows of a block, so many rows each, and where they begin and end in it; kept with it."""
+    """Consecutive parts of a block, so many rows each, and their edges; kept with it."""
     known = where.kept.get("chunks")
     if known is None or known[0] != step:
         edges = [(first, min(where.n, first + step)) for first in range(0, where.n, step)]
@@ -252,7 +257,9 @@ def _rows_of(X: Any, first: int, last: int) -> Any:
 
 
 class KernelSpace(Space):
-    """Exact kernel expansions over all rows, K in memory: O(n^2) a round, the reference for small n.
+    """Exact kernel expansions over all rows, with K in memory.
+
+    A round costs O(n^2): the reference for small n.
 
     Coordinates are coefficients of the rows, and the inner product is that of K.
 
@@ -280,7 +287,9 @@ class KernelSpace(Space):
 
 
 class SubspaceSpace(Space):
-    """The span of a basis, in orthonormal coordinates: O(n m) a round. With ``grow``, one that gains vectors while cuts arrive.
+    """The span of a basis, in orthonormal coordinates: O(n m) a round.
+
+    With ``grow``, the span gains vectors while cuts arrive.
 
     Parameters
     ----------
@@ -343,7 +352,10 @@ class SubspaceSpace(Space):
         return np.asarray(self.columns.L.T @ coef)
 
     def extend(self, V: Array, P: Array) -> int:
-        """Offer the residuals of cuts with responses V and coordinates P to ``grow``; returns the number of vectors that joined."""
+        """Offer the residuals of cuts with responses V and coordinates P to ``grow``.
+
+        Returns the number of vectors that joined.
+        """
         assert self.grow is not None
         before = self.size
         vectors = self.grow(self.columns, V, -self.coef(P))

@@ -1,4 +1,6 @@
-"""How far a function is from the optimum over all functions of its kernel: a feasible point of the dual of the whole problem, and its value.
+"""How far a function is from the optimum over all functions of its kernel.
+
+The answer is the value of a feasible point of the dual of the whole problem:
 
     gap = 1/2 |f|^2 + sum_i w_i L(y_i, f_i) + 1/2 |sum_i g_i phi(x_i)|^2 + sum_i w_i L*(y_i, g_i / w_i)
 
@@ -106,7 +108,10 @@ def targets_given(block: Block) -> Array:
 def _square(
     rows: Rows, function: Expansion, g: Array, dtype: Any, going_on: Callable[[int, int], bool]
 ) -> float:
-    """sum over columns of g' K g, in tiles, among the rows with g != 0; infinite where it was not gone on."""
+    """Sum over columns of g' K g, in tiles, among the rows with g != 0.
+
+    Infinite if ``going_on`` ended it early.
+    """
     felt = np.flatnonzero((g != 0).any(axis=1))
     if not felt.size:
         return 0.0
