@@ -57,13 +57,11 @@ class Expansion:
     intercept: Array
     n_support: Array | None = None
     exact: bool = True
-    _ready: dict[bool, Operand] = field(
-        default_factory=dict, repr=False
-    )  # by whether the rows are sparse
+    # by whether the rows are sparse
+    _ready: dict[bool, Operand] = field(default_factory=dict, repr=False)
     _by_pair: Array | None = field(default=None, repr=False)
-    _weights: dict[int, Array] = field(
-        default_factory=dict, repr=False
-    )  # linear kernel: feature weights, by the identity of coefficients
+    # linear kernel: feature weights, by the identity of coefficients
+    _weights: dict[int, Array] = field(default_factory=dict, repr=False)
 
     def decision_function(self, X: Any, n_threads: int = 1) -> Array:
         """The outputs for every row of X, shape (n, outputs)."""

@@ -30,9 +30,8 @@ from slimsvm.threads import local, parallel, single_threaded_blas
 
 Array = NDArray[Any]
 CHUNK_ROWS = 256
-TILE_VALUES = (
-    CHUNK_ROWS * 1024
-)  # one megabyte in float32: stays in the outer caches, and is enough work to hide the call
+# one megabyte in float32: stays in the outer caches, and is enough work to hide the call
+TILE_VALUES = CHUNK_ROWS * 1024
 # the largest error bound of a value, relative to the largest value, at which float32 counts as safe
 FLOAT32_ERROR = 5e-5
 # a scattered multiply-add costs as much as this many in BLAS (measured: 42e9 against 0.7e9 a second
@@ -163,9 +162,8 @@ def ready(
     """
     if isinstance(kernel, Precomputed):
         return Operand(kernel, X, None, index=np.arange(X.shape[0]))
-    if (
-        not kernel.uses_dots and not kernel.shift_invariant
-    ):  # a callable: the rows go to it untouched
+    # a callable: the rows go to it untouched
+    if not kernel.uses_dots and not kernel.shift_invariant:
         return Operand(kernel, X, None)
     if sp.issparse(X):
         X = X.tocsr()
@@ -488,9 +486,8 @@ class Strips:
     def __init__(self, operand: Operand, width: int | None = None) -> None:
         self.operand = operand
         self.fixed = width is not None or sp.issparse(operand.X)
-        if sp.issparse(
-            operand.X
-        ):  # each strip repeats the feature pointers: wide enough that they stay fewer than the entries
+        # each strip repeats the feature pointers: wide enough that they stay fewer than the entries
+        if sp.issparse(operand.X):
             n_most = max(1, int(2 * operand.X.nnz // max(1, operand.X.shape[1])))
             width = width or max(4096, -(-operand.n // n_most))
         self._cut(width or 1024)
@@ -574,9 +571,8 @@ def tile(rows: Operand, first: int, last: int, strips: Strips, k: int, scratch: 
     return out
 
 
-Consumer = Callable[
-    [int, int, int, int, Array], None
-]  # first row, last row, first column, last column, values
+# first row, last row, first column, last column, values
+Consumer = Callable[[int, int, int, int, Array], None]
 
 
 def for_each_tile(rows: Operand, strips: Strips, consume: Consumer, n_threads: int = 1) -> None:
@@ -622,10 +618,8 @@ def _scratch(size: int, dtype: Any) -> Array:
 
 
 # -- sums over rows --------------------------------------------------------------------------------
-FUSED_ROWS, FUSED_COLUMNS = (
-    256,
-    256,
-)  # 256 kB in float32: half of the second-level cache of one core
+# 256 kB in float32: half of the second-level cache of one core
+FUSED_ROWS, FUSED_COLUMNS = 256, 256
 
 
 @compiled
@@ -671,17 +665,16 @@ def _add_and_keep(
 
 @compiled
 def _dense_strip(
-    form: int, p: float, q: float, degree: int, A: Array, a_sq: Array, B: Array, b_sq: Array, start: int, end: int,
-    delta: Array, s: Array, slots: Array, store: Array, scratch: Array,
+    form: int, p: float, q: float, degree: int, A: Array, a_sq: Array, B: Array, b_sq: Array,
+    start: int, end: int, delta: Array, s: Array, slots: Array, store: Array, scratch: Array,
 ) -> None:  # fmt: skip
     """All tiles of columns start..end, products by BLAS.
 
     They are made without coming back to the interpreter.
     """
     step = FUSED_COLUMNS
-    if (
-        2 * A.shape[0] <= FUSED_ROWS and A.itemsize == 4
-    ):  # few rows: wider tiles of the same size, BLAS packs the rows less often
+    # few rows: wider tiles of the same size, BLAS packs the rows less often
+    if 2 * A.shape[0] <= FUSED_ROWS and A.itemsize == 4:
         step = 2 * FUSED_COLUMNS
     for c in range(start, end, step):
         width = min(end, c + step) - c
@@ -696,9 +689,9 @@ def _dense_strip(
 
 @compiled
 def _sparse_strip(
-    form: int, p: float, q: float, degree: int, indptr: Array, indices: Array, data: Array, a_sq: Array,
-    p_indptr: Array, p_indices: Array, p_data: Array, b_sq: Array, start: int, end: int,
-    delta: Array, s: Array, slots: Array, store: Array, scratch: Array,
+    form: int, p: float, q: float, degree: int, indptr: Array, indices: Array, data: Array,
+    a_sq: Array, p_indptr: Array, p_indices: Array, p_data: Array, b_sq: Array, start: int,
+    end: int, delta: Array, s: Array, slots: Array, store: Array, scratch: Array,
 ) -> None:  # fmt: skip
     """The same over postings: a few rows at a time, since a strip is wide."""
     width, n_rows = end - start, indptr.size - 1
@@ -767,9 +760,8 @@ def accumulate(
 
         n_tasks = strips.n_strips
     else:
-        step = FUSED_COLUMNS * max(
-            1, min(8, TILE_VALUES // (FUSED_COLUMNS * max(1, n)))
-        )  # few rows: several strips a task
+        # few rows: several strips a task
+        step = FUSED_COLUMNS * max(1, min(8, TILE_VALUES // (FUSED_COLUMNS * max(1, n))))
         n_tasks = -(-columns.n // step)
 
         def strip(k: int) -> None:

@@ -274,9 +274,8 @@ def _columns_within(
             dropped += 0.5 * float(own.sum() ** 2 - np.square(own).sum())
             break
         end = min(n, start + BLOCK)
-        values = among(
-            rows, np.arange(start, end), np.arange(start, n), n_threads
-        )  # below the diagonal, and a little above
+        # below the diagonal, and a little above
+        values = among(rows, np.arange(start, end), np.arange(start, n), n_threads)
         if not np.isfinite(values).all():
             raise ValueError(
                 "The kernel matrix cannot be factorised: it has values that are not finite (NaN or infinity). Scale the features."
@@ -295,8 +294,8 @@ def _columns_within(
 
 @compiled
 def _next_column(
-    j: int, column: Array, beta: float, flat: float, n_entries: int, indptr: Array, indices: Array, data: Array, heads: Array, after: Array,
-    at: Array, work: Array,
+    j: int, column: Array, beta: float, flat: float, n_entries: int, indptr: Array, indices: Array,
+    data: Array, heads: Array, after: Array, at: Array, work: Array,
 ) -> float:  # fmt: skip
     """Column j of V, cut to its largest entries.
 

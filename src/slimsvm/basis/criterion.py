@@ -145,9 +145,8 @@ class Criterion:
         self.columns, self.orthogonal, self.kernel = columns, orthogonal, columns.kernel
         A = np.asarray(row_weights, np.float64)
         self.row_weights = A[:, None] if A.ndim == 1 else A
-        self.L = np.ascontiguousarray(
-            columns.L
-        )  # a part of a larger array, of which every solve would make a copy
+        # a part of a larger array, of which every solve would make a copy
+        self.L = np.ascontiguousarray(columns.L)
         if columns.m:
             self.basis = Sum(
                 columns.take(columns.vectors) if columns.precomputed else columns.span.operand,
@@ -180,9 +179,8 @@ class Criterion:
     def _orthogonal_weights(self) -> Array:
         """-K_BB^-1 K_B,terms A: with these the residual of the sample is orthogonal to the span."""
         K = self._K_B_terms()
-        products = np.asarray(
-            K @ self.A.astype(K.dtype), np.float64
-        )  # a sample's sum: float32 is the least of its errors
+        # a sample's sum: float32 is the least of its errors
+        products = np.asarray(K @ self.A.astype(K.dtype), np.float64)
         return -self._solved(self._solved(products), "T")
 
     def _K_B_terms(self) -> Array:
@@ -312,9 +310,8 @@ class Criterion:
         the drop: O(n_new (d + m)) for each.
         """
         S, left = values.S.copy(), values.left.copy()
-        pool = replace(
-            pool, source=None, picked=None
-        )  # only its values matter, not where the rows came from
+        # only its values matter, not where the rows came from
+        pool = replace(pool, source=None, picked=None)
         everyone = Sum(pool, 1)
         G = np.empty((n_new, pool.n))
         free = values.drop >= 0.0
@@ -361,9 +358,8 @@ def sampled(size: Array, n: int, rng: np.random.Generator) -> tuple[Array, Array
         return positive, np.ones(positive.size)
     size = size[positive]
     certain = np.zeros(size.size, bool)
-    while (
-        True
-    ):  # the others share what the certain ones leave, and then some of them may be certain too
+    # the others share what the certain ones leave, and then some of them may be certain too
+    while True:
         share = size * ((n - np.count_nonzero(certain)) / size[~certain].sum())
         beyond = ~certain & (share >= 1.0)
         if not beyond.any():

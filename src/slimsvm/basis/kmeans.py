@@ -81,9 +81,8 @@ class KMeans(Basis):
             )
         if n_new >= candidates.size:
             return rows_at(columns, candidates)
-        from sklearn.cluster import (
-            MiniBatchKMeans,
-        )  # here: it takes longer to import than all other bases together
+        # here: it takes longer to import than all other bases together
+        from sklearn.cluster import MiniBatchKMeans
 
         weight = self.sample_weight
         seed = int(rng.integers(2**31 - 1))
@@ -102,8 +101,7 @@ class KMeans(Basis):
         # one thread: the sum by which it decides to stop would depend on the order in which threads
         # end
         with threadpool_limits(1), warnings.catch_warnings():
-            warnings.simplefilter(
-                "ignore", ConvergenceWarning
-            )  # fewer clusters than asked for: the basis refuses what is there twice
+            # fewer clusters than asked for: the basis refuses what is there twice
+            warnings.simplefilter("ignore", ConvergenceWarning)
             machine.fit(X, sample_weight=weight)
         return moved(columns, machine.cluster_centers_)

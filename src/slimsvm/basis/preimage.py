@@ -51,12 +51,8 @@ Array = NDArray[Any]
 # the best of so many is among the best 5 % with probability 1 - 0.95^59 = 0.95 (Smola & Schoelkopf
 # 2000)
 N_CANDIDATES = 59
-LONGER, SHORTER, LONGEST, SHORTEST = (
-    2.0,
-    0.25,
-    8.0,
-    1e-3,
-)  # the rate after a better step, after a worse one, and its bounds
+# the rate after a better step, after a worse one, and its bounds
+LONGER, SHORTER, LONGEST, SHORTEST = 2.0, 0.25, 8.0, 1e-3
 # error of the last sample over truth that is wanted; half of it found nothing better on a9a, in a
 # quarter more time
 NOISE = 0.2
@@ -172,9 +168,8 @@ class Pursuit(Basis):
     n_candidates: int = N_CANDIDATES
     orthogonal: bool = True
     tol: float = 1e-3
-    _seen: dict[str, int] = field(
-        default_factory=dict, repr=False, compare=False
-    )  # size of the basis at the last look, and rows it asked for
+    # size of the basis at the last look, and rows it asked for
+    _seen: dict[str, int] = field(default_factory=dict, repr=False, compare=False)
 
     def select(
         self,

@@ -18,9 +18,8 @@ from slimsvm.problems.subspace import Subspace
 from slimsvm.tiles import Operand, Strips, block
 
 Array = NDArray[Any]
-SPARSE_DENSITY = (
-    1 / 3
-)  # an entry of a CSR matrix takes 12 bytes, of an array 8; and products with an array are faster
+# an entry of a CSR matrix takes 12 bytes, of an array 8; and products with an array are faster
+SPARSE_DENSITY = 1 / 3
 
 
 @dataclass(frozen=True)

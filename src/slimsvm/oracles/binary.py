@@ -448,9 +448,8 @@ def _crossing(
             low, upper = min(low, at[k]), max(upper, at[k])
     seed = 1
     while first < last:
-        seed = (
-            seed * 16807
-        ) % 2147483647  # any sequence will do that no order of rows is made against
+        # any sequence will do that no order of rows is made against
+        seed = (seed * 16807) % 2147483647
         pivot = at[first + seed % (last - first)]
         i, k, j = first, first, last
         below, equal = 0.0, 0.0
@@ -478,6 +477,5 @@ def _crossing(
     if curvature > 0.0:
         root = -slope / curvature
         return (min(root, upper), 0.0) if share == 0.0 else (root, 0.0)
-    return (
-        (upper, share) if negative else (low, 0.0)
-    )  # not by the sign that is left: it may be that of a rounding error
+    # not by the sign that is left: it may be that of a rounding error
+    return (upper, share) if negative else (low, 0.0)

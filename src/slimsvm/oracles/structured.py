@@ -378,9 +378,8 @@ class StructuredOracle(BaseEstimator):
         )
         _respond(found, labels, offsets, weight, responses)
         if self.n_linear:
-            violated = np.where(
-                margin > 0.0, weight, 0.0
-            )  # the others would cancel but for rounding
+            # the others would cancel but for rounding
+            violated = np.where(margin > 0.0, weight, 0.0)
             linear_response = self.features(found, offsets, violated) - self.features(
                 labels, offsets, violated
             )

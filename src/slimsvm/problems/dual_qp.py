@@ -181,9 +181,8 @@ def nu_classification(gram: Gram, sign: Array, weight: Array, nu: float) -> Dual
     # the scale is free (it goes with the margin): take the one that equal weights would have, so
     # that a tolerance means the same for all
     weight, half = weight * (nu * n / 2 / half), nu * n / 2
-    if nu * n / 2 > (
-        least := min(weight[sign > 0].sum(), weight[sign < 0].sum())
-    ):  # by rounding, at the largest feasible nu
+    # by rounding, at the largest feasible nu
+    if nu * n / 2 > (least := min(weight[sign > 0].sum(), weight[sign < 0].sum())):
         half = least
     start = np.zeros(n)
     for side in (sign > 0, sign < 0):

@@ -25,10 +25,8 @@ from numpy.typing import NDArray
 
 Array = NDArray[Any]
 BLOCK_VALUES = 1 << 18  # of V that are brought to float64 at a time
-LONGEST, HALVINGS = (
-    1.5,
-    16,
-)  # of a point that is stretched, and how closely the best length is known: to 1e-5
+# of a point that is stretched, and how closely the best length is known: to 1e-5
+LONGEST, HALVINGS = 1.5, 16
 
 
 @dataclass
@@ -182,9 +180,8 @@ class FactoredDual:
     def _primal(self, w: Array, scores: Array) -> float:
         t = np.maximum(0.0, self.linear - scores)
         with np.errstate(divide="ignore", invalid="ignore"):
-            bend = np.where(
-                self.shift > 0, self.shift * self.upper, 0.0
-            )  # t from which on the best a is at its bound
+            # t from which on the best a is at its bound
+            bend = np.where(self.shift > 0, self.shift * self.upper, 0.0)
             square = np.square(t) / (2.0 * self.shift)
             line = self.upper * (t - 0.5 * bend)
         loss = np.where(t > 0, np.where(t < bend, square, line), 0.0)

@@ -39,10 +39,8 @@ Array = NDArray[Any]
 BLOCK_VALUES = 1 << 18  # of V in one block
 DEFAULT_MEMORY = 2000.0  # megabytes
 FEW_ROWS = 256  # columns of V from which on a system in few rows is solved in these
-GROUPS, GROUP_VALUES = (
-    8,
-    1 << 26,
-)  # partial sums of V'DV: enough for threads, and no more than 512 MB of them
+# partial sums of V'DV: enough for threads, and no more than 512 MB of them
+GROUPS, GROUP_VALUES = 8, 1 << 26
 
 
 def block_rows(size: int) -> int:
@@ -240,17 +238,16 @@ class SignedFeatures:
         single: products of blocks in float32, where V is kept so, which takes half of the time.
         """
         dtype = np.float32 if single and self.single else np.float64
-        step = max(
-            self.step, self.size
-        )  # as many rows as columns, at least: adding up must not take longer than multiplying
+        # as many rows as columns, at least: adding up must not take longer than multiplying
+        step = max(self.step, self.size)
         starts = np.arange(0, self.n, step)
         n_groups = int(min(GROUPS, starts.size, max(1, GROUP_VALUES // self.size**2)))
         groups, parts = np.array_split(starts, n_groups), np.zeros((n_groups, self.size, self.size))
 
         least, most = (float(D[D > 0].min()), float(D.max())) if D.any() else (1.0, 1.0)
-        even = (
-            least == most
-        )  # as with least squares and the squared hinge, without weights: V is multiplied as it lies, without a copy
+        # as with least squares and the squared hinge, without weights: V is multiplied as it lies,
+        # without a copy
+        even = least == most
 
         def task(k: int) -> None:
             for start in groups[k]:
@@ -270,9 +267,8 @@ class SignedFeatures:
                         if even
                         else np.multiply(V, np.sqrt(own)[:, None].astype(dtype), dtype=dtype)
                     )
-                    parts[k] += (
-                        scaled.T @ scaled
-                    )  # NumPy sees that this is symmetric, and lets other threads run meanwhile
+                    # NumPy sees that this is symmetric, and lets other threads run meanwhile
+                    parts[k] += scaled.T @ scaled
 
         with single_threaded_blas():
             parallel(task, n_groups, self.n_threads)

@@ -47,10 +47,8 @@ from slimsvm.solvers.smooth_newton import SmoothNewton
 Array = NDArray[Any]
 FIRST = 500  # rows in the first working set, or as many as V has columns
 CLOSER = 0.1  # of the tolerance: that of the problem in the working set
-WORK, AT_ONCE = (
-    5e7,
-    5,
-)  # entries of V visited in a step of the run, and Newton's steps in it, at most
+# entries of V visited in a step of the run, and Newton's steps in it, at most
+WORK, AT_ONCE = 5e7, 5
 MOST_NEWTON = 200  # steps for one working set: so many are needed by rounding errors only
 TINY = float(np.finfo(float).tiny)
 

@@ -144,9 +144,8 @@ class BallState:
     farthest: float = -np.inf  # squared distance, of the points seen since the last move
     loss: float = 0.0  # sum of squared hinges of the same
     primal: float = np.inf
-    violation: float = (
-        np.inf
-    )  # the achieved eps, if a sweep has seen it; else that of the last pool
+    # the achieved eps, if a sweep has seen it; else that of the last pool
+    violation: float = np.inf
     seen: bool = False  # whether primal and violation are of all rows and of this al
     n_iter: int = 0
     done: bool = False
@@ -176,7 +175,7 @@ class Centre:
 
 @dataclass(kw_only=True)
 class CoreVector:
-    """CVM and BVM, core and ball vector machines.
+    """CVM and BVM, over a core set of rows.
 
     ``tol`` is eps, ``max_iter`` limits core vectors that join (pulls, for a fixed radius).
 
@@ -348,9 +347,8 @@ class CoreVector:
                     S.order, S.at = S.rng.permutation(problem.n), 0
                 pool, S.at = S.order[S.at : S.at + POOL], S.at + POOL
             self._pull_by(problem, S, pool, eps, max_iter)
-        elif (
-            eps <= tol and not S.fresh
-        ):  # what is said at the end rests on no sum of many small terms
+        elif eps <= tol and not S.fresh:
+            # what is said at the end rests on no sum of many small terms
             S.s, S.fresh = problem.products(everyone, S.al), True
         else:
             S.done, S.eps = eps <= tol, S.eps / 2.0
@@ -395,9 +393,8 @@ class CoreVector:
 
     def _conclude(self, problem: Ball, S: BallState) -> None:
         """Primal value and achieved eps, from a look at all rows."""
-        norm_sq = (
-            1.0 / S.q - problem.ridge * float(S.al @ S.al) / S.q / S.q
-        )  # in turn: the square overflows where C is tiny
+        # in turn: the square overflows where C is tiny
+        norm_sq = 1.0 / S.q - problem.ridge * float(S.al @ S.al) / S.q / S.q
         S.primal, S.violation, S.seen = (
             0.5 * norm_sq + problem.C * S.loss,
             self._outside(problem, S),
@@ -446,8 +443,8 @@ def _farthest(s: Array, inside: Array, draw: Array, limit: float) -> int:
 
 @compiled
 def _grow_core(
-    K: Array, within: Array, own: Array, al: Array, o: Array, s: Array, core: Array, inside: Array, m: int, room: int, kappa: float,
-    eps: float, draws: Array,
+    K: Array, within: Array, own: Array, al: Array, o: Array, s: Array, core: Array, inside: Array,
+    m: int, room: int, kappa: float, eps: float, draws: Array,
 ) -> tuple[int, bool, bool]:  # fmt: skip
     """Let points of a pool join the core set.
 
@@ -504,7 +501,8 @@ def _grow_core(
 
 @compiled
 def _settle(
-    K: Array, within: Array, al: Array, o: Array, low: Array, gain: Array, diag: Array, s: Array, m: int, tol: float
+    K: Array, within: Array, al: Array, o: Array, low: Array, gain: Array, diag: Array, s: Array,
+    m: int, tol: float
 ) -> None:  # fmt: skip
     """Move weight between pairs of core vectors, up to the tolerance.
 

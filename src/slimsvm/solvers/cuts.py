@@ -69,9 +69,8 @@ class Cuts:
 
     def append(self, p: Array, offset: float, total: float, row: Array, kept: Any) -> None:
         """A new cut: its coordinates, its inner products with all cuts and itself, and its rows."""
-        if (
-            self.n == self._P.shape[0]
-        ):  # twice the room: coordinates may be many, and are not to be copied every round
+        # twice the room: coordinates may be many, and are not to be copied every round
+        if self.n == self._P.shape[0]:
             room = max(16, 2 * self.n)
             P, gram = np.empty((room, self._P.shape[1]), self._P.dtype), np.empty((room, room))
             P[: self.n], gram[: self.n, : self.n] = self._P[: self.n], self.gram
@@ -96,9 +95,8 @@ class Cuts:
         n = keep.size
         if n == self.n:
             return
-        holes = np.flatnonzero(
-            self.idle[:n] > max_idle
-        )  # filled with the last cuts that stay: coordinates may be many
+        # filled with the last cuts that stay: coordinates may be many
+        holes = np.flatnonzero(self.idle[:n] > max_idle)
         keep, moved = np.arange(n), keep[n - holes.size :]
         keep[holes] = moved
         self._P[holes] = self._P[moved]

@@ -57,10 +57,8 @@ Array = NDArray[Any]
 LEAST_DEPTH = 0.1
 ROUNDING = 1e-24  # of the objective: the square of what a norm can be off
 PATIENCE = 50  # rounds over which progress is measured
-STALLED = {
-    "float32": 1e-8,
-    "float64": 1e-14,
-}  # progress of the relative gap in so many rounds that is only rounding
+# progress of the relative gap in so many rounds that is only rounding
+STALLED = {"float32": 1e-8, "float64": 1e-14}
 
 
 # -- the problem -----------------------------------------------------------------------------------
@@ -264,9 +262,8 @@ class CuttingPlane:
         growing = bool(space.growing)
         which, grew = np.arange(S.open.size) if growing else np.flatnonzero(S.open), 0
         if which.size:
-            with (
-                single_threaded_blas()
-            ):  # the vectors are too short for its threads, which would wait for one another
+            # the vectors are too short for its threads, which would wait for one another
+            with single_threaded_blas():
                 grew = self._round(problem, S, which, growing)
             S.scores = None
             S.n_iter += 1

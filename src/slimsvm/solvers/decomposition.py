@@ -248,9 +248,8 @@ class Decomposition:
             up, low = np.where(outside, FAR, up), np.where(outside, FAR, low)
         if self.selection == "basic":
             violates = np.flatnonzero(((up < FAR) & (o < top)) | ((low < FAR) & (o > bottom)))
-            pair = self._steepest(
-                up, low, o, 1, bottom, top
-            )  # any violators, but among them a pair: otherwise nothing may move
+            # any violators, but among them a pair: otherwise nothing may move
+            pair = self._steepest(up, low, o, 1, bottom, top)
             return np.union1d(pair, np.roll(violates, -state.n_rounds * n_side)[: 2 * n_side])
         if self.prefer_cached:
             cached = problem.gram.cached(problem.row[state.variables])
@@ -393,9 +392,8 @@ class Decomposition:
                 distance = np.sqrt(
                     max(0.0, float(change[moved] @ (S.s[moved] - group.check_s[moved])))
                 )
-                distance = 1.001 * distance + 1e-9 * float(
-                    np.abs(change).sum()
-                )  # and what rounding may have added to a norm of zero
+                # and what rounding may have added to a norm of zero
+                distance = 1.001 * distance + 1e-9 * float(np.abs(change).sum())
                 drift = max(abs(S.level[k] - group.check_level[k]) for k in (0, 1))
                 group.slack = (
                     group.slack - distance * np.sqrt(np.maximum(S.diag[group.rows], 0.0)) - drift

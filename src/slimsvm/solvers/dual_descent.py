@@ -42,10 +42,8 @@ from slimsvm.run import SUBSPACE, Certificate
 Array = NDArray[Any]
 FAR = 1e300  # stands for infinity in compiled loops
 WORK = 1e8  # entries of V visited in a step: 0.1 to 0.2 s
-MOST_SWEEPS, FEWEST_SWEEPS = (
-    10,
-    2,
-)  # over all variables in a step, of small and of large problems: the gap costs as much as three
+# over all variables in a step, of small and of large problems: the gap costs as much as three
+MOST_SWEEPS, FEWEST_SWEEPS = 10, 2
 CALL = 5e4  # what a sweep costs at least, in entries of V
 # of the first sweep's violation: when the active variables are so near, all are looked at again;
 # then a tenth of it, ...
@@ -142,8 +140,8 @@ def _sweep_dense(
 
 @compiled
 def _sweep_sparse(
-    indptr: Array, indices: Array, data: Array, w: Array, a: Array, linear: Array, shift: Array, upper: Array, diag: Array, order: Array,
-    lowest: float, highest: float,
+    indptr: Array, indices: Array, data: Array, w: Array, a: Array, linear: Array, shift: Array,
+    upper: Array, diag: Array, order: Array, lowest: float, highest: float,
 ) -> tuple[int, float, float]:  # fmt: skip
     """The same over rows of a CSR matrix."""
     n, s, least, largest = order.size, 0, FAR, -FAR
@@ -276,9 +274,8 @@ class DualDescent:
         """Some sweeps, and the gap where they end."""
         S, n, steepest = state, problem.n, np.inf
         values = problem.n_values
-        room = max(
-            MOST_SWEEPS * CALL, min(MOST_SWEEPS * values, max(FEWEST_SWEEPS * values, WORK))
-        )  # entries of V to visit
+        # entries of V to visit
+        room = max(MOST_SWEEPS * CALL, min(MOST_SWEEPS * values, max(FEWEST_SWEEPS * values, WORK)))
         while room > 0 and S.n_iter < max_iter:
             room -= max(CALL, values * S.active.size / n)
             # 1. a sweep over the active variables, in random order
@@ -292,13 +289,12 @@ class DualDescent:
                 continue
             # 2. which variables the next sweep visits, and which of them it may set aside
             S.near = S.near or SET_ASIDE * violation
-            S.active = np.sort(
-                order[:left]
-            )  # sorted: what follows does not depend on when variables left
+            # sorted: what follows does not depend on when variables left
+            S.active = np.sort(order[:left])
             S.lowest, S.highest = least if least < 0.0 else -FAR, largest if largest > 0.0 else FAR
-            if (
-                violation <= S.near or not left
-            ):  # the active ones are done, for now: all are looked at again, once in a while more closely
+            # the active ones are done, for now: all are looked at again, once in a while more
+            # closely
+            if violation <= S.near or not left:
                 S.near = 0.1 * S.near if whole else S.near
                 S.active, S.lowest, S.highest = np.arange(n), -FAR, FAR
         # 3. the gap, from a w without rounding errors of thousands of steps

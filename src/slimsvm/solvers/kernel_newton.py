@@ -298,9 +298,8 @@ class KernelNewton:
             S.n_values += felt.size * y.size
         change, d_coef, d_s = scores + b - f, new - S.coef[:, c], scores - (f - S.intercept[c])
         slope, curve = np.array([S.coef[:, c] @ d_s]), np.array([max(float(d_coef @ d_s), 0.0)])
-        if not -(float(slope[0]) + float(G @ change)) > STALLED * float(
-            S.objective[c]
-        ):  # a line made of rounding errors leads anywhere
+        # a line made of rounding errors leads anywhere
+        if not -(float(slope[0]) + float(G @ change)) > STALLED * float(S.objective[c]):
             self._take_if_nearer(S, c, new, b, scores + b)
             return
         t = float(
@@ -308,9 +307,8 @@ class KernelNewton:
                 part.loss, y[:, None], part.weight, f[:, None], change[:, None], slope, curve
             )[0]
         )
-        if (
-            abs(t - 1.0) < WHOLE
-        ):  # the Newton step itself: all rows that it does not feel have coefficients of exactly zero
+        # the Newton step itself: all rows that it does not feel have coefficients of exactly zero
+        if abs(t - 1.0) < WHOLE:
             S.coef[:, c], S.intercept[c], S.scores[:, c] = new, b, scores + b
         else:
             S.coef[:, c] += t * d_coef
@@ -320,9 +318,10 @@ class KernelNewton:
     def _take_if_nearer(
         self, S: KernelNewtonState, c: int, coef: Array, b: float, scores: Array
     ) -> None:
-        """Find coefficients that say so where the function is the best one already.
+        """Take this point in place of the present one if its gap is smaller and its value no larger.
 
-        Zero is, for example, for rows that are all equal.
+        Where the function is the best one already, as zero is for rows that are all equal, its
+        coefficients may not say so yet.
         """
         before = S.coef[:, c].copy(), float(S.intercept[c]), S.scores[:, c].copy()
         value, gap = float(S.objective[c]), float(S.gap[c])
@@ -406,9 +405,8 @@ class KernelNewton:
             coef = np.zeros((n, S.coef.shape[1]))
             coef[: S.size] = S.coef
             self._enter(problem, S, n, coef)
-        elif (
-            problem.fit_intercept
-        ):  # an intercept that is optimal on its own: the multipliers nearly balance
+        elif problem.fit_intercept:
+            # an intercept that is optimal on its own: the multipliers nearly balance
             shift = best_shift(problem.loss, S.part.target, S.part.weight, S.scores)
             S.intercept, S.scores = S.intercept + shift, S.scores + shift
             self._look(S)

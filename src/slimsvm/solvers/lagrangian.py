@@ -125,9 +125,8 @@ def _several(
             max_iter - state.n_iter,
         )
     )
-    with (
-        single_threaded_blas()
-    ):  # once: to set the limit takes as long as a step of a small problem
+    # once: to set the limit takes as long as a step of a small problem
+    with single_threaded_blas():
         for k in range(most):
             iterate(k % EVERY == 0 or k == most - 1)
             state.done = state.relative_gap <= tol or state.stalled

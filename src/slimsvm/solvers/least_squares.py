@@ -37,10 +37,8 @@ CORRECTIONS = 3
 # norm of the gradient, relative to that of u, with which corrections end: the error of u is not
 # larger, as I is in the matrix
 CLOSE = 1e-5
-SINGLE, HIDDEN = (
-    float(np.finfo(np.float32).eps),
-    0.5,
-)  # float32 is used if its rounding of the trace is less than so much of the identity
+# float32 is used if its rounding of the trace is less than so much of the identity
+SINGLE, HIDDEN = float(np.finfo(np.float32).eps), 0.5
 SEEN = 500  # rows from which the trace is known
 HALF_GRADIENT = 0.25  # of the gap: a correction must halve the gradient
 

@@ -66,10 +66,9 @@ MOST_CG = 100  # of their steps, for one of Newton's
 # second, and 128 MB
 SOLVED = 4000
 FIRST_SHARE = 10.0  # of sum_i weight_i |x_i|^2, at the first share of C: the norm still counts
-GROWTH, NEARLY = (
-    10.0,
-    0.1,
-)  # of the share, at this relative gap (20news, C = 100: 2,200 products instead of 6,900; C = 1: 90, as without)
+# of the share, at this relative gap (20news, C = 100: 2,200 products instead of 6,900; C = 1: 90,
+# as without)
+GROWTH, NEARLY = 10.0, 0.1
 UNRESOLVED = 2.0**52  # of the same sum, C included: Newton's matrix has no digit left of its ones
 RESOLVED = 1e-6  # error of a row up to which the whole C is next: ten digits of the error are left
 # entries of X they may visit for one of Newton's steps: about a second, so that Ctrl-C and max_time
@@ -244,9 +243,8 @@ class LinearNewton:
         S.n_iter += 1
         stalled = (S.objective >= before) & (S.gap >= 0.5 * gap) & (S.share == 1.0)
         stuck = (S.at_share >= at_share) & (S.share < 1.0)
-        if (
-            S.slow and not S.rough and bool(np.any((S.at_share >= at_share)[which]))
-        ):  # perhaps another way gets further
+        # perhaps another way gets further
+        if S.slow and not S.rough and bool(np.any((S.at_share >= at_share)[which])):
             S.rough, stalled, stuck = True, np.zeros_like(stalled), np.zeros_like(stuck)
         S.done = bool(np.all((S.relative_gap <= tol) | stalled))
         # 4. more of C, where its present share is nearly solved; all of it, where errors are small
@@ -364,9 +362,8 @@ def _least_squares(space: ExplicitSpace, D: Array, g: Array, mean: Array, w: Arr
         for part in parts[1:]:
             triangle = np.linalg.qr(np.vstack([triangle, part]), mode="r")
         U, size, V = np.linalg.svd(triangle[:, :-1], full_matrices=False)
-    size[size <= size[0] * space.size * np.finfo(float).eps] = (
-        0.0  # rounding errors: what they say is not known
-    )
+    # rounding errors: what they say is not known
+    size[size <= size[0] * space.size * np.finfo(float).eps] = 0.0
     return np.asarray(V.T @ (size / (1.0 + size**2) * (U.T @ triangle[:, -1])))
 
 

@@ -212,9 +212,8 @@ class Newton:
         solved = _solved(M + np.eye(len(M)), np.stack([gradient, u], axis=1))
         step, d_intercept = -solved[:, 0], 0.0
         if problem.fit_intercept and total > 0:
-            left = total - float(
-                u @ solved[:, 1]
-            )  # what the intercept adds that the basis cannot do
+            # what the intercept adds that the basis cannot do
+            left = total - float(u @ solved[:, 1])
             if left > 1e-12 * total:
                 d_intercept = -(slope + float(u @ step)) / left
                 step = step - solved[:, 1] * d_intercept

@@ -261,7 +261,8 @@ def empty(like: Operand, raw: Any = None) -> Expanding:
     """An expansion without vectors, for rows such as these."""
     none, nothing = np.empty(0), np.empty((0, 0), like.dtype)
     return Expanding(
-        Vectors(like, raw), nothing, none, none.copy(), none.copy(), none.copy(), np.empty(0, np.int64), Vectors(like, raw)
+        Vectors(like, raw), nothing, none, none.copy(), none.copy(), none.copy(),
+        np.empty(0, np.int64), Vectors(like, raw)
     )  # fmt: skip
 
 
@@ -410,7 +411,8 @@ class Online:
         )
         most = n if self.max_support is None else max(2, int(self.max_support) - S.f_a.size)
         S.bottom, S.top = pass_by(
-            S.K, between, own, sign, upper, a, o, here, tol, SELECTIONS.index(self.selection), draws, most,
+            S.K, between, own, sign, upper, a, o, here, tol, SELECTIONS.index(self.selection),
+            draws, most,
             self.rng.integers(2**31, size=(rows.size if self.max_support else 1, ABSORBED)),
         )  # fmt: skip
         # 3. what is in the expansion now: new vectors take free slots first

@@ -48,10 +48,8 @@ Array = NDArray[Any]
 MAX_STEPS = 300  # of the descent
 TOL = 1e-3  # a step that takes less than this share off E, over the last few, ends the descent
 LOOK_BACK = 5
-NOTHING = {
-    "float32": 1e-7,
-    "float64": 1e-13,
-}  # E, as a share of |f|^2, that rounding errors make anyway
+# E, as a share of |f|^2, that rounding errors make anyway
+NOTHING = {"float32": 1e-7, "float64": 1e-13}
 
 
 @dataclass(frozen=True)
@@ -131,9 +129,8 @@ class Reduction:
         ):  # a step so long that the basis lost its meaning: the line search takes a shorter one
             return np.inf, np.zeros_like(flat)
         coef, error = self.solved()
-        nowhere = Trail(
-            self.columns.span, coef.shape[1]
-        )  # the derivative of this loss is the same everywhere
+        # the derivative of this loss is the same everywhere
+        nowhere = Trail(self.columns.span, coef.shape[1])
         return error, 2.0 * gradient(self.problem, vectors, coef, nowhere).ravel()
 
     def grow(

@@ -46,9 +46,8 @@ from slimsvm.solvers.newton import Newton, NewtonState, SubspaceSolution
 from slimsvm.tiles import Strips, block, ready
 
 Array = NDArray[Any]
-Score = Callable[
-    [Any, SubspaceSolution], float
-]  # of vectors and a solution, on held-out rows; larger is better
+# of vectors and a solution, on held-out rows; larger is better
+Score = Callable[[Any, SubspaceSolution], float]
 INNER_TOL = 1e-6  # relative gap at which the coefficients count as solved out
 # relative gap from which one more Newton step is enough, unseen: one or two steps an evaluation
 # (ijcnn1, 50 vectors: with 1e-3 two or three, and no lower objective after as many evaluations;
@@ -190,9 +189,8 @@ def pulls(
         part = slice(start, end)
         G = weight[part, None] * loss.gradient(y[part], scores[part])
         felt = np.flatnonzero(G[:, 0] if single else G.any(axis=1))
-        rows = (
-            X[part][felt] if sp.issparse(X) else np.take(X[part], felt, axis=0, mode="clip")
-        )  # brackets take twice as long
+        # brackets take twice as long
+        rows = X[part][felt] if sp.issparse(X) else np.take(X[part], felt, axis=0, mode="clip")
         G = G[felt].astype(span.dtype)
         W = (
             np.take(K, felt, axis=1, mode="clip")

@@ -55,10 +55,9 @@ Array = NDArray[Any]
 LINEAR, CONSTANT = "linear_time", "constant_time"
 QUIET = 4  # rounds in a row without a violated cut (p in the paper)
 MOST_DRAWS = 10  # of a sample, until its cut is violated
-NEAR, HERE = (
-    0,
-    1,
-)  # where a cut is taken: each round and place has random numbers of its own, whatever was drawn before
+# where a cut is taken: each round and place has random numbers of its own, whatever was drawn
+# before
+NEAR, HERE = 0, 1
 CONFIDENCE = 0.95  # of the bound in the certificate
 
 
@@ -200,8 +199,8 @@ class SampledCuts(CuttingPlane):
         W = np.zeros((space.size, 1))
         objective = np.array([np.inf])
         S = SampledState(
-            W, np.zeros(1), W.copy(), np.zeros(1), np.empty(0), objective, np.zeros(1), np.zeros(1), [Cuts(space.size)], np.ones(1, bool),
-            np.zeros(1, bool),
+            W, np.zeros(1), W.copy(), np.zeros(1), np.empty(0), objective, np.zeros(1), np.zeros(1),
+            [Cuts(space.size)], np.ones(1, bool), np.zeros(1, bool),
         )  # fmt: skip
         S.total = float(risk.weight.sum())
         return S

@@ -28,9 +28,8 @@ from slimsvm.tiles import Frame, Operand, Strips, accumulate, block, for_each_ti
 Array = NDArray[Any]
 FIRST_SLOTS = 64
 ENTRIES_A_TASK = 1 << 15  # of the scores
-VALUES_A_TASK = (
-    1 << 18
-)  # kernel values of a few cuts with new parts: a megabyte, which stays in cache
+# kernel values of a few cuts with new parts: a megabyte, which stays in cache
+VALUES_A_TASK = 1 << 18
 
 
 @dataclass
@@ -82,9 +81,8 @@ class SampledSpace(Space):
         self.precision = str(np.dtype(frame.dtype))
         self.G = np.zeros((self.size, self.size))
         self.slots: list[Sample | None] = [None] * self.size
-        self._totals = np.zeros(
-            (self.size, width)
-        )  # sums of the responses of each cut, and their linear parts
+        # sums of the responses of each cut, and their linear parts
+        self._totals = np.zeros((self.size, width))
         self._linears = np.zeros((self.size, n_linear))
         self.n_values = 0
         n_places = int(

@@ -252,9 +252,8 @@ def _advance(
     for i in range(k):
         before = a[F[i]]
         after = max(0.0, before + length * d[i])
-        if (
-            not whole and d[i] < 0.0 and before / -d[i] <= longest
-        ):  # exactly zero, or it would be free for ever
+        # exactly zero, or it would be free for ever
+        if not whole and d[i] < 0.0 and before / -d[i] <= longest:
             after = 0.0
         moved = moved or after != before
         a[F[i]] = after
@@ -263,9 +262,8 @@ def _advance(
         a[F[i]] *= bound / total
         if a[F[i]] == 0.0:
             free[F[i]] = False
-            barred[F[i]] = (
-                barred[F[i]] or not moved
-            )  # joined and left without a step: not again before something moves
+            # joined and left without a step: not again before something moves
+            barred[F[i]] = barred[F[i]] or not moved
     return whole, moved
 
 

@@ -130,9 +130,8 @@ def _pairs(
         t = (o_j - o_i) / max(diag[i] + diag[j] - 2.0 * row_i[j], TINY)
         room_i = upper[i] - a[i] if sign[i] > 0 else a[i]
         room_j = a[j] if sign[j] > 0 else upper[j] - a[j]
-        if (
-            t >= room_i or t >= room_j
-        ):  # exactly onto the bound: a variable is either free or at one, never nearly so
+        # exactly onto the bound: a variable is either free or at one, never nearly so
+        if t >= room_i or t >= room_j:
             t = min(room_i, room_j)
         a[i] = onto_bound(a[i] + sign[i] * t, upper[i], t == room_i, sign[i] > 0)
         a[j] = onto_bound(a[j] - sign[j] * t, upper[j], t == room_j, sign[j] < 0)
@@ -293,9 +292,8 @@ def polish(
         for _ in range(n_free if n_free <= 200 else 2):  # each step costs n_free^3
             steps += 1
             work -= max(float(n_free), 100.0) ** 3
-            with (
-                single_threaded_blas()
-            ):  # matrices too small for threads, which would only wait for one another
+            # matrices too small for threads, which would only wait for one another
+            with single_threaded_blas():
                 whole_step, moved = _newton(K, sign, upper, a, o, split)
             if whole_step or work <= 0:
                 break
@@ -334,9 +332,8 @@ def _newton(
     along[(curvature <= least) & (np.abs(along) <= 1e-12 * max(1.0, float(np.max(np.abs(o)))))] = (
         0.0  # no curvature, no slope: stay
     )
-    with np.errstate(
-        over="ignore", invalid="ignore"
-    ):  # kernel values near the smallest float: there is no such step
+    # kernel values near the smallest float: there is no such step
+    with np.errstate(over="ignore", invalid="ignore"):
         change = balanced(-directions @ (along / np.maximum(curvature, least)))
         fall = float(slope @ change)
     if not -np.inf < fall < 0.0:

@@ -81,10 +81,8 @@ class SmoothNewton:
             return
         # 1. Newton's direction, and the least value along it
         V, weight, half = problem.features, S.share * problem.weight, 0.5 * float(S.u @ S.u)
-        before, slope = (
-            half + S.share * (S.objective - half),
-            S.u + S.share * (S.gradient - S.u),
-        )  # with the present share of C
+        # with the present share of C
+        before, slope = half + S.share * (S.objective - half), S.u + S.share * (S.gradient - S.u)
         d = -V.inverse(self._felt(problem, S, 0.5 * float(slope @ slope) / before))(slope)
         d_margins, along, bend = V.margins(d), np.array([S.u @ d]), np.array([d @ d])
         t = float(

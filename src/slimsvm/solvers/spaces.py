@@ -24,9 +24,8 @@ from slimsvm.solvers.cuts import columnwise
 from slimsvm.threads import parallel, single_threaded_blas
 
 Array = NDArray[Any]
-Growth = Callable[
-    [KernelColumns, Array, Array], Any
-]  # columns, row weights (n, columns), basis weights (m, columns) -> vectors or None
+# columns, row weights (n, columns), basis weights (m, columns) -> vectors or None
+Growth = Callable[[KernelColumns, Array, Array], Any]
 ROWS_A_TASK = 16384
 FEW_FELT = 0.7  # share of rows with a response up to which it pays to copy them
 BLOCK_VALUES = 1 << 19  # of X in one block: four megabytes of float64
@@ -131,10 +130,8 @@ class ExplicitSpace(Space):
         kinds = rows.map(_kind)
         single = all(dtype == np.float32 for dtype, _ in kinds)
         self.dtype = np.float32 if single and not exact else np.float64
-        self.precision, self.kept_in = (
-            str(np.dtype(self.dtype)),
-            self.dtype,
-        )  # features may be millions
+        # features may be millions
+        self.precision, self.kept_in = str(np.dtype(self.dtype)), self.dtype
         width, self.sparse, self.entries = self.size, kinds[0][1] is not None, self.n * self.size
         if self.sparse:  # every chunk makes d sums: enough rows that these are the smaller part
             self.entries = sum(entries for _, entries in kinds)
