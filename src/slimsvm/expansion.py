@@ -46,7 +46,8 @@ class Expansion:
     >>> import numpy as np
     >>> from slimsvm.expansion import Expansion
     >>> from slimsvm.kernels import Linear
-    >>> f = Expansion(Linear(), np.array([[1.0, 0.0], [0.0, 1.0]]), np.array([[2.0], [3.0]]), np.array([0.5]))
+    >>> coef, intercept = np.array([[2.0], [3.0]]), np.array([0.5])
+    >>> f = Expansion(Linear(), np.array([[1.0, 0.0], [0.0, 1.0]]), coef, intercept)
     >>> f.decision_function(np.array([[1.0, 1.0]]))
     array([[5.5]])
     """

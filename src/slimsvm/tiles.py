@@ -391,10 +391,12 @@ class Frame:
 
     def same(self, other: Frame) -> bool:
         """Whether another frame prepares rows as this one does."""
+        mine: Any = self.shift
+        its: Any = other.shift
         return self is other or (
             self.kernel == other.kernel
-            and (self.shift is None) == (other.shift is None)
-            and (self.shift is other.shift or np.array_equal(self.shift, other.shift))  # type: ignore[arg-type]
+            and (mine is None) == (its is None)
+            and (mine is its or np.array_equal(mine, its))
             and (self.dtype, self.sparse) == (other.dtype, other.sparse)
         )
 

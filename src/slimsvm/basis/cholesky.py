@@ -236,7 +236,8 @@ def thresholded(
             return Factor(V, np.arange(n), float(left), beta)
         beta = FIRST_BETA * float(np.mean(diag)) * 2.0**restart
     raise ValueError(
-        "The kernel matrix cannot be factorised, whatever is added to its diagonal: it is not that of a kernel."
+        "The kernel matrix cannot be factorised, whatever is added to its diagonal: it is "
+        "not that of a kernel."
     )
 
 
@@ -278,7 +279,8 @@ def _columns_within(
         values = among(rows, np.arange(start, end), np.arange(start, n), n_threads)
         if not np.isfinite(values).all():
             raise ValueError(
-                "The kernel matrix cannot be factorised: it has values that are not finite (NaN or infinity). Scale the features."
+                "The kernel matrix cannot be factorised: it has values that are not finite "
+                "(NaN or infinity). Scale the features."
             )
         for j in range(start, end):
             column = values[j - start, j - start :].astype(np.float64)

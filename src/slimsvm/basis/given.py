@@ -33,7 +33,8 @@ class Given(Basis):
     >>> from slimsvm.tiles import in_memory, ready
     >>> rows = ready(Linear(), np.eye(3))
     >>> columns = KernelColumns(in_memory(rows), rows.frame, max_basis=2)
-    >>> Given([[1.0, 2.0, 3.0]]).select(columns, None, None, 2, np.random.default_rng(0), np.arange(3)).vectors
+    >>> rng = np.random.default_rng(0)
+    >>> Given([[1.0, 2.0, 3.0]]).select(columns, None, None, 2, rng, np.arange(3)).vectors
     array([[1., 2., 3.]])
     """
 
@@ -86,7 +87,8 @@ def _checked(vectors: Any, n_features: int) -> Any:
         raise ValueError(f"The basis given is not an array of numbers: {error}") from error
     if vectors.ndim != 2:
         raise ValueError(
-            f"The basis given has shape {vectors.shape}; expected two dimensions, one row for each vector."
+            f"The basis given has shape {vectors.shape}; expected two dimensions, one row "
+            "for each vector."
         )
     if vectors.shape[0] == 0:
         raise ValueError("The basis given has no vectors.")

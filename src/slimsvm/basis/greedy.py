@@ -6,7 +6,8 @@ For every vector a random pool of candidate rows; the one joins whose *virtual N
 the present optimum, decreases the quadratic model of the objective most: by 1/2 g_j^2 / h_j, summed
 over the columns,
 
-    g_j = k_jB coef + sum_i G_i k_ij,     h_jj = k_jj + sum_i D_i k_ij^2,     h_j = h_jj - u' H^-1 u,     u = (k_jB + K_BX D k_j, 1'D k_j),
+    g_j = k_jB coef + sum_i G_i k_ij,     h_jj = k_jj + sum_i D_i k_ij^2,
+    h_j = h_jj - u' H^-1 u,     u = (k_jB + K_BX D k_j, 1'D k_j),
 
 G and D first and second derivatives of the weighted loss, H the Hessian in the coefficients and the
 intercept. With h_jj alone in place of h_j (``alone``) only the new coefficient moves, as in the
@@ -65,7 +66,8 @@ class Greedy(Basis):
     >>> rows = ready(RBF(20.0), X)
     >>> columns = KernelColumns(in_memory(rows, y, np.ones(40)), rows.frame, max_basis=2)
     >>> here = Here(Subspace(columns, SquaredHinge()), np.full((40, 1), -0.5))
-    >>> found = Greedy().select(columns, None, np.zeros((0, 1)), 1, np.random.default_rng(0), np.arange(40), here)
+    >>> rng = np.random.default_rng(0)
+    >>> found = Greedy().select(columns, None, np.zeros((0, 1)), 1, rng, np.arange(40), here)
     >>> bool(found.indices[0] >= 30)  # where the mistakes are
     True
     """
@@ -94,7 +96,8 @@ class Greedy(Basis):
         """Up to ``n_new`` rows; ``basis_weights`` are the coefficients with their sign changed."""
         if here is None:
             raise ValueError(
-                "basis='greedy' needs a machine to improve, and a loss with a curvature such as 'squared_hinge'."
+                "basis='greedy' needs a machine to improve, and a loss with a curvature "
+                "such as 'squared_hinge'."
             )
         coef = (
             np.zeros((columns.m, here.scores.shape[1]))

@@ -77,7 +77,8 @@ class KMeans(Basis):
         """``n_new`` centres; the weights of the residual are ignored."""
         if columns.precomputed:
             raise ValueError(
-                "basis='kmeans' needs rows of features; with a precomputed kernel choose rows, for example basis='random'."
+                "basis='kmeans' needs rows of features; with a precomputed kernel choose "
+                "rows, for example basis='random'."
             )
         if n_new >= candidates.size:
             return rows_at(columns, candidates)

@@ -39,7 +39,8 @@ class Margin(Basis):
     >>> rows = ready(RBF(1.0), np.arange(4.0)[:, None])
     >>> columns = KernelColumns(in_memory(rows, np.ones(4)), rows.frame, max_basis=2)
     >>> here = Here(Subspace(columns, SquaredHinge()), np.array([[2.0], [-0.1], [1.0], [3.0]]))
-    >>> Margin().select(columns, None, None, 1, np.random.default_rng(0), np.arange(4), here).indices
+    >>> rng = np.random.default_rng(0)
+    >>> Margin().select(columns, None, None, 1, rng, np.arange(4), here).indices
     array([1])
     """
 
@@ -65,7 +66,8 @@ class Margin(Basis):
         """
         if here is None:
             raise ValueError(
-                "basis='margin' needs the scores of a machine; choose the first vectors with another basis, such as Random."
+                "basis='margin' needs the scores of a machine; choose the first vectors "
+                "with another basis, such as Random."
             )
         pool = drawn(candidates, self.n_candidates * n_new, rng)
         if columns.m:  # a row of the basis is as good as any other to stay unsure about

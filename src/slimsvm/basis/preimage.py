@@ -1,8 +1,8 @@
 """Basis vectors that are made for the residual.
 
-The pre-image problem of cutting-plane subspace pursuit.
+The pre-image problem of cutting-plane subspace pursuit:
 
-    maximise over b  drop(b) = sum_c <r_c, phi(b)>^2 / D(b)                       (see :mod:`slimsvm.basis.criterion`)
+    maximise over b  drop(b) = sum_c <r_c, phi(b)>^2 / D(b)     (:mod:`slimsvm.basis.criterion`)
 
 Algorithm: section 3.3 of Joachims & Yu (2009). :class:`PursuitRows` is their CPSP(tr): the best of
 59 random rows, which is with probability 0.95 among the best 5 % of all rows. :class:`Pursuit`
@@ -14,10 +14,12 @@ that is not better is shortened and one that is better is followed by a longer o
 ever ends below where it began; several vectors at once are chosen greedily, each for what those
 before it leave.
 
-    1. score random candidate rows on a small sample                q (T + m) kernel values
+    1. score random candidate rows on a small sample: q (T + m) kernel values
     2. choose starts among them, greedily, so that they differ
-    3. climb: b <- b + rate g(b) / (drop(b) k'(b,b))                2 (T + m) d operations a start and iteration, and m^2
-    4. choose the best ends and one more; see on another sample how much of their drop is real, and take a sample to suit
+    3. climb: b <- b + rate g(b) / (drop(b) k'(b,b)), 2 (T + m) d operations a start and iteration,
+       and m^2
+    4. choose the best ends and one more; see on another sample how much of their drop is real, and
+       take a sample to suit
     5. climb on, there
     6. choose among the ends, and the rows for lack of better, greedily
 
@@ -87,7 +89,8 @@ class PursuitRows(Basis):
     >>> columns = KernelColumns(in_memory(rows), rows.frame, max_basis=2)
     >>> weights = np.zeros((50, 1))
     >>> weights[20] = 1.0
-    >>> PursuitRows().select(columns, weights, None, 1, np.random.default_rng(0), np.arange(50)).indices
+    >>> rng = np.random.default_rng(0)
+    >>> PursuitRows().select(columns, weights, None, 1, rng, np.arange(50)).indices
     array([20])
     """
 
@@ -155,7 +158,8 @@ class Pursuit(Basis):
     >>> columns = KernelColumns(in_memory(rows), rows.frame, max_basis=2)
     >>> weights = np.array([1.0, 1.0, -1.0, -1.0])
     >>> found = Pursuit().select(columns, weights, None, 2, np.random.default_rng(0), np.arange(4))
-    >>> np.allclose(np.sort(columns.in_given_coordinates(found.vectors).ravel()), [0.0, 3.0], atol=0.1)
+    >>> vectors = columns.in_given_coordinates(found.vectors)
+    >>> np.allclose(np.sort(vectors.ravel()), [0.0, 3.0], atol=0.1)
     True
     """
 
@@ -257,7 +261,8 @@ def _criterion(
 ) -> Criterion:
     if row_weights is None:
         raise ValueError(
-            "A pursuit needs the weights of the residual; choose the first vectors with another basis, such as Random."
+            "A pursuit needs the weights of the residual; choose the first vectors with "
+            "another basis, such as Random."
         )
     return Criterion(columns, row_weights, n_rows, rng, orthogonal)
 

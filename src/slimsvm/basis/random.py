@@ -34,7 +34,8 @@ class Random(Basis):
     >>> columns = KernelColumns(in_memory(rows), rows.frame, max_basis=8)
     >>> Random().select(columns, None, None, 3, np.random.default_rng(0), np.arange(8)).n
     3
-    >>> Random().select(columns, None, None, 9, np.random.default_rng(0), np.array([1, 4, 6])).indices
+    >>> rng = np.random.default_rng(0)
+    >>> Random().select(columns, None, None, 9, rng, np.array([1, 4, 6])).indices
     array([1, 4, 6])
     """
 

@@ -43,7 +43,8 @@ class Unsupervised(Basis):
     >>> from slimsvm.tiles import in_memory, ready
     >>> rows = ready(RBF(1.0), np.array([0.0, 0.1, 5.0, 5.1])[:, None])
     >>> columns = KernelColumns(in_memory(rows), rows.frame, max_basis=2)
-    >>> found = Unsupervised().select(columns, None, None, 2, np.random.default_rng(0), np.arange(4))
+    >>> rng = np.random.default_rng(0)
+    >>> found = Unsupervised().select(columns, None, None, 2, rng, np.arange(4))
     >>> bool(np.ptp(columns.take(found.indices).X) > 4)
     True
     """

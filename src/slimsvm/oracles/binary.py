@@ -2,7 +2,8 @@
 
 Any convex loss, several columns (one-vs-rest) at once.
 
-    R(f) = sum_i weight_i L(y_i, f_i)  >=  offset + sum_i v_i f_i,     v_i = weight_i u_i,  offset = -sum_i weight_i L*(y_i, u_i)
+    R(f) = sum_i weight_i L(y_i, f_i)  >=  offset + sum_i v_i f_i,
+    v_i = weight_i u_i,  offset = -sum_i weight_i L*(y_i, u_i)
 
 for any slopes u, with equality at f where u_i is a derivative of L there. The offset comes from the
 conjugate L* and not from R(f) - v'f, so that a cut is a bound whatever the rounding errors of f.

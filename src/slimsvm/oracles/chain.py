@@ -2,13 +2,15 @@
 
 Its score comes from the data, and from which label follows which.
 
-    s(y) = sum_t scores[t, y_t]  +  sum_t transition[y_t-1, y_t]  +  start[y_1]  +  end[y_T],      Delta = number of wrong positions
+    s(y) = sum_t scores[t, y_t]  +  sum_t transition[y_t-1, y_t]  +  start[y_1]  +  end[y_T],
+    Delta = number of wrong positions
 
 a hidden Markov model trained for its margin (Altun, Tsochantaridis & Hofmann 2003; Tsochantaridis
 et al. 2005). The emissions scores[t, .] are whatever the machine makes of the rows, kernel
 expansions for one; transitions, start and end are the linear part:
 
-    linear = [transition[0, 0], transition[0, 1], ..., transition[K-1, K-1] | start[0..K-1] | end[0..K-1]]
+    linear = [transition[0, 0], transition[0, 1], ..., transition[K-1, K-1]
+              | start[0..K-1] | end[0..K-1]]
 
 The best sequence is found by Viterbi's recursion v_t[b] = scores[t, b] + max_a (v_t-1[a] +
 transition[a, b]); the most violating one by the same recursion with scores[t, b] + 1 wherever b is

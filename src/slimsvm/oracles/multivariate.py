@@ -8,14 +8,17 @@ are P positives and N negatives.
 Outputs that are labels, s(y) = sum_i y_i f_i (Joachims 2005 has y_i = -1 or +1, which is twice that
 and a constant):
 
-    f1                  Delta = 1 - 2a / (P + a + b)     any labels: a positives and b negatives are predicted positive
+    f1                  Delta = 1 - 2a / (P + a + b)     any labels: a positives and b negatives
+                                                         are predicted positive
     precision_at_k      Delta = 1 - a / k                labels with exactly k ones
     recall_at_k         Delta = 1 - a / P                labels with exactly k ones
 
-Outputs that are rankings, s(y) = 1/(P N) sum over pairs of a positive i and a negative j of +-(f_i
-- f_j)/2, plus where i is above j:
+Outputs that are rankings, s(y) = 1/(P N) sum over pairs of a positive i and a negative j of
++-(f_i - f_j)/2, plus where i is above j:
 
-    roc_auc             Delta = share of swapped pairs   so that R is the mean of max(0, 1 - (f_i - f_j)) over all pairs (Joachims 2005)
+    roc_auc             Delta = share of swapped pairs   so that R is the mean of
+                                                         max(0, 1 - (f_i - f_j)) over all pairs
+                                                         (Joachims 2005)
     average_precision   Delta = 1 - average precision    (Yue et al. 2007, who leave out the 1/2)
 
 Labels: for given a and b the worst choice are the a highest positives and the b highest negatives.
@@ -31,7 +34,8 @@ Rankings: ROC area takes every pair by itself: j is put above i where f_j > f_i 
 sorting. For average precision sort both kinds; let c_j be the number of positives above the j-th
 negative. Then the objective is a sum over j of
 
-    H_j(c) = 1/P [ h(P+j) - h(c+j) + (j-1) (1/(P+j) - 1/(c+j)) ] + 1/(P N) sum_{i > c} (f_j - f_i),     h(m) = 1 + 1/2 + ... + 1/m
+    H_j(c) = 1/P [ h(P+j) - h(c+j) + (j-1) (1/(P+j) - 1/(c+j)) ] + 1/(P N) sum_{i > c} (f_j - f_i),
+    h(m) = 1 + 1/2 + ... + 1/m
 
 which is the sum over i > c of i/(i+j-1) - i/(i+j), what the j-th negative above the i-th positive
 takes away (Yue et al., section 4.2), in closed form. Each H_j may be maximised by itself, since
@@ -70,7 +74,8 @@ class Multivariate(BlockOracle):
 
     Notes
     -----
-    ROC area and average precision are losses of rankings: ``worst`` and ``best`` give ranks, 0 for the top; equal scores have equal ranks.
+    ROC area and average precision are losses of rankings: ``worst`` and ``best`` give ranks, 0 for
+    the top; equal scores have equal ranks.
 
     Examples
     --------
@@ -82,7 +87,10 @@ class Multivariate(BlockOracle):
     >>> ranks = oracle.best(scores, true.offsets, np.empty(0))
     >>> ranks, oracle.losses(true.labels, ranks, true.offsets)
     (array([3, 0, 2, 1]), array([0.]))
-    >>> risk, loss_sum, responses, _ = oracle.cut(scores, true.labels, true.offsets, np.ones(1), np.empty(0))
+    >>> weights, no_linear = np.ones(1), np.empty(0)
+    >>> risk, loss_sum, responses, _ = oracle.cut(
+    ...     scores, true.labels, true.offsets, weights, no_linear
+    ... )
     >>> risk, loss_sum, responses.ravel()  # the pair of 1.5 and 2.0 misses its margin of one
     (0.125, 0.25, array([ 0.  ,  0.  ,  0.25, -0.25]))
     """
@@ -107,7 +115,8 @@ class Multivariate(BlockOracle):
         share = isinstance(self.k, float | np.floating) and 0.0 < self.k < 1.0
         if not (whole or share):
             raise ValueError(
-                f"{self.name}: k must be a whole number of at least 1, or a share between 0 and 1, not {self.k!r}."
+                f"{self.name}: k must be a whole number of at least 1, or a share between "
+                f"0 and 1, not {self.k!r}."
             )
         if classes.size != 2:
             raise ValueError(f"{self.name}: there must be two classes, but Y has {classes.size}.")
@@ -212,7 +221,8 @@ class Multivariate(BlockOracle):
         """The worst output, its loss, and the responses per unit of weight."""
         if offsets.size != 2:
             raise ValueError(
-                f"{self.name}: the whole set is one example, it cannot be cut from {offsets.size - 1} examples."
+                f"{self.name}: the whole set is one example, it cannot be cut from "
+                f"{offsets.size - 1} examples."
             )
         f = np.asarray(scores[:, 0], np.float64)
         positive, negative = (np.flatnonzero(labels == label) for label in (1, 0))

@@ -11,7 +11,8 @@ chain). Examples lie behind each other: the parts of example i are offsets[i] to
 block is any number of whole examples, counted from its own first part: its offsets begin with 0.
 With yhat_i a maximiser for the scores at hand, the cut
 
-    R(f) >= loss_sum + sum(responses * f) + <linear_response, linear>,     loss_sum = sum_i weight_i Delta(y_i, yhat_i)
+    R(f) >= loss_sum + sum(responses * f) + <linear_response, linear>,
+    loss_sum = sum_i weight_i Delta(y_i, yhat_i)
 
 holds for every f, with equality here; responses has +weight_i at (part, yhat) and -weight_i at
 (part, y). The offset is a sum of losses and not R(f) minus a product, so that a cut is a bound
@@ -104,7 +105,10 @@ class StructuredOracle(BaseEstimator):
     >>> oracle = Ordinal()
     >>> true = oracle.encode(["bad", "good", "fair"], n_rows=3)
     >>> scores = np.array([[0.0, 0.0, 0.0], [0.0, 0.0, 2.5], [0.0, 3.0, 0.0]])
-    >>> risk, loss_sum, responses, _ = oracle.cut(scores, true.labels, true.offsets, np.ones(3), np.empty(0))
+    >>> weights, no_linear = np.ones(3), np.empty(0)
+    >>> risk, loss_sum, responses, _ = oracle.cut(
+    ...     scores, true.labels, true.offsets, weights, no_linear
+    ... )
     >>> risk, loss_sum
     (2.0, 2.0)
     >>> responses
@@ -172,7 +176,8 @@ class StructuredOracle(BaseEstimator):
         empty = np.flatnonzero(sizes <= 0)
         if empty.size:
             raise ValueError(
-                f"{self.name}: example {empty[0]} has no parts; every example needs at least one row of X."
+                f"{self.name}: example {empty[0]} has no parts; every example needs at "
+                "least one row of X."
             )
         if int(sizes.sum()) != n_rows:
             raise ValueError(
@@ -202,7 +207,8 @@ class StructuredOracle(BaseEstimator):
                 classes = np.unique(values)
             except TypeError as error:
                 raise ValueError(
-                    f"{self.name}: the labels cannot be put in order ({error}); use words or numbers, not both."
+                    f"{self.name}: the labels cannot be put in order ({error}); use words "
+                    "or numbers, not both."
                 ) from error
         self.prepare(classes)
         try:
@@ -214,7 +220,8 @@ class StructuredOracle(BaseEstimator):
             bad = int(strange[0])
             where, label = self._where(bad, offsets), values[bad : bad + 1].tolist()[0]
             raise ValueError(
-                f"{self.name}: {where} has the label {label!r}, which is none of the {classes.size} labels known."
+                f"{self.name}: {where} has the label {label!r}, which is none of the "
+                f"{classes.size} labels known."
             )
         return Encoded(labels, offsets, classes)
 
@@ -241,7 +248,8 @@ class StructuredOracle(BaseEstimator):
             values = np.asarray(Y)
             if values.ndim != 1:
                 raise ValueError(
-                    f"{self.name}: Y must have one dimension, one label for each row of X; its shape is {values.shape}."
+                    f"{self.name}: Y must have one dimension, one label for each row of X; "
+                    f"its shape is {values.shape}."
                 )
             if values.size != n_rows:
                 raise ValueError(
@@ -297,7 +305,8 @@ class StructuredOracle(BaseEstimator):
                 )
             if i and (array.dtype.kind in "USO") != (arrays[0].dtype.kind in "USO"):
                 raise ValueError(
-                    f"{self.name}: the labels of example {i} are of another kind than those of example 0; use words or numbers."
+                    f"{self.name}: the labels of example {i} are of another kind than "
+                    "those of example 0; use words or numbers."
                 )
             arrays.append(array)
         return np.concatenate(arrays)
@@ -388,13 +397,22 @@ class StructuredOracle(BaseEstimator):
     # -- asking, and checking the answers ----------------------------------------------------------
 
     def _asked(self, i: int, scores: Array, y: Array | None, linear: Array) -> Array:
-        given = self.argmax(scores, y, linear=linear) if self.n_linear else self.argmax(scores, y)  # type: ignore[call-arg]
+        if self.n_linear:
+            given = self.argmax(scores, y, linear=linear)  # type: ignore[call-arg]
+        else:
+            given = self.argmax(scores, y)
         answer = self._numbers(i, "argmax", given)
         if answer.shape != (scores.shape[0],):
-            what = f"argmax gave labels of shape {answer.shape} for {{example}}, which has {scores.shape[0]} parts."
+            what = (
+                f"argmax gave labels of shape {answer.shape} for {{example}}, which has "
+                f"{scores.shape[0]} parts."
+            )
             raise InvalidAnswer(self.name, i, what)
         if answer.dtype.kind not in "iu" or answer.min() < 0 or answer.max() >= self.n_labels:
-            what = f"argmax gave the labels {answer} for {{example}}; they must be integers from 0 to {self.n_labels - 1}."
+            what = (
+                f"argmax gave the labels {answer} for {{example}}; they must be integers from 0 "
+                f"to {self.n_labels - 1}."
+            )
             raise InvalidAnswer(self.name, i, what)
         return answer.astype(np.int64)
 
@@ -417,7 +435,8 @@ class StructuredOracle(BaseEstimator):
             raise InvalidAnswer(
                 self.name,
                 i,
-                f"the loss of {{example}} is {value} for the true labels themselves; it must be zero.",
+                f"the loss of {{example}} is {value} for the true labels themselves; it "
+                "must be zero.",
             )
         return value
 
@@ -428,13 +447,17 @@ class StructuredOracle(BaseEstimator):
     def _phi(self, i: int, labels: Array) -> Array:
         features = self._numbers(i, "phi", self.phi(labels))
         if features.shape != (self.n_linear,):
-            what = f"phi gave features of shape {features.shape} for {{example}}; n_linear = {self.n_linear} of them are needed."
+            what = (
+                f"phi gave features of shape {features.shape} for {{example}}; n_linear = "
+                f"{self.n_linear} of them are needed."
+            )
             raise InvalidAnswer(self.name, i, what)
         if features.dtype.kind not in "biuf" or not np.isfinite(features).all():
             raise InvalidAnswer(
                 self.name,
                 i,
-                f"phi gave the features {features.tolist()} for {{example}}; they must be finite numbers.",
+                f"phi gave the features {features.tolist()} for {{example}}; they must be "
+                "finite numbers.",
             )
         return features.astype(np.float64)
 

@@ -417,7 +417,8 @@ class KernelColumns:
     def _whole(self) -> Block:
         if not isinstance(self.rows, MemoryRows):
             raise ValueError(
-                "This choice of a basis looks at all rows at once, and they are not in memory; use another, such as 'pursuit'."
+                "This choice of a basis looks at all rows at once, and they are not in "
+                "memory; use another, such as 'pursuit'."
             )
         return self.rows.block
 

@@ -1,11 +1,13 @@
 """A dual problem whose matrix is known by its factor: as many rows as variables, few columns.
 
-    min over a of  D(a) = 1/2 a'(V V' + diag(shift)) a - linear'a     subject to     0 <= a_i <= upper_i
+    min over a of  D(a) = 1/2 a'(V V' + diag(shift)) a - linear'a     subject to
+    0 <= a_i <= upper_i
 
 It is the dual of a linear machine on the rows v_i of V (labels inside), without an intercept or
 with a penalised one, a column of V:
 
-    min over w of  P(w) = 1/2 |w|^2 + sum_i loss_i(linear_i - v_i w),     loss_i(t) = max over 0 <= a <= upper_i of  a t - shift_i a^2/2,
+    min over w of  P(w) = 1/2 |w|^2 + sum_i loss_i(linear_i - v_i w),
+    loss_i(t) = max over 0 <= a <= upper_i of  a t - shift_i a^2/2,
 
 that is upper_i max(0, t) for shift_i = 0, and max(0, t)^2 / (2 shift_i) for an infinite upper_i. At
 w = V'a, P(w) + D(a) >= 0 is the duality gap, and zero at the optimum.
@@ -77,13 +79,15 @@ class FactoredDual:
             value = np.asarray(getattr(self, name), np.float64)
             if value.shape not in ((), (self.n,)):
                 raise ValueError(
-                    f"{name} has the shape {value.shape}; expected a number, or one for each of the {self.n} rows of V."
+                    f"{name} has the shape {value.shape}; expected a number, or one for "
+                    f"each of the {self.n} rows of V."
                 )
             setattr(self, name, np.ascontiguousarray(np.broadcast_to(value, (self.n,))))
         for name in ("shift", "upper"):
             if not np.all(getattr(self, name) >= 0):
                 raise ValueError(
-                    f"{name} has the value {getattr(self, name).min():g}; expected numbers that are not negative."
+                    f"{name} has the value {getattr(self, name).min():g}; expected numbers "
+                    "that are not negative."
                 )
         values = self.V.data if sparse else self.V
         if not (
@@ -92,11 +96,13 @@ class FactoredDual:
             and np.isfinite(self.shift).all()
         ):
             raise ValueError(
-                "V, linear or shift has values that are not finite (NaN or infinity); check the kernel that V was made from."
+                "V, linear or shift has values that are not finite (NaN or infinity); "
+                "check the kernel that V was made from."
             )
         if np.any((self.diag() == 0) & (self.linear > 0) & np.isinf(self.upper)):
             raise ValueError(
-                "A row of V is zero, with no shift and no upper bound: the problem has no minimum. Give a shift or a bound."
+                "A row of V is zero, with no shift and no upper bound: the problem has no "
+                "minimum. Give a shift or a bound."
             )
 
     @property

@@ -2,7 +2,8 @@
 
 The plain norm of their coefficients is the penalty.
 
-    min over u of  F(u) = 1/2 |u|^2 + sum_i weight_i L(v_i u),     v_i = y_i [k(x_i, r_1), ..., k(x_i, r_m), 1],     weight_i = C c_i
+    min over u of  F(u) = 1/2 |u|^2 + sum_i weight_i L(v_i u),
+    v_i = y_i [k(x_i, r_1), ..., k(x_i, r_m), 1],     weight_i = C c_i
 
 Lee & Mangasarian (2001), lee2001rsvm, in the form of Lin & Lin (2003), lin2003rsvm. Two things set
 it apart from :mod:`slimsvm.problems.subspace`: the penalty is |u|^2 and not the norm of the
@@ -208,7 +209,8 @@ class SignedFeatures:
         scale = float(np.trace(matrix))
         if not np.isfinite(scale):
             raise ValueError(
-                "Sums of squared kernel values are too large for floating-point numbers. Scale the features, or choose other parameters of "
+                "Sums of squared kernel values are too large for floating-point numbers. "
+                "Scale the features, or choose other parameters of "
                 "the kernel."
             )
         while True:

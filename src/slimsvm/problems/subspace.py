@@ -1,6 +1,7 @@
 """The best function within the span of a basis.
 
-    min over coef, intercept of  1/2 coef' K_BB coef + sum_i weight_i L(y_i, f(x_i)),     f(x) = sum_j coef_j k(b_j, x) + intercept
+    min over coef, intercept of  1/2 coef' K_BB coef + sum_i weight_i L(y_i, f(x_i)),
+    f(x) = sum_j coef_j k(b_j, x) + intercept
 
 Several columns (one for each class, one-vs-rest) share the basis and are otherwise independent.
 Targets and weights are those of the rows; scores are known by their

@@ -1,9 +1,11 @@
-"""Core vector machines: the squared-hinge machine as a ball around points, found from few of them.
+"""Core vector machines: the squared hinge's solution as a ball around points, from few of them.
 
 Problem: with kt(i, j) = y_i y_j (k(x_i, x_j) + 1) + 1[i = j] / (2C), kt(i, i) = kappa the same for
 all rows,
 
-    minimise  1/2 (|w|^2 + b^2) + C sum_i max(0, 1 - y_i f(x_i))^2        has the dual        maximise  e'a - 1/2 a'Kt a,  a >= 0,
+    minimise  1/2 (|w|^2 + b^2) + C sum_i max(0, 1 - y_i f(x_i))^2     has the dual
+
+    maximise  e'a - 1/2 a'Kt a,  a >= 0,
 
 whose solution is a = al / (al'Kt al), where al minimises q = al'Kt al on the simplex. The centre of
 the smallest ball around the points whose inner products are kt is sum_i al_i phi_i, and its squared

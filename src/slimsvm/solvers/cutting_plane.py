@@ -3,18 +3,21 @@
 Problem, for each column (one-vs-rest: one for each class; they share the passes over the rows and
 nothing else):
 
-    min over w, b of  1/2 |w|^2 + R(f),     f(x) = <w, phi(x)> + b,     R convex and not negative, known through an oracle
+    min over w, b of  1/2 |w|^2 + R(f),     f(x) = <w, phi(x)> + b,
+
+with R convex and not negative, known through an oracle.
 
 Algorithm: Joachims (2006) and Joachims, Finley & Yu (2009), the "1-slack" formulation. A *cut* is a
 plane below the risk, R(f) >= offset + sum_i v_i f_i = offset + <g, w> + vbar b with g = sum_i v_i
 phi(x_i) and vbar = sum_i v_i. Each round solves
 
-    min 1/2 |w|^2 + xi,  xi >= 0,  xi >= offset_t + <g_t, w> for all cuts t     (dual: :mod:`slimsvm.solvers.small_qp`, sum of a_t at most 1)
+    min 1/2 |w|^2 + xi,  xi >= 0,  xi >= offset_t + <g_t, w> for all cuts t
 
-whose value is a lower bound of the optimum, and adds a cut. Cuts that were inactive for 20 rounds
-are dropped. The end: best value found minus lower bound <= tol times the best value. The papers
-scale the risk by 1/(C n), and stop when the newest cut is violated by eps more than xi: then the
-gap is at most C n eps, so tol corresponds to eps = tol (best value) / (C sum of weights).
+(dual: :mod:`slimsvm.solvers.small_qp`, sum of a_t at most 1), whose value is a lower bound of the
+optimum, and adds a cut. Cuts that were inactive for 20 rounds are dropped. The end: best value
+found minus lower bound <= tol times the best value. The papers scale the risk by 1/(C n), and stop
+when the newest cut is violated by eps more than xi: then the gap is at most C n eps, so tol
+corresponds to eps = tol (best value) / (C sum of weights).
 
 What differs. (1) ``line_search``, after Franc & Sonnenburg (2008), "OCAS": the best point moves
 towards the solution of the small problem as far as the objective falls, and the cut is taken near
@@ -420,7 +423,8 @@ class CuttingPlane:
         kept = [rows for cuts in S.cuts for rows in cuts.rows]
         if any(rows is None for rows in kept):
             raise ValueError(
-                "The rows of the cuts are needed here, but keep_rows=False threw them away; use keep_rows=True."
+                "The rows of the cuts are needed here, but keep_rows=False threw them "
+                "away; use keep_rows=True."
             )
         return kept
 

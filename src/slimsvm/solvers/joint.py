@@ -4,7 +4,8 @@ One problem, whose function has a column for every label.
 
     min over w of  1/2 |w|^2 + sum_i weight_i max over y of [Delta(y_i, y) + s_i(y) - s_i(y_i)]
 
-    s_i(y) = sum over the parts p of example i of f_{y_p}(x_p)  +  <linear, phi(y)>,     f_l(x) = <w_l, phi(x)> + b_l
+    s_i(y) = sum over the parts p of example i of f_{y_p}(x_p)  +  <linear, phi(y)>,
+    f_l(x) = <w_l, phi(x)> + b_l
 
 To the driver this is *one* column: its coordinates are those of all w_l, of the intercepts and of
 the linear part, one after the other, and its scores those of all parts and labels, with the linear
@@ -257,7 +258,8 @@ class JointRisk:
             first, last = int(self.edges[k]), int(self.edges[k + 1])
             try:
                 results[k] = work(first, last, int(self.offsets[first]), int(self.offsets[last]))
-            except ValueError as error:  # of an oracle of one's own: it counts examples from the beginning of the block
+            except ValueError as error:
+                # of an oracle of one's own: it counts examples from the beginning of the block
                 if hasattr(error, "example"):
                     error.example += first
                 raise

@@ -7,7 +7,8 @@ feel.
 Algorithm: Chapelle (2007), "Training a support vector machine in the primal". With S the rows of
 curvature D_i > 0, R those with a slope only, G the weighted slopes, a Newton step solves
 
-    (K_SS + D_S^-1) coef_S + b e = f_S - G_S / D_S - K_SR coef_R,     coef_R = -G_R,     e'coef_S = -e'coef_R,     the others zero;
+    (K_SS + D_S^-1) coef_S + b e = f_S - G_S / D_S - K_SR coef_R,
+    coef_R = -G_R,     e'coef_S = -e'coef_R,     the others zero;
 
 for the squared hinge D = 2 C c_i, and the right side is y_S. The scores of all rows follow, and an
 exact line search between the old and the new ones. Doubling: a random part of the rows is trained
@@ -105,8 +106,8 @@ class AllRows:
 
         As a share of it: 2 max(weight) error sqrt(n).
 
-        At the optimum of the squared hinge the risk is |coef|^2 / (4 weight), and errors that are random change coef'K coef by error sqrt(n)
-        |coef|^2. The error is seen on a few rows.
+        At the optimum of the squared hinge the risk is |coef|^2 / (4 weight), and errors that are
+        random change coef'K coef by error sqrt(n) |coef|^2. The error is seen on a few rows.
         """
         if np.dtype(self.frame.dtype) == np.float64:
             return 0.0
@@ -318,7 +319,7 @@ class KernelNewton:
     def _take_if_nearer(
         self, S: KernelNewtonState, c: int, coef: Array, b: float, scores: Array
     ) -> None:
-        """Take this point in place of the present one if its gap is smaller and its value no larger.
+        """Take this point if its gap is smaller than the present one's, at no larger value.
 
         Where the function is the best one already, as zero is for rows that are all equal, its
         coefficients may not say so yet.
@@ -348,7 +349,8 @@ class KernelNewton:
             more = max(10.0 * more, LESS)
             if not (more <= 1.0 and np.isfinite(mean)):
                 raise ValueError(
-                    "The Newton system is singular in floating point: the kernel is not positive, or C times its values is too large. "
+                    "The Newton system is singular in floating point: the kernel is not "
+                    "positive, or C times its values is too large. "
                     "Use another kernel or a smaller C, or scale the features."
                 )
 
@@ -361,7 +363,8 @@ class KernelNewton:
         )
         if needed > room:
             raise ValueError(
-                f"basis='all' needs the kernel values among {which.size:,} rows, {needed:,.0f} MB; max_memory allows {room:,.0f} MB. "
+                f"basis='all' needs the kernel values among {which.size:,} rows, "
+                f"{needed:,.0f} MB; max_memory allows {room:,.0f} MB. "
                 "Use a smaller basis, or SVC."
             )
         side = part.take(which)

@@ -4,13 +4,15 @@ Both as it was published and with a corrected metric.
 
 Problem: :class:`slimsvm.problems.reduced.Reduced` with the squared hinge; its dual is
 
-    min over a >= 0 of  1/2 a'Ha - 1'a,     H = V V' + D^-1,     D = diag(2 weight_i),     and u = V'a.
+    min over a >= 0 of  1/2 a'Ha - 1'a,     H = V V' + D^-1,     D = diag(2 weight_i),
+    and u = V'a.
 
 Algorithm: Mangasarian & Musicant (2001), "Lagrangian support vector machines"
 (mangasarian2001lsvm), used for RSVM in Lin & Lin (2003), lin2003rsvm. The optimality conditions 0
 <= a, 0 <= Ha - 1, a'(Ha - 1) = 0 are the fixed point Ha - 1 = (Ha - 1 - b a)_+ for any b > 0, hence
 
-    a <- H^-1 (1 + (Ha - 1 - b a)_+)     from     a = H^-1 1,     H^-1 = D - D V (I + V'DV)^-1 V'D     (Woodbury).
+    a <- H^-1 (1 + (Ha - 1 - b a)_+)     from     a = H^-1 1,     H^-1 = D - D V (I + V'DV)^-1 V'D
+    (Woodbury).
 
 What differs. b is b_i = share / weight_i, that is beta / c_i for beta = share / C: the iteration of
 the paper for variables a_i / sqrt(c_i), in which D is 2C I. So a weight of two is the same as a row
@@ -19,7 +21,8 @@ twice, and the condition is the paper's, 0 < beta < 1/C, whatever the weights.
 With z = Ha - 1 cut at zero, the iteration is z <- (z - b a)_+ with a = H^-1 (1 + z): projected
 gradient steps of length b for
 
-    min over z >= 0 of  1/2 (1 + z)'H^-1(1 + z),     whose curvature is less than 2C: hence the condition.
+    min over z >= 0 of  1/2 (1 + z)'H^-1(1 + z),
+    whose curvature is less than 2C: hence the condition.
 
 Near the solution, with N the rows beyond the margin and A the others, the error shrinks by 1 - 2
 share / kappa a step,
@@ -155,7 +158,8 @@ class Lagrangian:
     >>> from slimsvm.tiles import ready
     >>> rows = ready(RBF(1.0), np.arange(6.0)[:, None], dtype=np.float64)
     >>> V = SignedFeatures(rows, np.array([1.0, 1.0, -1.0, -1.0, 1.0, 1.0]), np.array([0, 3]))
-    >>> result = run(Lagrangian(), Reduced(V, np.full(6, 1.0), SquaredHinge()), tol=1e-6, max_iter=1000)
+    >>> problem = Reduced(V, np.full(6, 1.0), SquaredHinge())
+    >>> result = run(Lagrangian(), problem, tol=1e-6, max_iter=1000)
     >>> result.certificate.holds
     True
     """
@@ -165,7 +169,8 @@ class Lagrangian:
     def __post_init__(self) -> None:
         if not 0.0 < self.share < 1.0:
             raise ValueError(
-                f"share={self.share!r}, which is beta times C, must be between 0 and 1, both excluded: beyond, the iteration may cycle or "
+                f"share={self.share!r}, which is beta times C, must be between 0 and 1, "
+                "both excluded: beyond, the iteration may cycle or "
                 "diverge. 0.5 is a good choice."
             )
 
@@ -280,7 +285,8 @@ class AcceleratedLagrangian:
     >>> from slimsvm.tiles import ready
     >>> rows = ready(RBF(1.0), np.arange(6.0)[:, None], dtype=np.float64)
     >>> V = SignedFeatures(rows, np.array([1.0, 1.0, -1.0, -1.0, 1.0, 1.0]), np.array([0, 3]))
-    >>> result = run(AcceleratedLagrangian(), Reduced(V, np.full(6, 1e4), SquaredHinge()), tol=1e-6, max_iter=1000)
+    >>> problem = Reduced(V, np.full(6, 1e4), SquaredHinge())
+    >>> result = run(AcceleratedLagrangian(), problem, tol=1e-6, max_iter=1000)
     >>> result.certificate.holds
     True
     """

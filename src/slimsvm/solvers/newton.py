@@ -2,7 +2,8 @@
 
 Problem: :class:`slimsvm.problems.subspace.Subspace` with a loss that has a derivative,
 
-    min over coef, intercept of  1/2 coef' K_BB coef + sum_i weight_i L(y_i, f_i),     f = K_XB coef + intercept,
+    min over coef, intercept of  1/2 coef' K_BB coef + sum_i weight_i L(y_i, f_i),
+    f = K_XB coef + intercept,
 
 for several columns at once, which share the basis and nothing else.
 
@@ -401,7 +402,8 @@ def least_along(
     >>> from slimsvm.losses import LeastSquares
     >>> from slimsvm.solvers.newton import least_along
     >>> one, zero = np.ones((3, 1)), np.zeros(1)
-    >>> least_along(LeastSquares(), np.array([[1.0], [2.0], [6.0]]), np.ones(3), 0 * one, one, zero, zero)
+    >>> y = np.array([[1.0], [2.0], [6.0]])
+    >>> least_along(LeastSquares(), y, np.ones(3), 0 * one, one, zero, zero)
     array([3.])
     """
     target, scores, d_scores = (

@@ -1,4 +1,4 @@
-"""The reduced set: a machine with many vectors replaced by the nearest one with few.
+"""The reduced set: a model with many vectors replaced by the nearest one with few.
 
 Problem: f_c = sum_i A_ic phi(s_i), with one column c for each output, becomes f'_c = sum_j coef_jc
 phi(b_j),
@@ -9,16 +9,19 @@ a distance in the space of the kernel.
 
 Algorithm: Burges & Schoelkopf (burges1997reduced).
 
-    1. grow: vectors join that take the most off the residual f - f' (:mod:`slimsvm.basis.preimage`), until there are enough
-    2. descend: L-BFGS (SciPy's) over all vectors at once, with the coefficients solved out. With P = K_BS A and K_BB = L L',
+    1. grow: vectors join that take the most off the residual f - f'
+       (:mod:`slimsvm.basis.preimage`), until there are enough
+    2. descend: L-BFGS (SciPy's) over all vectors at once, with the coefficients solved out. With
+       P = K_BS A and K_BB = L L',
 
            coef = K_BB^-1 P,     E(B) = sum_c |f_c|^2 - |L^-1 P_c|^2,
-           dE/db_j = 2 sum_l (sum_c coef_lc coef_jc) dk(b_l, b_j)/db_j - 2 sum_i (sum_c A_ic coef_jc) dk(s_i, b_j)/db_j
+           dE/db_j = 2 sum_l (sum_c coef_lc coef_jc) dk(b_l, b_j)/db_j
+                     - 2 sum_i (sum_c A_ic coef_jc) dk(s_i, b_j)/db_j
 
 What differs: several vectors join at once, each measured by the true drop of E; all outputs share
 the vectors. For the linear kernel the singular vectors of the weights are the optimum.
 
-Symbols: S the vectors of the machine, n of them; A their coefficients (n, C); B the new ones, m of
+Symbols: S the vectors of the model, n of them; A their coefficients (n, C); B the new ones, m of
 them; square = sum_c |f_c|^2. Cost: for every step n m d operations for the kernel values and as
 many for the derivative.
 """

@@ -7,7 +7,8 @@ Algorithm: L-BFGS (SciPy's) on the entries of B. At the optimal coefficients the
 that of the objective with the coefficients held fixed, so with Newton's method inside
 (:mod:`slimsvm.solvers.newton`, warm-started) and a kernel whose slope is known
 
-    dF/db_j = sum_i (sum_c g_ic coef_jc) dk(x_i, b_j)/db_j + sum_l (sum_c coef_lc coef_jc) dk(b_l, b_j)/db_j,     g = weight L'(f);
+    dF/db_j = sum_i (sum_c g_ic coef_jc) dk(x_i, b_j)/db_j
+              + sum_l (sum_c coef_lc coef_jc) dk(b_l, b_j)/db_j,     g = weight L'(f);
 
 for the RBF kernel dk(x, b)/db = 2 gamma k(x, b) (x - b). Wu, Schoelkopf & Bakir (2006) did this on
 small sets.

@@ -1,6 +1,7 @@
 """The quadratic problem over a few cuts: tens to a few hundred variables, dense, solved exactly.
 
-    maximise  h'a - 1/2 a'Ga   over  a >= 0,  sum a <= bound,      G positive semidefinite, perhaps singular
+    maximise  h'a - 1/2 a'Ga   over  a >= 0,  sum a <= bound,
+    G positive semidefinite, perhaps singular
 
 It is the dual of min 1/2 |w|^2 + bound * xi over w and xi >= 0 with xi >= h_t + <g_t, w> for all t:
 w = -sum_t a_t g_t, G_st = <g_s, g_t>, and xi = max(0, max_t h_t + <g_t, w>) (Joachims 2006,

@@ -2,7 +2,9 @@
 
 The inner solver of the decomposition, and for few rows the whole solver.
 
-    minimise 1/2 a'Qa + p'a over 0 <= a <= upper, z'a fixed (see :mod:`slimsvm.problems.dual_qp`), with the kernel block K in memory.
+    minimise 1/2 a'Qa + p'a over 0 <= a <= upper, z'a fixed (see :mod:`slimsvm.problems.dual_qp`),
+
+with the kernel block K in memory.
 
 Algorithm: pairs by second-order information (Fan, Chen & Lin 2005, WSS 2), with the first of a pair
 the steepest, as in LIBSVM. What differs: the variables are kept as two arrays, o where they may

@@ -2,7 +2,8 @@
 
 Problem: :class:`slimsvm.problems.reduced.Reduced` with the smooth hinge,
 
-    min over u of  F(u) = 1/2 |u|^2 + sum_i weight_i P(1 - v_i u)^2,     P(t) = t + log(1 + exp(-beta t)) / beta.
+    min over u of  F(u) = 1/2 |u|^2 + sum_i weight_i P(1 - v_i u)^2,
+    P(t) = t + log(1 + exp(-beta t)) / beta.
 
 Algorithm: Lee & Mangasarian (2001), "SSVM: a smooth support vector machine for classification",
 algorithm 3.1 (lee2001ssvm), used for RSVM in lee2001rsvm: Newton's direction, halved until Armijo's

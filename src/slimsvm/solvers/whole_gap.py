@@ -1,8 +1,9 @@
 """How far a function is from the optimum over all functions of its kernel.
 
-The answer is the value of a feasible point of the dual of the whole problem:
+Measured by the value of a feasible point of the dual of the whole problem:
 
-    gap = 1/2 |f|^2 + sum_i w_i L(y_i, f_i) + 1/2 |sum_i g_i phi(x_i)|^2 + sum_i w_i L*(y_i, g_i / w_i)
+    gap = 1/2 |f|^2 + sum_i w_i L(y_i, f_i)
+          + 1/2 |sum_i g_i phi(x_i)|^2 + sum_i w_i L*(y_i, g_i / w_i)
 
 The dual point g is what the loss says at the scores, or a solver's own, scaled so that its sum is
 zero where there is an intercept.
