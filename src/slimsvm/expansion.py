@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from slimsvm.kernels import Kernel, Linear, Precomputed, squared_norms
 from slimsvm.rows import Block, MemoryRows, Rows, joined
 from slimsvm.threads import parallel, single_threaded_blas
-from slimsvm.tiles import Operand, Strips, accumulate, for_each_tile, ready, safe_dtype
+from slimsvm.tiles import Operand, Strips, accumulate, for_each_tile, prepare, safe_dtype
 
 Array = NDArray[Any]
 BLOCK_VALUES = 1 << 20  # values of X in one block of prediction: its copies stay small
@@ -34,7 +34,7 @@ class Expansion:
     intercept : array of shape (outputs,)
         Added to the outputs.
     n_support : array, optional
-        One-vs-one machines keep LIBSVM's layout: basis vectors sorted by class, n_support of them
+        One-vs-one models keep LIBSVM's layout: basis vectors sorted by class, n_support of them
         in each, and coef has one column fewer than there are classes. The outputs are the pairs
         (0,1), (0,2), ..., positive for the first class of a pair.
     exact : bool
@@ -59,7 +59,7 @@ class Expansion:
     n_support: Array | None = None
     exact: bool = True
     # by whether the rows are sparse
-    _ready: dict[bool, Operand] = field(default_factory=dict, repr=False)
+    _prepared: dict[bool, Operand] = field(default_factory=dict, repr=False)
     _by_pair: Array | None = field(default=None, repr=False)
     # linear kernel: feature weights, by the identity of coefficients
     _weights: dict[int, Array] = field(default_factory=dict, repr=False)
@@ -77,7 +77,7 @@ class Expansion:
 
     def __getstate__(self) -> dict[str, Any]:
         """What is sent or stored: not what was made on the way."""
-        return self.__dict__ | {"_ready": {}, "_by_pair": None, "_weights": {}}
+        return self.__dict__ | {"_prepared": {}, "_by_pair": None, "_weights": {}}
 
     def squared_norm(self) -> Array:
         """<f, f> without the intercept, for every column of coefficients."""
@@ -101,7 +101,7 @@ class Expansion:
 
         def block(k: int) -> None:
             part = slice(edges[k], min(n, edges[k] + step))
-            rows = ready(self.kernel, X[part], like=basis if basis.sq is not None else None)
+            rows = prepare(self.kernel, X[part], like=basis if basis.sq is not None else None)
             if coef.shape[1] == 1:
                 s = np.zeros(rows.n)
                 accumulate(basis, Strips(rows), coef[:, 0], s)
@@ -122,17 +122,17 @@ class Expansion:
 
         Sparse rows are never centred, so a dense basis must not be either.
         """
-        if for_sparse_rows not in self._ready:
+        if for_sparse_rows not in self._prepared:
             dtype = np.float64 if self.exact and self.basis.dtype != np.float32 else None
             if for_sparse_rows and not sp.issparse(self.basis) and self.kernel.uses_dots:
                 sq = squared_norms(self.basis)
                 dtype = dtype or safe_dtype(self.kernel, sq, self.basis.shape[1])
-                self._ready[True] = Operand(
+                self._prepared[True] = Operand(
                     self.kernel, np.ascontiguousarray(self.basis, dtype), sq.astype(dtype)
                 )
             else:
-                self._ready[for_sparse_rows] = ready(self.kernel, self.basis, dtype=dtype)
-        return self._ready[for_sparse_rows]
+                self._prepared[for_sparse_rows] = prepare(self.kernel, self.basis, dtype=dtype)
+        return self._prepared[for_sparse_rows]
 
     def _pairs(self, X: Any, n_threads: int) -> Array:
         """One-vs-one: pair (i, j) adds the vectors of both classes.

@@ -125,7 +125,7 @@ class Operand:
 
     def exact(self) -> Operand:
         """The same rows in float64, from the rows as they were given."""
-        return ready(
+        return prepare(
             self.kernel,
             self.source if self.picked is None else self.source[self.picked],
             dtype=np.float64,
@@ -150,7 +150,7 @@ class Operand:
         return self.kernel.diag_from_sq(self.sq.astype(np.float64))
 
 
-def ready(
+def prepare(
     kernel: Kernel, X: Any, *, dtype: Any = None, like: Operand | None = None, alone: bool = False
 ) -> Operand:
     """Prepare the rows X for products with ``kernel``.
@@ -168,7 +168,7 @@ def ready(
     if sp.issparse(X):
         X = X.tocsr()
         if not _dense_is_better(X):
-            return _ready_sparse(kernel, X, dtype, like)
+            return _prepare_sparse(kernel, X, dtype, like)
     shift = None
     if like is not None:
         dtype, shift = like.dtype, like.shift
@@ -178,10 +178,12 @@ def ready(
             if not sp.issparse(X)
             else np.asarray(X.mean(axis=0)).ravel()
         )
-    return _ready_at(kernel, X, shift, dtype, _varying(X) if alone and shift is not None else None)
+    return _prepare_at(
+        kernel, X, shift, dtype, _varying(X) if alone and shift is not None else None
+    )
 
 
-def _ready_at(kernel: Kernel, X: Any, shift: Array | None, dtype: Any, varies: Any) -> Operand:
+def _prepare_at(kernel: Kernel, X: Any, shift: Array | None, dtype: Any, varies: Any) -> Operand:
     """Dense rows around a centre; of some features only, if not all vary."""
     if (
         shift is not None
@@ -190,14 +192,14 @@ def _ready_at(kernel: Kernel, X: Any, shift: Array | None, dtype: Any, varies: A
         and X.flags.c_contiguous
         and X.dtype.char in "fd"
     ):
-        return _ready_at_once(kernel, np.asarray(X), shift, dtype)
+        return _prepare_at_once(kernel, np.asarray(X), shift, dtype)
     sq = _shifted_squares(X, shift)
     if dtype is None:
         dtype = safe_dtype(kernel, sq, X.shape[1])
     return Operand(kernel, _converted(X, shift, dtype, varies), sq.astype(dtype), shift, source=X)
 
 
-def _ready_at_once(kernel: Kernel, X: Array, shift: Array, dtype: Any) -> Operand:
+def _prepare_at_once(kernel: Kernel, X: Array, shift: Array, dtype: Any) -> Operand:
     """Centred rows and their squared norms in one pass.
 
     Several passes would take most of the time of a prediction with few vectors.
@@ -243,7 +245,7 @@ def _varying(X: Any) -> Array | None:
     return varies if 0 < varies.size < 0.97 * X.shape[1] else None
 
 
-def _ready_sparse(kernel: Kernel, X: Any, dtype: Any, like: Operand | None) -> Operand:
+def _prepare_sparse(kernel: Kernel, X: Any, dtype: Any, like: Operand | None) -> Operand:
     sq = squared_norms(X)
     if like is not None:
         if like.shift is not None:
@@ -371,7 +373,7 @@ class Frame:
 
         The norm says whether float32 is safe.
 
-        For rows in memory this is what :func:`ready` does.
+        For rows in memory this is what :func:`prepare` does.
         """
         if isinstance(kernel, Precomputed) or not (kernel.uses_dots or kernel.shift_invariant):
             return cls(kernel, None, np.dtype(np.float64))
@@ -405,12 +407,12 @@ class Frame:
         if isinstance(self.kernel, Precomputed) or not (
             self.kernel.uses_dots or self.kernel.shift_invariant
         ):
-            return ready(self.kernel, X)
+            return prepare(self.kernel, X)
         if sp.issparse(X):
             X = X.tocsr()
             if self.sparse:
-                return _ready_sparse(self.kernel, X, self.dtype, None)
-        return _ready_at(self.kernel, X, self.shift, self.dtype, None)
+                return _prepare_sparse(self.kernel, X, self.dtype, None)
+        return _prepare_at(self.kernel, X, self.shift, self.dtype, None)
 
     def vectors(self, V: Any) -> Operand:
         """Vectors in the coordinates of prepared rows already, for products with these.
@@ -420,8 +422,8 @@ class Frame:
         if isinstance(self.kernel, Precomputed) or not (
             self.kernel.uses_dots or self.kernel.shift_invariant
         ):
-            return ready(self.kernel, V)
-        return ready(self.kernel, V, like=Operand(self.kernel, V, np.empty(0, self.dtype)))
+            return prepare(self.kernel, V)
+        return prepare(self.kernel, V, like=Operand(self.kernel, V, np.empty(0, self.dtype)))
 
     def prepared(self, block: Block) -> Prepared:
         """The rows of a block, prepared; kept with it."""
@@ -820,6 +822,6 @@ def kernel_values(
            [0.1353]])
     """
     X, B = (Z if hasattr(Z, "dtype") else np.asarray(Z, dtype=np.float64) for Z in (X, B))
-    columns = ready(kernel, B, dtype=None if dtype is None else np.dtype(dtype))
-    rows = ready(kernel, X, like=columns) if columns.sq is not None else ready(kernel, X)
+    columns = prepare(kernel, B, dtype=None if dtype is None else np.dtype(dtype))
+    rows = prepare(kernel, X, like=columns) if columns.sq is not None else prepare(kernel, X)
     return block(rows, Strips(columns, width), n_threads)

@@ -89,7 +89,7 @@ def pivoted(
     Parameters
     ----------
     rows : Operand
-        All rows, readied.
+        All rows, prepared.
     candidates : int array, optional
         Rows that may be pivots; None: all.
     known : array of shape (p, n), optional
@@ -103,8 +103,8 @@ def pivoted(
     >>> import numpy as np
     >>> from slimsvm.basis.cholesky import pivoted
     >>> from slimsvm.kernels import Linear
-    >>> from slimsvm.tiles import in_memory, ready
-    >>> found = pivoted(ready(Linear(), np.array([[1.0, 0.0], [0.0, 3.0], [1.0, 1.0]])), 3)
+    >>> from slimsvm.tiles import in_memory, prepare
+    >>> found = pivoted(prepare(Linear(), np.array([[1.0, 0.0], [0.0, 3.0], [1.0, 1.0]])), 3)
     >>> found.pivots, found.V.shape, found.left < 1e-12
     (array([1, 0]), (3, 2), True)
     """
@@ -204,7 +204,7 @@ def thresholded(
     Parameters
     ----------
     rows : Operand
-        All rows, readied.
+        All rows, prepared.
     enough : callable, optional
         Asked now and then; where it says True, the columns that are left have nothing but their
         diagonal.
@@ -219,8 +219,8 @@ def thresholded(
     >>> import numpy as np
     >>> from slimsvm.basis.cholesky import thresholded
     >>> from slimsvm.kernels import RBF
-    >>> from slimsvm.tiles import in_memory, ready
-    >>> rows = ready(RBF(1.0), np.array([[0.0], [0.5], [2.0]]), dtype=np.float64)
+    >>> from slimsvm.tiles import in_memory, prepare
+    >>> rows = prepare(RBF(1.0), np.array([[0.0], [0.5], [2.0]]), dtype=np.float64)
     >>> found = thresholded(rows, 2)  # nothing is dropped: the factor is exact
     >>> np.allclose((found.V @ found.V.T).toarray(), RBF(1.0)(np.array([[0.0], [0.5], [2.0]])))
     True
@@ -382,8 +382,8 @@ class Cholesky(Basis):
     >>> from slimsvm.basis import Cholesky
     >>> from slimsvm.kernels import RBF
     >>> from slimsvm.problems.columns import KernelColumns
-    >>> from slimsvm.tiles import in_memory, ready
-    >>> rows = ready(RBF(1.0), np.array([0.0, 0.1, 5.0, 5.1])[:, None])
+    >>> from slimsvm.tiles import in_memory, prepare
+    >>> rows = prepare(RBF(1.0), np.array([0.0, 0.1, 5.0, 5.1])[:, None])
     >>> columns = KernelColumns(in_memory(rows), rows.frame, max_basis=2)
     >>> Cholesky().select(columns, None, None, 2, np.random.default_rng(0), np.arange(4)).indices
     array([0, 2])

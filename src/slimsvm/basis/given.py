@@ -30,8 +30,8 @@ class Given(Basis):
     >>> from slimsvm.basis import Given
     >>> from slimsvm.kernels import Linear
     >>> from slimsvm.problems.columns import KernelColumns
-    >>> from slimsvm.tiles import in_memory, ready
-    >>> rows = ready(Linear(), np.eye(3))
+    >>> from slimsvm.tiles import in_memory, prepare
+    >>> rows = prepare(Linear(), np.eye(3))
     >>> columns = KernelColumns(in_memory(rows), rows.frame, max_basis=2)
     >>> rng = np.random.default_rng(0)
     >>> Given([[1.0, 2.0, 3.0]]).select(columns, None, None, 2, rng, np.arange(3)).vectors

@@ -14,7 +14,7 @@ intercept. With h_jj alone in place of h_j (``alone``) only the new coefficient 
 paper's text: cheap, and much too timid.
 
 Between retrainings the step is made in the model: D stays, scores, G and coefficients follow, and
-the factor of H grows by one row. The machine is trained anew when its size is a power of 2
+the factor of H grows by one row. The model is trained anew when its size is a power of 2
 (``at_once``).
 
 Symbols: R lower Cholesky factor of H, the intercept first; q candidates; t vectors chosen since the
@@ -61,9 +61,9 @@ class Greedy(Basis):
     >>> from slimsvm.losses import SquaredHinge
     >>> from slimsvm.problems.columns import KernelColumns
     >>> from slimsvm.problems.subspace import Subspace
-    >>> from slimsvm.tiles import in_memory, ready
+    >>> from slimsvm.tiles import in_memory, prepare
     >>> X, y = np.linspace(0.0, 1.0, 40)[:, None], np.where(np.arange(40) < 30, -1.0, 1.0)[:, None]
-    >>> rows = ready(RBF(20.0), X)
+    >>> rows = prepare(RBF(20.0), X)
     >>> columns = KernelColumns(in_memory(rows, y, np.ones(40)), rows.frame, max_basis=2)
     >>> here = Here(Subspace(columns, SquaredHinge()), np.full((40, 1), -0.5))
     >>> rng = np.random.default_rng(0)
@@ -80,7 +80,7 @@ class Greedy(Basis):
 
     @staticmethod
     def at_once(m: int) -> int:
-        """How many join before the machine is trained anew: up to the next power of 2."""
+        """How many join before the model is trained anew: up to the next power of 2."""
         return (1 << m.bit_length()) - m
 
     def select(
@@ -96,7 +96,7 @@ class Greedy(Basis):
         """Up to ``n_new`` rows; ``basis_weights`` are the coefficients with their sign changed."""
         if here is None:
             raise ValueError(
-                "basis='greedy' needs a machine to improve, and a loss with a curvature "
+                "basis='greedy' needs a model to improve, and a loss with a curvature "
                 "such as 'squared_hinge'."
             )
         coef = (
@@ -120,7 +120,7 @@ class Greedy(Basis):
 
 
 class _Model:
-    """The quadratic model of the objective around a machine, over a basis that grows."""
+    """The quadratic model of the objective around a solution, over a basis that grows."""
 
     def __init__(self, columns: KernelColumns, here: Here, coef: Array) -> None:
         problem, self.columns, self.coef = here.problem, columns, coef

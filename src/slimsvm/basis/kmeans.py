@@ -3,7 +3,7 @@
 They cover the rows more evenly than rows drawn at random do.
 
 Lloyd's algorithm on small random batches (Sculley 2010), scikit-learn's, in the coordinates of the
-readied rows. The centres are spread where rows are, not where the decision is: a good start for
+prepared rows. The centres are spread where rows are, not where the decision is: a good start for
 refinement, and the better one-shot choice for distance kernels.
 """
 
@@ -48,9 +48,9 @@ class KMeans(Basis):
     >>> from slimsvm.basis import KMeans
     >>> from slimsvm.kernels import RBF
     >>> from slimsvm.problems.columns import KernelColumns
-    >>> from slimsvm.tiles import in_memory, ready
+    >>> from slimsvm.tiles import in_memory, prepare
     >>> X = np.concatenate([np.linspace(-0.1, 0.1, 50), np.linspace(3.9, 4.1, 50)])[:, None]
-    >>> rows = ready(RBF(1.0), X)
+    >>> rows = prepare(RBF(1.0), X)
     >>> columns = KernelColumns(in_memory(rows), rows.frame, max_basis=2)
     >>> chosen = KMeans().select(columns, None, None, 2, np.random.default_rng(0), np.arange(100))
     >>> np.abs(np.sort(columns.in_given_coordinates(chosen.vectors).ravel()) - [0, 4]).max() < 0.05
@@ -91,7 +91,7 @@ class KMeans(Basis):
         picked = np.sort(drawn(counts, SAMPLED_ROWS * max(n_new, LEAST_CENTRES), rng))
         X, weight = columns.take(picked).X, None if weight is None else weight[picked]
         batch = max(BATCH_ROWS, 2 * n_new)
-        machine = MiniBatchKMeans(
+        clustering = MiniBatchKMeans(
             n_new,
             max_iter=self.max_iter,
             batch_size=batch,
@@ -104,5 +104,5 @@ class KMeans(Basis):
         with threadpool_limits(1), warnings.catch_warnings():
             # fewer clusters than asked for: the basis refuses what is there twice
             warnings.simplefilter("ignore", ConvergenceWarning)
-            machine.fit(X, sample_weight=weight)
-        return moved(columns, machine.cluster_centers_)
+            clustering.fit(X, sample_weight=weight)
+        return moved(columns, clustering.cluster_centers_)

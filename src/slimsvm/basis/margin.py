@@ -35,8 +35,8 @@ class Margin(Basis):
     >>> from slimsvm.losses import SquaredHinge
     >>> from slimsvm.problems.columns import KernelColumns
     >>> from slimsvm.problems.subspace import Subspace
-    >>> from slimsvm.tiles import in_memory, ready
-    >>> rows = ready(RBF(1.0), np.arange(4.0)[:, None])
+    >>> from slimsvm.tiles import in_memory, prepare
+    >>> rows = prepare(RBF(1.0), np.arange(4.0)[:, None])
     >>> columns = KernelColumns(in_memory(rows, np.ones(4)), rows.frame, max_basis=2)
     >>> here = Here(Subspace(columns, SquaredHinge()), np.array([[2.0], [-0.1], [1.0], [3.0]]))
     >>> rng = np.random.default_rng(0)
@@ -66,7 +66,7 @@ class Margin(Basis):
         """
         if here is None:
             raise ValueError(
-                "basis='margin' needs the scores of a machine; choose the first vectors "
+                "basis='margin' needs the scores of a model; choose the first vectors "
                 "with another basis, such as Random."
             )
         pool = drawn(candidates, self.n_candidates * n_new, rng)

@@ -83,9 +83,9 @@ class PursuitRows(Basis):
     >>> from slimsvm.basis import PursuitRows
     >>> from slimsvm.kernels import RBF
     >>> from slimsvm.problems.columns import KernelColumns
-    >>> from slimsvm.tiles import in_memory, ready
+    >>> from slimsvm.tiles import in_memory, prepare
     >>> X = np.linspace(0.0, 5.0, 50)[:, None]
-    >>> rows = ready(RBF(1.0), X)
+    >>> rows = prepare(RBF(1.0), X)
     >>> columns = KernelColumns(in_memory(rows), rows.frame, max_basis=2)
     >>> weights = np.zeros((50, 1))
     >>> weights[20] = 1.0
@@ -152,9 +152,9 @@ class Pursuit(Basis):
     >>> from slimsvm.basis import Pursuit
     >>> from slimsvm.kernels import RBF
     >>> from slimsvm.problems.columns import KernelColumns
-    >>> from slimsvm.tiles import in_memory, ready
+    >>> from slimsvm.tiles import in_memory, prepare
     >>> X = np.array([-0.4, 0.4, 2.6, 3.4])[:, None]
-    >>> rows = ready(RBF(1.0), X)
+    >>> rows = prepare(RBF(1.0), X)
     >>> columns = KernelColumns(in_memory(rows), rows.frame, max_basis=2)
     >>> weights = np.array([1.0, 1.0, -1.0, -1.0])
     >>> found = Pursuit().select(columns, weights, None, 2, np.random.default_rng(0), np.arange(4))

@@ -29,8 +29,8 @@ class Random(Basis):
     >>> from slimsvm.basis import Random
     >>> from slimsvm.kernels import RBF
     >>> from slimsvm.problems.columns import KernelColumns
-    >>> from slimsvm.tiles import in_memory, ready
-    >>> rows = ready(RBF(1.0), np.arange(8.0)[:, None])
+    >>> from slimsvm.tiles import in_memory, prepare
+    >>> rows = prepare(RBF(1.0), np.arange(8.0)[:, None])
     >>> columns = KernelColumns(in_memory(rows), rows.frame, max_basis=8)
     >>> Random().select(columns, None, None, 3, np.random.default_rng(0), np.arange(8)).n
     3

@@ -45,7 +45,7 @@ class Selection:
 
 @dataclass(frozen=True)
 class Here:
-    """The machine on the present basis, for choices that depend on more than its residual."""
+    """The model on the present basis, for choices that depend on more than its residual."""
 
     problem: Subspace
     scores: Array  # (n, columns), intercept included

@@ -40,8 +40,8 @@ class Unsupervised(Basis):
     >>> from slimsvm.basis import Unsupervised
     >>> from slimsvm.kernels import RBF
     >>> from slimsvm.problems.columns import KernelColumns
-    >>> from slimsvm.tiles import in_memory, ready
-    >>> rows = ready(RBF(1.0), np.array([0.0, 0.1, 5.0, 5.1])[:, None])
+    >>> from slimsvm.tiles import in_memory, prepare
+    >>> rows = prepare(RBF(1.0), np.array([0.0, 0.1, 5.0, 5.1])[:, None])
     >>> columns = KernelColumns(in_memory(rows), rows.frame, max_basis=2)
     >>> rng = np.random.default_rng(0)
     >>> found = Unsupervised().select(columns, None, None, 2, rng, np.arange(4))

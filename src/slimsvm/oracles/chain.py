@@ -6,7 +6,7 @@ Its score comes from the data, and from which label follows which.
     Delta = number of wrong positions
 
 a hidden Markov model trained for its margin (Altun, Tsochantaridis & Hofmann 2003; Tsochantaridis
-et al. 2005). The emissions scores[t, .] are whatever the machine makes of the rows, kernel
+et al. 2005). The emissions scores[t, .] are whatever the model makes of the rows, kernel
 expansions for one; transitions, start and end are the linear part:
 
     linear = [transition[0, 0], transition[0, 1], ..., transition[K-1, K-1]

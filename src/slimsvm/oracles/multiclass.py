@@ -45,7 +45,7 @@ class _OneLabel(BlockOracle):
 
 
 class Binary(_OneLabel):
-    """Two classes, one score: the hinge of the plain machine, as an oracle.
+    """Two classes, one score: the hinge of the plain SVM, as an oracle.
 
     Examples
     --------

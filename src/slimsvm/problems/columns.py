@@ -281,7 +281,7 @@ class KernelColumns:
     frame : Frame
         How they are prepared.
     max_basis : int
-        Room for so many basis vectors.
+        How many basis vectors there may be.
     max_memory : float, optional
         Megabytes for K_BX; beyond, it is computed in every pass.
 
@@ -330,7 +330,7 @@ class KernelColumns:
 
     @property
     def max_basis(self) -> int:
-        """Room for so many."""
+        """How many basis vectors there may be."""
         return self.span.max_basis
 
     @property
@@ -364,7 +364,7 @@ class KernelColumns:
         return self.accepted
 
     def replace(self, vectors: Any) -> None:
-        """Another basis of any size within the room; see :meth:`Span.replaced`."""
+        """Another basis of any size within the capacity; see :meth:`Span.replaced`."""
         self.accepted = np.empty(0, bool)
         self.span = self.span.replaced(vectors)
         self.n_values += self.m * self.n if self.keeps else 0

@@ -1,7 +1,7 @@
-"""The dual problems of kernel machines, in one form.
+"""The dual problems of kernel SVMs, in one form.
 
     minimise  W(a) = 1/2 a'Qa + p'a,   Q_uv = z_u z_v k(x_u, x_v),
-    subject to  0 <= a <= upper,  z'a fixed, and for the nu machines e'a fixed too.
+    subject to  0 <= a <= upper,  z'a fixed, and for the nu forms e'a fixed too.
 
 Every variable v belongs to a row x_v of the data and has a sign z_v. The learned function is f(x) =
 sum_v z_v a_v k(x_v, x) + intercept. The solver keeps s = the inner products of the function with
@@ -9,7 +9,7 @@ the rows, so the gradient is g_v = z_v s_v + p_v, and what it sorts by is o_v = 
 p_v. A variable may move by +z_v or by -z_v if its bound allows; at the optimum no o of the second
 kind (*low*) exceeds one of the first kind (*up*), within one equality.
 
-| machine | variables | z | p | upper | fixed |
+| problem | variables | z | p | upper | fixed |
 |---|---|---|---|---|---|
 | C-SVC | rows | y | -1 | C c | y'a = 0 |
 | epsilon-SVR | rows twice | +1, -1 | eps - t, eps + t | C c | z'a = 0 |
@@ -17,7 +17,7 @@ kind (*low*) exceeds one of the first kind (*up*), within one equality.
 | nu-SVC | rows | y | 0 | c | y'a = 0, e'a = nu sum c |
 | nu-SVR | rows twice | +1, -1 | -t, +t | C c | z'a = 0, e'a = C nu sum c |
 
-Sources: LIBSVM (Chang & Lin 2011), SVM-light (Joachims 1999), nu machines (Schoelkopf et al. 2000).
+Sources: LIBSVM (Chang & Lin 2011), SVM-light (Joachims 1999), nu forms (Schoelkopf et al. 2000).
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class DualQP:
     start : array
         A feasible point.
     two_equalities : bool
-        True for the nu machines: variables exchange only with others of their own sign.
+        True for the nu forms: variables exchange only with others of their own sign.
     """
 
     gram: Gram
@@ -69,7 +69,7 @@ class DualQP:
 
         It is clipped to the bounds, and the heavier side of the equality is scaled down.
 
-        Where the equalities fix more than a balance (nu machines, one-class), a point that misses
+        Where the equalities fix more than a balance (nu forms, one-class), a point that misses
         them is given up for the starting point.
         """
         a = np.clip(a, 0.0, self.upper)
@@ -165,7 +165,7 @@ def regression(gram: Gram, target: Array, upper: Array, epsilon: float) -> DualQ
 
 
 def one_class(gram: Gram, weight: Array, nu: float) -> DualQP:
-    """One-class machine: the rows share nu times the total weight."""
+    """One-class SVM: the rows share nu times the total weight."""
     n = weight.size
     return DualQP(
         gram, np.ones(n), np.zeros(n), weight, np.arange(n), _spread(weight, nu * weight.sum())

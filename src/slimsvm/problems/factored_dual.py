@@ -3,7 +3,7 @@
     min over a of  D(a) = 1/2 a'(V V' + diag(shift)) a - linear'a     subject to
     0 <= a_i <= upper_i
 
-It is the dual of a linear machine on the rows v_i of V (labels inside), without an intercept or
+It is the dual of a linear SVM on the rows v_i of V (labels inside), without an intercept or
 with a penalised one, a column of V:
 
     min over w of  P(w) = 1/2 |w|^2 + sum_i loss_i(linear_i - v_i w),
@@ -40,7 +40,7 @@ class FactoredDual:
     V : array or CSR matrix of shape (n, r)
         The factor, in float32 or float64; sums are made in float64.
     linear : array of shape (n,) or float
-        What a variable earns; 1 for a machine.
+        What a variable earns; 1 for an SVM.
     shift : array of shape (n,) or float
         Added to the diagonal, not negative; 0 for the hinge, 1 / (2 C weight_i) for the squared
         hinge.
@@ -144,10 +144,16 @@ class FactoredDual:
             return np.asarray(self.V.T @ a, np.float64)
         total = np.zeros(self.V.shape[1])
         for part in self._blocks():
-            felt = np.flatnonzero(a[part])
-            if felt.size:
-                V = self.V[part] if 2 * felt.size > part.stop - part.start else self.V[part][felt]
-                total += (a[part] if len(V) > felt.size else a[part][felt]) @ V.astype(np.float64)
+            active = np.flatnonzero(a[part])
+            if active.size:
+                V = (
+                    self.V[part]
+                    if 2 * active.size > part.stop - part.start
+                    else self.V[part][active]
+                )
+                total += (a[part] if len(V) > active.size else a[part][active]) @ V.astype(
+                    np.float64
+                )
         return total
 
     def dual(self, a: Array, w: Array) -> float:
@@ -169,10 +175,10 @@ class FactoredDual:
 
         def slope(s: float) -> float:
             missing = self.linear - s * scores
-            felt = np.flatnonzero(missing > 0)
+            active = np.flatnonzero(missing > 0)
             with np.errstate(divide="ignore"):
-                a = np.minimum(self.upper[felt], missing[felt] / self.shift[felt])
-            return s * square - float(a @ scores[felt])
+                a = np.minimum(self.upper[active], missing[active] / self.shift[active])
+            return s * square - float(a @ scores[active])
 
         short, long = 1.0, LONGEST
         if not (np.isfinite(value) and slope(short) < 0.0):

@@ -59,7 +59,7 @@ class SignedFeatures:
     Parameters
     ----------
     rows : Operand
-        The rows, readied.
+        The rows, prepared.
     sign : array of shape (n,)
         Labels of -1 and +1.
     basis : int array of shape (m,)
@@ -77,8 +77,8 @@ class SignedFeatures:
     >>> import numpy as np
     >>> from slimsvm.kernels import Linear
     >>> from slimsvm.problems.reduced import SignedFeatures
-    >>> from slimsvm.tiles import ready
-    >>> rows = ready(Linear(), np.array([[1.0], [2.0], [3.0]]), dtype=np.float64)
+    >>> from slimsvm.tiles import prepare
+    >>> rows = prepare(Linear(), np.array([[1.0], [2.0], [3.0]]), dtype=np.float64)
     >>> V = SignedFeatures(rows, np.array([1.0, -1.0, 1.0]), np.array([1]))
     >>> V.margins(np.array([1.0, 10.0]))
     array([ 12., -14.,  16.])
@@ -105,13 +105,15 @@ class SignedFeatures:
         kept = np.dtype(np.float64) if many and self._megabytes(8) <= self.budget else self.dtype
         self.megabytes = self._megabytes(kept.itemsize)
         self._V = (
-            self._made(slice(0, self.n), n_threads, kept) if self.megabytes <= self.budget else None
+            self._values(slice(0, self.n), n_threads, kept)
+            if self.megabytes <= self.budget
+            else None
         )
 
     def _megabytes(self, itemsize: int) -> float:
         return self.n * self.size * itemsize / 2**20
 
-    def _made(self, part: slice, n_threads: int = 1, dtype: Any = None) -> Array:
+    def _values(self, part: slice, n_threads: int = 1, dtype: Any = None) -> Array:
         """Rows of V."""
         n = part.stop - part.start
         out, sign = (
@@ -157,7 +159,7 @@ class SignedFeatures:
 
     def _rows(self, start: int, end: int) -> Array:
         """Rows of V, in float64."""
-        V = self._made(slice(start, end)) if self._V is None else self._V[start:end]
+        V = self._values(slice(start, end)) if self._V is None else self._V[start:end]
         return V.astype(np.float64, copy=False)
 
     def margins(self, u: Array) -> Array:
@@ -193,13 +195,13 @@ class SignedFeatures:
         identity, a little more of it is added: what is solved with it is not exact then, but a
         direction of descent all the same.
         """
-        felt = np.flatnonzero(D)
-        if self.size >= FEW_ROWS and 2 * felt.size < self.size:
+        active = np.flatnonzero(D)
+        if self.size >= FEW_ROWS and 2 * active.size < self.size:
             # Woodbury: I - S'(I + S S')^-1 S with S = D^1/2 V, on these rows alone
-            S = np.sqrt(D[felt])[:, None] * self._at(felt)
+            S = np.sqrt(D[active])[:, None] * self._at(active)
             with single_threaded_blas():
                 small = S @ S.T
-            small[np.diag_indices(felt.size)] += 1.0
+            small[np.diag_indices(active.size)] += 1.0
             try:
                 factor = cho_factor(small, lower=True, check_finite=True)
                 return lambda x: x - S.T @ cho_solve(factor, S @ x, check_finite=False)
@@ -254,15 +256,17 @@ class SignedFeatures:
         def task(k: int) -> None:
             for start in groups[k]:
                 end = min(self.n, int(start) + step)
-                felt = np.flatnonzero(D[start:end])
-                if felt.size:
+                active = np.flatnonzero(D[start:end])
+                if active.size:
                     V = (
-                        self._made(slice(int(start), end))
+                        self._values(slice(int(start), end))
                         if self._V is None
                         else self._V[start:end]
                     )
                     V, own = (
-                        (V, D[start:end]) if felt.size == len(V) else (V[felt], D[start:end][felt])
+                        (V, D[start:end])
+                        if active.size == len(V)
+                        else (V[active], D[start:end][active])
                     )
                     scaled: Array = (
                         V.astype(dtype, copy=False)

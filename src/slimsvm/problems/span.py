@@ -48,21 +48,21 @@ class Piece:
     last: int
 
 
-class _Room:
+class _Store:
     """K_BB and L, with room for more; spans that grew out of one another share it."""
 
     def __init__(self, size: int) -> None:
         self.K_BB, self.L = np.empty((size, size)), np.zeros((size, size))
         self.used = 0
 
-    def grown_from(self, m: int, size: int) -> _Room:
+    def grown_from(self, m: int, size: int) -> _Store:
         """A store in which vectors from m on may be written.
 
         This one, unless another span has written there already.
         """
         if self.used == m and self.L.shape[0] >= size:
             return self
-        other = _Room(size)
+        other = _Store(size)
         other.K_BB[:m, :m], other.L[:m, :m], other.used = self.K_BB[:m, :m], self.L[:m, :m], m
         return other
 
@@ -75,7 +75,7 @@ class Span:
     frame : Frame
         How the rows are prepared.
     max_basis : int
-        Room for so many vectors.
+        How many vectors there may be.
     kept_rows : int
         Of how many rows, the first ones, kernel values may be kept: beyond, they are made in every
         pass.
@@ -108,7 +108,7 @@ class Span:
         self.m = 0
         self.pieces: tuple[Piece, ...] = ()
         self._all: Any = None  # the vectors of all pieces: those beyond m are not in this span
-        self._room = _Room(self.max_basis)
+        self._store = _Store(self.max_basis)
         self._forget()
 
     def _forget(self) -> None:
@@ -118,9 +118,9 @@ class Span:
 
     def __getstate__(self) -> dict[str, Any]:
         """What is sent: K_BB and L without spare capacity, and nothing that follows from them."""
-        room = _Room(0)
-        room.K_BB, room.L, room.used = self.K_BB.copy(), self.L.copy(), self.m
-        return self.__dict__ | {"_room": room, "_operand": None, "_inverse": None}
+        store = _Store(0)
+        store.K_BB, store.L, store.used = self.K_BB.copy(), self.L.copy(), self.m
+        return self.__dict__ | {"_store": store, "_operand": None, "_inverse": None}
 
     @property
     def vectors(self) -> Any:
@@ -132,12 +132,12 @@ class Span:
     @property
     def K_BB(self) -> Array:
         """Kernel values among the basis."""
-        return self._room.K_BB[: self.m, : self.m]
+        return self._store.K_BB[: self.m, : self.m]
 
     @property
     def L(self) -> Array:
         """Lower Cholesky factor of K_BB + jitter I."""
-        return self._room.L[: self.m, : self.m]
+        return self._store.L[: self.m, : self.m]
 
     @property
     def inverse(self) -> Array:
@@ -183,7 +183,7 @@ class Span:
         new = _float64(vectors)
         K_new = kernel.block(new, new, np.float64) if not sp.issparse(new) else kernel(new)
         K_old = kernel(new, known) if self.m else np.empty((vectors.shape[0], 0))
-        more = self._empty(self._room.grown_from(self.m, self.max_basis))
+        more = self._empty(self._store.grown_from(self.m, self.max_basis))
         more.m = self.m
         for i in range(vectors.shape[0]):
             if more.m == self.max_basis:
@@ -217,12 +217,12 @@ class Span:
 
         All its vectors are taken; jitter keeps the factor regular.
         """
-        other, new = self._empty(_Room(self.max_basis)), _float64(vectors)
-        m = other.m = other._room.used = new.shape[0]
+        other, new = self._empty(_Store(self.max_basis)), _float64(vectors)
+        m = other.m = other._store.used = new.shape[0]
         other._all, other.pieces = new, (Piece(serial(), 0, m),)
-        other._room.K_BB[:m, :m] = self.frame.kernel(new)
+        other._store.K_BB[:m, :m] = self.frame.kernel(new)
         regular = other.K_BB + other.jitter * np.eye(m)
-        other._room.L[:m, :m] = cholesky(regular, lower=True, check_finite=False)
+        other._store.L[:m, :m] = cholesky(regular, lower=True, check_finite=False)
         return other
 
     def first(self, m: int) -> Span:
@@ -233,19 +233,19 @@ class Span:
         some._forget()
         return some
 
-    def _empty(self, room: _Room) -> Span:
+    def _empty(self, store: _Store) -> Span:
         other = copy.copy(self)
-        other.m, other.pieces, other._all, other._room = 0, (), None, room
+        other.m, other.pieces, other._all, other._store = 0, (), None, store
         other._forget()
         return other
 
     def _write(self, k_B: Array, diag: float, row: Array, last: float) -> None:
         """One vector more in K_BB and L."""
-        m, room = self.m, self._room
-        room.K_BB[m, :m] = room.K_BB[:m, m] = k_B
-        room.K_BB[m, m] = diag
-        room.L[m, :m], room.L[m, m] = row, last
-        self.m = room.used = m + 1
+        m, store = self.m, self._store
+        store.K_BB[m, :m] = store.K_BB[:m, m] = k_B
+        store.K_BB[m, m] = diag
+        store.L[m, :m], store.L[m, m] = row, last
+        self.m = store.used = m + 1
 
     # -- coordinates -------------------------------------------------------------------------------
 

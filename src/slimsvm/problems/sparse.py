@@ -30,7 +30,7 @@ class Sparse:
     Parameters
     ----------
     rows : Operand
-        All rows, ready for products.
+        All rows, prepared for products.
     target : array of shape (n, columns)
         Labels of -1 and +1, or numbers.
     weight : array of shape (n,)

@@ -20,7 +20,7 @@ others, each is solved exactly. In the primal problem that is a sum of K losses 
 thousands. (:mod:`slimsvm.solvers.dual_descent` is the case of one row; after 1,000 sweeps its gap
 was still near one.) A set that holds all support vectors has no such partners to agree with.
 
-The problem in the working set is that of the machine on its rows alone, and its dual solution is
+The problem in the working set is the reduced problem on its rows alone, and its dual solution is
 a_i = D_i (1 - v_i u)_+ at the solution u of its primal, which
 :class:`slimsvm.solvers.smooth_newton.SmoothNewton` finds with the squared hinge itself. The others'
 slopes come with it.
@@ -58,7 +58,7 @@ class ChunkingState:
     """The working set, the problem in it, and the best values so far."""
 
     inside: Array
-    part: Reduced  # the machine on the working set: other rows have no weight
+    part: Reduced  # the problem on the working set: other rows have no weight
     inner: ReducedState
     closer: float  # tolerance of that problem, as a share of the whole one's
     u: Array  # the best so far
@@ -109,8 +109,8 @@ class Chunking:
     >>> from slimsvm.problems.reduced import Reduced, SignedFeatures
     >>> from slimsvm.run import run
     >>> from slimsvm.solvers.chunking import Chunking
-    >>> from slimsvm.tiles import ready
-    >>> rows = ready(RBF(1.0), np.arange(2000.0)[:, None] / 200, dtype=np.float64)
+    >>> from slimsvm.tiles import prepare
+    >>> rows = prepare(RBF(1.0), np.arange(2000.0)[:, None] / 200, dtype=np.float64)
     >>> sign = np.where(np.arange(2000) % 700 < 300, 1.0, -1.0)
     >>> V = SignedFeatures(rows, sign, np.arange(0, 2000, 100))
     >>> result = run(Chunking(), Reduced(V, np.full(2000, 1e4), SquaredHinge()), tol=1e-6)

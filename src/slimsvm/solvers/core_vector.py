@@ -1,4 +1,4 @@
-"""Core vector machines: the squared hinge's solution as a ball around points, from few of them.
+"""CVM and BVM: the squared hinge's solution as a ball around points, from few of them.
 
 Problem: with kt(i, j) = y_i y_j (k(x_i, x_j) + 1) + 1[i = j] / (2C), kt(i, i) = kappa the same for
 all rows,
@@ -24,7 +24,7 @@ and the pools of a sweep are all the rows. If none of the 59 is outside, the far
 taken. Large core sets take several points, each the farthest of its 59, before they are solved
 again. So no kernel value is computed for one point alone, and the end is certain, not only likely.
 Core vectors that have lost their weight may leave the core set. Up to EXACT rows the core set is
-everything, and al ends at near machine precision. With a fixed radius Kt al is kept at all rows: a
+everything, and al ends at near float64 precision. With a fixed radius Kt al is kept at all rows: a
 pull adds one kernel row to it, and at the end it is computed anew; pools with no point outside are
 passed over.
 
@@ -194,9 +194,9 @@ class CoreVector:
     >>> from slimsvm.kernels import RBF
     >>> from slimsvm.run import run
     >>> from slimsvm.solvers.core_vector import Ball, CoreVector
-    >>> from slimsvm.tiles import ready
+    >>> from slimsvm.tiles import prepare
     >>> X = np.array([[0.0], [1.0], [3.0], [4.0]])
-    >>> ball = Ball(ready(RBF(0.5), X), np.array([-1.0, -1.0, 1.0, 1.0]), C=10.0)
+    >>> ball = Ball(prepare(RBF(0.5), X), np.array([-1.0, -1.0, 1.0, 1.0]), C=10.0)
     >>> result = run(CoreVector(), ball, tol=1e-6)
     >>> result.certificate.holds, result.model.a.round(2)
     (True, array([0.53, 0.75, 0.75, 0.53]))
@@ -421,7 +421,7 @@ class CoreVector:
         return Certificate(FULL, S.primal, S.violation, gap, tol, str(problem.operand.dtype))
 
     def model(self, problem: Ball, state: BallState) -> Centre:
-        """The dual point of the machine."""
+        """The dual point of the SVM."""
         a = state.al / state.q
         return Centre(a, float(problem.sign @ a), state.full)
 

@@ -29,7 +29,7 @@ class CutSolution:
     scores : array of shape (n, columns)
         Of all rows, intercept included.
     row_duals : array of shape (n, columns), or None
-        sum_t a_t v_t, a feasible point of the exact machine's dual: w = -sum_i row_duals_i phi(x_i)
+        sum_t a_t v_t, a feasible point of the exact problem's dual: w = -sum_i row_duals_i phi(x_i)
         in a space without projection. For the hinge its absolute values are the usual multipliers,
         between 0 and C times the weight.
     objective, lower_bound : arrays of shape (columns,)
@@ -69,10 +69,13 @@ class Cuts:
 
     def append(self, p: Array, offset: float, total: float, row: Array, kept: Any) -> None:
         """A new cut: its coordinates, its inner products with all cuts and itself, and its rows."""
-        # twice the room: coordinates may be many, and are not to be copied every round
+        # twice the capacity: coordinates may be many, and are not to be copied every round
         if self.n == self._P.shape[0]:
-            room = max(16, 2 * self.n)
-            P, gram = np.empty((room, self._P.shape[1]), self._P.dtype), np.empty((room, room))
+            capacity = max(16, 2 * self.n)
+            P, gram = (
+                np.empty((capacity, self._P.shape[1]), self._P.dtype),
+                np.empty((capacity, capacity)),
+            )
             P[: self.n], gram[: self.n, : self.n] = self._P[: self.n], self.gram
             self._P, self._gram = P, gram
         self._P[self.n, : p.size] = p

@@ -25,7 +25,7 @@ the best point and not at the solution, which jumps about. The scores of both en
 search costs O(n) and no product with the rows. (2) The intercept has no penalty
 (``intercept_scaling`` infinite, the default): it is optimised at every point where a cut is taken,
 and the cut is the one with vbar = 0, which bounds the problem for every b. Then sum_t a_t v_t is a
-feasible point of the exact machine's dual with its equality. A finite scaling s makes it a
+feasible point of the dual of the exact problem with its equality. A finite scaling s makes it a
 coordinate with the penalty b^2/(2 s^2), zero leaves it out. (3) A space may grow: CPSP, Joachims &
 Yu (2009), Algorithm 2 with projected cuts; every active cut gains a coordinate, and the old ones
 stay.

@@ -1,4 +1,4 @@
-"""The exact machine by decomposition: SVM-light's algorithm with large working sets.
+"""The exact solution by decomposition: SVM-light's algorithm with large working sets.
 
 Problem: the dual problems of :mod:`slimsvm.problems.dual_qp`, min 1/2 a'Qa + p'a, 0 <= a <= upper,
 z'a fixed.
@@ -39,7 +39,7 @@ from slimsvm.solvers.smo import FAR, polish, smo
 
 Array = NDArray[Any]
 WHOLE = 2000  # variables up to which one subproblem is the whole problem
-EXACT = 1000  # rows up to which the solution is polished to near machine precision
+EXACT = 1000  # rows up to which the solution is polished to near float64 precision
 MOST_POLISHING = 20  # rounds of about a second: enough for all but the hopelessly scaled
 # variables visited in one call of SMO: about 0.05 s, so that Ctrl-C and max_time are heard
 SMO_WORK = 50_000_000

@@ -7,8 +7,8 @@ Problem: :class:`slimsvm.problems.factored_dual.FactoredDual`,
 Algorithm: dual coordinate descent, Hsieh, Chang, Lin, Keerthi & Sundararajan (2008), algorithm 3
 (hsieh2008dcd): the variables are visited in random order; for each, the least value along it, cut
 at its bounds, while w = V'a is kept, so that a step costs a row of V; variables that stay at a
-bound are set aside until the others are done. It trains the machines on low-rank factors of Lin &
-Lin (2003), lin2003rsvm. The reduced machine has a dual of this form, too, with shift_i = 1/(2 C
+bound are set aside until the others are done. It trains the models on low-rank factors of Lin &
+Lin (2003), lin2003rsvm. The reduced problem has a dual of this form, too, with shift_i = 1/(2 C
 weight_i) and no upper bound, but for the C it needs steps along single variables take too long: see
 :mod:`slimsvm.solvers.chunking`.
 
@@ -275,9 +275,11 @@ class DualDescent:
         S, n, steepest = state, problem.n, np.inf
         values = problem.n_values
         # entries of V to visit
-        room = max(MOST_SWEEPS * CALL, min(MOST_SWEEPS * values, max(FEWEST_SWEEPS * values, WORK)))
-        while room > 0 and S.n_iter < max_iter:
-            room -= max(CALL, values * S.active.size / n)
+        budget = max(
+            MOST_SWEEPS * CALL, min(MOST_SWEEPS * values, max(FEWEST_SWEEPS * values, WORK))
+        )
+        while budget > 0 and S.n_iter < max_iter:
+            budget -= max(CALL, values * S.active.size / n)
             # 1. a sweep over the active variables, in random order
             whole, order = S.active.size == n, S.rng.permutation(S.active)
             left, least, largest = self._sweep(problem, S, order)

@@ -12,7 +12,7 @@ the linear part, one after the other, and its scores those of all parts and labe
 part at the end. :class:`JointSpace` lays them out so over any space of
 :mod:`slimsvm.solvers.spaces`, :class:`JointRisk` does so for any oracle of structured outputs.
 Nothing else is needed, and every oracle works in every space: with a basis that grows, this is
-cutting-plane subspace pursuit (Joachims & Yu 2009) for multi-class machines and for sequences.
+cutting-plane subspace pursuit (Joachims & Yu 2009) for multi-class models and for sequences.
 
 An intercept is a constant in the kernel, with the penalty b^2 / (2 intercept_scaling^2); zero:
 there is none.

@@ -1,8 +1,8 @@
-"""Newton's method in the primal over *all* rows: the exact machine for losses with a derivative.
+"""Newton's method in the primal over *all* rows: the exact solution for losses with a derivative.
 
 Problem: min over f of 1/2 |f|^2 + sum_i weight_i L(y_i, f(x_i) + b). At the optimum f = sum_i
-coef_i k(x_i, .) with coef_i = -weight_i L'(y_i, f_i), zero for all rows that the loss does not
-feel.
+coef_i k(x_i, .) with coef_i = -weight_i L'(y_i, f_i), zero for all rows where the loss
+has no slope.
 
 Algorithm: Chapelle (2007), "Training a support vector machine in the primal". With S the rows of
 curvature D_i > 0, R those with a slope only, G the weighted slopes, a Newton step solves
@@ -16,8 +16,8 @@ first, then twice as many, from the coefficients of the last; rows that join wit
 enter a system.
 
 What differs: rows whose curvature is next to nothing (smooth losses have a little everywhere) count
-as sloped, and those whose slope is too as not felt. Where rounding of the kernel values hides D^-1,
-the curvature is taken for less than it is: still a direction of descent.
+as sloped, and those whose slope is too as having neither. Where rounding of the kernel values hides
+D^-1, the curvature is taken for less than it is: still a direction of descent.
 
 The gap is that to the multipliers G, scaled so that they balance where there is an intercept:
 
@@ -26,7 +26,7 @@ The gap is that to the multipliers G, scaled so that they balance where there is
 and the norm at most sum_i |coef_i + G_i| |phi(x_i)|: no kernel values, and at the optimum all terms
 are zero.
 
-Symbols: coef (n,) over all rows; felt = rows with coef != 0; K_SS is kept in float64, n_sv^2
+Symbols: coef (n,) over all rows; support = rows with coef != 0; K_SS is kept in float64, n_sv^2
 numbers: beyond ``max_memory`` it is refused. Cost of a step: n n_sv kernel values, n_sv^3 / 3.
 """
 
@@ -101,7 +101,7 @@ class AllRows:
         vectors = replace(self.take(which), source=None, picked=None)
         return joined(self.rows.map(expanded, self.frame, vectors, coef[:, None]))[:, 0]
 
-    def blur(self) -> float:
+    def rounding_error(self) -> float:
         """About how much rounding of the kernel values changes the objective.
 
         As a share of it: 2 max(weight) error sqrt(n).
@@ -232,10 +232,10 @@ class KernelNewton:
         """sum_j coef_j k(x_j, x_i) for all rows."""
         out = np.zeros(coef.shape, order="F")
         for c in range(coef.shape[1]):
-            felt = np.flatnonzero(coef[:, c])
-            if felt.size:
-                out[:, c] = part.expanded(felt, coef[felt, c])
-                S.n_values += felt.size * part.rows.n
+            support = np.flatnonzero(coef[:, c])
+            if support.size:
+                out[:, c] = part.expanded(support, coef[support, c])
+                S.n_values += support.size * part.rows.n
         return out
 
     def step(self, problem: AllRows, state: KernelNewtonState, tol: float, max_iter: int) -> None:
@@ -293,10 +293,10 @@ class KernelNewton:
             new[curved] = solved[:, 0] - b * solved[:, 1]
         # the line between the old and the new point: scores of both are known after one pass
         scores = np.zeros(y.size)
-        felt = np.flatnonzero(new)
-        if felt.size:
-            scores = part.expanded(felt, new[felt])
-            S.n_values += felt.size * y.size
+        support = np.flatnonzero(new)
+        if support.size:
+            scores = part.expanded(support, new[support])
+            S.n_values += support.size * y.size
         change, d_coef, d_s = scores + b - f, new - S.coef[:, c], scores - (f - S.intercept[c])
         slope, curve = np.array([S.coef[:, c] @ d_s]), np.array([max(float(d_coef @ d_s), 0.0)])
         # a line made of rounding errors leads anywhere
@@ -308,7 +308,7 @@ class KernelNewton:
                 part.loss, y[:, None], part.weight, f[:, None], change[:, None], slope, curve
             )[0]
         )
-        # the Newton step itself: all rows that it does not feel have coefficients of exactly zero
+        # the Newton step itself: all rows without a gradient have coefficients of exactly zero
         if abs(t - 1.0) < WHOLE:
             S.coef[:, c], S.intercept[c], S.scores[:, c] = new, b, scores + b
         else:
@@ -357,14 +357,14 @@ class KernelNewton:
     @staticmethod
     def _block(part: AllRows, which: Array, S: KernelNewtonState) -> Array:
         """K_SS in float64."""
-        needed, room = (
+        needed, budget = (
             which.size**2 * 8 / 2**20,
             DEFAULT_MEMORY if part.max_memory is None else part.max_memory,
         )
-        if needed > room:
+        if needed > budget:
             raise ValueError(
                 f"basis='all' needs the kernel values among {which.size:,} rows, "
-                f"{needed:,.0f} MB; max_memory allows {room:,.0f} MB. "
+                f"{needed:,.0f} MB; max_memory allows {budget:,.0f} MB. "
                 "Use a smaller basis, or SVC."
             )
         side = part.take(which)

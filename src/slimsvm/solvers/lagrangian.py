@@ -155,8 +155,8 @@ class Lagrangian:
     >>> from slimsvm.problems.reduced import Reduced, SignedFeatures
     >>> from slimsvm.run import run
     >>> from slimsvm.solvers.lagrangian import Lagrangian
-    >>> from slimsvm.tiles import ready
-    >>> rows = ready(RBF(1.0), np.arange(6.0)[:, None], dtype=np.float64)
+    >>> from slimsvm.tiles import prepare
+    >>> rows = prepare(RBF(1.0), np.arange(6.0)[:, None], dtype=np.float64)
     >>> V = SignedFeatures(rows, np.array([1.0, 1.0, -1.0, -1.0, 1.0, 1.0]), np.array([0, 3]))
     >>> problem = Reduced(V, np.full(6, 1.0), SquaredHinge())
     >>> result = run(Lagrangian(), problem, tol=1e-6, max_iter=1000)
@@ -282,8 +282,8 @@ class AcceleratedLagrangian:
     >>> from slimsvm.problems.reduced import Reduced, SignedFeatures
     >>> from slimsvm.run import run
     >>> from slimsvm.solvers.lagrangian import AcceleratedLagrangian
-    >>> from slimsvm.tiles import ready
-    >>> rows = ready(RBF(1.0), np.arange(6.0)[:, None], dtype=np.float64)
+    >>> from slimsvm.tiles import prepare
+    >>> rows = prepare(RBF(1.0), np.arange(6.0)[:, None], dtype=np.float64)
     >>> V = SignedFeatures(rows, np.array([1.0, 1.0, -1.0, -1.0, 1.0, 1.0]), np.array([0, 3]))
     >>> problem = Reduced(V, np.full(6, 1e4), SquaredHinge())
     >>> result = run(AcceleratedLagrangian(), problem, tol=1e-6, max_iter=1000)

@@ -1,4 +1,4 @@
-"""The reduced machine with equalities in place of inequalities: one linear system.
+"""The reduced problem with equalities in place of inequalities: one linear system.
 
 Problem: :class:`slimsvm.problems.reduced.Reduced` with the least-squares loss,
 
@@ -58,8 +58,8 @@ class LeastSquaresSystem:
     >>> from slimsvm.problems.reduced import Reduced, SignedFeatures
     >>> from slimsvm.run import run
     >>> from slimsvm.solvers.least_squares import LeastSquaresSystem
-    >>> from slimsvm.tiles import ready
-    >>> rows = ready(RBF(1.0), np.arange(6.0)[:, None], dtype=np.float64)
+    >>> from slimsvm.tiles import prepare
+    >>> rows = prepare(RBF(1.0), np.arange(6.0)[:, None], dtype=np.float64)
     >>> V = SignedFeatures(rows, np.array([1.0, 1.0, -1.0, -1.0, 1.0, 1.0]), np.array([0, 3]))
     >>> result = run(LeastSquaresSystem(), Reduced(V, np.full(6, 10.0), LeastSquares()), tol=1e-12)
     >>> result.certificate.holds, result.n_iter

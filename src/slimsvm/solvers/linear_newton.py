@@ -262,9 +262,9 @@ class LinearNewton:
         if problem.fit_intercept:
             mean = space.project(D[:, None])[:, 0] / float(D.sum())
             S.n_products += 1
-        felt = np.flatnonzero(D)
+        active = np.flatnonzero(D)
         if self._makes_matrix(problem) or (
-            S.slow and space.size <= (SOLVED if S.rough else min(felt.size, SOLVED))
+            S.slow and space.size <= (SOLVED if S.rough else min(active.size, SOLVED))
         ):
             try:
                 factor = cho_factor(
@@ -273,9 +273,9 @@ class LinearNewton:
                 step = -cho_solve(factor, w + pull, check_finite=False)
             except LinAlgError:
                 step = _least_squares(space, D, g, mean, w) - w
-        elif S.slow and not S.rough and felt.size <= SOLVED:
+        elif S.slow and not S.rough and active.size <= SOLVED:
             try:
-                step = _solved_in_rows(space, D, g, mean, w, felt) - w
+                step = _solved_in_rows(space, D, g, mean, w, active) - w
             except LinAlgError:
                 S.rough, step = True, -_conjugate_gradients(space, D, mean, w + pull, S)
         else:
@@ -327,11 +327,11 @@ def _towards_both(target: Array, scores: Array, intercept: float) -> float:
 
 
 def _solved_in_rows(
-    space: ExplicitSpace, D: Array, g: Array, mean: Array, w: Array, felt: Array
+    space: ExplicitSpace, D: Array, g: Array, mean: Array, w: Array, active: Array
 ) -> Array:
-    """The weights after Newton's step, from a system in the rows that are felt."""
-    X = space.rows.take(felt).X
-    root, gradient = np.sqrt(D[felt]), g[felt]
+    """The weights after Newton's step, from a system in the rows with curvature."""
+    X = space.rows.take(active).X
+    root, gradient = np.sqrt(D[active]), g[active]
     with single_threaded_blas():
         if sp.issparse(X):
             A = X.astype(np.float64)
@@ -342,7 +342,7 @@ def _solved_in_rows(
             A = X.astype(np.float64) - mean
             matrix, scores, mean = A @ A.T, A @ w, np.zeros_like(mean)
         matrix *= root[:, None] * root
-        matrix[np.diag_indices(felt.size)] += 1.0
+        matrix[np.diag_indices(active.size)] += 1.0
         factor = cho_factor(matrix, lower=True, overwrite_a=True, check_finite=False)
         v = root * cho_solve(factor, root * scores - gradient / root, check_finite=False)
         return np.asarray(A.T @ v - mean * float(v.sum()))
@@ -416,11 +416,11 @@ def curved(where: Block, step: int, D: Array, mean: Array) -> Array:
         for chunk in groups[k]:
             first, last, X = chunks[chunk]
             d = D[first:last]
-            felt = np.flatnonzero(d)
-            if felt.size:
-                X = X[felt]
+            active = np.flatnonzero(d)
+            if active.size:
+                X = X[active]
                 X = (X.toarray() if sp.issparse(X) else X).astype(np.float64) - mean
-                X *= np.sqrt(d[felt])[:, None]
+                X *= np.sqrt(d[active])[:, None]
                 parts[k] = X.T @ X if parts[k] is None else parts[k] + X.T @ X
 
     with single_threaded_blas():
@@ -437,11 +437,11 @@ def triangle_of(where: Block, step: int, D: Array, g: Array, mean: Array, w: Arr
     triangle: Any = np.zeros((0, mean.size + 1))
     with single_threaded_blas():
         for first, last, X in chunks_of(where, step):
-            felt = np.flatnonzero(D[first:last])
-            X = X[felt]
+            active = np.flatnonzero(D[first:last])
+            X = X[active]
             X = (X.toarray() if sp.issparse(X) else X).astype(np.float64) - mean
-            root = np.sqrt(D[first:last][felt])
-            r = root * (X @ w) - g[first:last][felt] / root
+            root = np.sqrt(D[first:last][active])
+            r = root * (X @ w) - g[first:last][active] / root
             triangle = np.linalg.qr(
                 np.vstack([triangle, np.column_stack([root[:, None] * X, r])]), mode="r"
             )

@@ -283,15 +283,15 @@ def derivatives(
             which, root, slope = curved[:size], root_D[:size], G[:size]
             sums[g, 0, c] += root @ root
             sums[g, 1, c] += slope.sum()
-            room = _room(m * size).reshape(m, size)
+            scratch = _scratch(m * size).reshape(m, size)
             if c in place:
-                _scaled(K, which, root, room)
-                A[g, place[c]] += room @ room.T  # NumPy sees that this is symmetric
-                u[g, place[c]] += room @ root
-                P[g, :, c] += room @ (slope / root)
+                _scaled(K, which, root, scratch)
+                A[g, place[c]] += scratch @ scratch.T  # NumPy sees that this is symmetric
+                u[g, place[c]] += scratch @ root
+                P[g, :, c] += scratch @ (slope / root)
             else:
-                _scaled(K, which, slope, room)
-                P[g, :, c] += room.sum(axis=1)
+                _scaled(K, which, slope, scratch)
+                P[g, :, c] += scratch.sum(axis=1)
 
     values.each_group(work, n_groups)
     A_of, u_of = (np.array([of[:, k].sum(axis=0) for k in range(len(place))]) for of in (A, u))
@@ -490,7 +490,7 @@ def _slopes_at(
     return first, second
 
 
-def _room(size: int) -> Array:
+def _scratch(size: int) -> Array:
     """The calling thread's own array.
 
     A new one in every block would be mapped anew by the system each time.

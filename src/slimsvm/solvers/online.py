@@ -1,4 +1,4 @@
-"""LASVM: the machine learned from rows that pass by, with an expansion that grows and shrinks.
+"""LASVM: an SVM learned from rows that pass by, with an expansion that grows and shrinks.
 
 Problem: the dual of the C-SVC (:mod:`slimsvm.problems.dual_qp`) over the rows that have passed, of
 which only an *expansion* is kept.
@@ -232,7 +232,7 @@ class Expanding:
     def from_dict(
         cls, values: dict[str, Any], like: Operand, rows: Operand, frozen: Operand
     ) -> Expanding:
-        """The way back; ``rows`` and ``frozen`` are the readied vectors."""
+        """The way back; ``rows`` and ``frozen`` are the prepared vectors."""
         state = empty(like, values["raw"])
         state.m, state.K = int(values["a"].size), np.ascontiguousarray(values["K"])
         for name in (*SLOTS, *FROZEN):
@@ -269,7 +269,7 @@ def empty(like: Operand, raw: Any = None) -> Expanding:
 def restored(
     like: Operand, raw: Any, a: Array, upper: Array, sign: Array, ids: Array, budget: float
 ) -> Expanding:
-    """The expansion of given vectors (``like``, readied) with given coefficients."""
+    """The expansion of given vectors (``like``, prepared) with given coefficients."""
     state, s = empty(like, raw), np.zeros(like.n)
     accumulate(like, Strips(like), sign * a, s)
     free_first = np.argsort(a >= upper, kind="stable")
@@ -339,9 +339,9 @@ class Online:
     >>> from slimsvm.kernels import RBF
     >>> from slimsvm.run import run
     >>> from slimsvm.solvers.online import Online, Passing
-    >>> from slimsvm.tiles import ready
+    >>> from slimsvm.tiles import prepare
     >>> X, y = np.array([[0.0], [1.0], [3.0], [4.0]]), np.array([-1.0, -1.0, 1.0, 1.0])
-    >>> rows = Passing(ready(RBF(0.5), X), y, np.full(4, 10.0), np.arange(4), np.arange(4))
+    >>> rows = Passing(prepare(RBF(0.5), X), y, np.full(4, 10.0), np.arange(4), np.arange(4))
     >>> state = run(Online(), rows, tol=1e-3).model
     >>> sorted(state.ids[state.alive].tolist())
     [0, 1, 2, 3]
@@ -451,7 +451,7 @@ class Online:
         if S.K.shape[0] >= need:
             return
         # as large as it may get, at once: memory that is not touched yet costs nothing, a copy
-        # would need the room twice
+        # would need the memory twice
         size = most if self.max_support is None else min(most, int(self.max_support) + 2 * BATCH)
         size = max(need, min(size, S.m + problem.order.size) if problem.raw is None else size)
         K = np.empty((size, size), problem.operand.dtype)

@@ -40,7 +40,7 @@ MOST_REFUSALS = 3  # rounds in a row in which no vector was new
 
 @dataclass
 class Grown:
-    """The machine at one size of the basis."""
+    """The model at one size of the basis."""
 
     n_basis: int
     state: NewtonState

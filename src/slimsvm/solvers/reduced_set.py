@@ -86,15 +86,15 @@ class Towards(Loss):
 
 
 class Reduction:
-    """The squared distance to a machine as a function of the basis, the coefficients solved out.
+    """The squared distance to a model as a function of the basis, the coefficients solved out.
 
     Parameters
     ----------
     columns : KernelColumns
-        Its rows are the vectors of the machine, with its coefficients as their targets; it ends
+        Its rows are the vectors of the model, with its coefficients as their targets; it ends
         with the reduced basis.
     A : array of shape (n, C)
-        The coefficients of the machine.
+        The coefficients of the model.
     square : float
         sum_c |f_c|^2
     """

@@ -44,7 +44,7 @@ from slimsvm.problems.trail import Trail
 from slimsvm.rows import Block
 from slimsvm.run import Limits, Record, Watcher, tell
 from slimsvm.solvers.newton import Newton, NewtonState, SubspaceSolution
-from slimsvm.tiles import Strips, block, ready
+from slimsvm.tiles import Strips, block, prepare
 
 Array = NDArray[Any]
 # of vectors and a solution, on held-out rows; larger is better
@@ -66,7 +66,7 @@ PATIENCE = 10  # iterations without a better score on held-out rows
 
 @dataclass
 class Refined:
-    """A basis that was moved, and the machine on it."""
+    """A basis that was moved, and the model on it."""
 
     vectors: Array
     state: NewtonState
@@ -189,12 +189,12 @@ def pulls(
     def work(start: int, end: int, K: Array) -> tuple[Array, Array]:
         part = slice(start, end)
         G = weight[part, None] * loss.gradient(y[part], scores[part])
-        felt = np.flatnonzero(G[:, 0] if single else G.any(axis=1))
+        active = np.flatnonzero(G[:, 0] if single else G.any(axis=1))
         # brackets take twice as long
-        rows = X[part][felt] if sp.issparse(X) else np.take(X[part], felt, axis=0, mode="clip")
-        G = G[felt].astype(span.dtype)
+        rows = X[part][active] if sp.issparse(X) else np.take(X[part], active, axis=0, mode="clip")
+        G = G[active].astype(span.dtype)
         W = (
-            np.take(K, felt, axis=1, mode="clip")
+            np.take(K, active, axis=1, mode="clip")
             if same
             else _inner_values(inner, vectors, rows, span.dtype)
         )
@@ -209,8 +209,8 @@ def pulls(
 
 def _inner_values(inner: Any, vectors: Array, rows: Any, dtype: Any) -> Array:
     """Values of another kernel than the one that is kept, for one block."""
-    side = ready(inner, rows, dtype=dtype)
-    return block(ready(inner, vectors, like=side), Strips(side))
+    side = prepare(inner, rows, dtype=dtype)
+    return block(prepare(inner, vectors, like=side), Strips(side))
 
 
 def refine(

@@ -185,7 +185,7 @@ class SampledCuts(CuttingPlane):
         the way is better: on checkers with 20,000 rows 0.1 takes 202 rounds, 0.4 takes 157, 0.7
         takes 205.
     seed : int
-        The same seed gives the same machine.
+        The same seed gives the same model.
     """
 
     towards: float = 0.4
@@ -337,10 +337,10 @@ class SampledCuts(CuttingPlane):
     ) -> None:
         """5. The cut joins, and the small problem is solved."""
         space, cuts = problem.space, S.cuts[0]
-        felt = np.flatnonzero(V.any(axis=1))
+        active = np.flatnonzero(V.any(axis=1))
         before = space.size
         slot, row = space.add(
-            parts[felt], V[felt], linear, None if known is None else known[:, felt]
+            parts[active], V[active], linear, None if known is None else known[:, active]
         )
         if space.size > before:
             cuts.replace(

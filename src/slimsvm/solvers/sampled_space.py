@@ -91,7 +91,7 @@ class SampledSpace(Space):
             / (4 * max(1, rows.n * width))
         )
         self._n_places = n_places
-        self._room = 0  # places for which there is memory
+        self._capacity = 0  # places for which there is memory
 
     @property
     def n_basis(self) -> int:
@@ -111,7 +111,7 @@ class SampledSpace(Space):
         used = [
             (k, sample) for k, sample in enumerate(self.slots) if sample is not None and w[k] != 0.0
         ]
-        coef = np.zeros(self._room, np.float32)
+        coef = np.zeros(self._capacity, np.float32)
         for k, sample in used:
             if sample.place >= 0:
                 coef[sample.place] = w[k]
@@ -181,7 +181,7 @@ class SampledSpace(Space):
         if self.keeps:
             sample.place = self._place()
             self.n_values += parts.size * self.rows.n
-            products = joined(self.rows.map(new_cut, self.frame, sample, self._room))
+            products = joined(self.rows.map(new_cut, self.frame, sample, self._capacity))
             for k, other in enumerate(self.slots):
                 row[k] = (
                     0.0 if other is None else float(np.vdot(products[other.parts], other.responses))
@@ -215,11 +215,11 @@ class SampledSpace(Space):
     def _place(self) -> int:
         """Where products with all parts go in A, or -1 if there is no room."""
         taken = {sample.place for sample in self.slots if sample is not None}
-        place = next((p for p in range(self._room) if p not in taken), self._room)
+        place = next((p for p in range(self._capacity) if p not in taken), self._capacity)
         if place >= self._n_places:
             return -1
-        if place == self._room:  # in a few large pieces: rows are long
-            self._room = min(self._n_places, max(FIRST_SLOTS // 2, 2 * place))
+        if place == self._capacity:  # in a few large pieces: rows are long
+            self._capacity = min(self._n_places, max(FIRST_SLOTS // 2, 2 * place))
         return place
 
     def release(self, active: set[int], other: set[int]) -> None:
@@ -272,7 +272,7 @@ class _Kept:
         self.A = np.empty((0, n), np.float32)
         self.serials: dict[int, str] = {}  # of the cut in a place
 
-    def room(self, n_places: int) -> None:
+    def reserve(self, n_places: int) -> None:
         """Memory for so many."""
         if len(self.A) < n_places:
             A = np.zeros((n_places, self.A.shape[1]), np.float32)
@@ -284,11 +284,11 @@ class _Kept:
         self.A[sample.place], self.serials[sample.place] = products.ravel(), sample.serial
 
 
-def _kept(where: Block, width: int, room: int) -> _Kept:
+def _kept(where: Block, width: int, capacity: int) -> _Kept:
     known: _Kept | None = where.kept.get("cuts")
-    if known is None or known.A.shape[1] != where.n * width or len(known.A) > room:
+    if known is None or known.A.shape[1] != where.n * width or len(known.A) > capacity:
         known = where.kept["cuts"] = _Kept(where.n * width)
-    known.room(room)
+    known.reserve(capacity)
     return known
 
 
@@ -309,14 +309,14 @@ def expanded(where: Block, frame: Frame, vectors: Operand, responses: Array) -> 
     return total
 
 
-def new_cut(where: Block, frame: Frame, sample: Sample, room: int) -> Array:
+def new_cut(where: Block, frame: Frame, sample: Sample, capacity: int) -> Array:
     """A task: the products of a new cut with all rows of a block, (rows, width).
 
     They are kept, if the cut has a place.
     """
     products = expanded(where, frame, sample.vectors, sample.responses)
     if sample.place >= 0:
-        _kept(where, sample.responses.shape[1], room).put(sample, products)
+        _kept(where, sample.responses.shape[1], capacity).put(sample, products)
     return products
 
 

@@ -1,4 +1,4 @@
-"""Newton's method for the reduced machine with a smooth loss: SSVM.
+"""Newton's method for the reduced problem with a smooth loss: SSVM.
 
 Problem: :class:`slimsvm.problems.reduced.Reduced` with the smooth hinge,
 
@@ -62,8 +62,8 @@ class SmoothNewton:
     >>> from slimsvm.problems.reduced import Reduced, SignedFeatures
     >>> from slimsvm.run import run
     >>> from slimsvm.solvers.smooth_newton import SmoothNewton
-    >>> from slimsvm.tiles import ready
-    >>> rows = ready(RBF(1.0), np.arange(6.0)[:, None], dtype=np.float64)
+    >>> from slimsvm.tiles import prepare
+    >>> rows = prepare(RBF(1.0), np.arange(6.0)[:, None], dtype=np.float64)
     >>> V = SignedFeatures(rows, np.array([1.0, 1.0, -1.0, -1.0, 1.0, 1.0]), np.array([0, 3]))
     >>> result = run(SmoothNewton(), Reduced(V, np.full(6, 10.0), SmoothHinge(beta=5.0)), tol=1e-12)
     >>> result.certificate.holds, result.n_iter < 10

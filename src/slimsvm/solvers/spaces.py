@@ -27,7 +27,7 @@ Array = NDArray[Any]
 # columns, row weights (n, columns), basis weights (m, columns) -> vectors or None
 Growth = Callable[[KernelColumns, Array, Array], Any]
 ROWS_A_TASK = 16384
-FEW_FELT = 0.7  # share of rows with a response up to which it pays to copy them
+FEW_ACTIVE = 0.7  # share of rows with a response up to which it pays to copy them
 BLOCK_VALUES = 1 << 19  # of X in one block: four megabytes of float64
 
 
@@ -196,9 +196,9 @@ def sums_with(where: Block, step: int, V: Array, dtype: Any) -> Array:
     def work(first: int, last: int, X: Any) -> Array:
         responses = V[first:last]
         if sp.issparse(X):  # where most rows are right, only the others are gone through
-            felt = np.flatnonzero(responses.any(axis=1))
-            if felt.size < FEW_FELT * responses.shape[0]:
-                X, responses = X[felt], responses[felt]
+            active = np.flatnonzero(responses.any(axis=1))
+            if active.size < FEW_ACTIVE * responses.shape[0]:
+                X, responses = X[active], responses[active]
         return np.asarray(X.T @ responses.astype(dtype))
 
     return summed(where, step, work)
@@ -298,7 +298,7 @@ class SubspaceSpace(Space):
         less than ``max_basis`` vectors, with their residuals: sum_i row_weights_i phi(x_i) + sum_j
         basis_weights_j phi(b_j) is what the span cannot say of a cut.
     max_basis : int, optional
-        Where growth ends; by default the room in ``columns``.
+        Where growth ends; by default the capacity of ``columns``.
     """
 
     scope = SUBSPACE

@@ -26,7 +26,7 @@ from slimsvm.losses import Loss
 from slimsvm.problems.subspace import weights
 from slimsvm.rows import Block, Rows, joined
 from slimsvm.solvers.newton import best_shift
-from slimsvm.tiles import Strips, accumulate, ready
+from slimsvm.tiles import Strips, accumulate, prepare
 
 Array = NDArray[Any]
 BAND = 0.05  # half the width, in units of the margin
@@ -113,18 +113,18 @@ def _square(
 
     Infinite if ``going_on`` ended it early.
     """
-    felt = np.flatnonzero((g != 0).any(axis=1))
-    if not felt.size:
+    active = np.flatnonzero((g != 0).any(axis=1))
+    if not active.size:
         return 0.0
-    some = ready(function.kernel, rows.take(felt).X, dtype=dtype)
-    g, strips, total = g[felt], Strips(some), 0.0
-    going_on(0, felt.size)
-    for start in range(0, felt.size, ROWS_AT_ONCE):
-        part = slice(start, min(felt.size, start + ROWS_AT_ONCE))
+    some = prepare(function.kernel, rows.take(active).X, dtype=dtype)
+    g, strips, total = g[active], Strips(some), 0.0
+    going_on(0, active.size)
+    for start in range(0, active.size, ROWS_AT_ONCE):
+        part = slice(start, min(active.size, start + ROWS_AT_ONCE))
         for c in range(g.shape[1]):
-            s = np.zeros(felt.size)
+            s = np.zeros(active.size)
             accumulate(some.take(part), strips, g[part, c], s, rows.n_threads)
             total += float(g[:, c] @ s)
-        if not going_on(part.stop, felt.size):
+        if not going_on(part.stop, active.size):
             return float("inf")
     return total
