@@ -209,7 +209,7 @@ def prediction(name: str) -> dict[str, Any]:
 
     from slimsvm import SVC, SparseSVC
     from slimsvm.kernels import RBF
-    from slimsvm.tiles import Strips, accumulate, ready
+    from slimsvm.tiles import Strips, accumulate, prepare
 
     _, C, gamma, get, k = SETS[name]
     X, y, X_test, _ = get()
@@ -223,12 +223,12 @@ def prediction(name: str) -> dict[str, Any]:
     )
     rows = X_test if X_test.shape[0] <= 50_000 else X_test[:50_000]
     f, best, tiles = ours._expansion(), np.inf, np.inf
-    basis, columns = ready(RBF(gamma), np.asarray(ours.basis_)), None
+    basis, columns = prepare(RBF(gamma), np.asarray(ours.basis_)), None
     for _ in range(5):
         begin = time.perf_counter()
         f.decision_function(rows, os.cpu_count() or 1)
         best = min(best, (time.perf_counter() - begin) / rows.shape[0])
-        columns = ready(RBF(gamma), rows, like=basis) if columns is None else columns
+        columns = prepare(RBF(gamma), rows, like=basis) if columns is None else columns
         begin = time.perf_counter()
         accumulate(
             basis, Strips(columns), np.ones(basis.n), np.zeros(columns.n), os.cpu_count() or 1

@@ -35,7 +35,7 @@ from benchmarks.runner import Cell
 from slimsvm.forms import exp_rows
 from slimsvm.kernels import RBF
 from slimsvm.threads import parallel
-from slimsvm.tiles import Operand, Strips, accumulate, for_each_tile, ready
+from slimsvm.tiles import Operand, Strips, accumulate, for_each_tile, prepare
 
 RESULTS = Path(__file__).parent / "results" / "kernel_rate.json"
 FEATURES, ROWS, COLUMNS = (2, 22, 123, 784), (50, 500, 2000), 20_000
@@ -96,7 +96,7 @@ def rate_of_exp(threads: int, seconds: float) -> float:
 def rates(d: str) -> dict[str, Any]:
     """All rates for this number of features."""
     threads, rng = os.cpu_count() or 1, np.random.default_rng(0)
-    columns = ready(
+    columns = prepare(
         RBF(0.5 / int(d)),
         rng.standard_normal((COLUMNS, int(d)), dtype=np.float32),
         dtype=np.dtype(np.float32),

@@ -158,9 +158,9 @@ def _pairs(model: Any) -> list[tuple[np.ndarray, np.ndarray]]:
 def _objective(model: Any, X: Any, gamma: float) -> float:
     """The dual objective, 1/2 a'Qa - sum a, of all pairs; in float64."""
     from slimsvm.kernels import RBF
-    from slimsvm.tiles import Strips, accumulate, ready
+    from slimsvm.tiles import Strips, accumulate, prepare
 
-    support = ready(RBF(gamma), X[np.asarray(model.support_)], dtype=np.float64)
+    support = prepare(RBF(gamma), X[np.asarray(model.support_)], dtype=np.float64)
     total = 0.0
     for at, coef in _pairs(model):
         part, s = support.take(at), np.zeros(at.size)
@@ -175,9 +175,9 @@ def _minimum(model: Any, X: Any, y: np.ndarray, gamma: float) -> float:
     They are computed with our own tiles, pair by pair.
     """
     from slimsvm.kernels import RBF
-    from slimsvm.tiles import Strips, accumulate, ready
+    from slimsvm.tiles import Strips, accumulate, prepare
 
-    rows = ready(RBF(gamma), X)
+    rows = prepare(RBF(gamma), X)
     label = np.searchsorted(model.classes_, y)
     support = np.asarray(model.support_)
     jobs = []

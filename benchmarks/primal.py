@@ -195,11 +195,11 @@ def syrk() -> dict[str, Any]:
     from slimsvm.problems.columns import KernelColumns
     from slimsvm.problems.subspace import Subspace
     from slimsvm.solvers.newton import Newton
-    from slimsvm.tiles import in_memory, ready
+    from slimsvm.tiles import in_memory, prepare
 
     X, y, _, _ = load("mnist")
     target = np.where(y >= 5, 1.0, -1.0)[:, None]
-    rows = ready(RBF(1 / 32), X)
+    rows = prepare(RBF(1 / 32), X)
     columns = KernelColumns(
         in_memory(rows, target, np.full(len(X), 10.0), n_threads=2), rows.frame, 500
     )

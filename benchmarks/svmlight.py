@@ -57,10 +57,10 @@ def _solve(
     from slimsvm.problems.dual_qp import classification
     from slimsvm.run import run
     from slimsvm.solvers.decomposition import Decomposition
-    from slimsvm.tiles import ready
+    from slimsvm.tiles import prepare
 
     begin = time.process_time()
-    gram = Gram(ready(RBF(gamma), X, alone=True), cache_mb * 2**20, 1)
+    gram = Gram(prepare(RBF(gamma), X, alone=True), cache_mb * 2**20, 1)
     problem = classification(gram, sign, np.full(sign.size, C))
     result = run(Decomposition(**options), problem, tol=1e-3)
     return problem, result, time.process_time() - begin
@@ -69,7 +69,7 @@ def _solve(
 def fit(name: str, n: str, cache_mb: str = "1000", **options: Any) -> dict[str, Any]:
     """Solve one problem and measure; the minimum, too."""
     from slimsvm.solvers import decomposition
-    from slimsvm.tiles import Strips, accumulate, ready
+    from slimsvm.tiles import Strips, accumulate, prepare
 
     decomposition.WHOLE = decomposition.EXACT = 0  # see above
     (C, gamma), (X, sign) = SETS[name], _rows(name, int(n))
@@ -78,7 +78,7 @@ def fit(name: str, n: str, cache_mb: str = "1000", **options: Any) -> dict[str, 
     problem, result, seconds = _solve(X, sign, C, gamma, float(cache_mb), **options)
     a = result.model.a
     support = np.flatnonzero(a)
-    rows = ready(problem.gram.operand.kernel, X)
+    rows = prepare(problem.gram.operand.kernel, X)
     part, columns = rows.take(support), Strips(rows)
     least = np.inf
     for _ in range(2):

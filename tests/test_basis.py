@@ -37,7 +37,7 @@ from slimsvm.kernels import (
 from slimsvm.losses import LeastSquares, SmoothHinge, SquaredHinge
 from slimsvm.solvers.newton import Newton
 from slimsvm.solvers.refine import solve
-from slimsvm.tiles import ready
+from slimsvm.tiles import prepare
 from tests.in_memory import kernel_columns, subspace_problem
 from tests.pairs import every_pair
 
@@ -89,7 +89,7 @@ def data(form, n=120):
 
 
 def subspace(kernel, X, n_basis=0, dtype=None, n_threads=1, max_basis=60):
-    columns = kernel_columns(ready(kernel, X, dtype=dtype), max_basis, n_threads=n_threads)
+    columns = kernel_columns(prepare(kernel, X, dtype=dtype), max_basis, n_threads=n_threads)
     if n_basis:
         columns.append(columns.operand.X[:n_basis])
     return columns
@@ -198,7 +198,7 @@ def test_is_data(basis):
 def test_a_precomputed_kernel_gets_row_indices(basis):
     X = data("dense")
     plain = subspace(RBF(0.2), X, dtype=np.float64)
-    columns = kernel_columns(ready(Precomputed(), RBF(0.2)(X)), 5)
+    columns = kernel_columns(prepare(Precomputed(), RBF(0.2)(X)), 5)
     A, _ = residual(columns)
     chosen = basis.select(
         columns, A, None, 3, np.random.default_rng(0), np.arange(columns.n), machine(columns)
@@ -212,7 +212,7 @@ def test_a_precomputed_kernel_gets_row_indices(basis):
 
 
 def test_centres_of_a_precomputed_kernel_are_refused():
-    columns = kernel_columns(ready(Precomputed(), np.eye(4)), 2)
+    columns = kernel_columns(prepare(Precomputed(), np.eye(4)), 2)
     for basis in (KMeans(), Given(np.eye(4))):
         with pytest.raises(ValueError, match="precomputed"):
             basis.select(columns, None, None, 2, np.random.default_rng(0), np.arange(4))
@@ -542,7 +542,7 @@ def test_a_sampled_criterion_is_unbiased(keeps):
     rng = np.random.default_rng(0)
     X = rng.standard_normal((3000, 4))
     columns = kernel_columns(
-        ready(RBF(0.1), X, dtype=np.float64), 20, max_memory=None if keeps else 0.0
+        prepare(RBF(0.1), X, dtype=np.float64), 20, max_memory=None if keeps else 0.0
     )
     columns.append(columns.operand.X[:10])
     A, _ = residual(columns)
@@ -656,7 +656,7 @@ def naive_pivots(K, rank, candidates=None):
 )
 def test_pivoted_cholesky_is_the_naive_one(kernel, form):
     X = data(form, n=40)
-    rows = ready(kernel, X, dtype=np.float64)
+    rows = prepare(kernel, X, dtype=np.float64)
     K = np.asarray(kernel(X))
     rank = 4 if isinstance(kernel, FromCallable) else 12
     pivots, V, left = naive_pivots(K, rank)
@@ -678,7 +678,7 @@ def test_pivoted_cholesky_is_the_naive_one(kernel, form):
 def test_all_pivots_give_the_matrix_and_a_small_trace_ends_early():
     X = data("dense", n=30)
     K = RBF(0.5)(X)
-    rows = ready(RBF(0.5), X, dtype=np.float64)
+    rows = prepare(RBF(0.5), X, dtype=np.float64)
     full = pivoted(rows, 99)
     assert sorted(full.pivots) == list(range(30))
     np.testing.assert_allclose(full.V @ full.V.T, K, atol=1e-10)
@@ -687,7 +687,7 @@ def test_all_pivots_give_the_matrix_and_a_small_trace_ends_early():
     np.testing.assert_array_equal(part.pivots, full.pivots[: part.pivots.size])
     assert naive_pivots(K, part.pivots.size - 1)[2].trace() > 0.3 * 30
     # a matrix of rank 5
-    flat = pivoted(ready(Linear(), X, dtype=np.float64), 20)
+    flat = pivoted(prepare(Linear(), X, dtype=np.float64), 20)
     assert flat.pivots.size == 5 and flat.left < 1e-9
 
 
@@ -696,7 +696,7 @@ def test_pivots_in_float32_and_over_several_strips():
     X = rng.standard_normal((9000, 3))
     kernel = RBF(0.3)
     single, double = (
-        pivoted(ready(kernel, X, dtype=dtype), 40) for dtype in (np.float32, np.float64)
+        pivoted(prepare(kernel, X, dtype=dtype), 40) for dtype in (np.float32, np.float64)
     )
     assert single.V.dtype == np.float32
     some = rng.integers(9000, size=50)
@@ -706,7 +706,7 @@ def test_pivots_in_float32_and_over_several_strips():
         projected = kernel(X[some], B) @ np.linalg.solve(kernel(B), kernel(B, X[some]))
         V = found.V[some].astype(np.float64)
         np.testing.assert_allclose(V @ V.T, projected, atol=error)
-    again = pivoted(ready(kernel, X, dtype=np.float32), 40, n_threads=3)
+    again = pivoted(prepare(kernel, X, dtype=np.float32), 40, n_threads=3)
     np.testing.assert_array_equal(again.V, single.V)
 
 
@@ -729,7 +729,7 @@ def test_columns_that_are_computed_ahead_change_no_pivot(monkeypatch):
     found = {}
     for most in (1, 7, 32):
         monkeypatch.setattr("slimsvm.basis.cholesky.MOST_AHEAD", most)
-        found[most] = pivoted(ready(RBF(0.5), X, dtype=np.float64), 60)
+        found[most] = pivoted(prepare(RBF(0.5), X, dtype=np.float64), 60)
         np.testing.assert_array_equal(found[most].pivots, found[1].pivots)
         np.testing.assert_allclose(found[most].V, found[1].V, atol=1e-9)
         assert 60 * 9000 <= found[most].n_values <= 3 * 60 * 9000
@@ -742,7 +742,7 @@ def test_thresholded_cholesky_is_the_naive_one(form, n_entries):
     kernel = RBF(0.5)
     K = np.asarray(kernel(X))
     for threads in (1, 2):
-        found = thresholded(ready(kernel, X, dtype=np.float64), n_entries, n_threads=threads)
+        found = thresholded(prepare(kernel, X, dtype=np.float64), n_entries, n_threads=threads)
         V = naive_thresholded(K + found.beta * np.eye(300), n_entries)
         np.testing.assert_allclose(found.V.toarray(), V, atol=1e-9)
         np.testing.assert_allclose(
@@ -759,7 +759,7 @@ def test_a_bad_pivot_starts_again_with_a_heavier_diagonal():
     kernel = RBF(0.05)
     K = kernel(X)
     assert naive_thresholded(K, 10) is None
-    found = thresholded(ready(kernel, X, dtype=np.float64), 10)
+    found = thresholded(prepare(kernel, X, dtype=np.float64), 10)
     assert found.beta > 0
     assert naive_thresholded(K + found.beta * np.eye(80), 10) is not None
     assert (
@@ -767,15 +767,15 @@ def test_a_bad_pivot_starts_again_with_a_heavier_diagonal():
         or naive_thresholded(K + found.beta / 2 * np.eye(80), 10) is None
     )
     with pytest.raises(ValueError, match="cannot be factorised"):
-        thresholded(ready(Precomputed(), np.full((3, 3), np.nan)), 2)
+        thresholded(prepare(Precomputed(), np.full((3, 3), np.nan)), 2)
     with pytest.raises(ValueError, match="cannot be factorised"):
-        thresholded(ready(Precomputed(), -np.eye(3)), 2)
+        thresholded(prepare(Precomputed(), -np.eye(3)), 2)
 
 
 def test_threshold_factor_that_is_cut_short():
     X = np.random.default_rng(0).standard_normal((700, 3))
     kernel, asked = RBF(1.0), []
-    rows, K = ready(kernel, X, dtype=np.float64), kernel(X, X)
+    rows, K = prepare(kernel, X, dtype=np.float64), kernel(X, X)
     whole = thresholded(rows, 699).V.toarray()
     found = thresholded(rows, 699, enough=lambda: asked.append(1) or len(asked) == 2)
     V = found.V.toarray()

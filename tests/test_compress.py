@@ -24,7 +24,7 @@ from slimsvm.problems.columns import KernelColumns
 from slimsvm.run import Limits
 from slimsvm.solvers.reduced_set import Reduction, Towards, singular_vectors
 from slimsvm.solvers.refine import solve
-from slimsvm.tiles import in_memory, ready
+from slimsvm.tiles import in_memory, prepare
 from tests.in_memory import kernel_columns, subspace_problem
 from tests.pairs import every_pair
 
@@ -45,7 +45,7 @@ def blobs(n, n_classes, seed=0, d=5):
 
 
 def reduction(kernel, S, A, n_basis, dtype=np.float64):
-    rows = ready(kernel, S, dtype=dtype)
+    rows = prepare(kernel, S, dtype=dtype)
     columns = KernelColumns(in_memory(rows, A), rows.frame, n_basis)
     return Reduction(columns, A, float(np.einsum("ic,ij,jc->", A, kernel(S), A)))
 
@@ -154,7 +154,7 @@ def test_pairs_over_one_basis_are_as_if_each_were_alone():
     target = (y[:, None] == [0, 0, 1]).astype(float) - (y[:, None] == [1, 2, 2])
 
     def solved(rows, target, loss):
-        columns = kernel_columns(ready(RBF(0.1), rows, dtype=np.float64), 10)
+        columns = kernel_columns(prepare(RBF(0.1), rows, dtype=np.float64), 10)
         columns.append(columns.in_rows_coordinates(X[:10]))
         return solve(
             subspace_problem(columns, target, np.full(len(rows), 2.0), loss), None, 1e-12, 50

@@ -8,7 +8,7 @@ import scipy.sparse as sp
 
 from slimsvm.gram import Gram, LinearGram, make_gram
 from slimsvm.kernels import RBF, FromCallable, Laplacian, Linear, Polynomial, Precomputed
-from slimsvm.tiles import ready
+from slimsvm.tiles import prepare
 
 N = 130
 
@@ -41,7 +41,7 @@ ROW = N * 8  # bytes of a row in float64
 
 def operand_of(case):
     kernel, data, dtype = CASES[case]
-    return ready(kernel, data, dtype=None if dtype is None else np.dtype(dtype))
+    return prepare(kernel, data, dtype=None if dtype is None else np.dtype(dtype))
 
 
 def full_matrix(case):
@@ -182,7 +182,7 @@ def test_results_have_the_same_bits_for_any_number_of_threads():
     X = rng.standard_normal((5000, 4))
     results = []
     for threads in (1, 2, 3):
-        gram = make_gram(ready(RBF(0.2), X), 60 * 5000 * 4, threads)
+        gram = make_gram(prepare(RBF(0.2), X), 60 * 5000 * 4, threads)
         s = np.zeros(5000)
         pick = np.random.default_rng(6)
         for _ in range(4):

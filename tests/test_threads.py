@@ -16,7 +16,7 @@ from threadpoolctl import threadpool_info, threadpool_limits
 
 from slimsvm.kernels import RBF, FromCallable
 from slimsvm.threads import n_threads, parallel, single_threaded_blas
-from slimsvm.tiles import Strips, for_each_tile, kernel_values, ready
+from slimsvm.tiles import Strips, for_each_tile, kernel_values, prepare
 
 PATIENCE = 20.0  # seconds after which something that should take milliseconds counts as hanging
 
@@ -117,9 +117,9 @@ def two_blas_threads():
 def test_blas_has_one_thread_inside_and_its_own_number_after(two_blas_threads, dense):
     X, B = dense
     inside = []
-    columns = ready(RBF(0.1), B)
+    columns = prepare(RBF(0.1), B)
     for_each_tile(
-        ready(RBF(0.1), X, like=columns),
+        prepare(RBF(0.1), X, like=columns),
         Strips(columns),
         lambda *tile: inside.append(blas_threads()),
         2,
@@ -130,14 +130,14 @@ def test_blas_has_one_thread_inside_and_its_own_number_after(two_blas_threads, d
 
 def test_blas_has_its_number_of_threads_again_after_an_error(two_blas_threads, dense):
     X, B = dense
-    columns = ready(RBF(0.1), B)
+    columns = prepare(RBF(0.1), B)
 
     def fail(*tile):
         raise ArithmeticError("a consumer failed")
 
     for threads in (1, 2):
         with pytest.raises(ArithmeticError, match="a consumer failed"):
-            for_each_tile(ready(RBF(0.1), X, like=columns), Strips(columns), fail, threads)
+            for_each_tile(prepare(RBF(0.1), X, like=columns), Strips(columns), fail, threads)
         assert set(blas_threads()) == {2}
 
 
@@ -335,7 +335,7 @@ def test_threads_work_after_a_fork():
         import numpy as np
         from threadpoolctl import threadpool_info, threadpool_limits
         from slimsvm.kernels import RBF
-        from slimsvm.tiles import Strips, for_each_tile, kernel_values, ready
+        from slimsvm.tiles import Strips, for_each_tile, kernel_values, prepare
 
         threadpool_limits(2, user_api="blas")
         X = np.random.default_rng(0).standard_normal((3000, 8))
@@ -361,7 +361,7 @@ def test_threads_work_after_a_fork():
 
         fork(False)
         # and from inside of a task, while BLAS is limited and the threads are busy
-        operand = ready(RBF(0.1), X)
+        operand = prepare(RBF(0.1), X)
         forked = []
 
         def consume(*tile):

@@ -17,7 +17,7 @@ from slimsvm.tiles import (
     block,
     for_each_tile,
     kernel_values,
-    ready,
+    prepare,
     safe_dtype,
 )
 from tests.reference.naive import kernel_matrix
@@ -88,8 +88,8 @@ def test_same_bits_for_any_number_of_threads_with_sparse_rows(kernel, sparse):
 @pytest.mark.parametrize("form", ["dense", "sparse"])
 def test_sums_have_the_same_bits_for_any_number_of_threads(kernel, form, dense, sparse):
     X, B = dense if form == "dense" else sparse
-    columns = ready(kernel, B)
-    rows = ready(kernel, X, like=columns if columns.sq is not None else None)
+    columns = prepare(kernel, B)
+    rows = prepare(kernel, X, like=columns if columns.sq is not None else None)
     delta = np.random.default_rng(2).standard_normal(rows.n)
     sums = []
     for threads in (1, 2, 3):
@@ -117,7 +117,7 @@ def test_same_digits_for_any_tile_width(kernel, form, dtype, digits, dense, spar
 
 def test_a_block_is_written_where_it_is_wanted(dense):
     X, _ = dense
-    side = ready(RBF(0.3), X, dtype=np.float64)
+    side = prepare(RBF(0.3), X, dtype=np.float64)
     known = np.exp(-0.3 * np.square(X[:, None] - X[None]).sum(axis=2))
     np.testing.assert_allclose(block(side, Strips(side)), known, rtol=0, atol=1e-12)
     room = np.zeros((len(X) + 2, len(X)), order="F")
@@ -128,7 +128,7 @@ def test_a_block_is_written_where_it_is_wanted(dense):
 
 def test_every_tile_comes_once_and_those_of_a_strip_in_order(dense):
     X, B = dense
-    columns = ready(RBF(0.1), B)
+    columns = prepare(RBF(0.1), B)
     seen = np.zeros((len(X), len(B)), int)
     last_of_strip: dict[int, int] = {}
     makers: dict[int, set[int]] = {}
@@ -140,7 +140,7 @@ def test_every_tile_comes_once_and_those_of_a_strip_in_order(dense):
         makers.setdefault(start, set()).add(threading.get_ident())
         seen[first:last, start:end] += 1
 
-    for_each_tile(ready(RBF(0.1), X, like=columns), Strips(columns, 300), consume, 3)
+    for_each_tile(prepare(RBF(0.1), X, like=columns), Strips(columns, 300), consume, 3)
     assert (seen == 1).all()
     assert all(len(threads) == 1 for threads in makers.values())
 
@@ -231,7 +231,7 @@ def test_rows_far_from_the_origin_keep_their_digits(kind, offset):
     X, B = (offset + rng.standard_normal((n, 6)) for n in (20, 30))
     kernel = KERNELS[kind]
     exact = kernel_matrix(kind, X, B, gamma=0.1)
-    assert ready(kernel, B).dtype == np.float32  # centring cures it: no need for float64
+    assert prepare(kernel, B).dtype == np.float32  # centring cures it: no need for float64
     values = kernel_values(kernel, X, B)
     assert values.dtype == np.float32
     # 2^-24 * gamma |x - mean|^2 and some: five digits; and the rounding of the input itself, which
@@ -376,18 +376,18 @@ def test_new_rows_of_a_linear_kernel_may_be_large(far, dense):
 def test_preparing_keeps_the_rows_and_centres_a_copy(dense):
     X, B = dense
     before = B.copy()
-    columns = ready(RBF(0.1), B + 50.0)
+    columns = prepare(RBF(0.1), B + 50.0)
     np.testing.assert_allclose(columns.shift, B.mean(axis=0) + 50.0, rtol=1e-12)
     np.testing.assert_allclose(columns.X.mean(axis=0), 0.0, atol=1e-6)
     np.testing.assert_array_equal(B, before)
-    rows = ready(RBF(0.1), X + 50.0, like=columns)
+    rows = prepare(RBF(0.1), X + 50.0, like=columns)
     assert rows.dtype == columns.dtype and rows.shift is columns.shift
-    assert ready(Linear(), B).shift is None  # an inner product changes with the centre
+    assert prepare(Linear(), B).shift is None  # an inner product changes with the centre
 
 
 def test_an_exact_copy_has_the_rows_as_given(dense):
     _, B = dense
-    columns = ready(RBF(0.1), B + 50.0)
+    columns = prepare(RBF(0.1), B + 50.0)
     some = columns.take(np.arange(10, 40)).take(np.array([3, 1, 20]))
     exact = some.exact()
     assert columns.dtype == np.float32 and exact.dtype == np.float64
@@ -406,8 +406,8 @@ def test_sums_over_rows_equal_the_product(kernel, form, dtype, dense, sparse):
     X, B = dense if form == "dense" else sparse
     if form == "mixed":
         B = B.toarray()[:300]
-    columns = ready(kernel, B, dtype=np.dtype(dtype))
-    rows = ready(kernel, X, like=columns if columns.sq is not None else None)
+    columns = prepare(kernel, B, dtype=np.dtype(dtype))
+    rows = prepare(kernel, X, like=columns if columns.sq is not None else None)
     rng = np.random.default_rng(8)
     delta, s0 = rng.standard_normal(rows.n), rng.standard_normal(columns.n)
     K = kernel_values(kernel, X, B, dtype=dtype).astype(np.float64)
@@ -424,8 +424,8 @@ def test_sums_over_rows_equal_the_product(kernel, form, dtype, dense, sparse):
 @pytest.mark.parametrize("form", ["dense", "sparse"])
 def test_rows_with_a_slot_are_kept_and_others_leave_no_trace(kernel, form, dense, sparse):
     X, B = dense if form == "dense" else sparse
-    columns = ready(kernel, B)
-    rows = ready(kernel, X, like=columns if columns.sq is not None else None)
+    columns = prepare(kernel, B)
+    rows = prepare(kernel, X, like=columns if columns.sq is not None else None)
     store = np.full((8, columns.n), -7.0, columns.dtype)
     slots = np.full(rows.n, -1)
     slots[[3, 11, 50]] = [6, 0, 2]
@@ -446,8 +446,8 @@ def test_a_sum_of_thousands_of_float32_terms_keeps_its_digits():
     rng = np.random.default_rng(10)
     X, B = rng.random((6000, 3)), rng.random((5, 3))
     kernel = RBF(0.1)
-    columns = ready(kernel, B, dtype=np.dtype(np.float32))
-    rows = ready(kernel, X, like=columns)
+    columns = prepare(kernel, B, dtype=np.dtype(np.float32))
+    rows = prepare(kernel, X, like=columns)
     s = np.zeros(5)
     accumulate(rows, Strips(columns), np.ones(6000), s)
     np.testing.assert_allclose(s, kernel(X, B).sum(axis=0), rtol=5e-7)
@@ -468,8 +468,8 @@ def test_few_rows_or_none(kernel, form, n, m, dense):
         np.testing.assert_allclose(
             values, kernel(X, B), rtol=0, atol=1e-5 * np.abs(kernel(X, B)).max()
         )
-    columns = ready(kernel, form(B))
-    rows = ready(kernel, form(X), like=columns if columns.sq is not None else None)
+    columns = prepare(kernel, form(B))
+    rows = prepare(kernel, form(X), like=columns if columns.sq is not None else None)
     s, delta = np.zeros(m), np.arange(1.0, n + 1)
     accumulate(rows, Strips(columns), delta, s, 2)
     np.testing.assert_allclose(s, delta @ values.astype(np.float64), atol=1e-5 * max(1.0, n))
@@ -483,7 +483,7 @@ def test_a_read_only_operand_can_be_summed_over(dtype, tmp_path, dense):
     np.save(tmp_path / "X.npy", dense[1].astype(dtype))
     X = np.load(tmp_path / "X.npy", mmap_mode="r")
     for kernel in (Linear(), Polynomial(0.1, 2, 1.0)):
-        operand = ready(kernel, X, dtype=np.dtype(dtype))
+        operand = prepare(kernel, X, dtype=np.dtype(dtype))
         s = np.zeros(len(X))
         accumulate(operand.take(slice(0, 7)), Strips(operand), np.ones(7), s, 2)
         expected = kernel(np.array(X[:7]), np.array(X)).sum(axis=0)

@@ -39,7 +39,7 @@ from slimsvm.solvers.path import LAST_SIZE, PathPoint
 from slimsvm.solvers.reduced_set import Reduction, singular_vectors
 from slimsvm.solvers.refine import refine, solve
 from slimsvm.threads import n_threads, single_threaded_blas
-from slimsvm.tiles import in_memory, ready
+from slimsvm.tiles import in_memory, prepare
 
 Array = NDArray[Any]
 
@@ -305,7 +305,7 @@ def _reduced(
     values = Expansion(kernel, S, A, np.zeros(A.shape[1]), exact=exact).decision_function(
         S, threads
     )
-    rows = ready(kernel, S, dtype=np.float64 if exact else None)
+    rows = prepare(kernel, S, dtype=np.float64 if exact else None)
     columns = KernelColumns(in_memory(rows, A, n_threads=threads), rows.frame, n_basis)
     reduction = Reduction(columns, A, float(np.einsum("ic,ic->", A, values)))
     reduction.grow(n_basis, rng, distinct(S), limits)
@@ -375,7 +375,7 @@ def _problem(
         nu: Any = {"q": 1.0 - float(model.nu), "weights": weight, "method": "inverted_cdf"}
         small.epsilon = float(np.quantile(away, **nu))
         loss = SquaredEpsilonInsensitive(epsilon=small.epsilon)
-    rows = ready(function.kernel, X, dtype=np.float64 if is_small(X.shape[0]) else None)
+    rows = prepare(function.kernel, X, dtype=np.float64 if is_small(X.shape[0]) else None)
     given = (target, float(small.C) * weight, loss, bool(small.fit_intercept), np.empty(0, int))
     return Sparse(rows, *given, small.max_memory, threads)
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from slimsvm.kernels import Kernel, Linear, Precomputed, squared_norms
 from slimsvm.rows import Block, MemoryRows, Rows, joined
 from slimsvm.threads import parallel, single_threaded_blas
-from slimsvm.tiles import Operand, Strips, accumulate, for_each_tile, ready, safe_dtype
+from slimsvm.tiles import Operand, Strips, accumulate, for_each_tile, prepare, safe_dtype
 
 Array = NDArray[Any]
 BLOCK_VALUES = 1 << 20  # values of X in one block of prediction: its copies stay small
@@ -27,23 +27,27 @@ class Expansion:
     kernel : Kernel
         With numbers for its parameters.
     basis : array or CSR matrix of shape (m, d), or indices
-        The vectors that carry the coefficients; for a precomputed kernel, their columns in the rows that will be given.
+        The vectors that carry the coefficients; for a precomputed kernel, their columns in the rows
+        that will be given.
     coef : array of shape (m, columns)
         Coefficients.
     intercept : array of shape (outputs,)
         Added to the outputs.
     n_support : array, optional
-        One-vs-one machines keep LIBSVM's layout: basis vectors sorted by class, n_support of them in each, and coef has one column fewer than
-        there are classes. The outputs are the pairs (0,1), (0,2), ..., positive for the first class of a pair.
+        One-vs-one models keep LIBSVM's layout: basis vectors sorted by class, n_support of them
+        in each, and coef has one column fewer than there are classes. The outputs are the pairs
+        (0,1), (0,2), ..., positive for the first class of a pair.
     exact : bool
-        Whether kernel values are in float64 unless the basis is in float32; otherwise they are in float32 wherever that is safe.
+        Whether kernel values are in float64 unless the basis is in float32; otherwise they are in
+        float32 wherever that is safe.
 
     Examples
     --------
     >>> import numpy as np
     >>> from slimsvm.expansion import Expansion
     >>> from slimsvm.kernels import Linear
-    >>> f = Expansion(Linear(), np.array([[1.0, 0.0], [0.0, 1.0]]), np.array([[2.0], [3.0]]), np.array([0.5]))
+    >>> coef, intercept = np.array([[2.0], [3.0]]), np.array([0.5])
+    >>> f = Expansion(Linear(), np.array([[1.0, 0.0], [0.0, 1.0]]), coef, intercept)
     >>> f.decision_function(np.array([[1.0, 1.0]]))
     array([[5.5]])
     """
@@ -54,25 +58,26 @@ class Expansion:
     intercept: Array
     n_support: Array | None = None
     exact: bool = True
-    _ready: dict[bool, Operand] = field(
-        default_factory=dict, repr=False
-    )  # by whether the rows are sparse
+    # by whether the rows are sparse
+    _prepared: dict[bool, Operand] = field(default_factory=dict, repr=False)
     _by_pair: Array | None = field(default=None, repr=False)
-    _weights: dict[int, Array] = field(
-        default_factory=dict, repr=False
-    )  # linear kernel: feature weights, by the identity of coefficients
+    # linear kernel: feature weights, by the identity of coefficients
+    _weights: dict[int, Array] = field(default_factory=dict, repr=False)
 
     def decision_function(self, X: Any, n_threads: int = 1) -> Array:
         """The outputs for every row of X, shape (n, outputs)."""
         return self.over(MemoryRows(X, n_threads=n_threads))
 
     def over(self, rows: Rows) -> Array:
-        """The same for rows wherever they are: they stay there, and the outputs are brought here."""
+        """The same for rows wherever they are.
+
+        They stay there, and the outputs are brought here.
+        """
         return joined(rows.map(outputs_of, self))
 
     def __getstate__(self) -> dict[str, Any]:
         """What is sent or stored: not what was made on the way."""
-        return self.__dict__ | {"_ready": {}, "_by_pair": None, "_weights": {}}
+        return self.__dict__ | {"_prepared": {}, "_by_pair": None, "_weights": {}}
 
     def squared_norm(self) -> Array:
         """<f, f> without the intercept, for every column of coefficients."""
@@ -96,7 +101,7 @@ class Expansion:
 
         def block(k: int) -> None:
             part = slice(edges[k], min(n, edges[k] + step))
-            rows = ready(self.kernel, X[part], like=basis if basis.sq is not None else None)
+            rows = prepare(self.kernel, X[part], like=basis if basis.sq is not None else None)
             if coef.shape[1] == 1:
                 s = np.zeros(rows.n)
                 accumulate(basis, Strips(rows), coef[:, 0], s)
@@ -113,21 +118,27 @@ class Expansion:
         return out
 
     def _operand(self, for_sparse_rows: bool) -> Operand:
-        """The basis, readied once; sparse rows are never centred, so a dense basis must not be either."""
-        if for_sparse_rows not in self._ready:
+        """The basis, prepared once.
+
+        Sparse rows are never centred, so a dense basis must not be either.
+        """
+        if for_sparse_rows not in self._prepared:
             dtype = np.float64 if self.exact and self.basis.dtype != np.float32 else None
             if for_sparse_rows and not sp.issparse(self.basis) and self.kernel.uses_dots:
                 sq = squared_norms(self.basis)
                 dtype = dtype or safe_dtype(self.kernel, sq, self.basis.shape[1])
-                self._ready[True] = Operand(
+                self._prepared[True] = Operand(
                     self.kernel, np.ascontiguousarray(self.basis, dtype), sq.astype(dtype)
                 )
             else:
-                self._ready[for_sparse_rows] = ready(self.kernel, self.basis, dtype=dtype)
-        return self._ready[for_sparse_rows]
+                self._prepared[for_sparse_rows] = prepare(self.kernel, self.basis, dtype=dtype)
+        return self._prepared[for_sparse_rows]
 
     def _pairs(self, X: Any, n_threads: int) -> Array:
-        """One-vs-one: pair (i, j) adds the vectors of class i with coefficient column j - 1 and those of class j with column i."""
+        """One-vs-one: pair (i, j) adds the vectors of both classes.
+
+        Those of class i with coefficient column j - 1 and those of class j with column i.
+        """
         assert self.n_support is not None
         n_classes = self.n_support.size
         ends = np.concatenate([[0], np.cumsum(self.n_support)])
@@ -138,7 +149,10 @@ class Expansion:
         return self._products(X, self._by_pair, n_threads)
 
     def _products_by_class(self, X: Any, ends: Array, n_threads: int) -> Array:
-        """Many classes: the coefficients of one class times K - 1 columns, instead of K(K - 1)/2 columns that are mostly zero."""
+        """Many classes: the coefficients of one class times K - 1 columns.
+
+        Instead of K(K - 1)/2 columns that are mostly zero.
+        """
         n_classes = ends.size - 1
         out = np.zeros((X.shape[0], n_classes * (n_classes - 1) // 2))
         first_of = np.concatenate([[0], np.cumsum(np.arange(n_classes - 1, 0, -1))])

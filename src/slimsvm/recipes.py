@@ -608,7 +608,7 @@ def lasvm(**parameters: Any) -> OnlineSVC:
     example=("C=10.0", "ball", "'minimum'"),
 )
 def cvm(**parameters: Any) -> CoreVectorSVC:
-    """The core vector machine: the smallest ball around the rows, from a core set of them.
+    """CVM: the smallest ball around the rows, from a core set of them.
 
     Notes
     -----
@@ -619,5 +619,5 @@ def cvm(**parameters: Any) -> CoreVectorSVC:
 
 @_recipe(CoreVectorSVC, {"ball": "fixed"}, "tsang2007bvm", example=("C=10.0", "ball", "'fixed'"))
 def bvm(**parameters: Any) -> CoreVectorSVC:
-    """The ball vector machine: a ball of a fixed radius, which far points pull to themselves."""
+    """BVM: a ball of a fixed radius, which far points pull to themselves."""
     return _configured("bvm", **parameters)

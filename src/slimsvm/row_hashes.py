@@ -15,7 +15,9 @@ BLOCK_VALUES = 1 << 19  # a float64 block of four megabytes: stays in the outer 
 
 
 def codes(X: Any) -> Array:
-    """A hash of 64 bits for every row: the same for equal rows, whether they are in an array or in a CSR matrix.
+    """A hash of 64 bits for every row.
+
+    It is the same for equal rows, whether they are in an array or in a CSR matrix.
 
     Examples
     --------
@@ -41,7 +43,9 @@ def codes(X: Any) -> Array:
 
 
 def places(X: Any) -> tuple[Array, Array]:
-    """The first of every set of equal rows, as ascending indices, and for every row the place of its first among these.
+    """The first of every set of equal rows, as ascending indices.
+
+    Also returns, for every row, the place of its first among these.
 
     Examples
     --------
@@ -72,7 +76,10 @@ def distinct(X: Any) -> Array:
 
 @compiled
 def _mixed(value: float, key: int) -> Any:
-    """A number of 64 bits that depends on every bit of both; of zeros none is made, so that minus zero is zero."""
+    """A number of 64 bits that depends on every bit of both.
+
+    Zeros make none, so that minus zero is zero.
+    """
     bits = np.float64(value).view(np.int64)
     bits = (bits ^ (bits >> 29)) * key
     bits = (bits ^ (bits >> 32)) * -7046029254386353131

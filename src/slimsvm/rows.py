@@ -1,14 +1,17 @@
 """Where the data lives: rows in blocks with fixed edges, and the passes over them.
 
-Whatever touches all rows is a *task* that a :class:`Rows` calls for every block: a function of a module, or a frozen dataclass,
-that takes the block and a small state (a basis, coefficients) and returns something small. Tasks and their state can be sent to
-where a block is; the rows stay there. Parts are combined in the order of the blocks, so that equal edges give equal bits.
+Whatever touches all rows is a *task* that a :class:`Rows` calls for every block: a function of a
+module, or a frozen dataclass, that takes the block and a small state (a basis, coefficients) and
+returns something small. Tasks and their state can be sent to where a block is; the rows stay there.
+Parts are combined in the order of the blocks, so that equal edges give equal bits.
 
-There are two levels. A *block* is where data lives: everything in memory, a batch of a file, a partition. Within a block a task
-cuts chunks that suit the cache and works on them with the threads of the block. Rows in memory are one block.
+There are two levels. A *block* is where data lives: everything in memory, a batch of a file, a
+partition. Within a block a task cuts chunks that suit the cache and works on them with the threads
+of the block. Rows in memory are one block.
 
-What a task will want again (kernel values, scores) it leaves in ``block.kept``, together with what says of which state it is.
-It may be gone at the next task, and is made again then, with the same bits. See :class:`slimsvm.problems.span.Span`.
+What a task will want again (kernel values, scores) it leaves in ``block.kept``, together with what
+says of which state it is. It may be gone at the next task, and is made again then, with the same
+bits. See :class:`slimsvm.problems.span.Span`.
 """
 
 from __future__ import annotations
@@ -90,10 +93,12 @@ class Block:
 
 
 class PerRow:
-    """A part of a task's state that has an entry for each row: every block gets those of its own rows.
+    """A part of a task's state that has an entry for each row.
 
-    For what must be known of all rows at one place anyway, such as the scores of which an oracle selects one. It costs the
-    sending of 8 bytes a row and column where blocks are elsewhere.
+    Every block gets those of its own rows.
+
+    For what must be known of all rows at one place anyway, such as the scores of which an oracle
+    selects one. It costs the sending of 8 bytes a row and column where blocks are elsewhere.
 
     Examples
     --------
@@ -130,8 +135,9 @@ class Rows(Protocol):
     def sum(self, task: Task, *state: Any, groups: int | None = None) -> Any:
         """The sum of task(block, *state) over all blocks, in order.
 
-        Parts are numbers, arrays, or tuples of these. ``groups``: so many sums of consecutive blocks are made first, side by
-        side, and then added, so that no more parts than that are in memory.
+        Parts are numbers, arrays, or tuples of these. ``groups``: so many sums of consecutive
+        blocks are made first, side by side, and then added, so that no more parts than that are in
+        memory.
         """
 
     def map(self, task: Task, *state: Any) -> list[Any]:
@@ -212,7 +218,10 @@ class MemoryRows:
         return [task(self.block, *for_block(state, 0, self.n))]
 
     def take(self, indices: Array) -> MemoryRows:
-        """Some rows; what is kept of them and can be taken in parts goes with them, and X is gathered if it is asked for."""
+        """Some rows, with what is kept of them and can be taken in parts.
+
+        X is gathered if it is asked for.
+        """
         block = self.block
         kept = {key: of.take(indices) for key, of in block.kept.items() if key in COPIES[:1]}
         source, picked = block._X, indices if block._picked is None else block._picked[indices]
@@ -347,7 +356,10 @@ _COUNT, _HERE = count(), uuid4().hex
 
 
 def serial() -> str:
-    """A number that nothing else has, in any process: by it, a block knows whether what it kept is what is meant."""
+    """A number that nothing else has, in any process.
+
+    By it, a block knows whether what it kept is what is meant.
+    """
     return f"{_HERE}-{os.getpid()}-{next(_COUNT)}"
 
 
@@ -359,7 +371,10 @@ def added(total: Any, part: Any) -> Any:
 
 
 def joined(parts: list[Any]) -> Array:
-    """Arrays of the rows of all blocks, one after the other, as one; columns lie in memory as they do in the parts."""
+    """Arrays of the rows of all blocks, one after the other, as one.
+
+    Columns lie in memory as they do in the parts.
+    """
     if len(parts) == 1:
         return np.asarray(parts[0])
     if parts[0].ndim == 2 and parts[0].flags.f_contiguous:

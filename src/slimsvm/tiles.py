@@ -1,11 +1,13 @@
 """Kernel values, fast: the one place that evaluates k(X, B).
 
-Values are made tile by tile. The column side is cut into strips with fixed edges; a strip is the unit of work of a thread. Within it, chunks
-of the row side are multiplied by BLAS into a scratch tile that stays in cache, the kernel turns the products into values in place, and a
-*consumer* takes the tile (stores it, adds it up, multiplies it) before it leaves the cache. No tile depends on which thread made it, so
-results are the same bits for any number of threads.
+Values are made tile by tile. The column side is cut into strips with fixed edges; a strip is the
+unit of work of a thread. Within it, chunks of the row side are multiplied by BLAS into a scratch
+tile that stays in cache, the kernel turns the products into values in place, and a *consumer* takes
+the tile (stores it, adds it up, multiplies it) before it leaves the cache. No tile depends on which
+thread made it, so results are the same bits for any number of threads.
 
-Sparse times sparse runs over postings: for every feature of a row, the rows of the strip that have it too.
+Sparse times sparse runs over postings: for every feature of a row, the rows of the strip that have
+it too.
 
 Symbols: r, c edges of a chunk of rows and of a strip of columns; sq squared norms.
 """
@@ -28,17 +30,22 @@ from slimsvm.threads import local, parallel, single_threaded_blas
 
 Array = NDArray[Any]
 CHUNK_ROWS = 256
-TILE_VALUES = (
-    CHUNK_ROWS * 1024
-)  # one megabyte in float32: stays in the outer caches, and is enough work to hide the call
-FLOAT32_ERROR = 5e-5  # the largest error bound of a value, relative to the largest value, at which float32 counts as safe
-DENSE_WORTH = 60.0  # a scattered multiply-add costs as much as this many in BLAS (measured: 42e9 against 0.7e9 a second a core)
+# one megabyte in float32: stays in the outer caches, and is enough work to hide the call
+TILE_VALUES = CHUNK_ROWS * 1024
+# the largest error bound of a value, relative to the largest value, at which float32 counts as safe
+FLOAT32_ERROR = 5e-5
+# a scattered multiply-add costs as much as this many in BLAS (measured: 42e9 against 0.7e9 a second
+# a core)
+DENSE_WORTH = 60.0
 
-# -- operands -------------------------------------------------------------------------------------------------------------------------------
+# -- operands --------------------------------------------------------------------------------------
 
 
 class Buffer:
-    """Memory that is used again: a new array of megabytes costs more in page faults than what is usually done with it."""
+    """Memory that is used again.
+
+    A new array of megabytes costs more in page faults than what is usually done with it.
+    """
 
     def __init__(self) -> None:
         self._bytes = np.empty(0, np.uint8)
@@ -53,7 +60,10 @@ class Buffer:
 
 @dataclass
 class Operand:
-    """Rows readied for products: one type, centred if the kernel allows, with their squared norms."""
+    """Rows prepared for products: one type, centred if possible, and squared norms.
+
+    Whether they can be centred depends on the kernel.
+    """
 
     kernel: Kernel
     X: Any  # C-ordered array, CSR matrix, or whatever a callable kernel takes
@@ -61,9 +71,8 @@ class Operand:
     shift: Array | None = None  # what was subtracted from every row
     source: Any = None  # the rows as they were given, for :meth:`exact`; a reference, never a copy
     picked: Array | slice | None = None  # which of them; None: all
-    index: Array | None = (
-        None  # precomputed kernel: X is the whole matrix, and these are its rows (or columns) meant here
-    )
+    # precomputed kernel: X is the whole matrix, and these are its rows (or columns) meant here
+    index: Array | None = None
 
     @property
     def n(self) -> int:
@@ -81,7 +90,10 @@ class Operand:
         return Frame(self.kernel, self.shift, self.dtype, sp.issparse(self.X))
 
     def take(self, indices: Array | slice, buffer: Buffer | None = None) -> Operand:
-        """The operand of some of the rows; dense ones are gathered into the buffer, if there is one, and are valid until its next use."""
+        """The operand of some of the rows.
+
+        Dense ones are gathered into the buffer, if there is one, and are valid until its next use.
+        """
         if self.index is not None:
             return Operand(self.kernel, self.X, None, index=self.index[indices])
         picked: Any = (
@@ -113,7 +125,7 @@ class Operand:
 
     def exact(self) -> Operand:
         """The same rows in float64, from the rows as they were given."""
-        return ready(
+        return prepare(
             self.kernel,
             self.source if self.picked is None else self.source[self.picked],
             dtype=np.float64,
@@ -138,25 +150,25 @@ class Operand:
         return self.kernel.diag_from_sq(self.sq.astype(np.float64))
 
 
-def ready(
+def prepare(
     kernel: Kernel, X: Any, *, dtype: Any = None, like: Operand | None = None, alone: bool = False
 ) -> Operand:
     """Prepare the rows X for products with ``kernel``.
 
-    ``dtype`` None takes float32 where the error bound of the kernel says that it is safe, float64 otherwise. ``like`` prepares X for products
-    with another operand: the same type and centre. ``alone`` promises that products will be taken among these rows only: features that are the
-    same in all of them say nothing about distances, and are left out.
+    ``dtype`` None takes float32 where the error bound of the kernel says that it is safe, float64
+    otherwise. ``like`` prepares X for products with another operand: the same type and centre.
+    ``alone`` promises that products will be taken among these rows only: features that are the same
+    in all of them say nothing about distances, and are left out.
     """
     if isinstance(kernel, Precomputed):
         return Operand(kernel, X, None, index=np.arange(X.shape[0]))
-    if (
-        not kernel.uses_dots and not kernel.shift_invariant
-    ):  # a callable: the rows go to it untouched
+    # a callable: the rows go to it untouched
+    if not kernel.uses_dots and not kernel.shift_invariant:
         return Operand(kernel, X, None)
     if sp.issparse(X):
         X = X.tocsr()
         if not _dense_is_better(X):
-            return _ready_sparse(kernel, X, dtype, like)
+            return _prepare_sparse(kernel, X, dtype, like)
     shift = None
     if like is not None:
         dtype, shift = like.dtype, like.shift
@@ -166,10 +178,12 @@ def ready(
             if not sp.issparse(X)
             else np.asarray(X.mean(axis=0)).ravel()
         )
-    return _ready_at(kernel, X, shift, dtype, _varying(X) if alone and shift is not None else None)
+    return _prepare_at(
+        kernel, X, shift, dtype, _varying(X) if alone and shift is not None else None
+    )
 
 
-def _ready_at(kernel: Kernel, X: Any, shift: Array | None, dtype: Any, varies: Any) -> Operand:
+def _prepare_at(kernel: Kernel, X: Any, shift: Array | None, dtype: Any, varies: Any) -> Operand:
     """Dense rows around a centre; of some features only, if not all vary."""
     if (
         shift is not None
@@ -178,15 +192,18 @@ def _ready_at(kernel: Kernel, X: Any, shift: Array | None, dtype: Any, varies: A
         and X.flags.c_contiguous
         and X.dtype.char in "fd"
     ):
-        return _ready_at_once(kernel, np.asarray(X), shift, dtype)
+        return _prepare_at_once(kernel, np.asarray(X), shift, dtype)
     sq = _shifted_squares(X, shift)
     if dtype is None:
         dtype = safe_dtype(kernel, sq, X.shape[1])
     return Operand(kernel, _converted(X, shift, dtype, varies), sq.astype(dtype), shift, source=X)
 
 
-def _ready_at_once(kernel: Kernel, X: Array, shift: Array, dtype: Any) -> Operand:
-    """Centred rows and their squared norms in one pass: most of the time of a prediction with few vectors, if it were several."""
+def _prepare_at_once(kernel: Kernel, X: Array, shift: Array, dtype: Any) -> Operand:
+    """Centred rows and their squared norms in one pass.
+
+    Several passes would take most of the time of a prediction with few vectors.
+    """
     sq = np.empty(X.shape[0])
     out = np.empty(X.shape, np.float32 if dtype is None else dtype)
     _centre(X, shift, out, sq)
@@ -228,7 +245,7 @@ def _varying(X: Any) -> Array | None:
     return varies if 0 < varies.size < 0.97 * X.shape[1] else None
 
 
-def _ready_sparse(kernel: Kernel, X: Any, dtype: Any, like: Operand | None) -> Operand:
+def _prepare_sparse(kernel: Kernel, X: Any, dtype: Any, like: Operand | None) -> Operand:
     sq = squared_norms(X)
     if like is not None:
         if like.shift is not None:
@@ -246,7 +263,11 @@ def _ready_sparse(kernel: Kernel, X: Any, dtype: Any, like: Operand | None) -> O
 
 
 def safe_dtype(kernel: Kernel, sq: Array, n_features: int) -> Any:
-    """float32 if the error bound of the kernel's values allows, and neither products nor values leave its range; else float64."""
+    """float32 if it is safe, else float64.
+
+    Safe: the error bound of the kernel's values allows it, and neither products nor values leave
+    its range.
+    """
     largest = float(sq.max()) if sq.size else 0.0
     if largest > 0.0:
         with np.errstate(over="ignore"):
@@ -258,7 +279,10 @@ def safe_dtype(kernel: Kernel, sq: Array, n_features: int) -> Any:
 
 
 def _dense_is_better(X: Any) -> bool:
-    """Whether BLAS on the densified rows beats the postings, at no more than eight times their memory."""
+    """Whether BLAS on the densified rows beats the postings.
+
+    At no more than eight times their memory.
+    """
     return _dense_share_is_better(
         X.nnz, lambda: np.bincount(X.indices, minlength=X.shape[1]), *X.shape
     )
@@ -289,7 +313,10 @@ def _shifted_squares(X: Any, shift: Array | None) -> Array:
 
 
 def _converted(X: Any, shift: Array | None, dtype: Any, columns: Array | None = None) -> Array:
-    """A C-ordered copy of type dtype (of some columns), centred; made by blocks, so that no float64 copy of X exists beside it."""
+    """A C-ordered copy of type dtype (of some columns), centred.
+
+    Made by blocks, so that no float64 copy of X exists beside it.
+    """
     if shift is None and not sp.issparse(X):
         return np.ascontiguousarray(X, dtype=dtype)
     out = np.empty(X.shape if columns is None else (X.shape[0], columns.size), dtype)
@@ -304,12 +331,14 @@ def _dense(X: Any) -> Array:
     return X.toarray() if sp.issparse(X) else np.asarray(X)
 
 
-# -- the same preparation for any block -----------------------------------------------------------------------------------------------------
+# -- the same preparation for any block ------------------------------------------------------------
 
 
 @dataclass(frozen=True, eq=False)
 class Frame:
-    """How rows are prepared for products: small, known once, and the same for every block of the data.
+    """How rows are prepared for products.
+
+    Small, known once, and the same for every block of the data.
 
     Parameters
     ----------
@@ -340,9 +369,11 @@ class Frame:
 
     @classmethod
     def of(cls, kernel: Kernel, rows: Rows, dtype: Any = None) -> Frame:
-        """From two passes over the rows: their centre, and the largest norm, which says whether float32 is safe.
+        """From two passes over the rows: their centre, and the largest norm.
 
-        For rows in memory this is what :func:`ready` does.
+        The norm says whether float32 is safe.
+
+        For rows in memory this is what :func:`prepare` does.
         """
         if isinstance(kernel, Precomputed) or not (kernel.uses_dots or kernel.shift_invariant):
             return cls(kernel, None, np.dtype(np.float64))
@@ -362,10 +393,12 @@ class Frame:
 
     def same(self, other: Frame) -> bool:
         """Whether another frame prepares rows as this one does."""
+        mine: Any = self.shift
+        its: Any = other.shift
         return self is other or (
             self.kernel == other.kernel
-            and (self.shift is None) == (other.shift is None)
-            and (self.shift is other.shift or np.array_equal(self.shift, other.shift))  # type: ignore[arg-type]
+            and (mine is None) == (its is None)
+            and (mine is its or np.array_equal(mine, its))
             and (self.dtype, self.sparse) == (other.dtype, other.sparse)
         )
 
@@ -374,20 +407,23 @@ class Frame:
         if isinstance(self.kernel, Precomputed) or not (
             self.kernel.uses_dots or self.kernel.shift_invariant
         ):
-            return ready(self.kernel, X)
+            return prepare(self.kernel, X)
         if sp.issparse(X):
             X = X.tocsr()
             if self.sparse:
-                return _ready_sparse(self.kernel, X, self.dtype, None)
-        return _ready_at(self.kernel, X, self.shift, self.dtype, None)
+                return _prepare_sparse(self.kernel, X, self.dtype, None)
+        return _prepare_at(self.kernel, X, self.shift, self.dtype, None)
 
     def vectors(self, V: Any) -> Operand:
-        """Vectors that are in the coordinates of prepared rows already, for products with these: nothing is subtracted again."""
+        """Vectors in the coordinates of prepared rows already, for products with these.
+
+        Nothing is subtracted again.
+        """
         if isinstance(self.kernel, Precomputed) or not (
             self.kernel.uses_dots or self.kernel.shift_invariant
         ):
-            return ready(self.kernel, V)
-        return ready(self.kernel, V, like=Operand(self.kernel, V, np.empty(0, self.dtype)))
+            return prepare(self.kernel, V)
+        return prepare(self.kernel, V, like=Operand(self.kernel, V, np.empty(0, self.dtype)))
 
     def prepared(self, block: Block) -> Prepared:
         """The rows of a block, prepared; kept with it."""
@@ -429,7 +465,10 @@ def in_memory(
 
 
 def _centre_of(block: Block) -> tuple[int, Array, int | None, Any]:
-    """Number of rows, their mean, and for sparse ones the number of entries, of all and of each feature."""
+    """Number of rows, their mean, and for sparse ones the number of entries.
+
+    Entries are counted in all and for each feature.
+    """
     X = block.X
     if not sp.issparse(X):
         return block.n, np.asarray(X.mean(axis=0, dtype=np.float64)).ravel(), None, None
@@ -442,7 +481,7 @@ def _largest_square(block: Block, shift: Array | None) -> float:
     return float(_shifted_squares(block.X, shift).max(initial=0.0))
 
 
-# -- strips ---------------------------------------------------------------------------------------------------------------------------------
+# -- strips ----------------------------------------------------------------------------------------
 
 
 class Strips:
@@ -451,9 +490,8 @@ class Strips:
     def __init__(self, operand: Operand, width: int | None = None) -> None:
         self.operand = operand
         self.fixed = width is not None or sp.issparse(operand.X)
-        if sp.issparse(
-            operand.X
-        ):  # each strip repeats the feature pointers: wide enough that they stay fewer than the entries
+        # each strip repeats the feature pointers: wide enough that they stay fewer than the entries
+        if sp.issparse(operand.X):
             n_most = max(1, int(2 * operand.X.nnz // max(1, operand.X.shape[1])))
             width = width or max(4096, -(-operand.n // n_most))
         self._cut(width or 1024)
@@ -464,7 +502,10 @@ class Strips:
         self._postings: list[Any] = [None] * self.n_strips
 
     def suited_to(self, n_rows: int) -> Strips:
-        """The same columns in strips of the width that suits so many rows; those of sparse rows, or of a given width, stay."""
+        """The same columns in strips of the width that suits so many rows.
+
+        Those of sparse rows, or of a given width, stay.
+        """
         if self.fixed:
             return self
         width = min(
@@ -534,13 +575,15 @@ def tile(rows: Operand, first: int, last: int, strips: Strips, k: int, scratch: 
     return out
 
 
-Consumer = Callable[
-    [int, int, int, int, Array], None
-]  # first row, last row, first column, last column, values
+# first row, last row, first column, last column, values
+Consumer = Callable[[int, int, int, int, Array], None]
 
 
 def for_each_tile(rows: Operand, strips: Strips, consume: Consumer, n_threads: int = 1) -> None:
-    """Make all tiles of k(rows, columns) and hand each to ``consume``; tiles of one strip come in order, from one thread."""
+    """Make all tiles of k(rows, columns) and hand each to ``consume``.
+
+    Tiles of one strip come in order, from one thread.
+    """
     n = rows.n
     strips = strips.suited_to(n)
     chunk = max(1, min(n, CHUNK_ROWS, TILE_VALUES // strips.width))
@@ -568,18 +611,19 @@ def block(rows: Operand, strips: Strips, n_threads: int = 1, out: Array | None =
 
 
 def _scratch(size: int, dtype: Any) -> Array:
-    """The calling thread's own scratch array: allocated once, so that its pages stay mapped and warm."""
+    """The calling thread's own scratch array.
+
+    It is allocated once, so that its pages stay mapped and warm.
+    """
     buffer: Array | None = getattr(local, "scratch", None)
     if buffer is None or buffer.nbytes < size * 8:
         buffer = local.scratch = np.empty(size * 8, np.uint8)
     return buffer[: size * np.dtype(dtype).itemsize].view(dtype)
 
 
-# -- sums over rows -------------------------------------------------------------------------------------------------------------------------
-FUSED_ROWS, FUSED_COLUMNS = (
-    256,
-    256,
-)  # 256 kB in float32: half of the second-level cache of one core
+# -- sums over rows --------------------------------------------------------------------------------
+# 256 kB in float32: half of the second-level cache of one core
+FUSED_ROWS, FUSED_COLUMNS = 256, 256
 
 
 @compiled
@@ -588,7 +632,8 @@ def add_rows(
 ) -> None:
     """s[start:end] += sum_r delta[r] * values[slots[r], start-offset:end-offset]
 
-    Four rows at a time are summed in the type of the values, then added in float64: a sum of thousands of float32 terms keeps its digits.
+    Four rows at a time are summed in the type of the values, then added in float64: a sum of
+    thousands of float32 terms keeps its digits.
     """
     n, n4 = slots.size, slots.size - slots.size % 4
     for r in range(0, n4, 4):
@@ -624,14 +669,16 @@ def _add_and_keep(
 
 @compiled
 def _dense_strip(
-    form: int, p: float, q: float, degree: int, A: Array, a_sq: Array, B: Array, b_sq: Array, start: int, end: int,
-    delta: Array, s: Array, slots: Array, store: Array, scratch: Array,
+    form: int, p: float, q: float, degree: int, A: Array, a_sq: Array, B: Array, b_sq: Array,
+    start: int, end: int, delta: Array, s: Array, slots: Array, store: Array, scratch: Array,
 ) -> None:  # fmt: skip
-    """All tiles of columns start..end, products by BLAS; made without coming back to the interpreter."""
+    """All tiles of columns start..end, products by BLAS.
+
+    They are made without coming back to the interpreter.
+    """
     step = FUSED_COLUMNS
-    if (
-        2 * A.shape[0] <= FUSED_ROWS and A.itemsize == 4
-    ):  # few rows: wider tiles of the same size, BLAS packs the rows less often
+    # few rows: wider tiles of the same size, BLAS packs the rows less often
+    if 2 * A.shape[0] <= FUSED_ROWS and A.itemsize == 4:
         step = 2 * FUSED_COLUMNS
     for c in range(start, end, step):
         width = min(end, c + step) - c
@@ -646,9 +693,9 @@ def _dense_strip(
 
 @compiled
 def _sparse_strip(
-    form: int, p: float, q: float, degree: int, indptr: Array, indices: Array, data: Array, a_sq: Array,
-    p_indptr: Array, p_indices: Array, p_data: Array, b_sq: Array, start: int, end: int,
-    delta: Array, s: Array, slots: Array, store: Array, scratch: Array,
+    form: int, p: float, q: float, degree: int, indptr: Array, indices: Array, data: Array,
+    a_sq: Array, p_indptr: Array, p_indices: Array, p_data: Array, b_sq: Array, start: int,
+    end: int, delta: Array, s: Array, slots: Array, store: Array, scratch: Array,
 ) -> None:  # fmt: skip
     """The same over postings: a few rows at a time, since a strip is wide."""
     width, n_rows = end - start, indptr.size - 1
@@ -672,7 +719,10 @@ def accumulate(
     slots: Array | None = None,
     store: Array | None = None,
 ) -> None:
-    """s += sum_r delta[r] * k(rows[r], columns), while the values are in cache; rows with slots[r] >= 0 are kept in store[slots[r]]."""
+    """s += sum_r delta[r] * k(rows[r], columns), while the values are in cache.
+
+    Rows with slots[r] >= 0 are kept in store[slots[r]].
+    """
     kernel, columns, n = rows.kernel, strips.operand, rows.n
     delta = np.ascontiguousarray(delta, rows.dtype)
     slots = np.full(n, -1) if slots is None else slots
@@ -714,9 +764,8 @@ def accumulate(
 
         n_tasks = strips.n_strips
     else:
-        step = FUSED_COLUMNS * max(
-            1, min(8, TILE_VALUES // (FUSED_COLUMNS * max(1, n)))
-        )  # few rows: several strips a task
+        # few rows: several strips a task
+        step = FUSED_COLUMNS * max(1, min(8, TILE_VALUES // (FUSED_COLUMNS * max(1, n))))
         n_tasks = -(-columns.n // step)
 
         def strip(k: int) -> None:
@@ -773,6 +822,6 @@ def kernel_values(
            [0.1353]])
     """
     X, B = (Z if hasattr(Z, "dtype") else np.asarray(Z, dtype=np.float64) for Z in (X, B))
-    columns = ready(kernel, B, dtype=None if dtype is None else np.dtype(dtype))
-    rows = ready(kernel, X, like=columns) if columns.sq is not None else ready(kernel, X)
+    columns = prepare(kernel, B, dtype=None if dtype is None else np.dtype(dtype))
+    rows = prepare(kernel, X, like=columns) if columns.sq is not None else prepare(kernel, X)
     return block(rows, Strips(columns, width), n_threads)

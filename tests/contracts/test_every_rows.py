@@ -178,10 +178,10 @@ def test_sums_parts_and_few_rows(name, tmp_path):
 @pytest.mark.parametrize("form", ["dense", "sparse"])
 @pytest.mark.parametrize("kernel", [RBF(0.5), Polynomial(0.5, 2, 1.0)], ids=lambda of: of.name)
 def test_a_frame_is_that_of_rows_in_memory(form, kernel):
-    from slimsvm.tiles import ready
+    from slimsvm.tiles import prepare
 
     X, y, weight = data(form)
-    expected, rows = ready(kernel, X), InBlocks(X, y, weight)
+    expected, rows = prepare(kernel, X), InBlocks(X, y, weight)
     assert Frame.of(kernel, MemoryRows(X)).same(expected.frame)
     frame = Frame.of(kernel, rows)
     assert (frame.dtype, frame.sparse) == (expected.frame.dtype, expected.frame.sparse)

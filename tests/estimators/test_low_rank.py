@@ -15,7 +15,7 @@ from slimsvm.basis.cholesky import pivoted, thresholded
 from slimsvm.datasets import checkers
 from slimsvm.kernels import RBF
 from slimsvm.persistence.libsvm import load_libsvm, save_libsvm
-from slimsvm.tiles import ready
+from slimsvm.tiles import prepare
 
 both = pytest.mark.parametrize("factorization", ["pivoted", "threshold"])
 either_way = pytest.mark.parametrize("fit_intercept", [True, False])
@@ -66,7 +66,7 @@ def test_without_an_intercept_against_scipy(factorization, rank):
     weight = np.random.default_rng(0).uniform(0.5, 2.0, 150)
     model = machine(factorization, rank).fit(X, y, sample_weight=weight)
     s = np.where(y == model.classes_[1], 1.0, -1.0)
-    operand = ready(RBF(1.0), X, dtype=np.float64)
+    operand = prepare(RBF(1.0), X, dtype=np.float64)
     size = rank if isinstance(rank, int) else 150
     F = (
         pivoted(operand, size).V

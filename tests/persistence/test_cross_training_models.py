@@ -9,7 +9,7 @@ from click.testing import CliRunner
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.linear_model import LogisticRegression
 from tests.pairs import every_pair
-from tests.persistence.models import data, names_of
+from tests.persistence.models import data
 from tests.persistence.test_native import assert_same, edit_header, refused, round_trip
 
 from slimsvm import SVC, CrossTraining, LinearSVC, NuSVC, SparseSVC, load, save

@@ -14,7 +14,7 @@ from slimsvm.problems.dual_qp import (
     one_class,
     regression,
 )
-from slimsvm.tiles import ready
+from slimsvm.tiles import prepare
 
 MACHINES = ("classification", "regression", "one_class", "nu_classification", "nu_regression")
 EPSILON, NU = 0.1, 0.4
@@ -47,7 +47,7 @@ def make_problem(
     """The DualQP of one model; ``y`` are labels, ``t`` targets."""
     kernel = kernel or RBF(0.5)
     gram = make_gram(
-        ready(kernel, X, dtype=None if dtype is None else np.dtype(dtype)), budget, n_threads
+        prepare(kernel, X, dtype=None if dtype is None else np.dtype(dtype)), budget, n_threads
     )
     weight = np.ones(X.shape[0]) if weight is None else np.asarray(weight, float)
     if machine == "classification":

@@ -7,13 +7,13 @@ from slimsvm.datasets import checkers
 from slimsvm.kernels import RBF
 from slimsvm.run import run
 from slimsvm.solvers.core_vector import Ball, CoreVector, _farthest, _pull_centre
-from slimsvm.tiles import ready
+from slimsvm.tiles import prepare
 
 
 def ball(n=1300, C=2.0, **options):
     X, y = checkers(n, seed=0)
     return X, Ball(
-        ready(RBF(1.0), X, dtype=np.float64), np.where(y == y.max(), 1.0, -1.0), C, **options
+        prepare(RBF(1.0), X, dtype=np.float64), np.where(y == y.max(), 1.0, -1.0), C, **options
     )
 
 

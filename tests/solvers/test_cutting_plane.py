@@ -25,7 +25,7 @@ from slimsvm.rows import MemoryRows
 from slimsvm.run import FULL, SUBSPACE, Limits, run
 from slimsvm.solvers.cutting_plane import CuttingPlane, OneSlack
 from slimsvm.solvers.spaces import ExplicitSpace, KernelSpace, SubspaceSpace
-from slimsvm.tiles import ready
+from slimsvm.tiles import prepare
 from tests.in_memory import kernel_columns
 from tests.reference.machines import random_rows
 
@@ -320,7 +320,7 @@ def test_regression_is_the_exact_machine():
 
 
 def columns_for(X, basis, kernel=None, max_basis=None, dtype=np.float64, **options):
-    rows = ready(kernel or RBF(0.5), X, dtype=dtype)
+    rows = prepare(kernel or RBF(0.5), X, dtype=dtype)
     columns = kernel_columns(rows, max_basis or (len(basis) if basis is not None else 1), **options)
     if basis is not None and len(basis):
         columns.append(columns.in_rows_coordinates(basis))

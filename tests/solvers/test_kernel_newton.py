@@ -12,7 +12,7 @@ from slimsvm.losses import LeastSquares, SmoothHinge, SquaredEpsilonInsensitive,
 from slimsvm.run import run
 from slimsvm.solvers import kernel_newton
 from slimsvm.solvers.kernel_newton import AllRows, KernelNewton
-from slimsvm.tiles import in_memory, ready
+from slimsvm.tiles import in_memory, prepare
 from tests.pairs import every_pair
 
 LOSSES = [SquaredHinge(), SmoothHinge(), SmoothHinge(beta=50.0), LeastSquares()]
@@ -44,7 +44,7 @@ def rows(n=120, n_columns=1, seed=0):
 def problem_of(
     X, y, weight, loss, kernel=KERNEL, fit_intercept=True, dtype=np.float64, n_threads=1, **options
 ):
-    rows = ready(kernel, X, dtype=dtype)
+    rows = prepare(kernel, X, dtype=dtype)
     return AllRows(
         in_memory(rows, n_threads=n_threads), rows.frame, y, weight, loss, fit_intercept, **options
     )
@@ -260,15 +260,18 @@ def test_float32_at_a_large_weight_of_the_errors():
         problem_of(X, y, np.full(1200, 1e6), SquaredHinge(), RBF(0.05), dtype=dtype)
         for dtype in (np.float64, np.float32)
     )
-    assert exact.blur() == 0.0
+    assert exact.rounding_error() == 0.0
     least, found = (
         run(KernelNewton(), problem, tol=1e-4, max_iter=30).certificate.objective
         for problem in (exact, rough)
     )
-    assert least <= found <= (1 + rough.blur()) * least
-    assert rough.blur() > 0.1
+    assert least <= found <= (1 + rough.rounding_error()) * least
+    assert rough.rounding_error() > 0.1
     assert (
-        problem_of(X, y, np.ones(1200), SquaredHinge(), RBF(0.05), dtype=np.float32).blur() < 1e-4
+        problem_of(
+            X, y, np.ones(1200), SquaredHinge(), RBF(0.05), dtype=np.float32
+        ).rounding_error()
+        < 1e-4
     )
 
 

@@ -10,7 +10,7 @@ from slimsvm.kernels import RBF, Laplacian, Polynomial
 from slimsvm.losses import LeastSquares, SmoothHinge, SquaredEpsilonInsensitive, SquaredHinge
 from slimsvm.run import SUBSPACE, run
 from slimsvm.solvers.newton import Newton, least_along
-from slimsvm.tiles import ready
+from slimsvm.tiles import prepare
 from tests.in_memory import kernel_columns, subspace_problem
 
 LOSSES = [SquaredHinge(), SmoothHinge(), LeastSquares(), SquaredEpsilonInsensitive(0.1)]
@@ -33,7 +33,7 @@ def make(
     if not loss.takes_labels:
         y = y + 0.1 * rng.standard_normal((n, columns))
     weight = rng.uniform(0.5, 2.0, n)
-    rows = ready(kernel or RBF(0.5), X, dtype=np.dtype(dtype))
+    rows = prepare(kernel or RBF(0.5), X, dtype=np.dtype(dtype))
     held = kernel_columns(rows, m, n_threads=threads)
     held.append(rows.X[:m])
     return subspace_problem(held, y, weight, loss, fit_intercept)

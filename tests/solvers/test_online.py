@@ -9,7 +9,7 @@ from slimsvm.datasets import checkers
 from slimsvm.kernels import RBF, Linear, Polynomial
 from slimsvm.run import run
 from slimsvm.solvers.online import SELECTIONS, WEIGHT, Online, Passing, decayed, empty, restored
-from slimsvm.tiles import ready
+from slimsvm.tiles import prepare
 
 KERNELS = [RBF(2.0), Linear(), Polynomial(2, 0.5, 1.0)]
 
@@ -17,7 +17,7 @@ KERNELS = [RBF(2.0), Linear(), Polynomial(2, 0.5, 1.0)]
 def passing(n=1500, kernel=KERNELS[0], budget=2e8, seed=0, dtype=np.float64):
     X, y = checkers(n, seed=seed)
     y = np.where(np.random.default_rng(seed).random(n) < 0.1, -y, y).astype(float)
-    operand = ready(kernel, X, dtype=dtype)
+    operand = prepare(kernel, X, dtype=dtype)
     order = np.random.default_rng(seed + 1).permutation(n)
     return X, Passing(
         operand,
@@ -96,7 +96,7 @@ def test_the_first_rows_by_hand():
     """Two rows of one class wait; one of the other makes a pair, whose optimum is known."""
     X = np.array([[0.0], [0.1], [1.0]])
     problem = Passing(
-        ready(RBF(1.0), X, dtype=np.float64),
+        prepare(RBF(1.0), X, dtype=np.float64),
         np.array([1.0, 1.0, -1.0]),
         np.full(3, 100.0),
         np.arange(3),

@@ -14,7 +14,7 @@ from slimsvm.solvers.chunking import Chunking
 from slimsvm.solvers.lagrangian import AcceleratedLagrangian, Lagrangian
 from slimsvm.solvers.least_squares import LeastSquaresSystem
 from slimsvm.solvers.smooth_newton import SmoothNewton
-from slimsvm.tiles import in_memory, ready
+from slimsvm.tiles import in_memory, prepare
 
 KERNELS = [RBF(0.5), Laplacian(0.3), Polynomial(0.2, 2, 1.0), Sigmoid(0.1, 0.2)]
 
@@ -40,7 +40,7 @@ def make(
     rng = np.random.default_rng(seed)
     X = rng.standard_normal((n, 3))
     sign = np.where(X[:, 0] * X[:, 1] + 0.5 * rng.standard_normal(n) > 0, 1.0, -1.0)
-    rows = ready(kernel or RBF(0.5), X, dtype=dtype)
+    rows = prepare(kernel or RBF(0.5), X, dtype=dtype)
     V = features_of(rows, sign, np.sort(rng.permutation(n)[:m]), max_memory, threads)
     return Reduced(V, C * (np.ones(n) if weight is None else weight), loss)
 
@@ -139,7 +139,7 @@ def test_smooth_newton_begins_with_less_of_a_large_C():
     """
     X = np.random.default_rng(0).standard_normal((1500, 4)) * [1.0, 0.3, 0.1, 0.05] / 3
     V = features_of(
-        ready(RBF(16.0), X, dtype=np.float64),
+        prepare(RBF(16.0), X, dtype=np.float64),
         np.where(np.abs(X[:, 0]) > 0.43, 1.0, -1.0),
         np.arange(0, 1500, 10),
         many=True,
@@ -276,7 +276,7 @@ def test_the_corrected_metric_brings_a_large_C_to_its_end():
 def test_features_for_many_passes_are_the_same_numbers():
     rng = np.random.default_rng(0)
     X, sign = rng.standard_normal((3000, 4)), np.where(rng.random(3000) < 0.5, 1.0, -1.0)
-    rows = ready(RBF(0.5), X, dtype=np.float32)
+    rows = prepare(RBF(0.5), X, dtype=np.float32)
     once, often, tight = (
         features_of(rows, sign, np.arange(0, 3000, 60), memory, many=many)
         for memory, many in ((None, False), (None, True), (0.6, True))

@@ -8,7 +8,7 @@ from slimsvm.kernels import RBF, Linear, Polynomial
 from slimsvm.losses import LeastSquares, SmoothHinge, SquaredEpsilonInsensitive, SquaredHinge
 from slimsvm.run import Limits
 from slimsvm.solvers.refine import gradient, refine, solve
-from slimsvm.tiles import ready
+from slimsvm.tiles import prepare
 from tests.in_memory import kernel_columns, subspace_problem
 
 KERNELS = [RBF(0.5), Polynomial(0.5, 3, 1.0), Polynomial(1.0, 2, 0.0), Linear()]
@@ -18,7 +18,7 @@ def make(kernel, loss, n=120, m=3, columns=1, dtype=np.float64):
     rng = np.random.default_rng(1)
     X = rng.standard_normal((n, 4))
     y = np.sign(rng.standard_normal((n, columns)) + X[:, [0]])
-    rows = ready(kernel, X, dtype=np.dtype(dtype))
+    rows = prepare(kernel, X, dtype=np.dtype(dtype))
     held = kernel_columns(rows, m)
     return subspace_problem(held, y, rng.uniform(0.5, 1.5, n), loss), rng.standard_normal((m, 4))
 
@@ -51,7 +51,7 @@ def test_derivative_is_that_of_differences(kernel, loss, columns):
 def test_derivative_with_sparse_rows():
     rng = np.random.default_rng(0)
     X = sp.random(150, 400, density=0.01, format="csr", random_state=0)
-    rows = ready(RBF(0.5), X, dtype=np.dtype(np.float64))
+    rows = prepare(RBF(0.5), X, dtype=np.dtype(np.float64))
     assert sp.issparse(rows.X)
     problem = subspace_problem(
         kernel_columns(rows, 2),

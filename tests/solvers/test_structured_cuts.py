@@ -17,7 +17,7 @@ from slimsvm.solvers.joint import JointRisk, JointSpace, least_on_line
 from slimsvm.solvers.sampled_cuts import CONSTANT, LINEAR, Draw, SampledCuts, parts_of, risk_bound
 from slimsvm.solvers.sampled_space import SampledSpace
 from slimsvm.solvers.spaces import ExplicitSpace, KernelSpace, SubspaceSpace
-from slimsvm.tiles import in_memory, ready
+from slimsvm.tiles import in_memory, prepare
 from tests.in_memory import kernel_columns
 from tests.reference.outputs import outputs
 
@@ -26,7 +26,7 @@ KERNEL = RBF(0.3)
 
 def prepared(X, n_threads=1):
     """Rows in memory, and how they are prepared."""
-    rows = ready(KERNEL, X, dtype=np.float64)
+    rows = prepare(KERNEL, X, dtype=np.float64)
     return in_memory(rows, n_threads=n_threads), rows.frame
 
 
@@ -119,7 +119,7 @@ def test_every_space_finds_the_optimum_with_all_constraints(oracle, scaling):
     best = by_enumeration(
         oracle, np.linalg.cholesky(K + 1e-13 * np.eye(len(X))), true, weight, scaling
     )
-    columns = kernel_columns(ready(KERNEL, X, dtype=np.float64), len(X))
+    columns = kernel_columns(prepare(KERNEL, X, dtype=np.float64), len(X))
     columns.append(columns.operand.X)
     for space in (KernelSpace(K), SubspaceSpace(columns)):
         for line_search in (True, False):
@@ -204,7 +204,7 @@ def test_a_basis_grows_for_all_labels_at_once():
     true = oracle.encode(y, 150)
     risk = JointRisk(oracle, true.labels, true.offsets, np.ones(150))
     choose, seed = Pursuit(), np.random.default_rng(0)
-    columns = kernel_columns(ready(KERNEL, X, dtype=np.float64), 25)
+    columns = kernel_columns(prepare(KERNEL, X, dtype=np.float64), 25)
 
     def grow(columns, V, B):
         return choose.select(columns, V, B, 1, seed, np.arange(150)).vectors

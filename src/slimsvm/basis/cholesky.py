@@ -1,17 +1,22 @@
-"""Incomplete Cholesky factorisations of the kernel matrix, K ~ V V', and the pivots of one as a basis.
+"""Incomplete Cholesky factorisations of the kernel matrix, K ~ V V'.
 
-:func:`pivoted` (ICF 2; Fine & Scheinberg 2001): symmetric pivoting, the row that is farthest from the span of those before it is next; values
-are computed for rows that are pivots or likely to be soon, one to two times m n of them. Row i of V is z(x_i), the orthonormal coordinates of
-phi(x_i) in the span of the pivots, so V V' is the projected kernel and never above K. Stops after m columns, or when the trace of what is left
-is small.
+The pivots of one can be a basis.
 
-:func:`thresholded` (ICF 1; Lin & Saigal 2000): column by column, of each only the m largest entries are kept. V is sparse and triangular, not
-of low rank, all of K is seen once, and V V' may be far from K. Dropping entries may make a pivot that is not positive: then beta is added
-to all of the diagonal, twice as much each time, and the factorisation starts again. A pivot that is zero but for rounding, with nothing but
-rounding below it, is a row in the span of those before it, and its column is zero.
+:func:`pivoted` (ICF 2; Fine & Scheinberg 2001): symmetric pivoting, the row that is farthest from
+the span of those before it is next; values are computed for rows that are pivots or likely to be
+soon, one to two times m n of them. Row i of V is z(x_i), the orthonormal coordinates of phi(x_i) in
+the span of the pivots, so V V' is the projected kernel and never above K. Stops after m columns, or
+when the trace of what is left is small.
 
-Symbols: d what is left of the diagonal; V (n, m), kept by columns.
-Cost: ICF 2 up to 2 n m kernel values and n m^2; ICF 1 n^2 / 2 kernel values, as much to find the largest entries, and n m^2.
+:func:`thresholded` (ICF 1; Lin & Saigal 2000): column by column, of each only the m largest entries
+are kept. V is sparse and triangular, not of low rank, all of K is seen once, and V V' may be far
+from K. Dropping entries may make a pivot that is not positive: then beta is added to all of the
+diagonal, twice as much each time, and the factorisation starts again. A pivot that is zero but for
+rounding, with nothing but rounding below it, is a row in the span of those before it, and its
+column is zero.
+
+Symbols: d what is left of the diagonal; V (n, m), kept by columns. Cost: ICF 2 up to 2 n m kernel
+values and n m^2; ICF 1 n^2 / 2 kernel values, as much to find the largest entries, and n m^2.
 """
 
 from __future__ import annotations
@@ -34,7 +39,9 @@ from slimsvm.tiles import Operand
 Array = NDArray[Any]
 STRIP = 8192  # rows of V that a thread takes at once
 MOST_AHEAD = 32  # columns of ICF 2 that are computed before they are asked for
-FIRST_BETA = 1e-3  # added to the diagonal after the first failure of ICF 1, relative to its mean; doubled after each further one
+# added to the diagonal after the first failure of ICF 1, relative to its mean; doubled after each
+# further one
+FIRST_BETA = 1e-3
 MOST_RESTARTS = 40  # by then beta is far above the trace, and the matrix is its own diagonal
 BLOCK = 256  # columns of K that ICF 1 has in memory at a time
 
@@ -50,7 +57,8 @@ class Factor:
     pivots : int array
         Rows that were pivots, in order; of ICF 1 all.
     left : float
-        Size of K + beta I - V V' relative to the trace of K: of ICF 2 its trace, of ICF 1, whose diagonal is exact, its Frobenius norm.
+        Size of K + beta I - V V' relative to the trace of K: of ICF 2 its trace, of ICF 1, whose
+        diagonal is exact, its Frobenius norm.
     beta : float
         What was added to the diagonal.
     n_values : int
@@ -74,16 +82,19 @@ def pivoted(
     enough: Callable[[], bool] | None = None,
     n_threads: int = 1,
 ) -> Factor:
-    """ICF 2: at most ``rank`` columns, fewer if the rest of the trace is at most ``tol`` of it, or only rounding is left.
+    """ICF 2: at most ``rank`` columns.
+
+    Fewer if the rest of the trace is at most ``tol`` of it, or only rounding is left.
 
     Parameters
     ----------
     rows : Operand
-        All rows, readied.
+        All rows, prepared.
     candidates : int array, optional
         Rows that may be pivots; None: all.
     known : array of shape (p, n), optional
-        Coordinates of all rows in a span that is there already; the columns go on from it, and V is what they add.
+        Coordinates of all rows in a span that is there already; the columns go on from it, and V is
+        what they add.
     enough : callable, optional
         Asked before every column but the first; where it says True, the columns so far are all.
 
@@ -92,8 +103,8 @@ def pivoted(
     >>> import numpy as np
     >>> from slimsvm.basis.cholesky import pivoted
     >>> from slimsvm.kernels import Linear
-    >>> from slimsvm.tiles import in_memory, ready
-    >>> found = pivoted(ready(Linear(), np.array([[1.0, 0.0], [0.0, 3.0], [1.0, 1.0]])), 3)
+    >>> from slimsvm.tiles import in_memory, prepare
+    >>> found = pivoted(prepare(Linear(), np.array([[1.0, 0.0], [0.0, 3.0], [1.0, 1.0]])), 3)
     >>> found.pivots, found.V.shape, found.left < 1e-12
     (array([1, 0]), (3, 2), True)
     """
@@ -140,10 +151,13 @@ def pivoted(
 
 
 class Ahead:
-    """Columns of rows that are likely to be pivots soon, many at once: a product of matrices in place of as many passes over V.
+    """Columns of rows that are likely to be pivots soon, many at once.
 
-    The rows that are farthest from the span now are likely to be among the farthest for a while. How many are taken follows how many of the
-    last ones were of use. Pivots are the same with or without.
+    A product of matrices takes the place of as many passes over V.
+
+    The rows that are farthest from the span now are likely to be among the farthest for a while.
+    How many are taken follows how many of the last ones were of use. Pivots are the same with or
+    without.
     """
 
     def __init__(self, rows: Operand, edges: list[tuple[int, int]], n_threads: int) -> None:
@@ -155,7 +169,10 @@ class Ahead:
         self._many = 1
 
     def look(self, far: Array, Vt: Array, most: int) -> None:
-        """Columns of the rows that are farthest by ``far``, without what V says, which is kept by columns."""
+        """Columns of the rows that are farthest by ``far``, without what V says.
+
+        V is kept by columns.
+        """
         used = Vt.shape[0] - self.known if self.place else 1
         self._many = max(
             1, min(MOST_AHEAD, 2 * self._many if 2 * used >= self._many else self._many // 2, most)
@@ -187,9 +204,10 @@ def thresholded(
     Parameters
     ----------
     rows : Operand
-        All rows, readied.
+        All rows, prepared.
     enough : callable, optional
-        Asked now and then; where it says True, the columns that are left have nothing but their diagonal.
+        Asked now and then; where it says True, the columns that are left have nothing but their
+        diagonal.
 
     Raises
     ------
@@ -201,8 +219,8 @@ def thresholded(
     >>> import numpy as np
     >>> from slimsvm.basis.cholesky import thresholded
     >>> from slimsvm.kernels import RBF
-    >>> from slimsvm.tiles import in_memory, ready
-    >>> rows = ready(RBF(1.0), np.array([[0.0], [0.5], [2.0]]), dtype=np.float64)
+    >>> from slimsvm.tiles import in_memory, prepare
+    >>> rows = prepare(RBF(1.0), np.array([[0.0], [0.5], [2.0]]), dtype=np.float64)
     >>> found = thresholded(rows, 2)  # nothing is dropped: the factor is exact
     >>> np.allclose((found.V @ found.V.T).toarray(), RBF(1.0)(np.array([[0.0], [0.5], [2.0]])))
     True
@@ -218,14 +236,18 @@ def thresholded(
             return Factor(V, np.arange(n), float(left), beta)
         beta = FIRST_BETA * float(np.mean(diag)) * 2.0**restart
     raise ValueError(
-        "The kernel matrix cannot be factorised, whatever is added to its diagonal: it is not that of a kernel."
+        "The kernel matrix cannot be factorised, whatever is added to its diagonal: it is "
+        "not that of a kernel."
     )
 
 
 def _columns_within(
     rows: Operand, n_entries: int, beta: float, enough: Callable[[], bool] | None, n_threads: int
 ) -> tuple[Array, Array, Array, float] | None:
-    """The columns of V, one after the other, and the sum of squares of what was dropped; None at a pivot that is not positive."""
+    """The columns of V, one after the other, and the sum of squares of what was dropped.
+
+    None at a pivot that is not positive.
+    """
     n = rows.n
     most = min(n, n_entries + 1)
     indptr, indices, data = (
@@ -239,7 +261,8 @@ def _columns_within(
     flat = DEPENDENT * JITTER[np.dtype(rows.dtype).name] * float(np.max(rows.diag(), initial=0.0))
     for start in range(0, n, BLOCK):
         if start and enough is not None and enough():
-            # the rest as if it were diagonal; with r_i what is left there, an entry that is not seen is at most sqrt(r_i r_j)
+            # the rest as if it were diagonal; with r_i what is left there, an entry that is not
+            # seen is at most sqrt(r_i r_j)
             used = int(indptr[start])
             own = np.maximum(
                 0.0,
@@ -252,12 +275,12 @@ def _columns_within(
             dropped += 0.5 * float(own.sum() ** 2 - np.square(own).sum())
             break
         end = min(n, start + BLOCK)
-        values = among(
-            rows, np.arange(start, end), np.arange(start, n), n_threads
-        )  # below the diagonal, and a little above
+        # below the diagonal, and a little above
+        values = among(rows, np.arange(start, end), np.arange(start, n), n_threads)
         if not np.isfinite(values).all():
             raise ValueError(
-                "The kernel matrix cannot be factorised: it has values that are not finite (NaN or infinity). Scale the features."
+                "The kernel matrix cannot be factorised: it has values that are not finite "
+                "(NaN or infinity). Scale the features."
             )
         for j in range(start, end):
             column = values[j - start, j - start :].astype(np.float64)
@@ -273,17 +296,20 @@ def _columns_within(
 
 @compiled
 def _next_column(
-    j: int, column: Array, beta: float, flat: float, n_entries: int, indptr: Array, indices: Array, data: Array, heads: Array, after: Array,
-    at: Array, work: Array,
+    j: int, column: Array, beta: float, flat: float, n_entries: int, indptr: Array, indices: Array,
+    data: Array, heads: Array, after: Array, at: Array, work: Array,
 ) -> float:  # fmt: skip
-    """Column j of V: that of K (from its diagonal on) without what the columns before it say, cut to its largest entries.
+    """Column j of V, cut to its largest entries.
+
+    That of K (from its diagonal on) without what the columns before it say.
 
     Returns the sum of squares of what was cut off; -1 if the pivot is not positive.
     """
     n = work.size
     work[j:] = column
     work[j] += beta
-    # 1. every column with an entry in row j takes part; afterwards it waits for the row of its next entry
+    # 1. every column with an entry in row j takes part; afterwards it waits for the row of its next
+    # entry
     k = heads[j]
     while k >= 0:
         following = after[k]
@@ -298,7 +324,8 @@ def _next_column(
             heads[row] = k
         k = following
     if not work[j] > flat:
-        # of a matrix without negative directions, |r_ij|^2 <= r_ii r_jj: what stands below such a pivot must be next to nothing
+        # of a matrix without negative directions, |r_ij|^2 <= r_ii r_jj: what stands below such a
+        # pivot must be next to nothing
         largest, lost = 0.0, 0.5 * work[j] * work[j]
         for i in range(j + 1, n):
             largest = max(largest, abs(work[i]))
@@ -345,7 +372,9 @@ def _next_column(
 
 @dataclass(frozen=True)
 class Cholesky(Basis):
-    """Pivots of the incomplete Cholesky factorisation: always the row that is farthest from the span of those before it.
+    """Pivots of the incomplete Cholesky factorisation.
+
+    Always the row that is farthest from the span of those before it.
 
     Examples
     --------
@@ -353,8 +382,8 @@ class Cholesky(Basis):
     >>> from slimsvm.basis import Cholesky
     >>> from slimsvm.kernels import RBF
     >>> from slimsvm.problems.columns import KernelColumns
-    >>> from slimsvm.tiles import in_memory, ready
-    >>> rows = ready(RBF(1.0), np.array([0.0, 0.1, 5.0, 5.1])[:, None])
+    >>> from slimsvm.tiles import in_memory, prepare
+    >>> rows = prepare(RBF(1.0), np.array([0.0, 0.1, 5.0, 5.1])[:, None])
     >>> columns = KernelColumns(in_memory(rows), rows.frame, max_basis=2)
     >>> Cholesky().select(columns, None, None, 2, np.random.default_rng(0), np.arange(4)).indices
     array([0, 2])
@@ -373,7 +402,10 @@ class Cholesky(Basis):
         candidates: Array,
         here: Here | None = None,
     ) -> Selection:
-        """Up to ``n_new`` rows; all candidates, in order, if there are not more. The weights are ignored."""
+        """Up to ``n_new`` rows; all candidates, in order, if there are not more.
+
+        The weights are ignored.
+        """
         if n_new >= candidates.size:
             return rows_at(columns, candidates)
         known = None

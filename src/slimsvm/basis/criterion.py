@@ -2,26 +2,33 @@
 
     drop(b) = sum_c <r_c, phi(b)>^2 / D(b),      r_c = sum_i A_ic phi(x_i) + sum_j W_jc phi(b_j)
 
-D(b) = k(b,b) - |z(b)|^2 is the squared distance of phi(b) to the span of the present basis: then this is by how much sum_c |r_c|^2 falls when
-b joins and all coefficients are found anew (``orthogonal``). With D(b) = k(b,b) it is the drop when only the new coefficient moves, as in
-Joachims & Yu (2009). D is never taken below a share RIDGE of k(b,b): near the span a quotient of two small numbers is mostly rounding errors.
+D(b) = k(b,b) - |z(b)|^2 is the squared distance of phi(b) to the span of the present basis: then
+this is by how much sum_c |r_c|^2 falls when b joins and all coefficients are found anew
+(``orthogonal``). With D(b) = k(b,b) it is the drop when only the new coefficient moves, as in
+Joachims & Yu (2009). D is never taken below a share RIDGE of k(b,b): near the span a quotient of
+two small numbers is mostly rounding errors.
 
-**Terms.** For many rows the sum over i runs over a sample: row i is drawn p_i = min(1, n_rows |A_i| / total) times on average, by stratified
-sampling, and has weight A_i / p_i each time, so that the sum is unbiased. The weights W are those that make the residual of the sample
-orthogonal to the span, as the true one is. That is unbiased too, and what is left of the sampling error is its part outside of the span.
+**Terms.** For many rows the sum over i runs over a sample: row i is drawn p_i = min(1, n_rows |A_i|
+/ total) times on average, by stratified sampling, and has weight A_i / p_i each time, so that the
+sum is unbiased. The weights W are those that make the residual of the sample orthogonal to the
+span, as the true one is. That is unbiased too, and what is left of the sampling error is its part
+outside of the span.
 
-**Fixed point.** Let s_c = <r_c, phi(b)>, rho_i = sum_c s_c A_ic for the terms, and rho_j = sum_c s_c W_jc + drop(b) u_j for the basis, where
-u = K_BB^-1 k_B(b) comes from the derivative of |z(b)|^2. With dk(x,b)/db = f k'(x,b) (x - b) for the RBF kernel, f k'(x,b) x for powers of
-inner products, the gradient of the drop is 2 f / D times
+**Fixed point.** Let s_c = <r_c, phi(b)>, rho_i = sum_c s_c A_ic for the terms, and rho_j = sum_c
+s_c W_jc + drop(b) u_j for the basis, where u = K_BB^-1 k_B(b) comes from the derivative of
+|z(b)|^2. With dk(x,b)/db = f k'(x,b) (x - b) for the RBF kernel, f k'(x,b) x for powers of inner
+products, the gradient of the drop is 2 f / D times
 
     g(b) = sum rho k'(x,b) (x - b)    or    g(b) = sum rho k'(x,b) x  -  drop(b) k'(b,b) b
 
-(sums over terms and basis). In both cases b + g(b) / (drop(b) k'(b,b)) is the fixed-point iteration: for RBF the mean of the points with
-weights rho k (Schoelkopf & Smola, Learning with Kernels, chapter 18), since these sum to drop(b); for the linear kernel it is power iteration.
-The factor is positive, so the step is one of ascent, whatever the signs of the weights.
+(sums over terms and basis). In both cases b + g(b) / (drop(b) k'(b,b)) is the fixed-point
+iteration: for RBF the mean of the points with weights rho k (Schoelkopf & Smola, Learning with
+Kernels, chapter 18), since these sum to drop(b); for the linear kernel it is power iteration. The
+factor is positive, so the step is one of ascent, whatever the signs of the weights.
 
-Symbols: q vectors b at a time, T terms, m basis vectors, C columns; S (q, C) inner products s; left = D without the ridge.
-Cost of an evaluation: q (T + m) kernel values and q m^2; of a step: q (T + m) d and q m^2.
+Symbols: q vectors b at a time, T terms, m basis vectors, C columns; S (q, C) inner products s; left
+= D without the ridge. Cost of an evaluation: q (T + m) kernel values and q m^2; of a step: q (T +
+m) d and q m^2.
 """
 
 from __future__ import annotations
@@ -44,11 +51,16 @@ from slimsvm.tiles import Operand, Strips, block
 Array = NDArray[Any]
 STRIP = 4096  # points of a sum that a thread takes at once
 RIDGE = 1e-3  # the least squared distance to the span that counts, relative to k(b,b)
-CLOSE = 0.1  # a vector of which those chosen before it leave less than this share of its squared distance to the span is skipped
+# a vector of which those chosen before it leave less than this share of its squared distance to the
+# span is skipped
+CLOSE = 0.1
 
 
 class Sum:
-    """The points of a sum over kernel values, in strips that the threads share: the terms of the residual, or its basis."""
+    """The points of a sum over kernel values, in strips that the threads share.
+
+    They are the terms of the residual, or its basis.
+    """
 
     def __init__(self, operand: Operand, n_threads: int) -> None:
         self.operand, self.n, self.n_threads = operand, operand.n, n_threads
@@ -59,7 +71,10 @@ class Sum:
         return block(points, self.strips, self.n_threads)
 
     def combined(self, weights: Array) -> Array:
-        """weights (q, n) times the points themselves, shape (q, d), in float64; strips are added in order."""
+        """weights (q, n) times the points themselves, shape (q, d), in float64.
+
+        Strips are added in order.
+        """
         X = self.operand.X
         weights = weights.astype(X.dtype)
         parts: list[Any] = [None] * self.strips.n_strips
@@ -130,9 +145,8 @@ class Criterion:
         self.columns, self.orthogonal, self.kernel = columns, orthogonal, columns.kernel
         A = np.asarray(row_weights, np.float64)
         self.row_weights = A[:, None] if A.ndim == 1 else A
-        self.L = np.ascontiguousarray(
-            columns.L
-        )  # a part of a larger array, of which every solve would make a copy
+        # a part of a larger array, of which every solve would make a copy
+        self.L = np.ascontiguousarray(columns.L)
         if columns.m:
             self.basis = Sum(
                 columns.take(columns.vectors) if columns.precomputed else columns.span.operand,
@@ -165,9 +179,8 @@ class Criterion:
     def _orthogonal_weights(self) -> Array:
         """-K_BB^-1 K_B,terms A: with these the residual of the sample is orthogonal to the span."""
         K = self._K_B_terms()
-        products = np.asarray(
-            K @ self.A.astype(K.dtype), np.float64
-        )  # a sample's sum: float32 is the least of its errors
+        # a sample's sum: float32 is the least of its errors
+        products = np.asarray(K @ self.A.astype(K.dtype), np.float64)
         return -self._solved(self._solved(products), "T")
 
     def _K_B_terms(self) -> Array:
@@ -181,7 +194,7 @@ class Criterion:
     def _solved(self, B: Array, trans: str = "N") -> Array:
         return np.asarray(solve_triangular(self.L, B, lower=True, trans=trans, check_finite=False))
 
-    # -- values -------------------------------------------------------------------------------------------------------------------------
+    # -- values ------------------------------------------------------------------------------------
 
     def points(self, vectors: Array) -> Operand:
         """Vectors (dense, float64, in the coordinates of the rows) as an operand."""
@@ -191,7 +204,10 @@ class Criterion:
         )
 
     def at(self, points: Operand, rows: Array | None = None) -> Values:
-        """The drop and what belongs to it; ``rows`` says which rows of the data the points are, if they are."""
+        """The drop and what belongs to it.
+
+        ``rows`` says which rows of the data the points are, if they are.
+        """
         columns, q = self.columns, points.n
         diag = np.asarray(points.diag(), np.float64)
         K_terms = self.terms.values(points)
@@ -210,7 +226,10 @@ class Criterion:
         return Values(S, self._drop(S, left, diag), left, diag, Z, K_terms, K_B)
 
     def _without_own_excess(self, S: Array, left: Array, rows: Array) -> None:
-        """A row that is in the sample stands for others too, but is alone where it is: there it must count only for itself."""
+        """Let a row of the sample count only for itself where it is.
+
+        It stands for others too, but is alone there.
+        """
         if not self.picked.size:
             return
         place = np.minimum(np.searchsorted(self.picked, rows), self.picked.size - 1)
@@ -223,13 +242,16 @@ class Criterion:
         return np.asarray(JITTER[str(np.dtype(self.columns.dtype))] * np.maximum(diag, known))
 
     def _drop(self, S: Array, left: Array, diag: Array) -> Array:
-        """sum_c S^2 / D, and -1 where the vector depends on the basis: such a one would be refused."""
+        """sum_c S^2 / D, and -1 where the vector depends on the basis.
+
+        Such a vector would be refused.
+        """
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             drop = np.einsum("qc,qc->q", S, S) / (left + RIDGE * diag if self.orthogonal else diag)
             fits = np.isfinite(drop) & (left > DEPENDENT * self._jitter(diag))
         return np.where(fits, drop, -1.0)
 
-    # -- the fixed point ----------------------------------------------------------------------------------------------------------------
+    # -- the fixed point ---------------------------------------------------------------------------
 
     def step(self, points: Operand, values: Values) -> Array:
         """g(b) / (drop(b) k'(b,b)) for every b; zero where there is no drop to speak of."""
@@ -263,7 +285,11 @@ class Criterion:
         return values.astype(np.float64)
 
     def contained(self, vectors: Array) -> Array:
-        """Vectors whose norm suits the rows: powers of inner products grow without bound, and if homogeneous the drop does not see the norm."""
+        """Vectors whose norm suits the rows.
+
+        Powers of inner products grow without bound, and if homogeneous the drop does not see the
+        norm.
+        """
         if self.kernel.slope()[2]:
             return vectors
         sq = self.terms.operand.sq
@@ -273,17 +299,19 @@ class Criterion:
         wanted = np.where(norm > 0, most, norm) if homogeneous else np.minimum(norm, most)
         return np.asarray(vectors * (wanted / np.where(norm > 0, norm, 1.0))[:, None])
 
-    # -- several at once ----------------------------------------------------------------------------------------------------------------
+    # -- several at once ---------------------------------------------------------------------------
 
     def greedy(self, pool: Operand, values: Values, n_new: int) -> Array:
-        """Indices of up to n_new of the pool: each is the best once those before it have joined the basis; near-duplicates are skipped.
+        """Indices of up to n_new of the pool, chosen greedily.
 
-        A partial Cholesky factorisation of the pool's kernel matrix outside of the span, pivoted by the drop: O(n_new (d + m)) for each.
+        Each is the best once those before it have joined the basis; near-duplicates are skipped.
+
+        A partial Cholesky factorisation of the pool's kernel matrix outside of the span, pivoted by
+        the drop: O(n_new (d + m)) for each.
         """
         S, left = values.S.copy(), values.left.copy()
-        pool = replace(
-            pool, source=None, picked=None
-        )  # only its values matter, not where the rows came from
+        # only its values matter, not where the rows came from
+        pool = replace(pool, source=None, picked=None)
         everyone = Sum(pool, 1)
         G = np.empty((n_new, pool.n))
         free = values.drop >= 0.0
@@ -309,11 +337,14 @@ class Criterion:
 
 
 def sampled(size: Array, n: int, rng: np.random.Generator) -> tuple[Array, Array]:
-    """Up to n indices drawn with probability proportional to size, in order, and the numbers to divide by for an unbiased sum.
+    """Up to n indices drawn with probability proportional to size, in order.
 
-    All of size > 0 if there are not more than n. Otherwise the shares of the total are laid end to end and cut into n strata, each of which
-    picks one at random. (One random start for all strata would do with less chance, but follows any period that the rows have.) Whose share is
-    a whole stratum or more is taken for certain.
+    Also returns the numbers to divide by for an unbiased sum.
+
+    All of size > 0 if there are not more than n. Otherwise the shares of the total are laid end to
+    end and cut into n strata, each of which picks one at random. (One random start for all strata
+    would do with less chance, but follows any period that the rows have.) Whose share is a whole
+    stratum or more is taken for certain.
 
     Examples
     --------
@@ -327,9 +358,8 @@ def sampled(size: Array, n: int, rng: np.random.Generator) -> tuple[Array, Array
         return positive, np.ones(positive.size)
     size = size[positive]
     certain = np.zeros(size.size, bool)
-    while (
-        True
-    ):  # the others share what the certain ones leave, and then some of them may be certain too
+    # the others share what the certain ones leave, and then some of them may be certain too
+    while True:
         share = size * ((n - np.count_nonzero(certain)) / size[~certain].sum())
         beyond = ~certain & (share >= 1.0)
         if not beyond.any():

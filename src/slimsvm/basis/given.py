@@ -30,10 +30,11 @@ class Given(Basis):
     >>> from slimsvm.basis import Given
     >>> from slimsvm.kernels import Linear
     >>> from slimsvm.problems.columns import KernelColumns
-    >>> from slimsvm.tiles import in_memory, ready
-    >>> rows = ready(Linear(), np.eye(3))
+    >>> from slimsvm.tiles import in_memory, prepare
+    >>> rows = prepare(Linear(), np.eye(3))
     >>> columns = KernelColumns(in_memory(rows), rows.frame, max_basis=2)
-    >>> Given([[1.0, 2.0, 3.0]]).select(columns, None, None, 2, np.random.default_rng(0), np.arange(3)).vectors
+    >>> rng = np.random.default_rng(0)
+    >>> Given([[1.0, 2.0, 3.0]]).select(columns, None, None, 2, rng, np.arange(3)).vectors
     array([[1., 2., 3.]])
     """
 
@@ -43,7 +44,10 @@ class Given(Basis):
 
     @property
     def size(self) -> int:
-        """How many vectors there are; 1 where that cannot be said: what is wrong then, :meth:`select` says."""
+        """How many vectors there are; 1 where that cannot be said.
+
+        What is wrong then, :meth:`select` says.
+        """
         try:
             shape = np.shape(self.vectors)
         except ValueError:  # rows of different lengths
@@ -83,7 +87,8 @@ def _checked(vectors: Any, n_features: int) -> Any:
         raise ValueError(f"The basis given is not an array of numbers: {error}") from error
     if vectors.ndim != 2:
         raise ValueError(
-            f"The basis given has shape {vectors.shape}; expected two dimensions, one row for each vector."
+            f"The basis given has shape {vectors.shape}; expected two dimensions, one row "
+            "for each vector."
         )
     if vectors.shape[0] == 0:
         raise ValueError("The basis given has no vectors.")

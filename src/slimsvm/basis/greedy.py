@@ -1,18 +1,24 @@
-"""Rows that promise the largest decrease of the objective: the greedy rule of Keerthi, Chapelle & DeCoste (2006).
+"""Rows that promise the largest decrease of the objective.
 
-For every vector a random pool of candidate rows; the one joins whose *virtual Newton step*, from the present optimum, decreases the quadratic
-model of the objective most: by 1/2 g_j^2 / h_j, summed over the columns,
+The greedy rule of Keerthi, Chapelle & DeCoste (2006).
 
-    g_j = k_jB coef + sum_i G_i k_ij,     h_jj = k_jj + sum_i D_i k_ij^2,     h_j = h_jj - u' H^-1 u,     u = (k_jB + K_BX D k_j, 1'D k_j),
+For every vector a random pool of candidate rows; the one joins whose *virtual Newton step*, from
+the present optimum, decreases the quadratic model of the objective most: by 1/2 g_j^2 / h_j, summed
+over the columns,
 
-G and D first and second derivatives of the weighted loss, H the Hessian in the coefficients and the intercept. With h_jj alone in place of h_j
-(``alone``) only the new coefficient moves, as in the paper's text: cheap, and much too timid.
+    g_j = k_jB coef + sum_i G_i k_ij,     h_jj = k_jj + sum_i D_i k_ij^2,
+    h_j = h_jj - u' H^-1 u,     u = (k_jB + K_BX D k_j, 1'D k_j),
 
-Between retrainings the step is made in the model: D stays, scores, G and coefficients follow, and the factor of H grows by one row. The
-machine is trained anew when its size is a power of 2 (``at_once``).
+G and D first and second derivatives of the weighted loss, H the Hessian in the coefficients and the
+intercept. With h_jj alone in place of h_j (``alone``) only the new coefficient moves, as in the
+paper's text: cheap, and much too timid.
 
-Symbols: R lower Cholesky factor of H, the intercept first; q candidates; t vectors chosen since the last training.
-Cost of a vector: q n kernel values, q n (m + t) for u, for each column.
+Between retrainings the step is made in the model: D stays, scores, G and coefficients follow, and
+the factor of H grows by one row. The model is trained anew when its size is a power of 2
+(``at_once``).
+
+Symbols: R lower Cholesky factor of H, the intercept first; q candidates; t vectors chosen since the
+last training. Cost of a vector: q n kernel values, q n (m + t) for u, for each column.
 """
 
 from __future__ import annotations
@@ -55,12 +61,13 @@ class Greedy(Basis):
     >>> from slimsvm.losses import SquaredHinge
     >>> from slimsvm.problems.columns import KernelColumns
     >>> from slimsvm.problems.subspace import Subspace
-    >>> from slimsvm.tiles import in_memory, ready
+    >>> from slimsvm.tiles import in_memory, prepare
     >>> X, y = np.linspace(0.0, 1.0, 40)[:, None], np.where(np.arange(40) < 30, -1.0, 1.0)[:, None]
-    >>> rows = ready(RBF(20.0), X)
+    >>> rows = prepare(RBF(20.0), X)
     >>> columns = KernelColumns(in_memory(rows, y, np.ones(40)), rows.frame, max_basis=2)
     >>> here = Here(Subspace(columns, SquaredHinge()), np.full((40, 1), -0.5))
-    >>> found = Greedy().select(columns, None, np.zeros((0, 1)), 1, np.random.default_rng(0), np.arange(40), here)
+    >>> rng = np.random.default_rng(0)
+    >>> found = Greedy().select(columns, None, np.zeros((0, 1)), 1, rng, np.arange(40), here)
     >>> bool(found.indices[0] >= 30)  # where the mistakes are
     True
     """
@@ -73,7 +80,7 @@ class Greedy(Basis):
 
     @staticmethod
     def at_once(m: int) -> int:
-        """How many join before the machine is trained anew: up to the next power of 2."""
+        """How many join before the model is trained anew: up to the next power of 2."""
         return (1 << m.bit_length()) - m
 
     def select(
@@ -89,7 +96,8 @@ class Greedy(Basis):
         """Up to ``n_new`` rows; ``basis_weights`` are the coefficients with their sign changed."""
         if here is None:
             raise ValueError(
-                "basis='greedy' needs a machine to improve, and a loss with a curvature such as 'squared_hinge'."
+                "basis='greedy' needs a model to improve, and a loss with a curvature "
+                "such as 'squared_hinge'."
             )
         coef = (
             np.zeros((columns.m, here.scores.shape[1]))
@@ -112,7 +120,7 @@ class Greedy(Basis):
 
 
 class _Model:
-    """The quadratic model of the objective around a machine, over a basis that grows."""
+    """The quadratic model of the objective around a solution, over a basis that grows."""
 
     def __init__(self, columns: KernelColumns, here: Here, coef: Array) -> None:
         problem, self.columns, self.coef = here.problem, columns, coef
@@ -158,7 +166,10 @@ class _Model:
         return H
 
     def _products(self, right: Array) -> Array:
-        """K_BX D_c right' for every column c, over the basis and the new ones, right (q, n): (m + t, q, columns); summed in float64."""
+        """K_BX D_c right' for every column c, over the basis and the new ones.
+
+        With right (q, n), the shape is (m + t, q, columns); summed in float64.
+        """
         n, k, q = self.columns.n, self.coef.shape[1], right.shape[0]
 
         def work(start: int, end: int, K: Array) -> Array:
@@ -199,7 +210,10 @@ class _Model:
         return first, second, third
 
     def join_best(self, pool: Array, alone: bool) -> int:
-        """The candidate with the largest decrease joins, and the model moves to its optimum; -1 if none is outside of the span."""
+        """The candidate with the largest decrease joins, and the model moves to its optimum.
+
+        -1 if none is outside of the span.
+        """
         columns, rows, n_columns = self.columns, self.columns.operand, self.coef.shape[1]
         K = among(rows, pool, None, columns.n_threads)
         K_PB = np.hstack([against_basis(columns, pool), K[:, self.new_rows]]).astype(np.float64)

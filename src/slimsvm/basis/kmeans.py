@@ -1,7 +1,10 @@
-"""Centres of k-means as the basis (Zhang, Tsang & Kwok 2008): they cover the rows more evenly than rows drawn at random do.
+"""Centres of k-means as the basis (Zhang, Tsang & Kwok 2008).
 
-Lloyd's algorithm on small random batches (Sculley 2010), scikit-learn's, in the coordinates of the readied rows. The centres are spread where
-rows are, not where the decision is: a good start for refinement, and the better one-shot choice for distance kernels.
+They cover the rows more evenly than rows drawn at random do.
+
+Lloyd's algorithm on small random batches (Sculley 2010), scikit-learn's, in the coordinates of the
+prepared rows. The centres are spread where rows are, not where the decision is: a good start for
+refinement, and the better one-shot choice for distance kernels.
 """
 
 from __future__ import annotations
@@ -19,16 +22,18 @@ from slimsvm.basis.selection import Basis, Here, Selection, drawn, moved, rows_a
 from slimsvm.problems.columns import KernelColumns
 
 Array = NDArray[Any]
-BATCH_ROWS = 1024  # at least; and at least twice as many as centres, so that most centres move in every batch
-SAMPLED_ROWS = (
-    256  # for each centre, rows that take part at most: more of them change the centres little
-)
+# at least; and at least twice as many as centres, so that most centres move in every batch
+BATCH_ROWS = 1024
+# for each centre, rows that take part at most: more of them change the centres little
+SAMPLED_ROWS = 256
 LEAST_CENTRES = 40  # as many rows as for so many centres take part in any case
 
 
 @dataclass(frozen=True)
 class KMeans(Basis):
-    """Centres of mini-batch k-means, not rows; all candidate rows, in order, if that many are asked for.
+    """Centres of mini-batch k-means, not rows.
+
+    All candidate rows, in order, if that many are asked for.
 
     Parameters
     ----------
@@ -43,9 +48,9 @@ class KMeans(Basis):
     >>> from slimsvm.basis import KMeans
     >>> from slimsvm.kernels import RBF
     >>> from slimsvm.problems.columns import KernelColumns
-    >>> from slimsvm.tiles import in_memory, ready
+    >>> from slimsvm.tiles import in_memory, prepare
     >>> X = np.concatenate([np.linspace(-0.1, 0.1, 50), np.linspace(3.9, 4.1, 50)])[:, None]
-    >>> rows = ready(RBF(1.0), X)
+    >>> rows = prepare(RBF(1.0), X)
     >>> columns = KernelColumns(in_memory(rows), rows.frame, max_basis=2)
     >>> chosen = KMeans().select(columns, None, None, 2, np.random.default_rng(0), np.arange(100))
     >>> np.abs(np.sort(columns.in_given_coordinates(chosen.vectors).ravel()) - [0, 4]).max() < 0.05
@@ -72,13 +77,13 @@ class KMeans(Basis):
         """``n_new`` centres; the weights of the residual are ignored."""
         if columns.precomputed:
             raise ValueError(
-                "basis='kmeans' needs rows of features; with a precomputed kernel choose rows, for example basis='random'."
+                "basis='kmeans' needs rows of features; with a precomputed kernel choose "
+                "rows, for example basis='random'."
             )
         if n_new >= candidates.size:
             return rows_at(columns, candidates)
-        from sklearn.cluster import (
-            MiniBatchKMeans,
-        )  # here: it takes longer to import than all other bases together
+        # here: it takes longer to import than all other bases together
+        from sklearn.cluster import MiniBatchKMeans
 
         weight = self.sample_weight
         seed = int(rng.integers(2**31 - 1))
@@ -86,7 +91,7 @@ class KMeans(Basis):
         picked = np.sort(drawn(counts, SAMPLED_ROWS * max(n_new, LEAST_CENTRES), rng))
         X, weight = columns.take(picked).X, None if weight is None else weight[picked]
         batch = max(BATCH_ROWS, 2 * n_new)
-        machine = MiniBatchKMeans(
+        clustering = MiniBatchKMeans(
             n_new,
             max_iter=self.max_iter,
             batch_size=batch,
@@ -94,10 +99,10 @@ class KMeans(Basis):
             random_state=seed,
             compute_labels=False,
         )
-        # one thread: the sum by which it decides to stop would depend on the order in which threads end
+        # one thread: the sum by which it decides to stop would depend on the order in which threads
+        # end
         with threadpool_limits(1), warnings.catch_warnings():
-            warnings.simplefilter(
-                "ignore", ConvergenceWarning
-            )  # fewer clusters than asked for: the basis refuses what is there twice
-            machine.fit(X, sample_weight=weight)
-        return moved(columns, machine.cluster_centers_)
+            # fewer clusters than asked for: the basis refuses what is there twice
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            clustering.fit(X, sample_weight=weight)
+        return moved(columns, clustering.cluster_centers_)

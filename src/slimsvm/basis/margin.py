@@ -1,4 +1,7 @@
-"""Rows where the machine is least sure: the smallest |f|, as in the active learning of Bordes, Ertekin, Weston & Bottou (2005)."""
+"""Rows where the model is least sure: those with the smallest |f|.
+
+As in the active learning of Bordes, Ertekin, Weston & Bottou (2005).
+"""
 
 from __future__ import annotations
 
@@ -32,11 +35,12 @@ class Margin(Basis):
     >>> from slimsvm.losses import SquaredHinge
     >>> from slimsvm.problems.columns import KernelColumns
     >>> from slimsvm.problems.subspace import Subspace
-    >>> from slimsvm.tiles import in_memory, ready
-    >>> rows = ready(RBF(1.0), np.arange(4.0)[:, None])
+    >>> from slimsvm.tiles import in_memory, prepare
+    >>> rows = prepare(RBF(1.0), np.arange(4.0)[:, None])
     >>> columns = KernelColumns(in_memory(rows, np.ones(4)), rows.frame, max_basis=2)
     >>> here = Here(Subspace(columns, SquaredHinge()), np.array([[2.0], [-0.1], [1.0], [3.0]]))
-    >>> Margin().select(columns, None, None, 1, np.random.default_rng(0), np.arange(4), here).indices
+    >>> rng = np.random.default_rng(0)
+    >>> Margin().select(columns, None, None, 1, rng, np.arange(4), here).indices
     array([1])
     """
 
@@ -56,10 +60,14 @@ class Margin(Basis):
         candidates: Array,
         here: Here | None = None,
     ) -> Selection:
-        """Up to ``n_new`` rows that are not in the span of the basis already; the weights are ignored."""
+        """Up to ``n_new`` rows that are not in the span of the basis already.
+
+        The weights are ignored.
+        """
         if here is None:
             raise ValueError(
-                "basis='margin' needs the scores of a machine; choose the first vectors with another basis, such as Random."
+                "basis='margin' needs the scores of a model; choose the first vectors "
+                "with another basis, such as Random."
             )
         pool = drawn(candidates, self.n_candidates * n_new, rng)
         if columns.m:  # a row of the basis is as good as any other to stay unsure about

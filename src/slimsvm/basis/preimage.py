@@ -1,25 +1,34 @@
-"""Basis vectors that are made for the residual: the pre-image problem of cutting-plane subspace pursuit.
+"""Basis vectors that are made for the residual.
 
-    maximise over b  drop(b) = sum_c <r_c, phi(b)>^2 / D(b)                       (see :mod:`slimsvm.basis.criterion`)
+The pre-image problem of cutting-plane subspace pursuit:
 
-Algorithm: section 3.3 of Joachims & Yu (2009). :class:`PursuitRows` is their CPSP(tr): the best of 59 random rows, which is with probability
-0.95 among the best 5 % of all rows. :class:`Pursuit` climbs from the best of such rows by the fixed point of the drop, all starts as one block.
+    maximise over b  drop(b) = sum_c <r_c, phi(b)>^2 / D(b)     (:mod:`slimsvm.basis.criterion`)
 
-What differs: the drop is the true one, with the distance to the span; the sum over rows is a sample; several columns share one vector; the
-fixed point serves every differentiable kernel; a step that is not better is shortened and one that is better is followed by a longer one, so
-that no start ever ends below where it began; several vectors at once are chosen greedily, each for what those before it leave.
+Algorithm: section 3.3 of Joachims & Yu (2009). :class:`PursuitRows` is their CPSP(tr): the best of
+59 random rows, which is with probability 0.95 among the best 5 % of all rows. :class:`Pursuit`
+climbs from the best of such rows by the fixed point of the drop, all starts as one block.
 
-    1. score random candidate rows on a small sample                q (T + m) kernel values
+What differs: the drop is the true one, with the distance to the span; the sum over rows is a
+sample; several columns share one vector; the fixed point serves every differentiable kernel; a step
+that is not better is shortened and one that is better is followed by a longer one, so that no start
+ever ends below where it began; several vectors at once are chosen greedily, each for what those
+before it leave.
+
+    1. score random candidate rows on a small sample: q (T + m) kernel values
     2. choose starts among them, greedily, so that they differ
-    3. climb: b <- b + rate g(b) / (drop(b) k'(b,b))                2 (T + m) d operations a start and iteration, and m^2
-    4. choose the best ends and one more; see on another sample how much of their drop is real, and take a sample to suit
+    3. climb: b <- b + rate g(b) / (drop(b) k'(b,b)), 2 (T + m) d operations a start and iteration,
+       and m^2
+    4. choose the best ends and one more; see on another sample how much of their drop is real, and
+       take a sample to suit
     5. climb on, there
     6. choose among the ends, and the rows for lack of better, greedily
 
-**How large a sample.** Climbing finds the errors of the sample too. On another sample the same vectors have inner products S' that do not know
-of them: rho = <S, S'> / <S, S> is the share that is real, and 1/rho - 1 is error over truth. Error is inversely proportional to the size of
-the sample, so (1/rho - 1) / NOISE times as many rows bring it down to NOISE. With few basis vectors the residual is large and a few thousand
-rows do; later, or with noisy labels, it is buried (a9a, 100 vectors: rho < 0.1 at 2,000 rows) and everything that is there is needed.
+**How large a sample.** Climbing finds the errors of the sample too. On another sample the same
+vectors have inner products S' that do not know of them: rho = <S, S'> / <S, S> is the share that is
+real, and 1/rho - 1 is error over truth. Error is inversely proportional to the size of the sample,
+so (1/rho - 1) / NOISE times as many rows bring it down to NOISE. With few basis vectors the
+residual is large and a few thousand rows do; later, or with noisy labels, it is buried (a9a, 100
+vectors: rho < 0.1 at 2,000 rows) and everything that is there is needed.
 
 Symbols as in :mod:`slimsvm.basis.criterion`.
 """
@@ -41,16 +50,18 @@ from slimsvm.threads import single_threaded_blas
 from slimsvm.tiles import Operand
 
 Array = NDArray[Any]
-N_CANDIDATES = 59  # the best of so many is among the best 5 % with probability 1 - 0.95^59 = 0.95 (Smola & Schoelkopf 2000)
-LONGER, SHORTER, LONGEST, SHORTEST = (
-    2.0,
-    0.25,
-    8.0,
-    1e-3,
-)  # the rate after a better step, after a worse one, and its bounds
-NOISE = 0.2  # error of the last sample over truth that is wanted; half of it found nothing better on a9a, in a quarter more time
+# the best of so many is among the best 5 % with probability 1 - 0.95^59 = 0.95 (Smola & Schoelkopf
+# 2000)
+N_CANDIDATES = 59
+# the rate after a better step, after a worse one, and its bounds
+LONGER, SHORTER, LONGEST, SHORTEST = 2.0, 0.25, 8.0, 1e-3
+# error of the last sample over truth that is wanted; half of it found nothing better on a9a, in a
+# quarter more time
+NOISE = 0.2
 SOON = 1.25  # growth of the basis until the number of rows is looked at again
-THIN = 1e-3  # the share of |b|^2 that may go when the smallest entries of a vector for sparse rows are set to zero
+# the share of |b|^2 that may go when the smallest entries of a vector for sparse rows are set to
+# zero
+THIN = 1e-3
 
 
 @dataclass(frozen=True)
@@ -72,13 +83,14 @@ class PursuitRows(Basis):
     >>> from slimsvm.basis import PursuitRows
     >>> from slimsvm.kernels import RBF
     >>> from slimsvm.problems.columns import KernelColumns
-    >>> from slimsvm.tiles import in_memory, ready
+    >>> from slimsvm.tiles import in_memory, prepare
     >>> X = np.linspace(0.0, 5.0, 50)[:, None]
-    >>> rows = ready(RBF(1.0), X)
+    >>> rows = prepare(RBF(1.0), X)
     >>> columns = KernelColumns(in_memory(rows), rows.frame, max_basis=2)
     >>> weights = np.zeros((50, 1))
     >>> weights[20] = 1.0
-    >>> PursuitRows().select(columns, weights, None, 1, np.random.default_rng(0), np.arange(50)).indices
+    >>> rng = np.random.default_rng(0)
+    >>> PursuitRows().select(columns, weights, None, 1, rng, np.arange(50)).indices
     array([20])
     """
 
@@ -112,7 +124,8 @@ class PursuitRows(Basis):
 class Pursuit(Basis):
     """Vectors that need not be rows, found by climbing from the best of a sample of rows: CPSP.
 
-    Kernels without a known derivative, and precomputed ones, get the best rows, as from :class:`PursuitRows`.
+    Kernels without a known derivative, and precomputed ones, get the best rows, as from
+    :class:`PursuitRows`.
 
     Parameters
     ----------
@@ -139,13 +152,14 @@ class Pursuit(Basis):
     >>> from slimsvm.basis import Pursuit
     >>> from slimsvm.kernels import RBF
     >>> from slimsvm.problems.columns import KernelColumns
-    >>> from slimsvm.tiles import in_memory, ready
+    >>> from slimsvm.tiles import in_memory, prepare
     >>> X = np.array([-0.4, 0.4, 2.6, 3.4])[:, None]
-    >>> rows = ready(RBF(1.0), X)
+    >>> rows = prepare(RBF(1.0), X)
     >>> columns = KernelColumns(in_memory(rows), rows.frame, max_basis=2)
     >>> weights = np.array([1.0, 1.0, -1.0, -1.0])
     >>> found = Pursuit().select(columns, weights, None, 2, np.random.default_rng(0), np.arange(4))
-    >>> np.allclose(np.sort(columns.in_given_coordinates(found.vectors).ravel()), [0.0, 3.0], atol=0.1)
+    >>> vectors = columns.in_given_coordinates(found.vectors)
+    >>> np.allclose(np.sort(vectors.ravel()), [0.0, 3.0], atol=0.1)
     True
     """
 
@@ -158,9 +172,8 @@ class Pursuit(Basis):
     n_candidates: int = N_CANDIDATES
     orthogonal: bool = True
     tol: float = 1e-3
-    _seen: dict[str, int] = field(
-        default_factory=dict, repr=False, compare=False
-    )  # size of the basis at the last look, and rows it asked for
+    # size of the basis at the last look, and rows it asked for
+    _seen: dict[str, int] = field(default_factory=dict, repr=False, compare=False)
 
     def select(
         self,
@@ -199,7 +212,8 @@ class Pursuit(Basis):
                 return rows_at(columns, indices[starts])
             # 3. up from each
             ends = climbed(criterion, _dense(pool.X[starts]), self.max_iter, self.tol)
-            # 4. and 5. the best of them go on, on more rows; not where it is known already that many are needed, and all saw them
+            # 4. and 5. the best of them go on, on more rows; not where it is known already that
+            # many are needed, and all saw them
             last = criterion
             if not lately:
                 points = _like(pool, ends)
@@ -225,7 +239,10 @@ class Pursuit(Basis):
     def _enough(
         self, criterion: Criterion, points: Operand, values: Values, rng: np.random.Generator
     ) -> int:
-        """Rows at which the errors of the sample are a share NOISE of the truth: see the module's text."""
+        """Rows at which the errors of the sample are a share NOISE of the truth.
+
+        See the module's text.
+        """
         again = criterion.resampled(self.n_rows, rng).at(points)
         size = np.maximum(values.left, 1e-3 * values.diag)[:, None]
         real = float((values.S * again.S / size).sum()) / max(
@@ -244,13 +261,17 @@ def _criterion(
 ) -> Criterion:
     if row_weights is None:
         raise ValueError(
-            "A pursuit needs the weights of the residual; choose the first vectors with another basis, such as Random."
+            "A pursuit needs the weights of the residual; choose the first vectors with "
+            "another basis, such as Random."
         )
     return Criterion(columns, row_weights, n_rows, rng, orthogonal)
 
 
 def climbed(criterion: Criterion, B: Array, max_iter: int, tol: float) -> Array:
-    """Where the rows of B arrive by the fixed point; none ends with a lower drop than it began with."""
+    """Where the rows of B arrive by the fixed point.
+
+    None ends with a lower drop than it began with.
+    """
     B = criterion.contained(B)
     points = criterion.points(B)
     values = criterion.at(points)
@@ -277,7 +298,9 @@ def climbed(criterion: Criterion, B: Array, max_iter: int, tol: float) -> Array:
 
 
 def thinned(B: Array, share: float) -> Any:
-    """The rows of B as a CSR matrix, without their smallest entries, which together make up at most ``share`` of a squared norm.
+    """The rows of B as a CSR matrix, without their smallest entries.
+
+    These together make up at most ``share`` of a squared norm.
 
     Examples
     --------

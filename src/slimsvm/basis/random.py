@@ -1,4 +1,7 @@
-"""Random rows as the basis: the Nystrom method's choice (Williams & Seeger 2001), and RSVM's (Lee & Mangasarian 2001)."""
+"""Random rows as the basis.
+
+The Nystrom method's choice (Williams & Seeger 2001), and RSVM's (Lee & Mangasarian 2001).
+"""
 
 from __future__ import annotations
 
@@ -16,7 +19,9 @@ Array = NDArray[Any]
 
 @dataclass(frozen=True)
 class Random(Basis):
-    """Distinct candidate rows, drawn without regard to the problem; all of them, in order, if that many are asked for.
+    """Distinct candidate rows, drawn without regard to the problem.
+
+    All of them, in order, if that many are asked for.
 
     Examples
     --------
@@ -24,12 +29,13 @@ class Random(Basis):
     >>> from slimsvm.basis import Random
     >>> from slimsvm.kernels import RBF
     >>> from slimsvm.problems.columns import KernelColumns
-    >>> from slimsvm.tiles import in_memory, ready
-    >>> rows = ready(RBF(1.0), np.arange(8.0)[:, None])
+    >>> from slimsvm.tiles import in_memory, prepare
+    >>> rows = prepare(RBF(1.0), np.arange(8.0)[:, None])
     >>> columns = KernelColumns(in_memory(rows), rows.frame, max_basis=8)
     >>> Random().select(columns, None, None, 3, np.random.default_rng(0), np.arange(8)).n
     3
-    >>> Random().select(columns, None, None, 9, np.random.default_rng(0), np.array([1, 4, 6])).indices
+    >>> rng = np.random.default_rng(0)
+    >>> Random().select(columns, None, None, 9, rng, np.array([1, 4, 6])).indices
     array([1, 4, 6])
     """
 

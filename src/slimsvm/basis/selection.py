@@ -1,7 +1,7 @@
 """What a choice of basis vectors is, and the form in which it is handed over.
 
-A basis lives in the coordinates of the prepared rows (centred for distance kernels), dense or CSR, all of it in one form.
-For a precomputed kernel a basis vector is the index of a row.
+A basis lives in the coordinates of the prepared rows (centred for distance kernels), dense or CSR,
+all of it in one form. For a precomputed kernel a basis vector is the index of a row.
 """
 
 from __future__ import annotations
@@ -18,9 +18,8 @@ from slimsvm.problems.subspace import Subspace
 from slimsvm.tiles import Operand, Strips, block
 
 Array = NDArray[Any]
-SPARSE_DENSITY = (
-    1 / 3
-)  # an entry of a CSR matrix takes 12 bytes, of an array 8; and products with an array are faster
+# an entry of a CSR matrix takes 12 bytes, of an array 8; and products with an array are faster
+SPARSE_DENSITY = 1 / 3
 
 
 @dataclass(frozen=True)
@@ -46,7 +45,7 @@ class Selection:
 
 @dataclass(frozen=True)
 class Here:
-    """The machine on the present basis, for choices that depend on more than its residual."""
+    """The model on the present basis, for choices that depend on more than its residual."""
 
     problem: Subspace
     scores: Array  # (n, columns), intercept included
@@ -55,8 +54,9 @@ class Here:
 class Basis(Protocol):
     """A way to choose basis vectors.
 
-    The function to be approximated is r_c = sum_i row_weights[i, c] phi(x_i) + sum_j basis_weights[j, c] phi(b_j) for every column c: the
-    residual of the newest cut, or the negative gradient of the objective; it is (nearly) orthogonal to the span of the present basis.
+    The function to be approximated is r_c = sum_i row_weights[i, c] phi(x_i) + sum_j
+    basis_weights[j, c] phi(b_j) for every column c: the residual of the newest cut, or the negative
+    gradient of the objective; it is (nearly) orthogonal to the span of the present basis.
 
     Attributes
     ----------
@@ -89,7 +89,10 @@ class Basis(Protocol):
         candidates: Array,
         here: Here | None = None,
     ) -> Selection:
-        """Up to ``n_new`` vectors; ``candidates`` are the indices of distinct rows of positive weight, in order."""
+        """Up to ``n_new`` vectors.
+
+        ``candidates`` are the indices of distinct rows of positive weight, in order.
+        """
         ...
 
 
@@ -119,12 +122,18 @@ def drawn(candidates: Array, n: int, rng: np.random.Generator) -> Array:
 
 
 def moved(columns: KernelColumns, vectors: Any) -> Selection:
-    """Vectors that are not rows as basis vectors, in the form of those that are there already, or else in the smaller one."""
+    """Vectors that are not rows as basis vectors.
+
+    In the form of those that are there already, or else in the smaller one.
+    """
     return Selection(_as_kept(columns, vectors))
 
 
 def _as_kept(columns: KernelColumns, vectors: Any) -> Any:
-    """Dense or CSR: as the basis is already; at first dense for dense rows, and for CSR rows whatever takes fewer bytes."""
+    """Dense or CSR, as the basis is already.
+
+    At first dense for dense rows, and for CSR rows whatever takes fewer bytes.
+    """
     known = columns.vectors
     if known is not None:
         sparse = sp.issparse(known)

@@ -1,7 +1,10 @@
-"""Rows that are far from the span of those before them, whatever their labels: the unsupervised rule of Keerthi, Chapelle & DeCoste (2006).
+"""Rows that are far from the span of those before them, whatever their labels.
 
-The best of a random pool for each vector; with all rows as the pool it would be the incomplete Cholesky factorisation
-(:mod:`slimsvm.basis.cholesky`), which costs n kernel values for each vector where this costs the size of the pool times that of the basis.
+The unsupervised rule of Keerthi, Chapelle & DeCoste (2006).
+
+The best of a random pool for each vector; with all rows as the pool it would be the incomplete
+Cholesky factorisation (:mod:`slimsvm.basis.cholesky`), which costs n kernel values for each vector
+where this costs the size of the pool times that of the basis.
 """
 
 from __future__ import annotations
@@ -37,10 +40,11 @@ class Unsupervised(Basis):
     >>> from slimsvm.basis import Unsupervised
     >>> from slimsvm.kernels import RBF
     >>> from slimsvm.problems.columns import KernelColumns
-    >>> from slimsvm.tiles import in_memory, ready
-    >>> rows = ready(RBF(1.0), np.array([0.0, 0.1, 5.0, 5.1])[:, None])
+    >>> from slimsvm.tiles import in_memory, prepare
+    >>> rows = prepare(RBF(1.0), np.array([0.0, 0.1, 5.0, 5.1])[:, None])
     >>> columns = KernelColumns(in_memory(rows), rows.frame, max_basis=2)
-    >>> found = Unsupervised().select(columns, None, None, 2, np.random.default_rng(0), np.arange(4))
+    >>> rng = np.random.default_rng(0)
+    >>> found = Unsupervised().select(columns, None, None, 2, rng, np.arange(4))
     >>> bool(np.ptp(columns.take(found.indices).X) > 4)
     True
     """
@@ -60,7 +64,10 @@ class Unsupervised(Basis):
         candidates: Array,
         here: Here | None = None,
     ) -> Selection:
-        """Up to ``n_new`` rows; all candidates, in order, if there are not more. The weights are ignored."""
+        """Up to ``n_new`` rows; all candidates, in order, if there are not more.
+
+        The weights are ignored.
+        """
         if n_new >= candidates.size:
             return rows_at(columns, candidates)
         largest = max(columns.rows.map(largest_diagonal, columns.frame))

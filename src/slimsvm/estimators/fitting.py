@@ -31,7 +31,7 @@ from slimsvm.progress import Progress
 from slimsvm.rows import MemoryRows
 from slimsvm.run import Limits, Record, Watcher
 from slimsvm.threads import n_threads, single_threaded_blas
-from slimsvm.tiles import ready
+from slimsvm.tiles import prepare
 from slimsvm.training import Data, Fit, finite, refuse_broken, refuse_targets
 
 Array = NDArray[Any]
@@ -186,10 +186,10 @@ class Estimator(CallbackSupportMixin, BaseEstimator):
         order = data.used if self._all_rows else np.arange(data.used.size)
         in_place = order.size == data.X.shape[0] and bool(np.all(order[1:] > order[:-1]))
         if isinstance(data.kernel, Precomputed):
-            rows = ready(data.kernel, data.X)
+            rows = prepare(data.kernel, data.X)
         else:  # few rows: float64, because the solver goes on to near machine precision
             dtype = np.float64 if is_small(order.size) else None
-            rows = ready(data.kernel, data.X, dtype=dtype, alone=self._all_rows)
+            rows = prepare(data.kernel, data.X, dtype=dtype, alone=self._all_rows)
         data.rows = finite(rows if in_place else rows.take(order))
 
     def _kernel_for(self, X: Any, weight: Array) -> Kernel:

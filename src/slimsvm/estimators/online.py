@@ -32,7 +32,7 @@ from slimsvm.problems.dual_qp import classification
 from slimsvm.run import Limits, Result, run
 from slimsvm.solvers.dual_state import DualSolution
 from slimsvm.solvers.online import SELECTIONS, Expanding, Online, Passing, decayed
-from slimsvm.tiles import Operand, ready
+from slimsvm.tiles import Operand, prepare
 from slimsvm.training import Data, Fit, finite
 
 Array = NDArray[Any]
@@ -308,7 +308,7 @@ class OnlineSVC(PairwiseClassifier):
             known = Stream.from_dict(known, batch.kernel, self._cache_bytes)
         if known is not None:
             return known
-        like = finite(ready(batch.kernel, batch.X))
+        like = finite(prepare(batch.kernel, batch.X))
         self._refuse_small_cache(like)
         seed = int(check_random_state(self.random_state).randint(LARGEST_SEED))
         stream = Stream.begun(seed, like, batch.X, len(OneVsOne(batch.classes.size).pairs))

@@ -43,7 +43,7 @@ from slimsvm.solvers.growth import in_order
 from slimsvm.solvers.kernel_newton import AllRows, KernelNewton
 from slimsvm.solvers.path import HISTORY, Path, PathModel, PathPoint, Scoring, sizes_up_to
 from slimsvm.solvers.path_cuts import CutPath
-from slimsvm.tiles import in_memory, ready
+from slimsvm.tiles import in_memory, prepare
 from slimsvm.training import Data, Fit
 
 Array = NDArray[Any]
@@ -274,8 +274,8 @@ class SparseEstimator(BasisVectors, Estimator):
         where = in_memory(data.rows, n_threads=fit.threads)
         given = (data.rows.frame, data.target, weight, loss, bool(self.fit_intercept))
         problem = AllRows(where, *given, self.max_memory)
-        if problem.blur() > float(self.tol):  # float32 would hide what was asked for
-            wide = ready(data.kernel, data.X, dtype=np.float64)
+        if problem.rounding_error() > float(self.tol):  # float32 would hide what was asked for
+            wide = prepare(data.kernel, data.X, dtype=np.float64)
             problem.rows, problem.frame = in_memory(wide, n_threads=fit.threads), wide.frame
         result = run(
             KernelNewton(seed=int(np.random.default_rng(seed).integers(2**31 - 1))),

@@ -15,7 +15,7 @@ from slimsvm.multiclass import OneVsOne, class_factors, sorted_labels
 from slimsvm.run import Result
 from slimsvm.solvers.dual_state import DualSolution
 from slimsvm.solvers.online import FROZEN, SLOTS, Expanding, empty, restored
-from slimsvm.tiles import Operand, ready, safe_dtype
+from slimsvm.tiles import Operand, prepare, safe_dtype
 from slimsvm.training import Data, finite
 
 Array = NDArray[Any]
@@ -58,9 +58,9 @@ class Stream:
         if sp.issparse(raw) != sp.issparse(X):
             X = sp.csr_matrix(X) if sp.issparse(raw) else X.toarray()
         if like.sq is None:
-            return X, finite(ready(like.kernel, X))
+            return X, finite(prepare(like.kernel, X))
         dense = sp.issparse(X) and not sp.issparse(like.X)
-        operand = ready(like.kernel, X.toarray() if dense else X, like=like)
+        operand = prepare(like.kernel, X.toarray() if dense else X, like=like)
         if sp.issparse(like.X) and not sp.issparse(operand.X):
             operand = replace(operand, X=sp.csr_matrix(operand.X))
         finite(operand)

@@ -1,20 +1,27 @@
-"""The oracle of risks that are sums over rows: any convex loss, several columns (one-vs-rest) at once.
+"""The oracle of risks that are sums over rows.
 
-    R(f) = sum_i weight_i L(y_i, f_i)  >=  offset + sum_i v_i f_i,     v_i = weight_i u_i,  offset = -sum_i weight_i L*(y_i, u_i)
+Any convex loss, several columns (one-vs-rest) at once.
 
-for any slopes u, with equality at f where u_i is a derivative of L there. The offset comes from the conjugate L* and not from R(f) - v'f, so
-that a cut is a bound whatever the rounding errors of f. For the hinge u_i is -y_i where the margin is missed and zero elsewhere: then
-v_i = -weight_i y_i, and the offset is the sum of the weights in the cut (Joachims 2006, with C n times his scale).
+    R(f) = sum_i weight_i L(y_i, f_i)  >=  offset + sum_i v_i f_i,
+    v_i = weight_i u_i,  offset = -sum_i weight_i L*(y_i, u_i)
 
-The *balanced* cut takes the best intercept b for the scores, and at the kinks that b sits on the one subgradient with sum_i v_i = 0. It
-supports min over b of R(f + b), a function of f alone: a method that uses nothing but balanced cuts has an intercept without a penalty.
+for any slopes u, with equality at f where u_i is a derivative of L there. The offset comes from the
+conjugate L* and not from R(f) - v'f, so that a cut is a bound whatever the rounding errors of f.
+For the hinge u_i is -y_i where the margin is missed and zero elsewhere: then v_i = -weight_i y_i,
+and the offset is the sum of the weights in the cut (Joachims 2006, with C n times his scale).
 
-Piecewise linear losses are sums of kinks: the slope of row i is base_i plus the number of its kinks below f_i (hinge: one, at y_i; epsilon-
-insensitive: two, at y_i -+ epsilon). The best intercept, and the best step along a line, is where a sum of steps changes its sign: a weighted
-selection, O(n) without sorting. Other losses have a derivative, and :func:`slimsvm.solvers.newton.least_along` does the same for them.
+The *balanced* cut takes the best intercept b for the scores, and at the kinks that b sits on the
+one subgradient with sum_i v_i = 0. It supports min over b of R(f + b), a function of f alone: a
+method that uses nothing but balanced cuts has an intercept without a penalty.
 
-Symbols: f scores; d their change along a line; u slopes; at, jump where the slope of a sum jumps, and by how much; tau share of a jump.
-Cost: O(n) for every column, in everything.
+Piecewise linear losses are sums of kinks: the slope of row i is base_i plus the number of its kinks
+below f_i (hinge: one, at y_i; epsilon- insensitive: two, at y_i -+ epsilon). The best intercept,
+and the best step along a line, is where a sum of steps changes its sign: a weighted selection, O(n)
+without sorting. Other losses have a derivative, and :func:`slimsvm.solvers.newton.least_along` does
+the same for them.
+
+Symbols: f scores; d their change along a line; u slopes; at, jump where the slope of a sum jumps,
+and by how much; tau share of a jump. Cost: O(n) for every column, in everything.
 """
 
 from __future__ import annotations
@@ -35,13 +42,17 @@ from slimsvm.threads import parallel
 Array = NDArray[Any]
 BLOCK = 16384  # rows in a block: its arrays stay in cache
 FAR = 1e30  # steps beyond are never taken
-FLAT = 1e-12  # slopes of the risk in the intercept that count as none, relative to the sum of the weights
+# slopes of the risk in the intercept that count as none, relative to the sum of the weights
+FLAT = 1e-12
 MOST_VALUES = 255  # different slopes that a byte can name
 
 
 @dataclass(frozen=True)
 class Slopes:
-    """The slopes of one cut, a byte a row: their values, and which one each row has; or, where they are too many, as float32."""
+    """The slopes of one cut, a byte a row: their values, and which one each row has.
+
+    As float32, where there are too many values.
+    """
 
     codes: Array
     values: Array | None
@@ -85,7 +96,7 @@ class LossOracle(PerRow):
         self.labels = isinstance(loss, Hinge)  # whose base is -1 for positive rows only
         self.kinks = _kinks(loss)
 
-    # -- risk and cuts ------------------------------------------------------------------------------------------------------------------
+    # -- risk and cuts -----------------------------------------------------------------------------
 
     def _part(self, first: int, last: int, columns: Array | None) -> tuple[Array, Array]:
         target = self.target[first:last]
@@ -96,7 +107,10 @@ class LossOracle(PerRow):
     def cut(
         self, first: int, last: int, scores: Array, columns: Array | None = None
     ) -> tuple[Array, Array, Array]:
-        """Rows first to last: their share of the risk and of the offset, for each column, and their responses v (rows, columns).
+        """Risk, offset and responses v of rows first to last.
+
+        Their share of the risk and of the offset, for each column; responses have the shape (rows,
+        columns).
 
         ``columns`` are those that the scores stand for, in ascending order; None: all.
         """
@@ -141,9 +155,12 @@ class LossOracle(PerRow):
     def balanced(
         self, scores: Array, columns: Array | None = None
     ) -> tuple[Array, Array, Array, Array]:
-        """The best intercept for each column, and with it risk, offset and responses of the cut whose responses sum to zero.
+        """The best intercept for each column, and the cut there whose responses sum to zero.
 
-        ``scores`` are without an intercept; the cut is R(f) >= offset + v'f for every intercept in f.
+        Of the cut: risk, offset and responses.
+
+        ``scores`` are without an intercept; the cut is R(f) >= offset + v'f for every intercept in
+        f.
         """
         y, weight = self._part(0, self.n, columns)
         intercept, slopes = np.empty(scores.shape[1]), np.empty_like(scores, dtype=np.float64)
@@ -161,7 +178,8 @@ class LossOracle(PerRow):
         else:
             intercept[:] = _smooth_intercept(self.loss, y, weight, scores)
             slopes[:] = self.loss.gradient(y, scores + intercept)
-            # what is left of the sum goes by scaling the heavier sign down: towards zero, where every conjugate is finite
+            # what is left of the sum goes by scaling the heavier sign down: towards zero, where
+            # every conjugate is finite
             up, down = weight @ np.maximum(slopes, 0.0), weight @ np.maximum(-slopes, 0.0)
             least = np.minimum(up, down)
             with np.errstate(invalid="ignore", divide="ignore"):
@@ -186,10 +204,13 @@ class LossOracle(PerRow):
         risk, offset = self._summed(work)
         return intercept, risk, offset, slopes
 
-    # -- one dimension at a time --------------------------------------------------------------------------------------------------------
+    # -- one dimension at a time -------------------------------------------------------------------
 
     def intercept(self, scores: Array, columns: Array | None = None, middle: bool = False) -> Array:
-        """The b with the least R(f + b), for each column; ``middle``: where there are several, the middle of them."""
+        """The b with the least R(f + b), for each column.
+
+        ``middle``: where there are several, the middle of them.
+        """
         y, weight = self._part(0, self.n, columns)
         if self.kinks is None:
             return _smooth_intercept(self.loss, y, weight, scores)
@@ -207,7 +228,10 @@ class LossOracle(PerRow):
         return out
 
     def _selected(self, scores: Array, target: Array, extra: float = 0.0) -> tuple[float, float]:
-        """Where the slope of R(f + b) in b turns positive, and the share of the jump there; ``extra`` is added to the slope."""
+        """Where the slope of R(f + b) in b turns positive, and the share of the jump there.
+
+        ``extra`` is added to the slope.
+        """
         assert self.kinks is not None
         at, jump = np.empty(scores.size * self.kinks.size), np.empty(scores.size * self.kinks.size)
         size, slope = _intercept_kinks(
@@ -244,10 +268,13 @@ class LossOracle(PerRow):
         parallel(column, scores.shape[1], self.n_threads)
         return out
 
-    # -- cuts, kept compactly -----------------------------------------------------------------------------------------------------------
+    # -- cuts, kept compactly ----------------------------------------------------------------------
 
     def packed(self, responses: Array) -> Slopes:
-        """The responses of one cut (one column of them) as slopes, in a byte a row where they have few different values."""
+        """The responses of one cut (one column of them) as slopes.
+
+        In a byte a row where they have few different values.
+        """
         with np.errstate(invalid="ignore", divide="ignore"):
             slopes = np.where(self.weight > 0, responses / self.weight, 0.0)
         codes = np.zeros(self.n, np.uint8)
@@ -329,14 +356,17 @@ def _smooth_intercept(loss: Loss, target: Array, weight: Array, scores: Array) -
     )
 
 
-# -- loops ----------------------------------------------------------------------------------------------------------------------------------
+# -- loops -----------------------------------------------------------------------------------------
 
 
 @compiled
 def _intercept_kinks(
     scores: Array, target: Array, weight: Array, labels: bool, kinks: Array, at: Array, jump: Array
 ) -> tuple[int, float]:
-    """Fill in where the slope of sum_i weight_i L(y_i, f_i + b) jumps as b grows; returns their number, and the slope at minus infinity."""
+    """Fill in where the slope of sum_i weight_i L(y_i, f_i + b) jumps as b grows.
+
+    Returns the number of jumps, and the slope at minus infinity.
+    """
     size, slope = 0, 0.0
     for i in range(scores.size):
         w = weight[i]
@@ -353,7 +383,10 @@ def _intercept_kinks(
 def _slopes_at(
     scores: Array, target: Array, labels: bool, kinks: Array, b: float, tau: float, out: Array
 ) -> None:
-    """The slopes at intercept b; where it is a kink, the share tau of its jump. The same differences as above: ties are exact."""
+    """The slopes at intercept b; where it is a kink, the share tau of its jump.
+
+    The same differences as above: ties are exact.
+    """
     for i in range(scores.size):
         u = -1.0 if not labels or target[i] > 0.0 else 0.0
         for k in range(kinks.size):
@@ -401,9 +434,12 @@ def _line_kinks(
 def _crossing(
     at: Array, jump: Array, size: int, slope: float, curvature: float
 ) -> tuple[float, float]:
-    """Where slope + curvature x + (sum of the jumps below x) turns from negative to not, and the share of the jump there that it takes.
+    """Where slope + curvature x + (sum of the jumps below x) turns from negative to not.
 
-    Quickselect: a pivot splits the jumps; the side that cannot hold the crossing is summed up, or dropped. Rearranges the arrays.
+    Also returns the share of the jump there that it takes.
+
+    Quickselect: a pivot splits the jumps; the side that cannot hold the crossing is summed up, or
+    dropped. Rearranges the arrays.
     """
     first, last = 0, size
     low, upper, share, negative = 0.0, 0.0, 1.0, slope < 0.0
@@ -413,9 +449,8 @@ def _crossing(
             low, upper = min(low, at[k]), max(upper, at[k])
     seed = 1
     while first < last:
-        seed = (
-            seed * 16807
-        ) % 2147483647  # any sequence will do that no order of rows is made against
+        # any sequence will do that no order of rows is made against
+        seed = (seed * 16807) % 2147483647
         pivot = at[first + seed % (last - first)]
         i, k, j = first, first, last
         below, equal = 0.0, 0.0
@@ -443,6 +478,5 @@ def _crossing(
     if curvature > 0.0:
         root = -slope / curvature
         return (min(root, upper), 0.0) if share == 0.0 else (root, 0.0)
-    return (
-        (upper, share) if negative else (low, 0.0)
-    )  # not by the sign that is left: it may be that of a rounding error
+    # not by the sign that is left: it may be that of a rounding error
+    return (upper, share) if negative else (low, 0.0)

@@ -1,18 +1,24 @@
-"""Sequences: a label for every position, whose scores come from the data, and from which label follows which.
+"""Sequences: a label for every position.
 
-    s(y) = sum_t scores[t, y_t]  +  sum_t transition[y_t-1, y_t]  +  start[y_1]  +  end[y_T],      Delta = number of wrong positions
+Its score comes from the data, and from which label follows which.
 
-a hidden Markov model trained for its margin (Altun, Tsochantaridis & Hofmann 2003; Tsochantaridis et al. 2005). The emissions scores[t, .] are
-whatever the machine makes of the rows, kernel expansions for one; transitions, start and end are the linear part:
+    s(y) = sum_t scores[t, y_t]  +  sum_t transition[y_t-1, y_t]  +  start[y_1]  +  end[y_T],
+    Delta = number of wrong positions
 
-    linear = [transition[0, 0], transition[0, 1], ..., transition[K-1, K-1] | start[0..K-1] | end[0..K-1]]
+a hidden Markov model trained for its margin (Altun, Tsochantaridis & Hofmann 2003; Tsochantaridis
+et al. 2005). The emissions scores[t, .] are whatever the model makes of the rows, kernel
+expansions for one; transitions, start and end are the linear part:
 
-The best sequence is found by Viterbi's recursion v_t[b] = scores[t, b] + max_a (v_t-1[a] + transition[a, b]); the most violating one by the
-same recursion with scores[t, b] + 1 wherever b is not the true label, since the loss is a sum over positions. A sequence that no other beats
-counts as right: ties go to the truth.
+    linear = [transition[0, 0], transition[0, 1], ..., transition[K-1, K-1]
+              | start[0..K-1] | end[0..K-1]]
 
-Symbols: K labels; v scores of the best beginnings that end in each label.
-Cost: O(positions x K^2). Sequences are independent, so that groups of them run on threads with the same bits for any number.
+The best sequence is found by Viterbi's recursion v_t[b] = scores[t, b] + max_a (v_t-1[a] +
+transition[a, b]); the most violating one by the same recursion with scores[t, b] + 1 wherever b is
+not the true label, since the loss is a sum over positions. A sequence that no other beats counts as
+right: ties go to the truth.
+
+Symbols: K labels; v scores of the best beginnings that end in each label. Cost: O(positions x K^2).
+Sequences are independent, so that groups of them run on threads with the same bits for any number.
 """
 
 from __future__ import annotations
@@ -34,7 +40,8 @@ class Chain(BlockOracle):
     Parameters
     ----------
     start_end : bool, default True
-        Whether labels have a weight for being the first and for being the last of a sequence, beside the transitions.
+        Whether labels have a weight for being the first and for being the last of a sequence,
+        beside the transitions.
 
     Examples
     --------
@@ -48,7 +55,8 @@ class Chain(BlockOracle):
     [array(['a', 'b', 'a'], dtype='<U1'), array(['b'], dtype='<U1')]
     >>> worst, delta, margin = oracle.worst(scores, true.labels, true.offsets, change)
     >>> oracle.decode(worst, true.offsets, true.classes), delta, margin
-    ([array(['b', 'a', 'b'], dtype='<U1'), array(['a'], dtype='<U1')], array([3., 1.]), array([1.6, 0.5]))
+    ([array(['b', 'a', 'b'], dtype='<U1'), array(['a'], dtype='<U1')], array([3., 1.]), array([1.6,
+    0.5]))
     """
 
     per_part = True
@@ -57,7 +65,7 @@ class Chain(BlockOracle):
         self.start_end = start_end
 
     def prepare(self, classes: Array) -> None:
-        """One column for each label, and a linear part of transitions and perhaps starts and ends."""
+        """One column for each label; the linear part has transitions, perhaps starts and ends."""
         if classes.size < 2:
             raise ValueError(
                 f"{self.name}: there must be at least two labels, but Y has {classes.size}."
@@ -136,7 +144,10 @@ def _viterbi(
     augment: float,
     found: Array,
 ) -> None:
-    """Fill in the best labels of each sequence, where every label but the true one has ``augment`` more."""
+    """Fill in the best labels of each sequence.
+
+    Every label but the true one has ``augment`` more.
+    """
     K, longest = start.size, 0
     for i in range(offsets.size - 1):
         longest = max(longest, offsets[i + 1] - offsets[i])
@@ -157,7 +168,8 @@ def _viterbi(
         for b in range(1, K):
             if v[length, b] + end[b] > v[length, top] + end[top]:
                 top = b
-        # where each came from is asked again for the labels on the way only: K sums a position, not K^2 places kept
+        # where each came from is asked again for the labels on the way only: K sums a position, not
+        # K^2 places kept
         for t in range(length, -1, -1):
             found[first + t] = top
             if t > 0:
@@ -180,7 +192,10 @@ def _violations(
     delta: Array,
     margin: Array,
 ) -> None:
-    """Loss, and loss plus score less the true score, of each sequence found; one that does not violate is replaced by the truth."""
+    """Loss, and loss plus score less the true score, of each sequence found.
+
+    One that does not violate is replaced by the truth.
+    """
     for i in range(offsets.size - 1):
         first, last = offsets[i], offsets[i + 1] - 1
         wrong = 0

@@ -1,11 +1,12 @@
 """One label for each row: two classes with one score, and several classes with a score each.
 
-Binary        s(y) = +-f/2, Delta = 1:      max(0, 1 - y f),                    the hinge, for y = -1 or +1 (labels 0 and 1)
-Multiclass    s(y) = f_y, Delta = cost:     max_c [cost(y, c) + f_c - f_y]      Crammer & Singer 2001 for cost = 1 off the diagonal
+- Binary, s(y) = +-f/2 and Delta = 1: max(0, 1 - y f), the hinge, for y = -1 or +1 (labels 0 and 1).
+- Multiclass, s(y) = f_y and Delta = cost: max_c [cost(y, c) + f_c - f_y], Crammer & Singer (2001)
+  for cost = 1 off the diagonal.
 
-The worst label is found in one compiled pass over the scores of a block. A tie goes to the true label, then to the lowest: a row whose
-margin is just kept is in no cut, as with the hinge.
-Cost: O(rows x classes).
+The worst label is found in one compiled pass over the scores of a block. A tie goes to the true
+label, then to the lowest: a row whose margin is just kept is in no cut, as with the hinge. Cost:
+O(rows x classes).
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ class _OneLabel(BlockOracle):
 
 
 class Binary(_OneLabel):
-    """Two classes, one score: the hinge of the plain machine, as an oracle.
+    """Two classes, one score: the hinge of the plain SVM, as an oracle.
 
     Examples
     --------
@@ -52,7 +53,10 @@ class Binary(_OneLabel):
     >>> from slimsvm.oracles import Binary
     >>> oracle = Binary()
     >>> true = oracle.encode(["no", "yes", "yes"], n_rows=3)
-    >>> risk, loss_sum, responses, _ = oracle.cut(np.array([[0.5], [0.5], [2.0]]), true.labels, true.offsets, np.ones(3), np.empty(0))
+    >>> scores, weights, no_linear = np.array([[0.5], [0.5], [2.0]]), np.ones(3), np.empty(0)
+    >>> risk, loss_sum, responses, _ = oracle.cut(
+    ...     scores, true.labels, true.offsets, weights, no_linear
+    ... )
     >>> risk, loss_sum, responses.ravel()
     (2.0, 2.0, array([ 1., -1.,  0.]))
     """
@@ -92,7 +96,10 @@ class Binary(_OneLabel):
         linear: Array,
         n_threads: int = 1,
     ) -> tuple[float, float, Array, Array]:
-        """As in the base class; the response of a missed margin is the weight with the sign of the other label."""
+        """As in the base class.
+
+        The response of a missed margin is the weight with the sign of the other label.
+        """
         responses = np.empty((labels.size, 1))
         risk, loss = _hinge(scores, labels, weight, responses)
         return risk, loss, responses, np.zeros(0)
@@ -104,8 +111,8 @@ class Multiclass(_OneLabel):
     Parameters
     ----------
     cost : array of shape (n_classes, n_classes), default None
-        cost[a, b] is the loss of answering class b where class a is true, classes in sorted order: not negative, zero on the diagonal.
-        None: one for every mistake.
+        cost[a, b] is the loss of answering class b where class a is true, classes in sorted order:
+        not negative, zero on the diagonal. None: one for every mistake.
 
     Examples
     --------
@@ -113,7 +120,8 @@ class Multiclass(_OneLabel):
     >>> from slimsvm.oracles import Multiclass
     >>> oracle = Multiclass(cost=[[0, 1, 5], [1, 0, 1], [5, 1, 0]])
     >>> true = oracle.encode([3, 7, 9], n_rows=3)
-    >>> worst, delta, margin = oracle.worst(np.zeros((3, 3)), true.labels, true.offsets, np.empty(0))
+    >>> scores, no_linear = np.zeros((3, 3)), np.empty(0)
+    >>> worst, delta, margin = oracle.worst(scores, true.labels, true.offsets, no_linear)
     >>> oracle.decode(worst, None, true.classes), delta
     (array([9, 3, 3]), array([5., 1., 5.]))
     """
@@ -137,7 +145,8 @@ class Multiclass(_OneLabel):
             cost = np.empty(0)
         if cost.shape != (n, n):
             raise ValueError(
-                f"{self.name}: cost must be an array of shape ({n}, {n}), a row and a column for each class."
+                f"{self.name}: cost must be an array of shape ({n}, {n}), a row and a "
+                "column for each class."
             )
         for bad, what in (
             (~np.isfinite(cost), "finite"),
@@ -154,7 +163,10 @@ class Multiclass(_OneLabel):
     def worst(
         self, scores: Array, labels: Array, offsets: Array, linear: Array, n_threads: int = 1
     ) -> tuple[Array, Array, Array]:
-        """The class with the largest cost plus score, its cost, and by how much it exceeds the score of the true class."""
+        """The class with the largest cost plus score, its cost, and its excess.
+
+        The excess is over the score of the true class.
+        """
         found, delta, margin = (
             np.empty(labels.size, np.int64),
             np.empty(labels.size),

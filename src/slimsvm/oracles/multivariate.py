@@ -1,38 +1,49 @@
-"""Losses of a whole set that do not decompose into rows: F1, precision and recall at k, ROC area, average precision.
+"""Losses of a whole set that do not decompose into rows.
 
-The set is *one* example with n parts, two labels (0 and 1) and one score f_i for each part. There are P positives and N negatives.
+F1, precision and recall at k, ROC area, average precision.
 
-Outputs that are labels, s(y) = sum_i y_i f_i (Joachims 2005 has y_i = -1 or +1, which is twice that and a constant):
+The set is *one* example with n parts, two labels (0 and 1) and one score f_i for each part. There
+are P positives and N negatives.
 
-    f1                  Delta = 1 - 2a / (P + a + b)     any labels: a positives and b negatives are predicted positive
+Outputs that are labels, s(y) = sum_i y_i f_i (Joachims 2005 has y_i = -1 or +1, which is twice that
+and a constant):
+
+    f1                  Delta = 1 - 2a / (P + a + b)     any labels: a positives and b negatives
+                                                         are predicted positive
     precision_at_k      Delta = 1 - a / k                labels with exactly k ones
     recall_at_k         Delta = 1 - a / P                labels with exactly k ones
 
-Outputs that are rankings, s(y) = 1/(P N) sum over pairs of a positive i and a negative j of +-(f_i - f_j)/2, plus where i is above j:
+Outputs that are rankings, s(y) = 1/(P N) sum over pairs of a positive i and a negative j of
++-(f_i - f_j)/2, plus where i is above j:
 
-    roc_auc             Delta = share of swapped pairs   so that R is the mean of max(0, 1 - (f_i - f_j)) over all pairs (Joachims 2005)
+    roc_auc             Delta = share of swapped pairs   so that R is the mean of
+                                                         max(0, 1 - (f_i - f_j)) over all pairs
+                                                         (Joachims 2005)
     average_precision   Delta = 1 - average precision    (Yue et al. 2007, who leave out the 1/2)
 
-Labels: for given a and b the worst choice are the a highest positives and the b highest negatives. With A(a) the sum of the f left out (minus
-the P - a lowest positives) and B(b) that of the f let in, the worst is max over a, b of Delta(a, b) + A(a) + B(b). Joachims tries all pairs,
-O(n^2). For F1 and given a, B is concave in b, and so is -2a / (P + a + b): its maximum is found by bisection of the differences, O(P log N).
-At k there is one b for every a.
-With exactly k ones the truth is no output unless k = P. In its place s(y) takes the mean of the outputs of least loss: k/P for each positive
-if k <= P, else one for each positive and (k-P)/N for each negative. The k highest never have a smaller s, so that R bounds Delta, and the
-responses sum to zero: only the order matters.
+Labels: for given a and b the worst choice are the a highest positives and the b highest negatives.
+With A(a) the sum of the f left out (minus the P - a lowest positives) and B(b) that of the f let
+in, the worst is max over a, b of Delta(a, b) + A(a) + B(b). Joachims tries all pairs, O(n^2). For
+F1 and given a, B is concave in b, and so is -2a / (P + a + b): its maximum is found by bisection of
+the differences, O(P log N). At k there is one b for every a. With exactly k ones the truth is no
+output unless k = P. In its place s(y) takes the mean of the outputs of least loss: k/P for each
+positive if k <= P, else one for each positive and (k-P)/N for each negative. The k highest never
+have a smaller s, so that R bounds Delta, and the responses sum to zero: only the order matters.
 
-Rankings: ROC area takes every pair by itself: j is put above i where f_j > f_i - 1, counted by sorting. For average precision sort both kinds;
-let c_j be the number of positives above the j-th negative. Then the objective is a sum over j of
+Rankings: ROC area takes every pair by itself: j is put above i where f_j > f_i - 1, counted by
+sorting. For average precision sort both kinds; let c_j be the number of positives above the j-th
+negative. Then the objective is a sum over j of
 
-    H_j(c) = 1/P [ h(P+j) - h(c+j) + (j-1) (1/(P+j) - 1/(c+j)) ] + 1/(P N) sum_{i > c} (f_j - f_i),     h(m) = 1 + 1/2 + ... + 1/m
+    H_j(c) = 1/P [ h(P+j) - h(c+j) + (j-1) (1/(P+j) - 1/(c+j)) ] + 1/(P N) sum_{i > c} (f_j - f_i),
+    h(m) = 1 + 1/2 + ... + 1/m
 
-which is the sum over i > c of i/(i+j-1) - i/(i+j), what the j-th negative above the i-th positive takes away (Yue et al., section 4.2), in
-closed form. Each H_j may be maximised by itself, since H_j+1(c) - H_j(c) grows with c and the best c_j therefore never fall: divide and conquer
-over j takes O(n log n) where the greedy loops of the paper take O(P N).
+which is the sum over i > c of i/(i+j-1) - i/(i+j), what the j-th negative above the i-th positive
+takes away (Yue et al., section 4.2), in closed form. Each H_j may be maximised by itself, since
+H_j+1(c) - H_j(c) grows with c and the best c_j therefore never fall: divide and conquer over j
+takes O(n log n) where the greedy loops of the paper take O(P N).
 
-Responses are (parts, 1): yhat - y for labels; for rankings (positives below it)/(P N) for a negative, -(negatives above it)/(P N) for a
-positive.
-Cost: O(n log n) for everything.
+Responses are (parts, 1): yhat - y for labels; for rankings (positives below it)/(P N) for a
+negative, -(negatives above it)/(P N) for a positive. Cost: O(n log n) for everything.
 """
 
 from __future__ import annotations
@@ -57,12 +68,14 @@ class Multivariate(BlockOracle):
     measure : {"f1", "precision_at_k", "recall_at_k", "roc_auc", "average_precision"}
         The loss is one minus it.
     k : int or float, default 10
-        Number of rows that are predicted positive by ``precision_at_k`` and ``recall_at_k``; a number below 1 is a share of the rows. A set
-        with fewer rows than k is predicted positive as a whole.
+        Number of rows that are predicted positive by ``precision_at_k`` and ``recall_at_k``; a
+        number below 1 is a share of the rows. A set with fewer rows than k is predicted positive as
+        a whole.
 
     Notes
     -----
-    ROC area and average precision are losses of rankings: ``worst`` and ``best`` give ranks, 0 for the top; equal scores have equal ranks.
+    ROC area and average precision are losses of rankings: ``worst`` and ``best`` give ranks, 0 for
+    the top; equal scores have equal ranks.
 
     Examples
     --------
@@ -74,7 +87,10 @@ class Multivariate(BlockOracle):
     >>> ranks = oracle.best(scores, true.offsets, np.empty(0))
     >>> ranks, oracle.losses(true.labels, ranks, true.offsets)
     (array([3, 0, 2, 1]), array([0.]))
-    >>> risk, loss_sum, responses, _ = oracle.cut(scores, true.labels, true.offsets, np.ones(1), np.empty(0))
+    >>> weights, no_linear = np.ones(1), np.empty(0)
+    >>> risk, loss_sum, responses, _ = oracle.cut(
+    ...     scores, true.labels, true.offsets, weights, no_linear
+    ... )
     >>> risk, loss_sum, responses.ravel()  # the pair of 1.5 and 2.0 misses its margin of one
     (0.125, 0.25, array([ 0.  ,  0.  ,  0.25, -0.25]))
     """
@@ -85,7 +101,7 @@ class Multivariate(BlockOracle):
         self.measure = measure
         self.k = k
 
-    # -- outputs as numbers -------------------------------------------------------------------------------------------------------------
+    # -- outputs as numbers ------------------------------------------------------------------------
 
     def prepare(self, classes: Array) -> None:
         """Two labels, one column of scores."""
@@ -99,7 +115,8 @@ class Multivariate(BlockOracle):
         share = isinstance(self.k, float | np.floating) and 0.0 < self.k < 1.0
         if not (whole or share):
             raise ValueError(
-                f"{self.name}: k must be a whole number of at least 1, or a share between 0 and 1, not {self.k!r}."
+                f"{self.name}: k must be a whole number of at least 1, or a share between "
+                f"0 and 1, not {self.k!r}."
             )
         if classes.size != 2:
             raise ValueError(f"{self.name}: there must be two classes, but Y has {classes.size}.")
@@ -116,7 +133,10 @@ class Multivariate(BlockOracle):
     def encode(
         self, Y: Any, n_rows: int, lengths: Any = None, classes: Array | None = None
     ) -> Encoded:
-        """The labels as numbers; see the base class. When classes are learned, k must not exceed the number of rows."""
+        """The labels as numbers; see the base class.
+
+        When classes are learned, k must not exceed the number of rows.
+        """
         true = super().encode(Y, n_rows, lengths, classes)
         if classes is None and self.measure.endswith("_at_k") and self.k > n_rows:
             raise ValueError(f"{self.name}: k is {self.k}, but there are {n_rows} rows.")
@@ -136,7 +156,7 @@ class Multivariate(BlockOracle):
         k = self.k if self.k >= 1 else max(1, round(self.k * n_rows))
         return min(int(k), n_rows)
 
-    # -- the set ------------------------------------------------------------------------------------------------------------------------
+    # -- the set -----------------------------------------------------------------------------------
 
     def worst(
         self, scores: Array, labels: Array, offsets: Array, linear: Array, n_threads: int = 1
@@ -171,7 +191,10 @@ class Multivariate(BlockOracle):
         return top
 
     def losses(self, labels: Array, found: Array, offsets: Array) -> Array:
-        """One minus the measure; ties between ranks count as in scikit-learn. A set without any mistake to make has no loss."""
+        """One minus the measure; ties between ranks count as in scikit-learn.
+
+        A set without any mistake to make has no loss.
+        """
         y, n_positive = np.asarray(labels), int(np.sum(labels))
         right = int(np.sum(y * (found == 1)))
         if self.measure == "roc_auc":
@@ -198,7 +221,8 @@ class Multivariate(BlockOracle):
         """The worst output, its loss, and the responses per unit of weight."""
         if offsets.size != 2:
             raise ValueError(
-                f"{self.name}: the whole set is one example, it cannot be cut from {offsets.size - 1} examples."
+                f"{self.name}: the whole set is one example, it cannot be cut from "
+                f"{offsets.size - 1} examples."
             )
         f = np.asarray(scores[:, 0], np.float64)
         positive, negative = (np.flatnonzero(labels == label) for label in (1, 0))
@@ -246,12 +270,18 @@ class Multivariate(BlockOracle):
 
 
 def _reference(labels: Array, k: int, P: int, N: int) -> Array:
-    """What stands for the truth where exactly k ones are predicted: the mean of the outputs with the least loss."""
+    """What stands for the truth where exactly k ones are predicted.
+
+    The mean of the outputs with the least loss.
+    """
     return labels * (k / P) if k <= P else labels + (1 - labels) * ((k - P) / N)
 
 
 def _pairs(positive: Array, negative: Array) -> tuple[Array, Array]:
-    """For each positive the negatives within its margin, for each negative the positives: both sorted downwards, both from one comparison."""
+    """For each positive the negatives within its margin, for each negative the positives.
+
+    Both are sorted downwards, both come from one comparison.
+    """
     limit = positive - 1.0
     above = np.searchsorted(-negative, -limit, side="left")  # f_j > f_i - 1
     below = positive.size - np.searchsorted(-limit, -negative, side="right")
@@ -259,7 +289,10 @@ def _pairs(positive: Array, negative: Array) -> tuple[Array, Array]:
 
 
 def _swapped(positive: Array, negative: Array) -> float:
-    """The share of pairs whose negative has the lower (better) rank; equal ranks count half. A set without pairs has none."""
+    """The share of pairs whose negative has the lower (better) rank; ties count half.
+
+    A set without pairs has none.
+    """
     ranks = np.sort(negative)
     twice = int(np.searchsorted(ranks, positive, side="left").sum()) + int(
         np.searchsorted(ranks, positive, side="right").sum()
@@ -268,7 +301,10 @@ def _swapped(positive: Array, negative: Array) -> float:
 
 
 def _average_precision(y: Array, ranks: Array) -> float:
-    """Mean over the positives of the precision among all rows that are ranked as high; 1 where there are no positives."""
+    """Mean over the positives of the precision among all rows that are ranked as high.
+
+    It is 1 where there are no positives.
+    """
     order = np.sort(ranks)
     mine = np.sort(ranks[y == 1])
     if not mine.size:
@@ -280,12 +316,15 @@ def _average_precision(y: Array, ranks: Array) -> float:
     )
 
 
-# -- loops ----------------------------------------------------------------------------------------------------------------------------------
+# -- loops -----------------------------------------------------------------------------------------
 
 
 @compiled
 def _worst_f1(positive: Array, negative: Array) -> tuple[int, int]:
-    """The a and b with the largest 1 - 2a/(P+a+b) + A(a) + B(b), all f sorted downwards; the truth (P, 0) wins ties."""
+    """The a and b with the largest 1 - 2a/(P+a+b) + A(a) + B(b), all f sorted downwards.
+
+    The truth (P, 0) wins ties.
+    """
     P, N = positive.size, negative.size
     let_in = np.zeros(N + 1)
     for j in range(N):
@@ -309,7 +348,10 @@ def _worst_f1(positive: Array, negative: Array) -> tuple[int, int]:
 
 @compiled
 def _worst_precision(positive: Array, negative: Array) -> tuple[Array, Array]:
-    """Above each positive how many negatives, below each negative how many positives, in the worst ranking; all f sorted downwards."""
+    """The worst ranking, all f sorted downwards.
+
+    Above each positive how many negatives, below each negative how many positives.
+    """
     P, N = positive.size, negative.size
     harmonic, sums = np.zeros(P + N + 1), np.zeros(P + 1)
     for m in range(1, P + N + 1):
@@ -317,7 +359,8 @@ def _worst_precision(positive: Array, negative: Array) -> tuple[Array, Array]:
     for i in range(P):
         sums[i + 1] = sums[i] + positive[i]
     c = np.empty(N, np.int64)
-    # divide and conquer: the best c of the middle negative bounds those on either side; a stack of at most one range for each halving
+    # divide and conquer: the best c of the middle negative bounds those on either side; a stack of
+    # at most one range for each halving
     stack = np.empty((64, 4), np.int64)
     stack[0, 0], stack[0, 1], stack[0, 2], stack[0, 3] = 0, N - 1, 0, P
     size = 1

@@ -1,24 +1,31 @@
-"""What a structured output is: the oracle that every structural machine asks for risks, cuts and predictions.
+"""What a structured output is.
+
+The oracle that every structural estimator asks for risks, cuts and predictions.
 
     R(f) = sum_i weight_i max_y [ Delta(y_i, y) + s_i(y) - s_i(y_i) ]
     s_i(y) = sum over the parts p of example i of scores[p, y_p]  +  <linear, phi(y)>
 
-An example owns *parts* (the positions of a sequence; one part where an output is one label), each a row of the data with a score for every
-label, and perhaps a linear part (the transitions of a chain). Examples lie behind each other: the parts of example i are offsets[i] to
-offsets[i+1]. A block is any number of whole examples, counted from its own first part: its offsets begin with 0. With yhat_i a maximiser for
-the scores at hand, the cut
+An example owns *parts* (the positions of a sequence; one part where an output is one label), each a
+row of the data with a score for every label, and perhaps a linear part (the transitions of a
+chain). Examples lie behind each other: the parts of example i are offsets[i] to offsets[i+1]. A
+block is any number of whole examples, counted from its own first part: its offsets begin with 0.
+With yhat_i a maximiser for the scores at hand, the cut
 
-    R(f) >= loss_sum + sum(responses * f) + <linear_response, linear>,     loss_sum = sum_i weight_i Delta(y_i, yhat_i)
+    R(f) >= loss_sum + sum(responses * f) + <linear_response, linear>,
+    loss_sum = sum_i weight_i Delta(y_i, yhat_i)
 
-holds for every f, with equality here; responses has +weight_i at (part, yhat) and -weight_i at (part, y). The offset is a sum of losses and
-not R(f) minus a product, so that a cut is a bound whatever the rounding errors of f.
+holds for every f, with equality here; responses has +weight_i at (part, yhat) and -weight_i at
+(part, y). The offset is a sum of losses and not R(f) minus a product, so that a cut is a bound
+whatever the rounding errors of f.
 
-The built-in oracles override the methods that work on whole blocks (``worst``, ``best``, ``losses``). The defaults here loop over ``argmax``
-and ``loss``, which see one example: all that an oracle of one's own has to write. What it returns is checked, and an example for which its
-argmax finds nothing worse than the truth counts as right, so that every cut is valid.
+The built-in oracles override the methods that work on whole blocks (``worst``, ``best``,
+``losses``). The defaults here loop over ``argmax`` and ``loss``, which see one example: all that an
+oracle of one's own has to write. What it returns is checked, and an example for which its argmax
+finds nothing worse than the truth counts as right, so that every cut is valid.
 
-Papers: Tsochantaridis et al. 2005; the one-slack cut, Joachims 2006; parts and a linear part, Yu & Joachims 2008.
-Symbols: y true labels, yhat the most violating ones, Delta their loss, phi the features of the linear part.
+Papers: Tsochantaridis et al. 2005; the one-slack cut, Joachims 2006; parts and a linear part, Yu &
+Joachims 2008. Symbols: y true labels, yhat the most violating ones, Delta their loss, phi the
+features of the linear part.
 """
 
 from __future__ import annotations
@@ -41,7 +48,10 @@ GROUP = 4096  # parts that one task of a thread takes, at least: their scores st
 
 @dataclass(frozen=True)
 class Encoded:
-    """True outputs as numbers: a label for each part, where examples begin and end, and what the numbers stand for."""
+    """True outputs as numbers.
+
+    A label for each part, where examples begin and end, and what the numbers stand for.
+    """
 
     labels: Array
     offsets: Array
@@ -49,7 +59,10 @@ class Encoded:
 
 
 class InvalidAnswer(ValueError):
-    """An oracle gave what it must not give. ``example`` counts from the start of the block: whoever cut the block may correct it."""
+    """An oracle gave what it must not give.
+
+    ``example`` counts from the start of the block: whoever cut the block may correct it.
+    """
 
     def __init__(self, oracle: str, example: int, what: str) -> None:
         super().__init__(oracle, example, what)
@@ -60,14 +73,17 @@ class InvalidAnswer(ValueError):
 
 
 class StructuredOracle(BaseEstimator):
-    """Base of all oracles of structured outputs. An oracle of one's own writes ``argmax`` and ``loss``; see :doc:`add_an_oracle`.
+    """Base of all oracles of structured outputs.
+
+    An oracle of one's own writes ``argmax`` and ``loss``; see :doc:`add_an_oracle`.
 
     Attributes
     ----------
     n_labels : int
         Number of labels of a part; known after ``encode`` or ``prepare``.
     n_columns : int
-        Number of columns of the scores: one for each label, but a single one for ``Binary`` and ``Multivariate``.
+        Number of columns of the scores: one for each label, but a single one for ``Binary`` and
+        ``Multivariate``.
     n_linear : int
         Length of the linear part; 0 where there is none.
     one_example : bool
@@ -89,7 +105,10 @@ class StructuredOracle(BaseEstimator):
     >>> oracle = Ordinal()
     >>> true = oracle.encode(["bad", "good", "fair"], n_rows=3)
     >>> scores = np.array([[0.0, 0.0, 0.0], [0.0, 0.0, 2.5], [0.0, 3.0, 0.0]])
-    >>> risk, loss_sum, responses, _ = oracle.cut(scores, true.labels, true.offsets, np.ones(3), np.empty(0))
+    >>> weights, no_linear = np.ones(3), np.empty(0)
+    >>> risk, loss_sum, responses, _ = oracle.cut(
+    ...     scores, true.labels, true.offsets, weights, no_linear
+    ... )
     >>> risk, loss_sum
     (2.0, 2.0)
     >>> responses
@@ -104,27 +123,35 @@ class StructuredOracle(BaseEstimator):
     one_example: ClassVar[bool] = False
     per_part: ClassVar[bool] = False
 
-    # -- what an oracle of one's own writes ---------------------------------------------------------------------------------------------
+    # -- what an oracle of one's own writes --------------------------------------------------------
 
     def argmax(self, scores: Array, y: Array | None = None) -> Any:
-        """One example: the labels with the highest score, or, given the true ones, with the highest loss(y, .) plus score.
+        """One example: the labels with the highest score.
 
-        ``scores`` is (parts, n_labels), labels are numbers from 0 to n_labels - 1, one for each part. An oracle with ``n_linear`` above zero
-        is also given ``linear``, by name.
+        Given the true ones, those with the highest loss(y, .) plus score.
+
+        ``scores`` is (parts, n_labels), labels are numbers from 0 to n_labels - 1, one for each
+        part. An oracle with ``n_linear`` above zero is also given ``linear``, by name.
         """
         raise NotImplementedError(f"{self.name} must define argmax(scores, y=None).")
 
     def loss(self, y: Array, yhat: Array) -> float:
-        """One example: what it costs to answer ``yhat`` where ``y`` is true; zero where they are equal, never negative."""
+        """One example: what it costs to answer ``yhat`` where ``y`` is true.
+
+        Zero where they are equal, never negative.
+        """
         raise NotImplementedError(f"{self.name} must define loss(y, yhat).")
 
     def phi(self, labels: Array) -> Array:
-        """One example: the features (n_linear,) of its labels, whose product with ``linear`` is part of its score."""
+        """One example: the features (n_linear,) of its labels.
+
+        Their product with ``linear`` is part of its score.
+        """
         raise NotImplementedError(
             f"{self.name} has n_linear = {self.n_linear} and must define phi(labels)."
         )
 
-    # -- outputs as numbers -------------------------------------------------------------------------------------------------------------
+    # -- outputs as numbers ------------------------------------------------------------------------
 
     @property
     def name(self) -> str:
@@ -132,18 +159,25 @@ class StructuredOracle(BaseEstimator):
         return type(self).__name__
 
     def prepare(self, classes: Array) -> None:
-        """Learn what the labels are: sets ``n_labels`` and what follows from it. ``encode`` calls it; a loaded model does, too."""
+        """Learn what the labels are: sets ``n_labels`` and what follows from it.
+
+        ``encode`` calls it; a loaded model does, too.
+        """
         self.n_labels = self.n_columns = int(classes.size)
 
     def offsets(self, n_rows: int, lengths: Sequence[int] | Array | None = None) -> Array:
-        """Where the parts of each example begin, and where the last ends; without ``lengths`` every row is an example."""
+        """Where the parts of each example begin, and where the last ends.
+
+        Without ``lengths`` every row is an example.
+        """
         if lengths is None:
             return np.arange(n_rows + 1, dtype=np.int64)
         sizes = np.asarray(lengths, np.int64)
         empty = np.flatnonzero(sizes <= 0)
         if empty.size:
             raise ValueError(
-                f"{self.name}: example {empty[0]} has no parts; every example needs at least one row of X."
+                f"{self.name}: example {empty[0]} has no parts; every example needs at "
+                "least one row of X."
             )
         if int(sizes.sum()) != n_rows:
             raise ValueError(
@@ -158,9 +192,13 @@ class StructuredOracle(BaseEstimator):
         lengths: Sequence[int] | Array | None = None,
         classes: Array | None = None,
     ) -> Encoded:
-        """The outputs as numbers. ``classes`` known from a fit: any other label is an error; None: those found here, in sorted order.
+        """The outputs as numbers.
 
-        Without ``lengths`` Y has one label for every row; with them, one sequence of labels for every example.
+        With ``classes`` known from a fit, any other label is an error; None: those found here, in
+        sorted order.
+
+        Without ``lengths`` Y has one label for every row; with them, one sequence of labels for
+        every example.
         """
         offsets = self.offsets(n_rows, lengths)
         values = self._flat(Y, n_rows, None if lengths is None else np.diff(offsets))
@@ -169,7 +207,8 @@ class StructuredOracle(BaseEstimator):
                 classes = np.unique(values)
             except TypeError as error:
                 raise ValueError(
-                    f"{self.name}: the labels cannot be put in order ({error}); use words or numbers, not both."
+                    f"{self.name}: the labels cannot be put in order ({error}); use words "
+                    "or numbers, not both."
                 ) from error
         self.prepare(classes)
         try:
@@ -181,12 +220,16 @@ class StructuredOracle(BaseEstimator):
             bad = int(strange[0])
             where, label = self._where(bad, offsets), values[bad : bad + 1].tolist()[0]
             raise ValueError(
-                f"{self.name}: {where} has the label {label!r}, which is none of the {classes.size} labels known."
+                f"{self.name}: {where} has the label {label!r}, which is none of the "
+                f"{classes.size} labels known."
             )
         return Encoded(labels, offsets, classes)
 
     def decode(self, labels: Array, offsets: Array | None, classes: Array) -> Any:
-        """Back to the user's labels: one array, or with ``offsets`` one for each example, in a list."""
+        """Back to the user's labels: one array.
+
+        With ``offsets``, a list of one array for each example.
+        """
         values = np.asarray(classes)[labels]
         return values if offsets is None else [values[a:b] for a, b in pairwise(offsets)]
 
@@ -205,7 +248,8 @@ class StructuredOracle(BaseEstimator):
             values = np.asarray(Y)
             if values.ndim != 1:
                 raise ValueError(
-                    f"{self.name}: Y must have one dimension, one label for each row of X; its shape is {values.shape}."
+                    f"{self.name}: Y must have one dimension, one label for each row of X; "
+                    f"its shape is {values.shape}."
                 )
             if values.size != n_rows:
                 raise ValueError(
@@ -261,17 +305,21 @@ class StructuredOracle(BaseEstimator):
                 )
             if i and (array.dtype.kind in "USO") != (arrays[0].dtype.kind in "USO"):
                 raise ValueError(
-                    f"{self.name}: the labels of example {i} are of another kind than those of example 0; use words or numbers."
+                    f"{self.name}: the labels of example {i} are of another kind than "
+                    "those of example 0; use words or numbers."
                 )
             arrays.append(array)
         return np.concatenate(arrays)
 
-    # -- blocks of examples -------------------------------------------------------------------------------------------------------------
+    # -- blocks of examples ------------------------------------------------------------------------
 
     def worst(
         self, scores: Array, labels: Array, offsets: Array, linear: Array, n_threads: int = 1
     ) -> tuple[Array, Array, Array]:
-        """The most violating labels (parts,), their loss (examples,), and how much they violate, Delta + s(yhat) - s(y) >= 0 (examples,)."""
+        """The most violating labels (parts,), their loss, and how much they violate.
+
+        The last two are (examples,); the violation is Delta + s(yhat) - s(y) >= 0.
+        """
         found, delta, margin = (
             np.array(labels, np.int64),
             np.zeros(offsets.size - 1),
@@ -313,7 +361,10 @@ class StructuredOracle(BaseEstimator):
         return total
 
     def max_loss(self, offsets: Array) -> float:
-        """A bound on the loss of any example, for the bounds of the paper; infinite if none is known."""
+        """A bound on the loss of any example, for the bounds of the paper.
+
+        Infinite if none is known.
+        """
         return float("inf")
 
     def cut(
@@ -325,7 +376,10 @@ class StructuredOracle(BaseEstimator):
         linear: Array,
         n_threads: int = 1,
     ) -> tuple[float, float, Array, Array]:
-        """Risk, loss_sum, responses (parts, n_columns) and linear_response (n_linear,) of a block; see the head of this module."""
+        """Risk, loss_sum, responses and linear_response of a block; see the head of this module.
+
+        Shapes of the last two: (parts, n_columns) and (n_linear,).
+        """
         found, delta, margin = self.worst(scores, labels, offsets, linear, n_threads)
         responses, linear_response = (
             np.zeros((labels.size, self.n_columns)),
@@ -333,24 +387,32 @@ class StructuredOracle(BaseEstimator):
         )
         _respond(found, labels, offsets, weight, responses)
         if self.n_linear:
-            violated = np.where(
-                margin > 0.0, weight, 0.0
-            )  # the others would cancel but for rounding
+            # the others would cancel but for rounding
+            violated = np.where(margin > 0.0, weight, 0.0)
             linear_response = self.features(found, offsets, violated) - self.features(
                 labels, offsets, violated
             )
         return float(weight @ margin), float(weight @ delta), responses, linear_response
 
-    # -- asking, and checking the answers -----------------------------------------------------------------------------------------------
+    # -- asking, and checking the answers ----------------------------------------------------------
 
     def _asked(self, i: int, scores: Array, y: Array | None, linear: Array) -> Array:
-        given = self.argmax(scores, y, linear=linear) if self.n_linear else self.argmax(scores, y)  # type: ignore[call-arg]
+        if self.n_linear:
+            given = self.argmax(scores, y, linear=linear)  # type: ignore[call-arg]
+        else:
+            given = self.argmax(scores, y)
         answer = self._numbers(i, "argmax", given)
         if answer.shape != (scores.shape[0],):
-            what = f"argmax gave labels of shape {answer.shape} for {{example}}, which has {scores.shape[0]} parts."
+            what = (
+                f"argmax gave labels of shape {answer.shape} for {{example}}, which has "
+                f"{scores.shape[0]} parts."
+            )
             raise InvalidAnswer(self.name, i, what)
         if answer.dtype.kind not in "iu" or answer.min() < 0 or answer.max() >= self.n_labels:
-            what = f"argmax gave the labels {answer} for {{example}}; they must be integers from 0 to {self.n_labels - 1}."
+            what = (
+                f"argmax gave the labels {answer} for {{example}}; they must be integers from 0 "
+                f"to {self.n_labels - 1}."
+            )
             raise InvalidAnswer(self.name, i, what)
         return answer.astype(np.int64)
 
@@ -373,7 +435,8 @@ class StructuredOracle(BaseEstimator):
             raise InvalidAnswer(
                 self.name,
                 i,
-                f"the loss of {{example}} is {value} for the true labels themselves; it must be zero.",
+                f"the loss of {{example}} is {value} for the true labels themselves; it "
+                "must be zero.",
             )
         return value
 
@@ -384,13 +447,17 @@ class StructuredOracle(BaseEstimator):
     def _phi(self, i: int, labels: Array) -> Array:
         features = self._numbers(i, "phi", self.phi(labels))
         if features.shape != (self.n_linear,):
-            what = f"phi gave features of shape {features.shape} for {{example}}; n_linear = {self.n_linear} of them are needed."
+            what = (
+                f"phi gave features of shape {features.shape} for {{example}}; n_linear = "
+                f"{self.n_linear} of them are needed."
+            )
             raise InvalidAnswer(self.name, i, what)
         if features.dtype.kind not in "biuf" or not np.isfinite(features).all():
             raise InvalidAnswer(
                 self.name,
                 i,
-                f"phi gave the features {features.tolist()} for {{example}}; they must be finite numbers.",
+                f"phi gave the features {features.tolist()} for {{example}}; they must be "
+                "finite numbers.",
             )
         return features.astype(np.float64)
 
@@ -414,7 +481,10 @@ class BlockOracle(StructuredOracle):
     """Base of the built-in oracles, which work on blocks: one example is a block of one."""
 
     def argmax(self, scores: Array, y: Array | None = None, linear: Array | None = None) -> Array:
-        """One example: the labels with the highest score, or, given the true ones, with the highest loss(y, .) plus score."""
+        """One example: the labels with the highest score.
+
+        Given the true ones, those with the highest loss(y, .) plus score.
+        """
         scores, offsets = np.asarray(scores), np.array([0, len(scores)])
         linear = np.zeros(self.n_linear) if linear is None else linear
         return (
@@ -429,7 +499,10 @@ class BlockOracle(StructuredOracle):
 
 
 def in_groups(work: Any, offsets: Array, n_threads: int) -> None:
-    """Call work(first, last) for groups of whole examples with fixed edges, about GROUP parts each."""
+    """Call work(first, last) for groups of whole examples.
+
+    Groups have fixed edges and about GROUP parts each.
+    """
     n = offsets.size - 1
     edges = np.unique(np.append(np.searchsorted(offsets, np.arange(0, int(offsets[-1]), GROUP)), n))
     parallel(lambda k: work(int(edges[k]), int(edges[k + 1])), edges.size - 1, n_threads)

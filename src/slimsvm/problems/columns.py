@@ -1,10 +1,12 @@
 """Kernel values of all rows against the basis of a span, K_BX, and the passes that need them.
 
-K_BX stays with its rows: a block keeps the values of its own, one row of them for every basis vector, in float32 where that is
-safe, as long as the span allows; beyond, they are made anew in every pass. :class:`Values` is K_BX of one block, for tasks;
-:class:`KernelColumns` is what solvers have: all rows, a span that grows or moves, and passes that make scores and sums.
+K_BX stays with its rows: a block keeps the values of its own, one row of them for every basis
+vector, in float32 where that is safe, as long as the span allows; beyond, they are made anew in
+every pass. :class:`Values` is K_BX of one block, for tasks; :class:`KernelColumns` is what solvers
+have: all rows, a span that grows or moves, and passes that make scores and sums.
 
-Sums over rows are made in float64 whatever the type of the values: coordinates divide by the smallest distances among the basis.
+Sums over rows are made in float64 whatever the type of the values: coordinates divide by the
+smallest distances among the basis.
 
 Symbols: m basis vectors; n rows; S scores, V responses.
 """
@@ -27,7 +29,9 @@ from slimsvm.tiles import Frame, Operand, Strips, block
 
 Array = NDArray[Any]
 VECTORS_A_TASK = 32
-FEW_COLUMNS = 2  # up to so many columns products go through the values one by one; beyond, BLAS on a float64 copy is faster
+# up to so many columns products go through the values one by one; beyond, BLAS on a float64 copy is
+# faster
+FEW_COLUMNS = 2
 DEFAULT_MEMORY = 2000.0  # megabytes
 
 
@@ -53,7 +57,10 @@ def products(K: Array, V: Array) -> Array:
 
 @compiled
 def _add_combination(K: Array, coef: Array, out: Array) -> None:
-    """out += K' coef: float32 values become float64 on the way, without a copy; four of them at a time."""
+    """out += K' coef.
+
+    float32 values become float64 on the way, without a copy; four of them at a time.
+    """
     m, m4 = K.shape[0], K.shape[0] - K.shape[0] % 4
     for j in range(0, m4, 4):
         c0, c1, c2, c3 = coef[j], coef[j + 1], coef[j + 2], coef[j + 3]
@@ -87,7 +94,7 @@ def _inner_products(K: Array, v: Array, out: Array) -> None:
         out[j] = ((s0 + s1) + (s2 + s3)) + ((s4 + s5) + (s6 + s7))
 
 
-# -- in one block -----------------------------------------------------------------------------------------------------------------------------
+# -- in one block ----------------------------------------------------------------------------------
 
 
 class _Kept:
@@ -146,7 +153,10 @@ class Values:
         return block(self.span.operand, Strips(rows.take(slice(start, end))))
 
     def newest(self, first: int) -> Array:
-        """K_BX of the vectors from ``first`` on, shape (m - first, n): a few rows, whether the others are kept or not."""
+        """K_BX of the vectors from ``first`` on, shape (m - first, n).
+
+        A few rows, whether the others are kept or not.
+        """
         if self._K is not None:
             return self._K[first:]
         prepared = self.span.frame.prepared(self.where)
@@ -167,7 +177,10 @@ class Values:
         return out
 
     def each(self, work: Callable[[int, int, Array], Any]) -> list[Any]:
-        """work(first row, last row, K_BX of the chunk) for all chunks, on all threads; the results in order."""
+        """The results of ``work`` for all chunks, on all threads, in order.
+
+        The arguments of ``work``: first row, last row, K_BX of the chunk.
+        """
         parts: list[Any] = [None] * self.n_chunks
 
         def keep(k: int, start: int, end: int, K: Array) -> None:
@@ -177,7 +190,11 @@ class Values:
         return parts
 
     def each_group(self, work: Callable[[int, int, int, Array], None], n_groups: int) -> None:
-        """work(group, first row, last row, K_BX of the chunk): chunks of a group come in order, from one thread; for sums of large arrays."""
+        """Call ``work`` for all chunks, in order within a group; for sums of large arrays.
+
+        The arguments of ``work``: group, first row, last row, K_BX of the chunk. A group has one
+        thread.
+        """
         edges = np.linspace(0, self.n_chunks, n_groups + 1).astype(int)
 
         def task(g: int) -> None:
@@ -199,7 +216,7 @@ class Values:
         return out
 
 
-# -- tasks --------------------------------------------------------------------------------------------------------------------------------
+# -- tasks -----------------------------------------------------------------------------------------
 
 
 def scores_of(where: Block, span: Span, coef: Array) -> Array:
@@ -219,7 +236,10 @@ def sums_of(where: Block, span: Span, V: Array, exact: bool) -> Array:
 
 
 def distances_of(where: Block, span: Span) -> Array:
-    """|phi(x) - its projection on the span|, never too small: jitter makes the span smaller, rounding is allowed for."""
+    """|phi(x) - its projection on the span|, never too small.
+
+    Jitter makes the span smaller, and rounding is allowed for.
+    """
     diag = np.asarray(span.frame.prepared(where).operand.diag(), np.float64)
 
     def work(start: int, end: int, K: Array) -> Array:
@@ -248,7 +268,7 @@ def largest_diagonal(where: Block, frame: Frame) -> float:
     return float(np.asarray(frame.prepared(where).operand.diag(), np.float64).max(initial=-np.inf))
 
 
-# -- all rows -----------------------------------------------------------------------------------------------------------------------------
+# -- all rows --------------------------------------------------------------------------------------
 
 
 class KernelColumns:
@@ -261,7 +281,7 @@ class KernelColumns:
     frame : Frame
         How they are prepared.
     max_basis : int
-        Room for so many basis vectors.
+        How many basis vectors there may be.
     max_memory : float, optional
         Megabytes for K_BX; beyond, it is computed in every pass.
 
@@ -301,7 +321,7 @@ class KernelColumns:
         self.accepted = np.empty(0, bool)
         self.n_values = 0
 
-    # -- the basis ----------------------------------------------------------------------------------------------------------------------
+    # -- the basis ---------------------------------------------------------------------------------
 
     @property
     def m(self) -> int:
@@ -310,12 +330,15 @@ class KernelColumns:
 
     @property
     def max_basis(self) -> int:
-        """Room for so many."""
+        """How many basis vectors there may be."""
         return self.span.max_basis
 
     @property
     def vectors(self) -> Any:
-        """The basis in the coordinates of the prepared rows, in float64; None if there is none yet."""
+        """The basis in the coordinates of the prepared rows, in float64.
+
+        None if there is none yet.
+        """
         return self.span.vectors
 
     @property
@@ -341,7 +364,7 @@ class KernelColumns:
         return self.accepted
 
     def replace(self, vectors: Any) -> None:
-        """Another basis of any size within the room; see :meth:`Span.replaced`."""
+        """Another basis of any size within the capacity; see :meth:`Span.replaced`."""
         self.accepted = np.empty(0, bool)
         self.span = self.span.replaced(vectors)
         self.n_values += self.m * self.n if self.keeps else 0
@@ -368,7 +391,7 @@ class KernelColumns:
         """The other way round."""
         return self.span.in_rows_coordinates(vectors)
 
-    # -- the rows -----------------------------------------------------------------------------------------------------------------------
+    # -- the rows ----------------------------------------------------------------------------------
 
     def take(self, indices: Array) -> Operand:
         """Some rows, prepared."""
@@ -394,7 +417,8 @@ class KernelColumns:
     def _whole(self) -> Block:
         if not isinstance(self.rows, MemoryRows):
             raise ValueError(
-                "This choice of a basis looks at all rows at once, and they are not in memory; use another, such as 'pursuit'."
+                "This choice of a basis looks at all rows at once, and they are not in "
+                "memory; use another, such as 'pursuit'."
             )
         return self.rows.block
 

@@ -29,9 +29,8 @@ class Coordinates:
     X: Any
     mean: Array | None = None
     rows: Any = field(default=None, repr=False)  # as given, (n, d)
-    turn: Array | None = field(
-        default=None, repr=False
-    )  # (n, r): the axes are (rows - mean)^T turn
+    # (n, r): the axes are (rows - mean)^T turn
+    turn: Array | None = field(default=None, repr=False)
 
     def given(self, W: Array, b: Array) -> tuple[Array, Array]:
         """Weights and intercepts for the features as they were given."""

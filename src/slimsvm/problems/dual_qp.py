@@ -1,14 +1,15 @@
-"""The dual problems of kernel machines, in one form.
+"""The dual problems of kernel SVMs, in one form.
 
     minimise  W(a) = 1/2 a'Qa + p'a,   Q_uv = z_u z_v k(x_u, x_v),
-    subject to  0 <= a <= upper,  z'a fixed, and for the nu machines e'a fixed too.
+    subject to  0 <= a <= upper,  z'a fixed, and for the nu forms e'a fixed too.
 
-Every variable v belongs to a row x_v of the data and has a sign z_v. The learned function is f(x) = sum_v z_v a_v k(x_v, x) + intercept.
-The solver keeps s = the inner products of the function with the rows, so the gradient is g_v = z_v s_v + p_v, and what it sorts by is
-o_v = z_v g_v = s_v + z_v p_v. A variable may move by +z_v or by -z_v if its bound allows; at the optimum no o of the second kind (*low*)
-exceeds one of the first kind (*up*), within one equality.
+Every variable v belongs to a row x_v of the data and has a sign z_v. The learned function is f(x) =
+sum_v z_v a_v k(x_v, x) + intercept. The solver keeps s = the inner products of the function with
+the rows, so the gradient is g_v = z_v s_v + p_v, and what it sorts by is o_v = z_v g_v = s_v + z_v
+p_v. A variable may move by +z_v or by -z_v if its bound allows; at the optimum no o of the second
+kind (*low*) exceeds one of the first kind (*up*), within one equality.
 
-| machine | variables | z | p | upper | fixed |
+| problem | variables | z | p | upper | fixed |
 |---|---|---|---|---|---|
 | C-SVC | rows | y | -1 | C c | y'a = 0 |
 | epsilon-SVR | rows twice | +1, -1 | eps - t, eps + t | C c | z'a = 0 |
@@ -16,7 +17,7 @@ exceeds one of the first kind (*up*), within one equality.
 | nu-SVC | rows | y | 0 | c | y'a = 0, e'a = nu sum c |
 | nu-SVR | rows twice | +1, -1 | -t, +t | C c | z'a = 0, e'a = C nu sum c |
 
-Sources: LIBSVM (Chang & Lin 2011), SVM-light (Joachims 1999), nu machines (Schoelkopf et al. 2000).
+Sources: LIBSVM (Chang & Lin 2011), SVM-light (Joachims 1999), nu forms (Schoelkopf et al. 2000).
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ class DualQP:
     start : array
         A feasible point.
     two_equalities : bool
-        True for the nu machines: variables exchange only with others of their own sign.
+        True for the nu forms: variables exchange only with others of their own sign.
     """
 
     gram: Gram
@@ -64,9 +65,12 @@ class DualQP:
         return int(self.sign.size)
 
     def feasible(self, a: Array) -> Array:
-        """A point near ``a`` that meets the constraints: clipped to the bounds, the heavier side of the equality scaled down.
+        """A point near ``a`` that meets the constraints.
 
-        Where the equalities fix more than a balance (nu machines, one-class), a point that misses them is given up for the starting point.
+        It is clipped to the bounds, and the heavier side of the equality is scaled down.
+
+        Where the equalities fix more than a balance (nu forms, one-class), a point that misses
+        them is given up for the starting point.
         """
         a = np.clip(a, 0.0, self.upper)
         fixed = self.two_equalities or bool(np.all(self.sign > 0))
@@ -110,7 +114,8 @@ class DualQP:
     def multiplier(self, a: Array, s: Array, group: Array) -> tuple[float, float]:
         """The multiplier of a group's equality, and the group's KKT violation.
 
-        The multiplier is minus the mean of o over the free variables; without any, the midpoint of the interval that the bounds leave.
+        The multiplier is minus the mean of o over the free variables; without any, the midpoint of
+        the interval that the bounds leave.
         """
         o = self.order(s)[group]
         up, low = o[self.can_rise(a)[group]], o[self.can_fall(a)[group]]
@@ -123,11 +128,14 @@ class DualQP:
         return (-float(np.mean(ends)) if ends else 0.0), violation
 
     def violation(self, a: Array, s: Array) -> float:
-        """The largest violation of the Kuhn-Tucker conditions: how much a top o exceeds a bottom one."""
+        """The largest violation of the KKT conditions: how much a top o exceeds a bottom one."""
         return max(self.multiplier(a, s, group)[1] for group in self.groups())
 
     def gap(self, a: Array, s: Array) -> float:
-        """Duality gap: a'g + sum over groups of the multiplier's term + sum_v upper_v max(0, -(g_v + z_v multiplier)).
+        """The duality gap.
+
+        It is a'g + sum over groups of the multiplier's term + sum_v upper_v max(0, -(g_v + z_v
+        multiplier)).
 
         For the C-SVC that is a'Qa - e'a + C sum_i c_i max(0, 1 - y_i f(x_i)).
         """
@@ -157,7 +165,7 @@ def regression(gram: Gram, target: Array, upper: Array, epsilon: float) -> DualQ
 
 
 def one_class(gram: Gram, weight: Array, nu: float) -> DualQP:
-    """One-class machine: the rows share nu times the total weight."""
+    """One-class SVM: the rows share nu times the total weight."""
     n = weight.size
     return DualQP(
         gram, np.ones(n), np.zeros(n), weight, np.arange(n), _spread(weight, nu * weight.sum())
@@ -165,13 +173,16 @@ def one_class(gram: Gram, weight: Array, nu: float) -> DualQP:
 
 
 def nu_classification(gram: Gram, sign: Array, weight: Array, nu: float) -> DualQP:
-    """nu-SVC: each class carries half of nu times the total weight. The result must be divided by the margin."""
+    """nu-SVC: each class carries half of nu times the total weight.
+
+    The result must be divided by the margin.
+    """
     n, half = sign.size, nu * weight.sum() / 2
-    # the scale is free (it goes with the margin): take the one that equal weights would have, so that a tolerance means the same for all
+    # the scale is free (it goes with the margin): take the one that equal weights would have, so
+    # that a tolerance means the same for all
     weight, half = weight * (nu * n / 2 / half), nu * n / 2
-    if nu * n / 2 > (
-        least := min(weight[sign > 0].sum(), weight[sign < 0].sum())
-    ):  # by rounding, at the largest feasible nu
+    # by rounding, at the largest feasible nu
+    if nu * n / 2 > (least := min(weight[sign > 0].sum(), weight[sign < 0].sum())):
         half = least
     start = np.zeros(n)
     for side in (sign > 0, sign < 0):
@@ -196,5 +207,8 @@ def nu_regression(gram: Gram, target: Array, upper: Array, nu: float) -> DualQP:
 
 
 def _spread(upper: Array, total: float) -> Array:
-    """A point with the given total: every variable at the same share of its bound, so that it does not depend on the order of the rows."""
+    """A point with the given total: every variable at the same share of its bound.
+
+    So it does not depend on the order of the rows.
+    """
     return np.asarray(upper * min(1.0, total / upper.sum()))

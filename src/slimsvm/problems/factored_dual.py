@@ -1,15 +1,19 @@
 """A dual problem whose matrix is known by its factor: as many rows as variables, few columns.
 
-    min over a of  D(a) = 1/2 a'(V V' + diag(shift)) a - linear'a     subject to     0 <= a_i <= upper_i
+    min over a of  D(a) = 1/2 a'(V V' + diag(shift)) a - linear'a     subject to
+    0 <= a_i <= upper_i
 
-It is the dual of a linear machine on the rows v_i of V (labels inside), without an intercept or with a penalised one, a column of V:
+It is the dual of a linear SVM on the rows v_i of V (labels inside), without an intercept or
+with a penalised one, a column of V:
 
-    min over w of  P(w) = 1/2 |w|^2 + sum_i loss_i(linear_i - v_i w),     loss_i(t) = max over 0 <= a <= upper_i of  a t - shift_i a^2/2,
+    min over w of  P(w) = 1/2 |w|^2 + sum_i loss_i(linear_i - v_i w),
+    loss_i(t) = max over 0 <= a <= upper_i of  a t - shift_i a^2/2,
 
-that is upper_i max(0, t) for shift_i = 0, and max(0, t)^2 / (2 shift_i) for an infinite upper_i. At w = V'a, P(w) + D(a) >= 0 is the duality
-gap, and zero at the optimum.
+that is upper_i max(0, t) for shift_i = 0, and max(0, t)^2 / (2 shift_i) for an infinite upper_i. At
+w = V'a, P(w) + D(a) >= 0 is the duality gap, and zero at the optimum.
 
-Symbols: n variables; r columns of V; w = V'a; t_i = linear_i - v_i w, how much is missing of the margin.
+Symbols: n variables; r columns of V; w = V'a; t_i = linear_i - v_i w, how much is missing of the
+margin.
 """
 
 from __future__ import annotations
@@ -23,10 +27,8 @@ from numpy.typing import NDArray
 
 Array = NDArray[Any]
 BLOCK_VALUES = 1 << 18  # of V that are brought to float64 at a time
-LONGEST, HALVINGS = (
-    1.5,
-    16,
-)  # of a point that is stretched, and how closely the best length is known: to 1e-5
+# of a point that is stretched, and how closely the best length is known: to 1e-5
+LONGEST, HALVINGS = 1.5, 16
 
 
 @dataclass
@@ -38,9 +40,10 @@ class FactoredDual:
     V : array or CSR matrix of shape (n, r)
         The factor, in float32 or float64; sums are made in float64.
     linear : array of shape (n,) or float
-        What a variable earns; 1 for a machine.
+        What a variable earns; 1 for an SVM.
     shift : array of shape (n,) or float
-        Added to the diagonal, not negative; 0 for the hinge, 1 / (2 C weight_i) for the squared hinge.
+        Added to the diagonal, not negative; 0 for the hinge, 1 / (2 C weight_i) for the squared
+        hinge.
     upper : array of shape (n,) or float
         Upper bounds, not negative; C weight_i for the hinge, infinite for the squared hinge.
 
@@ -76,13 +79,15 @@ class FactoredDual:
             value = np.asarray(getattr(self, name), np.float64)
             if value.shape not in ((), (self.n,)):
                 raise ValueError(
-                    f"{name} has the shape {value.shape}; expected a number, or one for each of the {self.n} rows of V."
+                    f"{name} has the shape {value.shape}; expected a number, or one for "
+                    f"each of the {self.n} rows of V."
                 )
             setattr(self, name, np.ascontiguousarray(np.broadcast_to(value, (self.n,))))
         for name in ("shift", "upper"):
             if not np.all(getattr(self, name) >= 0):
                 raise ValueError(
-                    f"{name} has the value {getattr(self, name).min():g}; expected numbers that are not negative."
+                    f"{name} has the value {getattr(self, name).min():g}; expected numbers "
+                    "that are not negative."
                 )
         values = self.V.data if sparse else self.V
         if not (
@@ -91,11 +96,13 @@ class FactoredDual:
             and np.isfinite(self.shift).all()
         ):
             raise ValueError(
-                "V, linear or shift has values that are not finite (NaN or infinity); check the kernel that V was made from."
+                "V, linear or shift has values that are not finite (NaN or infinity); "
+                "check the kernel that V was made from."
             )
         if np.any((self.diag() == 0) & (self.linear > 0) & np.isinf(self.upper)):
             raise ValueError(
-                "A row of V is zero, with no shift and no upper bound: the problem has no minimum. Give a shift or a bound."
+                "A row of V is zero, with no shift and no upper bound: the problem has no "
+                "minimum. Give a shift or a bound."
             )
 
     @property
@@ -137,10 +144,16 @@ class FactoredDual:
             return np.asarray(self.V.T @ a, np.float64)
         total = np.zeros(self.V.shape[1])
         for part in self._blocks():
-            felt = np.flatnonzero(a[part])
-            if felt.size:
-                V = self.V[part] if 2 * felt.size > part.stop - part.start else self.V[part][felt]
-                total += (a[part] if len(V) > felt.size else a[part][felt]) @ V.astype(np.float64)
+            active = np.flatnonzero(a[part])
+            if active.size:
+                V = (
+                    self.V[part]
+                    if 2 * active.size > part.stop - part.start
+                    else self.V[part][active]
+                )
+                total += (a[part] if len(V) > active.size else a[part][active]) @ V.astype(
+                    np.float64
+                )
         return total
 
     def dual(self, a: Array, w: Array) -> float:
@@ -154,17 +167,18 @@ class FactoredDual:
     def stretched(self, w: Array) -> tuple[float, float]:
         """The least P(s w) over s from 1 to LONGEST, nearly, and s.
 
-        Where bounds are large and w is not quite there, its margins are missed by little, which costs much: a slightly longer w costs little.
+        Where bounds are large and w is not quite there, its margins are missed by little, which
+        costs much: a slightly longer w costs little.
         """
         scores, square = self.scores(w), float(w @ w)
         value = self._primal(w, scores)
 
         def slope(s: float) -> float:
             missing = self.linear - s * scores
-            felt = np.flatnonzero(missing > 0)
+            active = np.flatnonzero(missing > 0)
             with np.errstate(divide="ignore"):
-                a = np.minimum(self.upper[felt], missing[felt] / self.shift[felt])
-            return s * square - float(a @ scores[felt])
+                a = np.minimum(self.upper[active], missing[active] / self.shift[active])
+            return s * square - float(a @ scores[active])
 
         short, long = 1.0, LONGEST
         if not (np.isfinite(value) and slope(short) < 0.0):
@@ -178,9 +192,8 @@ class FactoredDual:
     def _primal(self, w: Array, scores: Array) -> float:
         t = np.maximum(0.0, self.linear - scores)
         with np.errstate(divide="ignore", invalid="ignore"):
-            bend = np.where(
-                self.shift > 0, self.shift * self.upper, 0.0
-            )  # t from which on the best a is at its bound
+            # t from which on the best a is at its bound
+            bend = np.where(self.shift > 0, self.shift * self.upper, 0.0)
             square = np.square(t) / (2.0 * self.shift)
             line = self.upper * (t - 0.5 * bend)
         loss = np.where(t > 0, np.where(t < bend, square, line), 0.0)

@@ -1,13 +1,17 @@
-"""The span of a basis: its vectors, their kernel values among themselves, and the factor of these. It has no rows.
+"""The span of a basis: its vectors, their kernel values, and the factor of these.
+
+It has no rows.
 
     K_BB + jitter I = L L',     z(x) = L^-1 k_B(x) orthonormal coordinates of the span
 
-A span is small, does not change, and can be sent to where rows are; :func:`slimsvm.problems.columns.values` makes its kernel
-values with these. So that values which were kept can be told from others, vectors join in *pieces*, each with a serial number of
-its own: a longer span adds rows to what is kept, one with other pieces remakes it. Values are made piece by piece, in the same
-products as at first, so that what was lost comes back with the same bits.
+A span is small, does not change, and can be sent to where rows are;
+:func:`slimsvm.problems.columns.values` makes its kernel values with these. So that values which
+were kept can be told from others, vectors join in *pieces*, each with a serial number of its own: a
+longer span adds rows to what is kept, one with other pieces remakes it. Values are made piece by
+piece, in the same products as at first, so that what was lost comes back with the same bits.
 
-The basis lives in the coordinates of the prepared rows (centred for distance kernels); ``in_given_coordinates`` brings it back.
+The basis lives in the coordinates of the prepared rows (centred for distance kernels);
+``in_given_coordinates`` brings it back.
 
 Symbols: m basis vectors.
 """
@@ -28,7 +32,8 @@ from slimsvm.rows import serial
 from slimsvm.tiles import Frame, Operand
 
 Array = NDArray[Any]
-# added to the diagonal of K_BB, relative to its largest entry: well above the rounding errors of K_BX, far below what changes a model
+# added to the diagonal of K_BB, relative to its largest entry: well above the rounding errors of
+# K_BX, far below what changes a model
 JITTER = {"float32": 1e-6, "float64": 1e-10}
 DEPENDENT = 10.0  # a vector whose distance^2 to the span is below so many jitters is refused
 CHUNK_VALUES = 1 << 18  # of K_BX in one chunk of rows: one megabyte of float32
@@ -43,18 +48,21 @@ class Piece:
     last: int
 
 
-class _Room:
+class _Store:
     """K_BB and L, with room for more; spans that grew out of one another share it."""
 
     def __init__(self, size: int) -> None:
         self.K_BB, self.L = np.empty((size, size)), np.zeros((size, size))
         self.used = 0
 
-    def grown_from(self, m: int, size: int) -> _Room:
-        """Room in which vectors from m on may be written: this, unless another span has written there already."""
+    def grown_from(self, m: int, size: int) -> _Store:
+        """A store in which vectors from m on may be written.
+
+        This one, unless another span has written there already.
+        """
         if self.used == m and self.L.shape[0] >= size:
             return self
-        other = _Room(size)
+        other = _Store(size)
         other.K_BB[:m, :m], other.L[:m, :m], other.used = self.K_BB[:m, :m], self.L[:m, :m], m
         return other
 
@@ -67,9 +75,10 @@ class Span:
     frame : Frame
         How the rows are prepared.
     max_basis : int
-        Room for so many vectors.
+        How many vectors there may be.
     kept_rows : int
-        Of how many rows, the first ones, kernel values may be kept: beyond, they are made in every pass.
+        Of how many rows, the first ones, kernel values may be kept: beyond, they are made in every
+        pass.
 
     Attributes
     ----------
@@ -99,7 +108,7 @@ class Span:
         self.m = 0
         self.pieces: tuple[Piece, ...] = ()
         self._all: Any = None  # the vectors of all pieces: those beyond m are not in this span
-        self._room = _Room(self.max_basis)
+        self._store = _Store(self.max_basis)
         self._forget()
 
     def _forget(self) -> None:
@@ -108,10 +117,10 @@ class Span:
         self._jitter: float | None = None
 
     def __getstate__(self) -> dict[str, Any]:
-        """What is sent: K_BB and L without the room around them, and nothing that follows from them."""
-        room = _Room(0)
-        room.K_BB, room.L, room.used = self.K_BB.copy(), self.L.copy(), self.m
-        return self.__dict__ | {"_room": room, "_operand": None, "_inverse": None}
+        """What is sent: K_BB and L without spare capacity, and nothing that follows from them."""
+        store = _Store(0)
+        store.K_BB, store.L, store.used = self.K_BB.copy(), self.L.copy(), self.m
+        return self.__dict__ | {"_store": store, "_operand": None, "_inverse": None}
 
     @property
     def vectors(self) -> Any:
@@ -123,16 +132,19 @@ class Span:
     @property
     def K_BB(self) -> Array:
         """Kernel values among the basis."""
-        return self._room.K_BB[: self.m, : self.m]
+        return self._store.K_BB[: self.m, : self.m]
 
     @property
     def L(self) -> Array:
         """Lower Cholesky factor of K_BB + jitter I."""
-        return self._room.L[: self.m, : self.m]
+        return self._store.L[: self.m, : self.m]
 
     @property
     def inverse(self) -> Array:
-        """L^-1: thousands of products with small arrays follow, where a call of a solver costs more than its work."""
+        """L^-1, for thousands of products with small arrays.
+
+        There, a call of a solver costs more than its work.
+        """
         if self._inverse is None:
             self._inverse, _ = dtrtri(np.asfortranarray(self.L), lower=1)
         return self._inverse
@@ -156,19 +168,22 @@ class Span:
         """The vectors of one piece, all of them, prepared for products with the rows."""
         return self.frame.vectors(self._all[piece.first : piece.last])
 
-    # -- other spans --------------------------------------------------------------------------------------------------------------------
+    # -- other spans -------------------------------------------------------------------------------
 
     def appended(self, vectors: Any) -> tuple[Span, Array]:
-        """With more basis vectors (in the coordinates of the rows), one by one; and which of them were accepted.
+        """With more basis vectors, one by one; and which of them were accepted.
 
-        A vector that depends on those before it (its distance to their span is within rounding errors) is refused.
+        The vectors are in the coordinates of the rows.
+
+        A vector that depends on those before it (its distance to their span is within rounding
+        errors) is refused.
         """
         kernel, known = self.frame.kernel, self.vectors
         accepted = np.zeros(vectors.shape[0], bool)
         new = _float64(vectors)
         K_new = kernel.block(new, new, np.float64) if not sp.issparse(new) else kernel(new)
         K_old = kernel(new, known) if self.m else np.empty((vectors.shape[0], 0))
-        more = self._empty(self._room.grown_from(self.m, self.max_basis))
+        more = self._empty(self._store.grown_from(self.m, self.max_basis))
         more.m = self.m
         for i in range(vectors.shape[0]):
             if more.m == self.max_basis:
@@ -198,13 +213,16 @@ class Span:
         return more, accepted
 
     def replaced(self, vectors: Any) -> Span:
-        """Another basis of any size within the room: all its vectors are taken, jitter keeps the factor regular."""
-        other, new = self._empty(_Room(self.max_basis)), _float64(vectors)
-        m = other.m = other._room.used = new.shape[0]
+        """Another basis of any size within the capacity.
+
+        All its vectors are taken; jitter keeps the factor regular.
+        """
+        other, new = self._empty(_Store(self.max_basis)), _float64(vectors)
+        m = other.m = other._store.used = new.shape[0]
         other._all, other.pieces = new, (Piece(serial(), 0, m),)
-        other._room.K_BB[:m, :m] = self.frame.kernel(new)
+        other._store.K_BB[:m, :m] = self.frame.kernel(new)
         regular = other.K_BB + other.jitter * np.eye(m)
-        other._room.L[:m, :m] = cholesky(regular, lower=True, check_finite=False)
+        other._store.L[:m, :m] = cholesky(regular, lower=True, check_finite=False)
         return other
 
     def first(self, m: int) -> Span:
@@ -215,21 +233,21 @@ class Span:
         some._forget()
         return some
 
-    def _empty(self, room: _Room) -> Span:
+    def _empty(self, store: _Store) -> Span:
         other = copy.copy(self)
-        other.m, other.pieces, other._all, other._room = 0, (), None, room
+        other.m, other.pieces, other._all, other._store = 0, (), None, store
         other._forget()
         return other
 
     def _write(self, k_B: Array, diag: float, row: Array, last: float) -> None:
         """One vector more in K_BB and L."""
-        m, room = self.m, self._room
-        room.K_BB[m, :m] = room.K_BB[:m, m] = k_B
-        room.K_BB[m, m] = diag
-        room.L[m, :m], room.L[m, m] = row, last
-        self.m = room.used = m + 1
+        m, store = self.m, self._store
+        store.K_BB[m, :m] = store.K_BB[:m, m] = k_B
+        store.K_BB[m, m] = diag
+        store.L[m, :m], store.L[m, m] = row, last
+        self.m = store.used = m + 1
 
-    # -- coordinates --------------------------------------------------------------------------------------------------------------------
+    # -- coordinates -------------------------------------------------------------------------------
 
     def coordinates(self, P: Array) -> Array:
         """L^-1 P: products with the basis in orthonormal coordinates of its span."""

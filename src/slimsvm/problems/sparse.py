@@ -1,6 +1,7 @@
 """The problem of a sparse model: over the coefficients of a basis, and over the basis itself.
 
-    min over B, coef, intercept of  1/2 |f|^2 + sum_i weight_i L(y_i, f(x_i)),     f in the span of B,
+    min over B, coef, intercept of  1/2 |f|^2 + sum_i weight_i L(y_i, f(x_i)),
+    f in the span of B,
 
 for several columns at once, which share the basis. With a fixed basis it is a
 :class:`~slimsvm.problems.subspace.Subspace`.
@@ -29,7 +30,7 @@ class Sparse:
     Parameters
     ----------
     rows : Operand
-        All rows, ready for products.
+        All rows, prepared for products.
     target : array of shape (n, columns)
         Labels of -1 and +1, or numbers.
     weight : array of shape (n,)

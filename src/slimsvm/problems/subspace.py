@@ -1,9 +1,11 @@
 """The best function within the span of a basis.
 
-    min over coef, intercept of  1/2 coef' K_BB coef + sum_i weight_i L(y_i, f(x_i)),     f(x) = sum_j coef_j k(b_j, x) + intercept
+    min over coef, intercept of  1/2 coef' K_BB coef + sum_i weight_i L(y_i, f(x_i)),
+    f(x) = sum_j coef_j k(b_j, x) + intercept
 
-Several columns (one for each class, one-vs-rest) share the basis and are otherwise independent. Targets and weights are those of
-the rows; scores are known by their :class:`slimsvm.problems.trail.Trail`, and stay with the rows.
+Several columns (one for each class, one-vs-rest) share the basis and are otherwise independent.
+Targets and weights are those of the rows; scores are known by their
+:class:`slimsvm.problems.trail.Trail`, and stay with the rows.
 """
 
 from __future__ import annotations
@@ -23,7 +25,10 @@ Array = NDArray[Any]
 
 
 def targets(block: Block) -> Array:
-    """The targets of a block, (n, columns) in float64, columns in memory one after the other: compiled loops run down a column."""
+    """The targets of a block, (n, columns) in float64.
+
+    Columns lie in memory one after the other: compiled loops run down a column.
+    """
     y = block.y
     assert y is not None
     y = y[:, None] if y.ndim == 1 else y
@@ -62,7 +67,8 @@ class Subspace:
     Parameters
     ----------
     columns : KernelColumns
-        The rows, with targets (labels of -1 and +1, or numbers; one column or several) and weights (C included), and the basis.
+        The rows, with targets (labels of -1 and +1, or numbers; one column or several) and weights
+        (C included), and the basis.
     loss : Loss
         What a mistake costs.
     fit_intercept : bool

@@ -1,8 +1,9 @@
 """How the scores of all rows came about: a start, and moves.
 
-A solver over a basis never holds scores: it holds a :class:`Trail`, which is small. Scores are kept with the rows of a block, and
-brought up to date by the moves that are missing there; where they were lost, all moves are made again, in the same order, with
-the same bits. A search along a direction keeps the change of the scores in the same way.
+A solver over a basis never holds scores: it holds a :class:`Trail`, which is small. Scores are kept
+with the rows of a block, and brought up to date by the moves that are missing there; where they
+were lost, all moves are made again, in the same order, with the same bits. A search along a
+direction keeps the change of the scores in the same way.
 
 Symbols: m basis vectors; n rows of a block; c columns.
 """
@@ -52,7 +53,8 @@ class Direction:
 class Trail:
     """Scores over a span, as a start, coefficients (m, c) and intercepts (c,) or zero, and moves.
 
-    A move is a direction and how far it was gone in each of its columns; or no direction, and what is added to each column.
+    A move is a direction and how far it was gone in each of its columns; or no direction, and what
+    is added to each column.
 
     Examples
     --------
@@ -89,7 +91,10 @@ class Trail:
         )
 
     def at(self, block: Block) -> Array:
-        """The scores of a block, (n, c), columns in memory one after the other; kept with it, and not to be changed."""
+        """The scores of a block, (n, c), columns in memory one after the other.
+
+        Kept with the block, and not to be changed.
+        """
         known: _Kept | None = block.kept.get("scores")
         if known is None or known.serial != self.serial or known.n_moves > len(self.moves):
             known = block.kept["scores"] = _Kept(self.serial, self._first(block))

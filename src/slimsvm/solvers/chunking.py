@@ -102,8 +102,8 @@ class Chunking:
     >>> from slimsvm.problems.reduced import Reduced, SignedFeatures
     >>> from slimsvm.run import run
     >>> from slimsvm.solvers.chunking import Chunking
-    >>> from slimsvm.tiles import in_memory, ready
-    >>> rows = ready(RBF(1.0), np.arange(2000.0)[:, None] / 200, dtype=np.float64)
+    >>> from slimsvm.tiles import in_memory, prepare
+    >>> rows = prepare(RBF(1.0), np.arange(2000.0)[:, None] / 200, dtype=np.float64)
     >>> sign = np.where(np.arange(2000) % 700 < 300, 1.0, -1.0)
     >>> signed = in_memory(rows, sign)
     >>> V = SignedFeatures(signed, rows.frame, np.arange(0, 2000, 100))

@@ -1,27 +1,37 @@
-"""Core vector machines: the squared-hinge machine as a ball around points, found from few of them.
+"""CVM and BVM: the squared hinge's solution as a ball around points, from few of them.
 
-Problem: with kt(i, j) = y_i y_j (k(x_i, x_j) + 1) + 1[i = j] / (2C), kt(i, i) = kappa the same for all rows,
+Problem: with kt(i, j) = y_i y_j (k(x_i, x_j) + 1) + 1[i = j] / (2C), kt(i, i) = kappa the same for
+all rows,
 
-    minimise  1/2 (|w|^2 + b^2) + C sum_i max(0, 1 - y_i f(x_i))^2        has the dual        maximise  e'a - 1/2 a'Kt a,  a >= 0,
+    minimise  1/2 (|w|^2 + b^2) + C sum_i max(0, 1 - y_i f(x_i))^2     has the dual
 
-whose solution is a = al / (al'Kt al), where al minimises q = al'Kt al on the simplex. The centre of the smallest ball around the points whose
-inner products are kt is sum_i al_i phi_i, and its squared radius kappa - q.
+    maximise  e'a - 1/2 a'Kt a,  a >= 0,
 
-Algorithms. ``ball="minimum"``: CVM, Tsang, Kwok & Cheung (2005), tsang2005cvm: the core set grows by the farthest of 59 random points that are
-outside of the (1 + eps) ball, and al is brought to the optimum of the core set; until no point at all is outside. ``ball="fixed"``: BVM, Tsang,
-Kocsor & Kwok (2007), tsang2007bvm: the radius stays sqrt(kappa), and a point outside of the (1 + eps) ball pulls the centre until it is on the
-sphere, al <- t al + (1 - t) e_i, t = sqrt(kappa) / distance; eps = 1/2, 1/4, ... down to the one that is wanted. Its limit is not the optimum.
+whose solution is a = al / (al'Kt al), where al minimises q = al'Kt al on the simplex. The centre of
+the smallest ball around the points whose inner products are kt is sum_i al_i phi_i, and its squared
+radius kappa - q.
 
-What differs. The 59 are drawn from a *pool* of POOL random rows, whose kernel values with the core set and with one another are computed
-together; a pool is left when none of its points is outside, and the pools of a sweep are all the rows. If none of the 59 is outside, the
-farthest of the pool is taken. Large core sets take several points, each the farthest of its 59, before they are solved again. So no kernel
-value is computed for one point alone, and the end is certain, not only likely. Core vectors that have lost their weight may leave the core
-set. Up to EXACT rows the core set is everything, and al ends at near machine precision. With a fixed radius Kt al is kept at all rows: a pull
-adds one kernel row to it, and at the end it is computed anew; pools with no point outside are passed over.
+Algorithms. ``ball="minimum"``: CVM, Tsang, Kwok & Cheung (2005), tsang2005cvm: the core set grows
+by the farthest of 59 random points that are outside of the (1 + eps) ball, and al is brought to the
+optimum of the core set; until no point at all is outside. ``ball="fixed"``: BVM, Tsang, Kocsor &
+Kwok (2007), tsang2007bvm: the radius stays sqrt(kappa), and a point outside of the (1 + eps) ball
+pulls the centre until it is on the sphere, al <- t al + (1 - t) e_i, t = sqrt(kappa) / distance;
+eps = 1/2, 1/4, ... down to the one that is wanted. Its limit is not the optimum.
 
-Symbols: o = Kt al at the core set, s = Kt al at the pool; a point is the farther away the smaller its s; q = al'Kt al.
-Cost of a pool: POOL times core set kernel values; of a new core vector: a few pair steps, each over the core set and the pool. With a fixed
-radius: of a pull n kernel values. Memory: the core set squared, within ``budget``, and POOL times the core set.
+What differs. The 59 are drawn from a *pool* of POOL random rows, whose kernel values with the core
+set and with one another are computed together; a pool is left when none of its points is outside,
+and the pools of a sweep are all the rows. If none of the 59 is outside, the farthest of the pool is
+taken. Large core sets take several points, each the farthest of its 59, before they are solved
+again. So no kernel value is computed for one point alone, and the end is certain, not only likely.
+Core vectors that have lost their weight may leave the core set. Up to EXACT rows the core set is
+everything, and al ends at near float64 precision. With a fixed radius Kt al is kept at all rows: a
+pull adds one kernel row to it, and at the end it is computed anew; pools with no point outside are
+passed over.
+
+Symbols: o = Kt al at the core set, s = Kt al at the pool; a point is the farther away the smaller
+its s; q = al'Kt al. Cost of a pool: POOL times core set kernel values; of a new core vector: a few
+pair steps, each over the core set and the pool. With a fixed radius: of a pull n kernel values.
+Memory: the core set squared, within ``budget``, and POOL times the core set.
 """
 
 from __future__ import annotations
@@ -41,10 +51,12 @@ from slimsvm.tiles import Operand, Strips, accumulate, add_rows, for_each_tile
 
 Array = NDArray[Any]
 POOL = 1024  # rows that are looked at together
-DRAWN = 59  # the best of so many is among the best 5 % with a probability of 95 % (Smola & Schoelkopf 2000)
+# the best of so many is among the best 5 % with a probability of 95 % (Smola & Schoelkopf 2000)
+DRAWN = 59
 DRAWS = 512  # of 59 in one call of a compiled loop: at most about a second of work
 FEW_DRAWS = 32  # where a pool needs few
-INNER = 0.3  # the core set is solved until its points are this share of eps from their places on the sphere
+# the core set is solved until its points are this share of eps from their places on the sphere
+INNER = 0.3
 LOOSE = 0.3  # and while points are being added, this share of how far these were outside
 TOGETHER = 64  # one vector joins at a time, and one more for every so many in the core set
 SPARE = 0.2  # share of core vectors without weight from which on they leave
@@ -134,9 +146,8 @@ class BallState:
     farthest: float = -np.inf  # squared distance, of the points seen since the last move
     loss: float = 0.0  # sum of squared hinges of the same
     primal: float = np.inf
-    violation: float = (
-        np.inf
-    )  # the achieved eps, if a sweep has seen it; else that of the last pool
+    # the achieved eps, if a sweep has seen it; else that of the last pool
+    violation: float = np.inf
     seen: bool = False  # whether primal and violation are of all rows and of this al
     n_iter: int = 0
     done: bool = False
@@ -154,7 +165,10 @@ class BallState:
 
 @dataclass(frozen=True)
 class Centre:
-    """The dual point of the machine: a = al / (al'Kt al), and the intercept y'a; ``full``: the budget was used up."""
+    """The dual point a = al / (al'Kt al) of the SVM, and the intercept y'a.
+
+    ``full``: the budget was used up.
+    """
 
     a: Array
     intercept: float
@@ -163,7 +177,9 @@ class Centre:
 
 @dataclass(kw_only=True)
 class CoreVector:
-    """CVM and BVM; ``tol`` is eps, ``max_iter`` limits core vectors that join (pulls, for a fixed radius).
+    """CVM and BVM, over a core set of rows.
+
+    ``tol`` is eps, ``max_iter`` limits core vectors that join (pulls, for a fixed radius).
 
     Parameters
     ----------
@@ -178,9 +194,9 @@ class CoreVector:
     >>> from slimsvm.kernels import RBF
     >>> from slimsvm.run import run
     >>> from slimsvm.solvers.core_vector import Ball, CoreVector
-    >>> from slimsvm.tiles import ready
+    >>> from slimsvm.tiles import prepare
     >>> X = np.array([[0.0], [1.0], [3.0], [4.0]])
-    >>> ball = Ball(ready(RBF(0.5), X), np.array([-1.0, -1.0, 1.0, 1.0]), C=10.0)
+    >>> ball = Ball(prepare(RBF(0.5), X), np.array([-1.0, -1.0, 1.0, 1.0]), C=10.0)
     >>> result = run(CoreVector(), ball, tol=1e-6)
     >>> result.certificate.holds, result.model.a.round(2)
     (True, array([0.53, 0.75, 0.75, 0.53]))
@@ -212,7 +228,7 @@ class CoreVector:
         else:
             self._sweep(problem, state, tol, max_iter)
 
-    # -- CVM ----------------------------------------------------------------------------------------------------------------------------
+    # -- CVM ---------------------------------------------------------------------------------------
 
     def _sweep(self, problem: Ball, S: BallState, eps: float, max_iter: int) -> None:
         """The next pool of a sweep over all rows."""
@@ -223,7 +239,8 @@ class CoreVector:
         moved, s = self._grow(problem, S, pool, eps, max_iter)
         S.at += pool.size
         S.still, S.seen = S.still and not moved, S.seen and not moved
-        # what the pool says of the point as it is now; a sum over a whole sweep without a move is about all rows
+        # what the pool says of the point as it is now; a sum over a whole sweep without a move is
+        # about all rows
         S.farthest = max(S.farthest, float(S.q - 2.0 * s.min() + problem.kappa))
         S.loss += self._loss(problem, S, pool, s)
         if not (S.still and S.seen):
@@ -286,7 +303,10 @@ class CoreVector:
             S.core, S.o = S.core[stays], S.o[stays]
 
     def _solve_whole(self, problem: Ball, S: BallState) -> None:
-        """Few rows: all are the core set, in float64, and the simplex has as much mass as rows, so that o is of the order of one."""
+        """Few rows: all are the core set, in float64.
+
+        The simplex has as much mass as rows, so that o is of the order of one.
+        """
         n, everything = problem.n, np.arange(problem.n)
         K = problem.values(everything, everything)
         a, o, diag, sign, upper = (
@@ -312,10 +332,13 @@ class CoreVector:
         self._conclude(problem, S)
         S.done = True
 
-    # -- BVM ----------------------------------------------------------------------------------------------------------------------------
+    # -- BVM ---------------------------------------------------------------------------------------
 
     def _pull(self, problem: Ball, S: BallState, tol: float, max_iter: int) -> None:
-        """Pulls by the next pool with points outside, until none of it is; if there are none at all, the next stage or the end."""
+        """Pulls by the next pool with points outside, until none of it is.
+
+        If there are none at all, the next stage or the end.
+        """
         eps, everyone = max(S.eps, tol), np.arange(problem.n)
         outside = S.s < 0.5 * (S.q + problem.kappa - (1.0 + eps) ** 2 * problem.kappa)
         S.seen = not outside.any()
@@ -326,9 +349,8 @@ class CoreVector:
                     S.order, S.at = S.rng.permutation(problem.n), 0
                 pool, S.at = S.order[S.at : S.at + POOL], S.at + POOL
             self._pull_by(problem, S, pool, eps, max_iter)
-        elif (
-            eps <= tol and not S.fresh
-        ):  # what is said at the end rests on no sum of many small terms
+        elif eps <= tol and not S.fresh:
+            # what is said at the end rests on no sum of many small terms
             S.s, S.fresh = problem.products(everyone, S.al), True
         else:
             S.done, S.eps = eps <= tol, S.eps / 2.0
@@ -358,7 +380,7 @@ class CoreVector:
         problem.add(pool[pulling], (al - shrunk * old)[pulling], S.s)
         S.fresh = False
 
-    # -- what is known ------------------------------------------------------------------------------------------------------------------
+    # -- what is known -----------------------------------------------------------------------------
 
     @staticmethod
     def _loss(problem: Ball, S: BallState, rows: Array, s: Array) -> float:
@@ -373,9 +395,8 @@ class CoreVector:
 
     def _conclude(self, problem: Ball, S: BallState) -> None:
         """Primal value and achieved eps, from a look at all rows."""
-        norm_sq = (
-            1.0 / S.q - problem.ridge * float(S.al @ S.al) / S.q / S.q
-        )  # in turn: the square overflows where C is tiny
+        # in turn: the square overflows where C is tiny
+        norm_sq = 1.0 / S.q - problem.ridge * float(S.al @ S.al) / S.q / S.q
         S.primal, S.violation, S.seen = (
             0.5 * norm_sq + problem.C * S.loss,
             self._outside(problem, S),
@@ -383,7 +404,10 @@ class CoreVector:
         )
 
     def certificate(self, problem: Ball, state: BallState, tol: float) -> Certificate:
-        """The achieved eps is the violation; objective and gap are those of the squared-hinge machine with a penalised intercept."""
+        """The achieved eps is the violation.
+
+        Objective and gap are those of the squared hinge with a penalised intercept.
+        """
         S = state
         if not S.seen:  # stopped in the middle of a sweep: one more look at everything
             S.farthest, S.loss = -np.inf, 0.0
@@ -397,14 +421,17 @@ class CoreVector:
         return Certificate(FULL, S.primal, S.violation, gap, tol, str(problem.operand.dtype))
 
     def model(self, problem: Ball, state: BallState) -> Centre:
-        """The dual point of the machine."""
+        """The dual point of the SVM."""
         a = state.al / state.q
         return Centre(a, float(problem.sign @ a), state.full)
 
 
 @compiled
 def _farthest(s: Array, inside: Array, draw: Array, limit: float) -> int:
-    """The farthest of the drawn points if it is outside, else the farthest of all; -1 if none is outside. Core vectors do not count."""
+    """The farthest of the drawn points if it is outside, else the farthest of all.
+
+    -1 if none is outside. Core vectors do not count.
+    """
     at, least = -1, limit
     for d in range(draw.size):
         if s[draw[d]] < least and not inside[draw[d]]:
@@ -418,12 +445,15 @@ def _farthest(s: Array, inside: Array, draw: Array, limit: float) -> int:
 
 @compiled
 def _grow_core(
-    K: Array, within: Array, own: Array, al: Array, o: Array, s: Array, core: Array, inside: Array, m: int, room: int, kappa: float,
-    eps: float, draws: Array,
+    K: Array, within: Array, own: Array, al: Array, o: Array, s: Array, core: Array, inside: Array,
+    m: int, room: int, kappa: float, eps: float, draws: Array,
 ) -> tuple[int, bool, bool]:  # fmt: skip
-    """Let points of a pool join the core set; returns its size, whether points may be left outside, and whether it was the room that ended it.
+    """Let points of a pool join the core set.
 
-    K: within the core set; within: core set and pool; own: within the pool. core[m]: the place in the pool of core vector m.
+    Returns its size, whether points may be left outside, and whether a lack of space ended it.
+
+    K: within the core set; within: core set and pool; own: within the pool. core[m]: the place in
+    the pool of core vector m.
     """
     low, gain, diag = np.empty(room), np.empty(room), np.full(room, kappa)
     for v in range(m):
@@ -453,7 +483,8 @@ def _grow_core(
             m, d, joined = m + 1, d + 1, joined + 1
         if not joined and exact:
             return m, False, m == room and _farthest(s, inside, draws[0], limit) >= 0
-        # 3. the core set's own optimum, by pairs: as near as is worth it while others are still farther away
+        # 3. the core set's own optimum, by pairs: as near as is worth it while others are still
+        # farther away
         exact = not joined
         _settle(
             K,
@@ -472,9 +503,13 @@ def _grow_core(
 
 @compiled
 def _settle(
-    K: Array, within: Array, al: Array, o: Array, low: Array, gain: Array, diag: Array, s: Array, m: int, tol: float
+    K: Array, within: Array, al: Array, o: Array, low: Array, gain: Array, diag: Array, s: Array,
+    m: int, tol: float
 ) -> None:  # fmt: skip
-    """Move weight between pairs of core vectors until no o of one that has weight exceeds another by more than ``tol``."""
+    """Move weight between pairs of core vectors, up to the tolerance.
+
+    Ends when no o of a vector that has weight exceeds another by more than ``tol``.
+    """
     bottom, top = move(o, low, K[0], K[0], 0.0, 0, m)  # a step of zero: the extremes
     steps = 0
     while top - bottom > tol and steps < 100 * m:
@@ -498,7 +533,10 @@ def _settle(
 def _pull_centre(
     own: Array, s: Array, al: Array, q: float, kappa: float, eps: float, draws: Array
 ) -> tuple[float, float, int, bool]:
-    """Pull the centre towards points of a pool; returns q, the factor of all al, the number of pulls, and whether points may be left."""
+    """Pull the centre towards points of a pool.
+
+    Returns q, the factor of all al, the number of pulls, and whether points may be left.
+    """
     scale, n_pulls, anyone = 1.0, 0, np.zeros(s.size, np.bool_)
     for d in range(draws.shape[0]):
         limit = 0.5 * (q + kappa - (1.0 + eps) ** 2 * kappa)

@@ -1,6 +1,7 @@
 """What a cutting-plane method remembers: the working set of cuts, where it is, and what comes out.
 
-Symbols as in :mod:`slimsvm.solvers.cutting_plane`: W coordinates of functions, one column each; P those of cuts; a multipliers of cuts.
+Symbols as in :mod:`slimsvm.solvers.cutting_plane`: W coordinates of functions, one column each; P
+those of cuts; a multipliers of cuts.
 """
 
 from __future__ import annotations
@@ -28,8 +29,9 @@ class CutSolution:
     scores : array of shape (n, columns)
         Of all rows, intercept included.
     row_duals : array of shape (n, columns), or None
-        sum_t a_t v_t, a feasible point of the exact machine's dual: w = -sum_i row_duals_i phi(x_i) in a space without projection. For the
-        hinge its absolute values are the usual multipliers, between 0 and C times the weight.
+        sum_t a_t v_t, a feasible point of the exact problem's dual: w = -sum_i row_duals_i phi(x_i)
+        in a space without projection. For the hinge its absolute values are the usual multipliers,
+        between 0 and C times the weight.
     objective, lower_bound : arrays of shape (columns,)
         Best value, and what it cannot fall below.
     """
@@ -67,11 +69,13 @@ class Cuts:
 
     def append(self, p: Array, offset: float, total: float, row: Array, kept: Any) -> None:
         """A new cut: its coordinates, its inner products with all cuts and itself, and its rows."""
-        if (
-            self.n == self._P.shape[0]
-        ):  # twice the room: coordinates may be many, and are not to be copied every round
-            room = max(16, 2 * self.n)
-            P, gram = np.empty((room, self._P.shape[1]), self._P.dtype), np.empty((room, room))
+        # twice the capacity: coordinates may be many, and are not to be copied every round
+        if self.n == self._P.shape[0]:
+            capacity = max(16, 2 * self.n)
+            P, gram = (
+                np.empty((capacity, self._P.shape[1]), self._P.dtype),
+                np.empty((capacity, capacity)),
+            )
             P[: self.n], gram[: self.n, : self.n] = self._P[: self.n], self.gram
             self._P, self._gram = P, gram
         self._P[self.n, : p.size] = p
@@ -94,9 +98,8 @@ class Cuts:
         n = keep.size
         if n == self.n:
             return
-        holes = np.flatnonzero(
-            self.idle[:n] > max_idle
-        )  # filled with the last cuts that stay: coordinates may be many
+        # filled with the last cuts that stay: coordinates may be many
+        holes = np.flatnonzero(self.idle[:n] > max_idle)
         keep, moved = np.arange(n), keep[n - holes.size :]
         keep[holes] = moved
         self._P[holes] = self._P[moved]

@@ -1,32 +1,43 @@
 """One-slack cutting planes: one driver for every oracle, in every space.
 
-Problem, for each column (one-vs-rest: one for each class; they share the passes over the rows and nothing else):
+Problem, for each column (one-vs-rest: one for each class; they share the passes over the rows and
+nothing else):
 
-    min over w, b of  1/2 |w|^2 + R(f),     f(x) = <w, phi(x)> + b,     R convex and not negative, known through an oracle
+    min over w, b of  1/2 |w|^2 + R(f),     f(x) = <w, phi(x)> + b,
 
-Algorithm: Joachims (2006) and Joachims, Finley & Yu (2009), the "1-slack" formulation. A *cut* is a plane below the risk,
-R(f) >= offset + sum_i v_i f_i = offset + <g, w> + vbar b with g = sum_i v_i phi(x_i) and vbar = sum_i v_i. Each round solves
+with R convex and not negative, known through an oracle.
 
-    min 1/2 |w|^2 + xi,  xi >= 0,  xi >= offset_t + <g_t, w> for all cuts t     (dual: :mod:`slimsvm.solvers.small_qp`, sum of a_t at most 1)
+Algorithm: Joachims (2006) and Joachims, Finley & Yu (2009), the "1-slack" formulation. A *cut* is a
+plane below the risk, R(f) >= offset + sum_i v_i f_i = offset + <g, w> + vbar b with g = sum_i v_i
+phi(x_i) and vbar = sum_i v_i. Each round solves
 
-whose value is a lower bound of the optimum, and adds a cut. Cuts that were inactive for 20 rounds are dropped. The end: best value found
-minus lower bound <= tol times the best value. The papers scale the risk by 1/(C n), and stop when the newest cut is violated by eps more than
-xi: then the gap is at most C n eps, so tol corresponds to eps = tol (best value) / (C sum of weights).
+    min 1/2 |w|^2 + xi,  xi >= 0,  xi >= offset_t + <g_t, w> for all cuts t
 
-What differs. (1) ``line_search``, after Franc & Sonnenburg (2008), "OCAS": the best point moves towards the solution of the small problem as
-far as the objective falls, and the cut is taken near the best point and not at the solution, which jumps about. The scores of both ends
-are known, so the search costs O(n) and no product with the rows. (2) The intercept has no penalty (``intercept_scaling`` infinite, the
-default): it is optimised at every point where a cut is taken, and the cut is the one with vbar = 0, which bounds the problem for every b.
-Then sum_t a_t v_t is a feasible point of the exact machine's dual with its equality. A finite scaling s makes it a coordinate with the
-penalty b^2/(2 s^2), zero leaves it out. (3) A space may grow: CPSP, Joachims & Yu (2009), Algorithm 2 with projected cuts; every
-active cut gains a coordinate, and the old ones stay.
+(dual: :mod:`slimsvm.solvers.small_qp`, sum of a_t at most 1), whose value is a lower bound of the
+optimum, and adds a cut. Cuts that were inactive for 20 rounds are dropped. The end: best value
+found minus lower bound <= tol times the best value. The papers scale the risk by 1/(C n), and stop
+when the newest cut is violated by eps more than xi: then the gap is at most C n eps, so tol
+corresponds to eps = tol (best value) / (C sum of weights).
 
-A *space* says what <g, w> is: :class:`ExplicitSpace` (features), :class:`KernelSpace` (all rows, small n: the reference),
-:class:`SubspaceSpace` (the span of a basis, which may grow). It makes coordinates of g from v (``project``) and scores from w.
+What differs. (1) ``line_search``, after Franc & Sonnenburg (2008), "OCAS": the best point moves
+towards the solution of the small problem as far as the objective falls, and the cut is taken near
+the best point and not at the solution, which jumps about. The scores of both ends are known, so the
+search costs O(n) and no product with the rows. (2) The intercept has no penalty
+(``intercept_scaling`` infinite, the default): it is optimised at every point where a cut is taken,
+and the cut is the one with vbar = 0, which bounds the problem for every b. Then sum_t a_t v_t is a
+feasible point of the dual of the exact problem with its equality. A finite scaling s makes it a
+coordinate with the penalty b^2/(2 s^2), zero leaves it out. (3) A space may grow: CPSP, Joachims &
+Yu (2009), Algorithm 2 with projected cuts; every active cut gains a coordinate, and the old ones
+stay.
 
-Symbols: W coordinates of w, one column each; P those of cuts; V responses v (n, columns); a multipliers of cuts; t cuts of a column.
-Cost of a round: two passes over the rows (scores; K_BX V), one in all where no line search and no free intercept stands between them; O(n) for
-each column; t^3 for the small problem.
+A *space* says what <g, w> is: :class:`ExplicitSpace` (features), :class:`KernelSpace` (all rows,
+small n: the reference), :class:`SubspaceSpace` (the span of a basis, which may grow). It makes
+coordinates of g from v (``project``) and scores from w.
+
+Symbols: W coordinates of w, one column each; P those of cuts; V responses v (n, columns); a
+multipliers of cuts; t cuts of a column. Cost of a round: two passes over the rows (scores; K_BX V),
+one in all where no line search and no free intercept stands between them; O(n) for each column; t^3
+for the small problem.
 """
 
 from __future__ import annotations
@@ -44,20 +55,23 @@ from slimsvm.solvers.small_qp import solve_small_qp
 from slimsvm.threads import single_threaded_blas
 
 Array = NDArray[Any]
-LEAST_DEPTH = 0.1  # of a cut near the best point: how much of the gap it must cut off the solution of the small problem
+# of a cut near the best point: how much of the gap it must cut off the solution of the small
+# problem
+LEAST_DEPTH = 0.1
 ROUNDING = 1e-24  # of the objective: the square of what a norm can be off
 PATIENCE = 50  # rounds over which progress is measured
-STALLED = {
-    "float32": 1e-8,
-    "float64": 1e-14,
-}  # progress of the relative gap in so many rounds that is only rounding
+# progress of the relative gap in so many rounds that is only rounding
+STALLED = {"float32": 1e-8, "float64": 1e-14}
 
 
-# -- the problem ----------------------------------------------------------------------------------------------------------------------------
+# -- the problem -----------------------------------------------------------------------------------
 
 
 class Oracle(Protocol):
-    """What the driver asks of a risk; see :class:`slimsvm.oracles.LossOracle`. ``columns``: those that the scores stand for."""
+    """What the driver asks of a risk; see :class:`slimsvm.oracles.LossOracle`.
+
+    ``columns``: those that the scores stand for.
+    """
 
     n: int
     n_columns: int
@@ -89,7 +103,10 @@ class Oracle(Protocol):
         curvature: Array,
         columns: Array | None = None,
     ) -> Array:
-        """The best step t >= 0 from scores along change, where a quadratic with this slope and curvature is added."""
+        """The best step t >= 0 from scores along change.
+
+        A quadratic with this slope and curvature is added.
+        """
 
     def packed(self, responses: Array) -> Any:
         """The responses of one cut, in little memory."""
@@ -100,11 +117,15 @@ class Oracle(Protocol):
     def by_row(self, kept: list[Any]) -> PerRow:
         """Cuts, of which each block of rows gets its part.
 
-        ``products(first, last, values)`` is values (q, rows) times the responses of rows first to last, of each cut: (q, cuts).
+        ``products(first, last, values)`` is values (q, rows) times the responses of rows first to
+        last, of each cut: (q, cuts).
         """
 
     def part(self, first: int, last: int) -> Any:
-        """The risk of rows first to last, with a ``cut`` that counts from there; for spaces that find cuts where rows are."""
+        """The risk of rows first to last, with a ``cut`` that counts from there.
+
+        For spaces that find cuts where the rows are.
+        """
 
 
 @dataclass
@@ -118,8 +139,9 @@ class OneSlack:
     oracle : Oracle
         The risk; without ``balanced`` and ``intercept`` where intercept_scaling is zero.
     intercept_scaling : float
-        Infinite: an intercept without a penalty. Otherwise it has the penalty b^2/(2 intercept_scaling^2) while cuts are collected, and is
-        optimised without it at the end; zero: no intercept.
+        Infinite: an intercept without a penalty. Otherwise it has the penalty b^2/(2
+        intercept_scaling^2) while cuts are collected, and is optimised without it at the end; zero:
+        no intercept.
     """
 
     space: Any
@@ -133,7 +155,10 @@ class OneSlack:
 
     @property
     def variance(self) -> float:
-        """intercept_scaling^2 if that is finite, else zero: how much of an intercept's products enters inner products of cuts."""
+        """intercept_scaling^2 if that is finite, else zero.
+
+        It says how much of the intercepts' products enters inner products of cuts.
+        """
         return 0.0 if self.free else float(self.intercept_scaling) ** 2
 
     def penalty(self, b: Array, other: Array) -> Array:
@@ -141,23 +166,27 @@ class OneSlack:
         return b * other / self.variance if self.variance > 0 else np.zeros_like(b)
 
 
-# -- the driver -----------------------------------------------------------------------------------------------------------------------------
+# -- the driver ------------------------------------------------------------------------------------
 
 
 @dataclass(kw_only=True)
 class CuttingPlane:
-    """The 1-slack cutting-plane method; ``tol`` of :func:`slimsvm.run.run` is the relative gap, of every column.
+    """The 1-slack cutting-plane method.
+
+    ``tol`` of :func:`slimsvm.run.run` is the relative gap, of every column.
 
     Parameters
     ----------
     line_search : bool
         Search between the best point and the solution of the small problem.
     towards : float
-        With it, where the cut is taken: this share of the way from the best point to the solution (OCAS: 0.1).
+        With it, where the cut is taken: this share of the way from the best point to the solution
+        (OCAS: 0.1).
     max_idle : int
         Rounds after which an inactive cut is dropped.
     keep_rows : bool
-        Keep the responses of the active cuts, a byte a row each. Needed to grow, to project on another basis, and for ``row_duals``.
+        Keep the responses of the active cuts, a byte a row each. Needed to grow, to project on
+        another basis, and for ``row_duals``.
 
     Examples
     --------
@@ -183,9 +212,12 @@ class CuttingPlane:
     keep_rows: bool = True
 
     def init(self, problem: OneSlack, start: Any = None) -> CutState:
-        """Begin at zero, at given coefficients (size, columns) and intercepts (columns,), or go on with a state.
+        """Begin at zero, at a given start, or go on with a state.
 
-        A state that was made on another basis must be brought to the present one first, by :meth:`reproject`.
+        A start is coefficients (size, columns) and intercepts (columns,).
+
+        A state that was made on another basis must be brought to the present one first, by
+        :meth:`reproject`.
         """
         if isinstance(start, CutState):
             start.done, start.marks, start.n_iter = False, [], 0
@@ -233,9 +265,8 @@ class CuttingPlane:
         growing = bool(space.growing)
         which, grew = np.arange(S.open.size) if growing else np.flatnonzero(S.open), 0
         if which.size:
-            with (
-                single_threaded_blas()
-            ):  # the vectors are too short for its threads, which would wait for one another
+            # the vectors are too short for its threads, which would wait for one another
+            with single_threaded_blas():
                 grew = self._round(problem, S, which, growing)
             S.scores = None
             S.n_iter += 1
@@ -259,12 +290,15 @@ class CuttingPlane:
             self._solve(problem, S, int(c), fresh=grew > 0)
         return grew
 
-    # -- 1. cuts ------------------------------------------------------------------------------------------------------------------------
+    # -- 1. cuts -----------------------------------------------------------------------------------
 
     def _new_cuts(
         self, problem: OneSlack, S: CutState, which: Array
     ) -> tuple[Array, Array, Array, Array]:
-        """Coordinates, responses, offsets and sums of responses of a new cut for each column; the best points move."""
+        """Coordinates, responses, offsets and response sums of a new cut for each column.
+
+        The best points move.
+        """
         space, oracle = problem.space, problem.oracle
         W, b = chosen(S.W, which), S.b[which]
         if not self.line_search and not problem.free and S.scores is None:
@@ -276,8 +310,8 @@ class CuttingPlane:
             offset, V, total = self._cut_at(
                 problem, which, *self._search(problem, S, which, W, b, scores)
             )
-            # one that hardly cuts off the solution of the small problem leads nowhere: then the one that cuts off most of it, which is at
-            # least the gap
+            # one that hardly cuts off the solution of the small problem leads nowhere: then the one
+            # that cuts off most of it, which is at least the gap
             depth = offset + columnwise(V, scores) + total * b - S.xi[which]
             shallow = np.flatnonzero(depth < LEAST_DEPTH * S.gap[which])
             if shallow.size:
@@ -310,7 +344,10 @@ class CuttingPlane:
     def _search(
         self, problem: OneSlack, S: CutState, which: Array, W: Array, b: Array, scores: Array
     ) -> tuple[Array, Array]:
-        """Move the best point to the least value on the line to (W, b); returns intercepts and scores where the cut is taken."""
+        """Move the best point to the least value on the line to (W, b).
+
+        Returns intercepts and scores where the cut is taken.
+        """
         space, oracle = problem.space, problem.oracle
         best_W, best_b, best_scores = (
             chosen(S.best_W, which),
@@ -361,7 +398,7 @@ class CuttingPlane:
         row += problem.variance * total * np.append(cuts.total, total)
         cuts.append(p, offset, total, row, problem.oracle.packed(v) if self.keep_rows else None)
 
-    # -- 2. growth ----------------------------------------------------------------------------------------------------------------------
+    # -- 2. growth ---------------------------------------------------------------------------------
 
     def _grow(self, problem: OneSlack, S: CutState, V: Array, P: Array) -> int:
         """Offer the newest cuts to the space; all cuts gain the coordinates it gains."""
@@ -386,14 +423,18 @@ class CuttingPlane:
         kept = [rows for cuts in S.cuts for rows in cuts.rows]
         if any(rows is None for rows in kept):
             raise ValueError(
-                "The rows of the cuts are needed here, but keep_rows=False threw them away; use keep_rows=True."
+                "The rows of the cuts are needed here, but keep_rows=False threw them "
+                "away; use keep_rows=True."
             )
         return kept
 
     def reproject(self, problem: OneSlack, state: CutState) -> None:
-        """Bring a state to the space as it is now, in place: after its basis was replaced, shortened, or extended by hand.
+        """Bring a state to the space as it is now, in place.
 
-        The cuts are projected anew and keep their multipliers; the best point is forgotten for the solution of the small problems.
+        For use after the basis was replaced, shortened, or extended by hand.
+
+        The cuts are projected anew and keep their multipliers; the best point is forgotten for the
+        solution of the small problems.
         """
         S, space = state, problem.space
         kept, n = self._kept(S), problem.oracle.n
@@ -419,26 +460,30 @@ class CuttingPlane:
         S.objective = self._value(problem, S.W, b) + problem.oracle.risk(S.scores + b)
         self.init(problem, S)
 
-    # -- 3. the small problems ----------------------------------------------------------------------------------------------------------
+    # -- 3. the small problems ---------------------------------------------------------------------
 
     def _solve(self, problem: OneSlack, S: CutState, c: int, fresh: bool) -> None:
-        """The small problem of column c; in a fresh space old bounds are void: a larger space has a lower optimum."""
+        """The small problem of column c.
+
+        In a fresh space old bounds are void, because a larger space has a lower optimum.
+        """
         cuts = S.cuts[c]
         solution = solve_small_qp(cuts.gram, cuts.offset, 1.0, cuts.a)
         cuts.a, S.xi[c] = solution.a, solution.xi
         S.W[:, c] = -cuts.combined(problem.space.size)
         S.b[c] = -problem.variance * float(cuts.a @ cuts.total)
-        # its value from w, not from the inner products of cuts, which are larger and leave fewer digits
+        # its value from w, not from the inner products of cuts, which are larger and leave fewer
+        # digits
         value = float(cuts.a @ cuts.offset) - float(self._value(problem, S.W[:, [c]], S.b[[c]])[0])
         S.lower[c] = max(value, 0.0 if fresh else S.lower[c])
         cuts.idle = np.where(cuts.a > 0, 0, cuts.idle + 1)
         cuts.drop(self.max_idle)
 
-    # -- 4. the end ---------------------------------------------------------------------------------------------------------------------
+    # -- 4. the end --------------------------------------------------------------------------------
 
     @staticmethod
     def _close(S: CutState, tol: float, precision: str, fresh: bool) -> None:
-        """Close the columns whose gap is small enough, and those that rounding errors keep from getting there."""
+        """Close the columns with a small enough gap, or where rounding errors prevent one."""
         relative = S.relative_gap
         S.marks = [relative] if fresh else [*S.marks[-PATIENCE:], relative]
         S.stalled &= not fresh
@@ -447,9 +492,12 @@ class CuttingPlane:
         S.open = (relative > tol) & ~S.stalled
 
     def outside(self, problem: OneSlack, state: CutState, distances: Array) -> tuple[Array, Array]:
-        """How much of each column's active cuts lies outside of the span, at most: the largest, and of their combination sum_t a_t g_t.
+        """A bound on how much of each column's active cuts lies outside of the span.
 
-        By the triangle inequality, |sum_i v_i phi'(x_i)| <= sum_i |v_i| |phi'(x_i)|: no kernel values.
+        The largest such part of a cut, and that of their combination sum_t a_t g_t.
+
+        By the triangle inequality, |sum_i v_i phi'(x_i)| <= sum_i |v_i| |phi'(x_i)|: no kernel
+        values.
         """
         largest, together = np.zeros(len(state.cuts)), np.zeros(len(state.cuts))
         for c, cuts in enumerate(state.cuts):
@@ -462,7 +510,10 @@ class CuttingPlane:
         return largest, together
 
     def certificate(self, problem: OneSlack, state: CutState, tol: float) -> Certificate:
-        """Objective and gap summed over the columns; ``violation`` is the largest relative gap of a column."""
+        """Objective and gap summed over the columns.
+
+        ``violation`` is the largest relative gap of a column.
+        """
         return Certificate(
             problem.space.scope,
             float(state.objective.sum()),
@@ -476,7 +527,8 @@ class CuttingPlane:
         """The best point, with the best intercept for it."""
         S, oracle = state, problem.oracle
         nothing = np.flatnonzero(problem.space.inner(S.best_W, S.best_W) <= ROUNDING * S.objective)
-        if nothing.size:  # a function that is zero but for rounding errors would decide ties between classes by them
+        # a function that is zero but for rounding errors would decide ties between classes by them
+        if nothing.size:
             S.best_W[:, nothing] = 0.0
             S.best_scores[:, nothing] = 0.0
         intercept = (

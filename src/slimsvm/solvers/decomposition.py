@@ -1,22 +1,27 @@
-"""The exact machine by decomposition: SVM-light's algorithm with large working sets.
+"""The exact solution by decomposition: SVM-light's algorithm with large working sets.
 
-Problem: the dual problems of :mod:`slimsvm.problems.dual_qp`, min 1/2 a'Qa + p'a, 0 <= a <= upper, z'a fixed.
+Problem: the dual problems of :mod:`slimsvm.problems.dual_qp`, min 1/2 a'Qa + p'a, 0 <= a <= upper,
+z'a fixed.
 
-Algorithm: Joachims (1999), "Making large-scale SVM learning practical", sections 3 to 5: working sets by steepest feasible descent (1), a
-small subproblem solved to its own precision (2), incremental gradients, shrinking by the history of multiplier estimates, a recheck of
-all variables at the end, kernel rows cached.
+Algorithm: Joachims (1999), "Making large-scale SVM learning practical", sections 3 to 5: working
+sets by steepest feasible descent (1), a small subproblem solved to its own precision (2),
+incremental gradients, shrinking by the history of multiplier estimates, a recheck of all variables
+at the end, kernel rows cached.
 
-What differs. Working sets have a thousand variables instead of ten, half of them kept from the last round; the subproblem is solved by SMO
-with second-order pairs (Fan, Chen & Lin 2005). The small block is solved *before* any kernel row is computed, so rows are computed only for
-variables that moved, and are added to s while still in cache. Rows of variables that went to a bound are not kept: they seldom move again.
-A removed variable is rechecked by a bound first: s changed by at most |w - w_then| sqrt(k(x, x)), and that norm is known from the active
-variables; only the rest is computed. Variables that turn out to violate come back, and cached rows are completed.
-Up to WHOLE variables the working set is everything, and there is one subproblem.
-The end: the violation is within the tolerance. If the relative gap is not, the goal is halved, twice at most: rows are cached by then, and it
-costs little; not so where one subproblem is all there is.
+What differs. Working sets have a thousand variables instead of ten, half of them kept from the last
+round; the subproblem is solved by SMO with second-order pairs (Fan, Chen & Lin 2005). The small
+block is solved *before* any kernel row is computed, so rows are computed only for variables that
+moved, and are added to s while still in cache. Rows of variables that went to a bound are not kept:
+they seldom move again. A removed variable is rechecked by a bound first: s changed by at most |w -
+w_then| sqrt(k(x, x)), and that norm is known from the active variables; only the rest is computed.
+Variables that turn out to violate come back, and cached rows are completed. Up to WHOLE variables
+the working set is everything, and there is one subproblem. The end: the violation is within the
+tolerance. If the relative gap is not, the goal is halved, twice at most: rows are cached by then,
+and it costs little; not so where one subproblem is all there is.
 
-Symbols: o = s + z p; bottom, top the extreme o of variables that may rise or fall; *local* arrays hold the active variables only.
-Cost of a round: (rows that moved and are not cached) x (active rows) kernel values, plus as many additions for cached ones.
+Symbols: o = s + z p; bottom, top the extreme o of variables that may rise or fall; *local* arrays
+hold the active variables only. Cost of a round: (rows that moved and are not cached) x (active
+rows) kernel values, plus as many additions for cached ones.
 """
 
 from __future__ import annotations
@@ -34,14 +39,17 @@ from slimsvm.solvers.smo import FAR, polish, smo
 
 Array = NDArray[Any]
 WHOLE = 2000  # variables up to which one subproblem is the whole problem
-EXACT = 1000  # rows up to which the solution is polished to near machine precision
+EXACT = 1000  # rows up to which the solution is polished to near float64 precision
 MOST_POLISHING = 20  # rounds of about a second: enough for all but the hopelessly scaled
-SMO_WORK = 50_000_000  # variables visited in one call of SMO: about 0.05 s, so that Ctrl-C and max_time are heard
-EARLY = (
-    4.0  # violation below which shrinking may begin: from the start on, but for wild first rounds
-)
-MOST_HALVINGS = 2  # of the goal, where the gap is still large when the violation is not: many free variables with a little each
-LEAST_DROP = 0.2  # shrinking reorganises the cache: only when at least this share of the active variables leaves
+# variables visited in one call of SMO: about 0.05 s, so that Ctrl-C and max_time are heard
+SMO_WORK = 50_000_000
+# violation below which shrinking may begin: from the start on, but for wild first rounds
+EARLY = 4.0
+# of the goal, where the gap is still large when the violation is not: many free variables with a
+# little each
+MOST_HALVINGS = 2
+# shrinking reorganises the cache: only when at least this share of the active variables leaves
+LEAST_DROP = 0.2
 
 
 @dataclass(kw_only=True)
@@ -55,9 +63,11 @@ class Decomposition:
     keep : float
         Share of the working set that stays for the next round.
     selection : {"steepest", "basic"}
-        How new variables are chosen; "basic" takes any that violate, the strategy the paper compares with.
+        How new variables are chosen; "basic" takes any that violate, the strategy the paper
+        compares with.
     prefer_cached : bool
-        At least half of the new variables must have their rows cached already (the paper's rule for many free support vectors).
+        At least half of the new variables must have their rows cached already (the paper's rule for
+        many free support vectors).
     shrinking : bool
         Whether variables that stay at a bound leave the problem.
     history : int
@@ -90,7 +100,7 @@ class Decomposition:
         return state
 
     def _upgrade(self, problem: DualQP, state: State) -> None:
-        """Rounding errors of float32 values reach the tolerance: go on in float64 from the point we are at."""
+        """Go on in float64: rounding errors of float32 values have reached the tolerance."""
         self._globalise(state)
         problem.gram.upgrade()
         fresh = self.init(problem, state.a)
@@ -124,7 +134,7 @@ class Decomposition:
         state.s[state.rows] = state.s_
 
     def step(self, problem: DualQP, state: State, tol: float, max_iter: int) -> None:
-        """One round: a working set, its subproblem, the gradient; and at the end of it all, the recheck."""
+        """One round: a working set, its subproblem, the gradient; at the very end, the recheck."""
         if problem.gram.rounding * state.norm > tol:
             self._upgrade(problem, state)
         state.rough = state.rough and problem.gram.n <= EXACT and state.n_rounds < MOST_POLISHING
@@ -160,7 +170,7 @@ class Decomposition:
             state.n_halvings, state.done = state.n_halvings + 1, False
         state.n_values = problem.gram.n_values
 
-    # -- 0. where we are ----------------------------------------------------------------------------------------------------------------
+    # -- 0. where we are ---------------------------------------------------------------------------
 
     def _look(self, problem: DualQP, state: State) -> None:
         """Update o, its ends, violation, level, gap and the numbers for the history."""
@@ -190,10 +200,13 @@ class Decomposition:
         free = part & (S.a_ > 0) & (S.a_ < S.upper_)
         return float(S.o_[free].mean()) if free.any() else _middle(bottom, top)
 
-    # -- 1. the working set -------------------------------------------------------------------------------------------------------------
+    # -- 1. the working set ------------------------------------------------------------------------
 
     def _choose(self, problem: DualQP, state: State) -> Array:
-        """Half of the last working set, and new variables: the lowest o that may rise and the highest that may fall."""
+        """Half of the last working set, and new variables.
+
+        The new ones have the lowest o that may rise and the highest that may fall.
+        """
         kept = state.working[state.working.size - int(self.keep * state.working.size) :]
         n_new = max(2, self.working_set - kept.size)
         parts = (
@@ -235,9 +248,8 @@ class Decomposition:
             up, low = np.where(outside, FAR, up), np.where(outside, FAR, low)
         if self.selection == "basic":
             violates = np.flatnonzero(((up < FAR) & (o < top)) | ((low < FAR) & (o > bottom)))
-            pair = self._steepest(
-                up, low, o, 1, bottom, top
-            )  # any violators, but among them a pair: otherwise nothing may move
+            # any violators, but among them a pair: otherwise nothing may move
+            pair = self._steepest(up, low, o, 1, bottom, top)
             return np.union1d(pair, np.roll(violates, -state.n_rounds * n_side)[: 2 * n_side])
         if self.prefer_cached:
             cached = problem.gram.cached(problem.row[state.variables])
@@ -252,7 +264,7 @@ class Decomposition:
 
     @staticmethod
     def _steepest(up: Array, low: Array, o: Array, n_side: int, bottom: float, top: float) -> Array:
-        """n_side variables from either end, no one twice, and only those that pair with a violation."""
+        """n_side variables from either end, all distinct, that pair with a violation."""
         rising = _smallest(up, n_side)
         rising = rising[o[rising] < top]
         low[rising] = FAR
@@ -260,7 +272,7 @@ class Decomposition:
         falling = falling[o[falling] > bottom]
         return np.sort(np.concatenate([rising, falling]))
 
-    # -- 2. the subproblem --------------------------------------------------------------------------------------------------------------
+    # -- 2. the subproblem -------------------------------------------------------------------------
 
     def _solve_subproblem(
         self,
@@ -308,12 +320,15 @@ class Decomposition:
             moved_rows, np.bincount(place, delta[moved]), S.s_, np.bincount(place, free[moved]) > 0
         )
 
-    # -- 3. shrinking -------------------------------------------------------------------------------------------------------------------
+    # -- 3. shrinking ------------------------------------------------------------------------------
 
     def _shrink(self, problem: DualQP, state: State, tol: float) -> None:
-        """Remove variables whose multiplier estimate stayed positive, when that helps: the cache is full, or values are cheap.
+        """Remove variables whose multiplier estimate stayed positive, when that helps.
 
-        What is removed must be computed at the end after all, where the bound does not suffice. What is saved is memory and passes through it.
+        It does if the cache is full, or values are cheap.
+
+        What is removed must be computed at the end after all, where the bound does not suffice.
+        What is saved is memory and passes through it.
         """
         S = state
         count_positive(S.a_, S.o_, S.sign_, S.upper_, S.level[0], S.level[1], S.count_)
@@ -340,7 +355,10 @@ class Decomposition:
         self._localise(problem, S)
 
     def _slack(self, problem: DualQP, S: State, rows: Array) -> Array:
-        """How far each row is from violating: the least over its variables of the multiplier's estimate; s must be exact there."""
+        """How far each row is from violating.
+
+        The least over its variables of the multiplier's estimate; s must be exact there.
+        """
         o = problem.order(S.s)
         reduced = problem.sign * (o - np.where(problem.sign > 0, *S.level))
         estimate = np.where(
@@ -351,11 +369,15 @@ class Decomposition:
         return least[rows]
 
     def _recheck(self, problem: DualQP, state: State, tol: float) -> None:
-        """Look at all that was removed: by a bound, and where that does not suffice, exactly. Violators come back."""
+        """Look at all that was removed: by a bound, and exactly where that does not suffice.
+
+        Violators come back.
+        """
         S = state
         self._globalise(S)
         coef = problem.coef(S.a)
-        # rows that moved after the last check of some group, and then left themselves: norms need their s
+        # rows that moved after the last check of some group, and then left themselves: norms need
+        # their s
         moved_since = np.zeros(coef.size, bool)
         for group in S.removed:
             moved_since |= coef != group.check_coef
@@ -370,9 +392,8 @@ class Decomposition:
                 distance = np.sqrt(
                     max(0.0, float(change[moved] @ (S.s[moved] - group.check_s[moved])))
                 )
-                distance = 1.001 * distance + 1e-9 * float(
-                    np.abs(change).sum()
-                )  # and what rounding may have added to a norm of zero
+                # and what rounding may have added to a norm of zero
+                distance = 1.001 * distance + 1e-9 * float(np.abs(change).sum())
                 drift = max(abs(S.level[k] - group.check_level[k]) for k in (0, 1))
                 group.slack = (
                     group.slack - distance * np.sqrt(np.maximum(S.diag[group.rows], 0.0)) - drift
@@ -405,7 +426,7 @@ class Decomposition:
 
     @staticmethod
     def _make_exact(problem: DualQP, S: State, group: Removed, coef: Array, which: Array) -> Array:
-        """Compute s of some rows of a group as it is now, and take them out of the group; returns them."""
+        """Compute s of some rows of a group as it is now; take them out of it and return them."""
         rows = group.rows[which]
         if rows.size:
             delta = coef - group.coef
@@ -418,10 +439,13 @@ class Decomposition:
             )
         return rows
 
-    # -- 4. what comes out --------------------------------------------------------------------------------------------------------------
+    # -- 4. what comes out -------------------------------------------------------------------------
 
     def certificate(self, problem: DualQP, state: State, tol: float) -> Certificate:
-        """Violation and gap over all variables. Removed ones were rechecked: they add nothing to either."""
+        """Violation and gap over all variables.
+
+        Removed ones were rechecked: they add nothing to either.
+        """
         if state.removed and not state.done:
             self._recheck(problem, state, tol)
         return Certificate(

@@ -4,20 +4,25 @@ Problem: :class:`slimsvm.problems.factored_dual.FactoredDual`,
 
     min over a of  1/2 a'(V V' + diag(shift)) a - linear'a     subject to     0 <= a_i <= upper_i.
 
-Algorithm: dual coordinate descent, Hsieh, Chang, Lin, Keerthi & Sundararajan (2008), algorithm 3 (hsieh2008dcd): the variables are visited
-in random order; for each, the least value along it, cut at its bounds, while w = V'a is kept, so that a step costs a row of V; variables that
-stay at a bound are set aside until the others are done. It trains the machines on low-rank factors of Lin & Lin (2003), lin2003rsvm. The
-reduced machine has a dual of this form, too, with shift_i = 1/(2 C weight_i) and no upper bound, but for the C it needs steps along single
-variables take too long: see :mod:`slimsvm.solvers.chunking`.
+Algorithm: dual coordinate descent, Hsieh, Chang, Lin, Keerthi & Sundararajan (2008), algorithm 3
+(hsieh2008dcd): the variables are visited in random order; for each, the least value along it, cut
+at its bounds, while w = V'a is kept, so that a step costs a row of V; variables that stay at a
+bound are set aside until the others are done. It trains the models on low-rank factors of Lin &
+Lin (2003), lin2003rsvm. The reduced problem has a dual of this form, too, with shift_i = 1/(2 C
+weight_i) and no upper bound, but for the C it needs steps along single variables take too long: see
+:mod:`slimsvm.solvers.chunking`.
 
-What differs: it ends by the duality gap, seen over all variables after each step, and w is then summed up anew, so that no rounding errors
-add up. For small shifts, that is a large C, the dual value rises slowly (an a_i as large as C takes many steps, whose size C does not change),
-and the primal value of w goes up and down with the last variables visited. Therefore a mean of w over the sweeps, the later ones with more
-weight (Shamir & Zhang 2013, shamir2013sgd), is a second primal point; both are stretched to their best length, since margins that are missed
-by little cost much; and the best point of all is kept. V may be an array or CSR, in float32 or float64; sums are in float64.
+What differs: it ends by the duality gap, seen over all variables after each step, and w is then
+summed up anew, so that no rounding errors add up. For small shifts, that is a large C, the dual
+value rises slowly (an a_i as large as C takes many steps, whose size C does not change), and the
+primal value of w goes up and down with the last variables visited. Therefore a mean of w over the
+sweeps, the later ones with more weight (Shamir & Zhang 2013, shamir2013sgd), is a second primal
+point; both are stretched to their best length, since margins that are missed by little cost much;
+and the best point of all is kept. V may be an array or CSR, in float32 or float64; sums are in
+float64.
 
-Symbols: G_i = v_i w + shift_i a_i - linear_i the slope along a_i; its part that is feasible is zero at the optimum; lowest and highest of
-these in the last sweep say which variables may be set aside.
+Symbols: G_i = v_i w + shift_i a_i - linear_i the slope along a_i; its part that is feasible is zero
+at the optimum; lowest and highest of these in the last sweep say which variables may be set aside.
 Cost of a sweep: twice the entries of V in the rows that are active.
 """
 
@@ -37,12 +42,12 @@ from slimsvm.run import SUBSPACE, Certificate
 Array = NDArray[Any]
 FAR = 1e300  # stands for infinity in compiled loops
 WORK = 1e8  # entries of V visited in a step: 0.1 to 0.2 s
-MOST_SWEEPS, FEWEST_SWEEPS = (
-    10,
-    2,
-)  # over all variables in a step, of small and of large problems: the gap costs as much as three
+# over all variables in a step, of small and of large problems: the gap costs as much as three
+MOST_SWEEPS, FEWEST_SWEEPS = 10, 2
 CALL = 5e4  # what a sweep costs at least, in entries of V
-SET_ASIDE = 0.1  # of the first sweep's violation: when the active variables are so near, all are looked at again; then a tenth of it, ...
+# of the first sweep's violation: when the active variables are so near, all are looked at again;
+# then a tenth of it, ...
+SET_ASIDE = 0.1
 ROUNDING = 64 * float(np.finfo(float).eps)  # errors of a slope, relative to the size of its terms
 ETA = 3  # of the mean: the paper's eta, which gives the last half of the sweeps most of the weight
 TINY = float(np.finfo(float).tiny)
@@ -50,7 +55,10 @@ TINY = float(np.finfo(float).tiny)
 
 @compiled
 def dot(row: Array, w: Array) -> float:
-    """row w; eight sums side by side, because one that waits for itself leaves most of the core idle."""
+    """row w, as eight sums side by side.
+
+    A single sum that waits for itself leaves most of the core idle.
+    """
     n = row.size
     n8 = n - n % 8
     s0 = s1 = s2 = s3 = s4 = s5 = s6 = s7 = 0.0
@@ -102,14 +110,18 @@ def _sweep_dense(
     lowest: float,
     highest: float,
 ) -> tuple[int, float, float]:
-    """Visit the variables in ``order``, in place; those set aside end up at its end. Returns how many are left, and the extremes of slopes."""
+    """Visit the variables in ``order``, in place; those set aside end up at its end.
+
+    Returns how many are left, and the extremes of slopes.
+    """
     n, s, least, largest = order.size, 0, FAR, -FAR
     while s < n:
         # 1. the slope along the variable
         i = order[s]
         row = V[i]
         g = dot(row, w) + shift[i] * a[i] - linear[i]
-        # 2. at a bound, and pushed against it harder than any other was in the last sweep: set aside
+        # 2. at a bound, and pushed against it harder than any other was in the last sweep: set
+        # aside
         if (a[i] <= 0.0 and g > highest) or (a[i] >= upper[i] and g < lowest):
             n -= 1
             order[s], order[n] = order[n], i
@@ -128,8 +140,8 @@ def _sweep_dense(
 
 @compiled
 def _sweep_sparse(
-    indptr: Array, indices: Array, data: Array, w: Array, a: Array, linear: Array, shift: Array, upper: Array, diag: Array, order: Array,
-    lowest: float, highest: float,
+    indptr: Array, indices: Array, data: Array, w: Array, a: Array, linear: Array, shift: Array,
+    upper: Array, diag: Array, order: Array, lowest: float, highest: float,
 ) -> tuple[int, float, float]:  # fmt: skip
     """The same over rows of a CSR matrix."""
     n, s, least, largest = order.size, 0, FAR, -FAR
@@ -155,7 +167,10 @@ def _sweep_sparse(
 
 @dataclass(frozen=True)
 class DualPoint:
-    """The dual variables a, w = V'a, and the value of a; the best primal point that was seen, and its value. The gap is primal + dual."""
+    """The dual variables a, w = V'a, and the value of a.
+
+    With them, the best primal point that was seen, and its value. The gap is primal + dual.
+    """
 
     a: Array
     w: Array
@@ -208,7 +223,10 @@ class DescentState:
 
 @dataclass(kw_only=True)
 class DualDescent:
-    """Dual coordinate descent; ``tol`` is the duality gap relative to the primal value, ``max_iter`` limits sweeps over the variables.
+    """Dual coordinate descent.
+
+    ``tol`` is the duality gap relative to the primal value, ``max_iter`` limits sweeps over the
+    variables.
 
     Parameters
     ----------
@@ -256,11 +274,12 @@ class DualDescent:
         """Some sweeps, and the gap where they end."""
         S, n, steepest = state, problem.n, np.inf
         values = problem.n_values
-        room = max(
+        # entries of V to visit
+        budget = max(
             MOST_SWEEPS * CALL, min(MOST_SWEEPS * values, max(FEWEST_SWEEPS * values, WORK))
-        )  # entries of V to visit
-        while room > 0 and S.n_iter < max_iter:
-            room -= max(CALL, values * S.active.size / n)
+        )
+        while budget > 0 and S.n_iter < max_iter:
+            budget -= max(CALL, values * S.active.size / n)
             # 1. a sweep over the active variables, in random order
             whole, order = S.active.size == n, S.rng.permutation(S.active)
             left, least, largest = self._sweep(problem, S, order)
@@ -272,13 +291,12 @@ class DualDescent:
                 continue
             # 2. which variables the next sweep visits, and which of them it may set aside
             S.near = S.near or SET_ASIDE * violation
-            S.active = np.sort(
-                order[:left]
-            )  # sorted: what follows does not depend on when variables left
+            # sorted: what follows does not depend on when variables left
+            S.active = np.sort(order[:left])
             S.lowest, S.highest = least if least < 0.0 else -FAR, largest if largest > 0.0 else FAR
-            if (
-                violation <= S.near or not left
-            ):  # the active ones are done, for now: all are looked at again, once in a while more closely
+            # the active ones are done, for now: all are looked at again, once in a while more
+            # closely
+            if violation <= S.near or not left:
                 S.near = 0.1 * S.near if whole else S.near
                 S.active, S.lowest, S.highest = np.arange(n), -FAR, FAR
         # 3. the gap, from a w without rounding errors of thousands of steps

@@ -1,7 +1,9 @@
-"""The state of a dual solver: the point, what is active, what was removed, and the compiled passes that look at it.
+"""The state of a dual solver: the point, what is active, and what was removed.
 
-Symbols as in :mod:`slimsvm.solvers.decomposition`: o = s + z p; bottom, top the extreme o of variables that may rise or fall; names that end in
-an underscore hold the active variables only.
+With it, the compiled passes that look at it.
+
+Symbols as in :mod:`slimsvm.solvers.decomposition`: o = s + z p; bottom, top the extreme o of
+variables that may rise or fall; names that end in an underscore hold the active variables only.
 """
 
 from __future__ import annotations
@@ -30,7 +32,11 @@ def scan(
     up: Array,
     low: Array,
 ) -> tuple[float, float, float, float, float, int]:
-    """o of every variable; keys to sort by (o to rise, -o to fall, FAR if not); bottom and top for either sign; sum and count of free o."""
+    """o of every variable, and what follows from it.
+
+    Keys to sort by (o to rise, -o to fall, FAR if not); bottom and top for either sign; sum and
+    count of free o.
+    """
     bottom_plus = bottom_minus = FAR
     top_plus = top_minus = -FAR
     free_sum, n_free = 0.0, 0
@@ -72,7 +78,10 @@ def measure(
 def count_positive(
     a: Array, o: Array, sign: Array, upper: Array, plus: float, minus: float, count: Array
 ) -> None:
-    """How many rounds in a row each variable at a bound had a positive multiplier estimate; plus, minus: the level of o for either sign."""
+    """How many rounds in a row each variable at a bound had a positive multiplier estimate.
+
+    plus, minus: the level of o for either sign.
+    """
     for v in range(a.size):
         reduced = o[v] - plus if sign[v] > 0 else minus - o[v]
         held = (a[v] <= 0.0 and reduced > 0.0) or (a[v] >= upper[v] and reduced < 0.0)
@@ -146,9 +155,13 @@ class State:
 
 @dataclass(frozen=True)
 class DualSolution:
-    """The dual point, the inner products of the function with the rows, and the level of o (minus the multiplier) for either sign.
+    """The dual point and what belongs to it.
 
-    ``open`` says for either sign that its level is bounded on one side only: all its variables are at the same bound.
+    The inner products of the function with the rows, and the level of o (minus the multiplier) for
+    either sign.
+
+    ``open`` says for either sign that its level is bounded on one side only: all its variables are
+    at the same bound.
     """
 
     a: Array

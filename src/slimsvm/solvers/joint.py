@@ -1,21 +1,28 @@
-"""Structured outputs for the cutting-plane driver: one problem whose function has a column for every label.
+"""Structured outputs for the cutting-plane driver.
+
+One problem, whose function has a column for every label.
 
     min over w of  1/2 |w|^2 + sum_i weight_i max over y of [Delta(y_i, y) + s_i(y) - s_i(y_i)]
 
-    s_i(y) = sum over the parts p of example i of f_{y_p}(x_p)  +  <linear, phi(y)>,     f_l(x) = <w_l, phi(x)> + b_l
+    s_i(y) = sum over the parts p of example i of f_{y_p}(x_p)  +  <linear, phi(y)>,
+    f_l(x) = <w_l, phi(x)> + b_l
 
-To the driver this is *one* column: its coordinates are those of all w_l, of the intercepts and of the linear part, one after the other, and its
-scores those of all parts and labels, with the linear part at the end. :class:`JointSpace` lays them out so over any space of
-:mod:`slimsvm.solvers.spaces`, :class:`JointRisk` does so for any oracle of structured outputs. Nothing else is needed, and every oracle
-works in every space: with a basis that grows, this is cutting-plane subspace pursuit (Joachims & Yu 2009) for multi-class machines and for
-sequences.
+To the driver this is *one* column: its coordinates are those of all w_l, of the intercepts and of
+the linear part, one after the other, and its scores those of all parts and labels, with the linear
+part at the end. :class:`JointSpace` lays them out so over any space of
+:mod:`slimsvm.solvers.spaces`, :class:`JointRisk` does so for any oracle of structured outputs.
+Nothing else is needed, and every oracle works in every space: with a basis that grows, this is
+cutting-plane subspace pursuit (Joachims & Yu 2009) for multi-class models and for sequences.
 
-An intercept is a constant in the kernel, with the penalty b^2 / (2 intercept_scaling^2); zero: there is none.
+An intercept is a constant in the kernel, with the penalty b^2 / (2 intercept_scaling^2); zero:
+there is none.
 
-Line search: the risk along a line is convex, and an oracle gives its value and slope at a point. Two planes, one on either side of the minimum,
-say where to look next; few looks are enough, and they cost no product with the rows.
+Line search: the risk along a line is convex, and an oracle gives its value and slope at a point.
+Two planes, one on either side of the minimum, say where to look next; few looks are enough, and
+they cost no product with the rows.
 
-Symbols: l labels; V responses (parts, labels) flattened, then those of the linear part; d derivative of the risk along a line.
+Symbols: l labels; V responses (parts, labels) flattened, then those of the linear part; d
+derivative of the risk along a line.
 """
 
 from __future__ import annotations
@@ -54,7 +61,10 @@ class StructuredOracle(Protocol):
         linear: Array,
         n_threads: int = 1,
     ) -> tuple[float, float, Array, Array]:
-        """Risk, sum of losses, responses (parts, columns) and response of the linear part of a block of whole examples."""
+        """Risk, sum of losses, responses and linear response of a block of whole examples.
+
+        Responses have the shape (parts, columns).
+        """
 
     def worst(
         self, scores: Array, labels: Array, offsets: Array, linear: Array, n_threads: int = 1
@@ -78,8 +88,8 @@ class Kept:
 class JointSpace(Space):
     """All labels' functions as one.
 
-    Coordinates: linear part; intercepts, if there are any; then label by label for each coordinate of the space, so that a space that
-    grows adds coordinates at the end.
+    Coordinates: linear part; intercepts, if there are any; then label by label for each coordinate
+    of the space, so that a space that grows adds coordinates at the end.
 
     Parameters
     ----------
@@ -180,12 +190,15 @@ class JointSpace(Space):
         return np.vstack([columns[: self.n_own], np.stack(inside, axis=1)]).reshape(B.shape)
 
     def extend(self, V: Array, P: Array) -> int:
-        """Offer what a cut has outside of the space, of all labels at once; returns the number of coordinates gained."""
+        """Offer what a cut has outside of the space, of all labels at once.
+
+        Returns the number of coordinates gained.
+        """
         responses = V[: self.n - self.n_linear, 0].reshape(-1, self.width)
         return int(self.space.extend(responses, self.by_label(P[:, 0]))) * self.width
 
     def further(self, n_old: int, cuts: PerRow, P: Array) -> Array:
-        """The coordinates of old cuts that the space gained since it had n_old of them: (new, cuts)."""
+        """The coordinates of old cuts that the space gained since it had n_old: (new, cuts)."""
         old = P[self.n_own :].reshape((n_old - self.n_own) // self.width, self.width * P.shape[1])
         new = self.space.further(old.shape[0], cuts, old)
         return np.asarray(new.reshape(new.shape[0] * self.width, P.shape[1]))
@@ -235,14 +248,18 @@ class JointRisk:
         ).ravel()
 
     def each_block(self, work: Callable[[int, int, int, int], Any]) -> list[Any]:
-        """work(first example, last example, first part, last part) for blocks with fixed edges, on all threads; the results in order."""
+        """The results of ``work`` for blocks with fixed edges, on all threads, in order.
+
+        The arguments of ``work``: first and last example, first and last part.
+        """
         results: list[Any] = [None] * (self.edges.size - 1)
 
         def task(k: int) -> None:
             first, last = int(self.edges[k]), int(self.edges[k + 1])
             try:
                 results[k] = work(first, last, int(self.offsets[first]), int(self.offsets[last]))
-            except ValueError as error:  # of an oracle of one's own: it counts examples from the beginning of the block
+            except ValueError as error:
+                # of an oracle of one's own: it counts examples from the beginning of the block
                 if hasattr(error, "example"):
                     error.example += first
                 raise
@@ -336,7 +353,7 @@ class JointRisk:
 
         return np.array([least_on_line(look, float(slope[0]), float(curvature[0]))])
 
-    # -- cuts, kept compactly -----------------------------------------------------------------------------------------------------------
+    # -- cuts, kept compactly ----------------------------------------------------------------------
 
     def packed(self, responses: Array) -> Kept:
         """The responses of one cut, without zeros."""
@@ -375,7 +392,10 @@ class JointCuts(PerRow):
         return JointCuts(self.width, some)
 
     def products(self, first: int, last: int, values: Array) -> Array:
-        """values (q, parts) times the responses of parts first to last, of each label and cut: (q, labels * cuts)."""
+        """values (q, parts) times the responses of parts first to last: (q, labels * cuts).
+
+        One product for each label and cut.
+        """
         # one product for all cuts: each by itself would cost more to call than to make
         kept = self.kept
         inside = [slice(*np.searchsorted(cut.parts, (first, last))) for cut in kept]
@@ -451,7 +471,10 @@ def _between(
     slope: float,
     curvature: float,
 ) -> float:
-    """Where the larger of two planes plus the quadratic is least, between the points that the planes touch."""
+    """Where the larger of two planes plus the quadratic is least.
+
+    Between the points that the planes touch.
+    """
     (a, risk_a, d_a), (b, risk_b, d_b) = low, high
     crossing = a if d_b <= d_a else ((risk_a - a * d_a) - (risk_b - b * d_b)) / (d_b - d_a)
     crossing = min(max(crossing, a), b)

@@ -1,28 +1,33 @@
-"""Newton's method in the primal over *all* rows: the exact machine for losses with a derivative.
+"""Newton's method in the primal over *all* rows: the exact solution for losses with a derivative.
 
-Problem: min over f of 1/2 |f|^2 + sum_i weight_i L(y_i, f(x_i) + b). At the optimum f = sum_i coef_i k(x_i, .) with
-coef_i = -weight_i L'(y_i, f_i), zero for all rows that the loss does not feel.
+Problem: min over f of 1/2 |f|^2 + sum_i weight_i L(y_i, f(x_i) + b). At the optimum f = sum_i
+coef_i k(x_i, .) with coef_i = -weight_i L'(y_i, f_i), zero for all rows where the loss
+has no slope.
 
-Algorithm: Chapelle (2007), "Training a support vector machine in the primal". With S the rows of curvature D_i > 0, R those with a slope only,
-G the weighted slopes, a Newton step solves
+Algorithm: Chapelle (2007), "Training a support vector machine in the primal". With S the rows of
+curvature D_i > 0, R those with a slope only, G the weighted slopes, a Newton step solves
 
-    (K_SS + D_S^-1) coef_S + b e = f_S - G_S / D_S - K_SR coef_R,     coef_R = -G_R,     e'coef_S = -e'coef_R,     the others zero;
+    (K_SS + D_S^-1) coef_S + b e = f_S - G_S / D_S - K_SR coef_R,
+    coef_R = -G_R,     e'coef_S = -e'coef_R,     the others zero;
 
-for the squared hinge D = 2 C c_i, and the right side is y_S. The scores of all rows follow, and an exact line search between the old and the
-new ones. Doubling: a random part of the rows is trained first, then twice as many, from the coefficients of the last; rows that join with
-y f > 1 never enter a system.
+for the squared hinge D = 2 C c_i, and the right side is y_S. The scores of all rows follow, and an
+exact line search between the old and the new ones. Doubling: a random part of the rows is trained
+first, then twice as many, from the coefficients of the last; rows that join with y f > 1 never
+enter a system.
 
-What differs: rows whose curvature is next to nothing (smooth losses have a little everywhere) count as sloped, and those whose slope is too as
-not felt. Where rounding of the kernel values hides D^-1, the curvature is taken for less than it is: still a direction of descent.
+What differs: rows whose curvature is next to nothing (smooth losses have a little everywhere) count
+as sloped, and those whose slope is too as having neither. Where rounding of the kernel values hides
+D^-1, the curvature is taken for less than it is: still a direction of descent.
 
 The gap is that to the multipliers G, scaled so that they balance where there is an intercept:
 
     gap = 1/2 |sum_i (coef_i + G_i) phi(x_i)|^2 + sum_i [w_i L(f_i) + w_i L*(G_i / w_i) - G_i f_i],
 
-and the norm at most sum_i |coef_i + G_i| |phi(x_i)|: no kernel values, and at the optimum all terms are zero.
+and the norm at most sum_i |coef_i + G_i| |phi(x_i)|: no kernel values, and at the optimum all terms
+are zero.
 
-Symbols: coef (n,) over all rows; felt = rows with coef != 0; K_SS is kept in float64, n_sv^2 numbers: beyond ``max_memory`` it is refused.
-Cost of a step: n n_sv kernel values, n_sv^3 / 3.
+Symbols: coef (n,) over all rows; support = rows with coef != 0; K_SS is kept in float64, n_sv^2
+numbers: beyond ``max_memory`` it is refused. Cost of a step: n n_sv kernel values, n_sv^3 / 3.
 """
 
 from __future__ import annotations
@@ -45,14 +50,16 @@ from slimsvm.tiles import Frame, Operand, Strips, accumulate, block
 Array = NDArray[Any]
 FIRST = 1000  # rows of the first part
 DEFAULT_MEMORY = 4000.0  # megabytes, for K_SS
-WHOLE = 1e-6  # how near to 1 a step is the whole Newton step: the search along the line is not more exact
+# how near to 1 a step is the whole Newton step: the search along the line is not more exact
+WHOLE = 1e-6
 STALLED = 1e-15  # relative decrease of the objective below which rounding is all that is left
-ROUNDED = (
-    1e-12  # relative difference of two values of the objective that are the same but for rounding
-)
+# relative difference of two values of the objective that are the same but for rounding
+ROUNDED = 1e-12
 FAINT = 1e-14  # of the largest: a curvature not worth an equation; a slope that is none
 SEEN = 64  # rows on which the error of kernel values is seen
-LESS = 1e-12  # of the trace of K_SS over its size, added to D^-1 after the first failure of a factorisation; then ten times as much
+# of the trace of K_SS over its size, added to D^-1 after the first failure of a factorisation; then
+# ten times as much
+LESS = 1e-12
 
 
 @dataclass
@@ -94,11 +101,13 @@ class AllRows:
         vectors = replace(self.take(which), source=None, picked=None)
         return joined(self.rows.map(expanded, self.frame, vectors, coef[:, None]))[:, 0]
 
-    def blur(self) -> float:
-        """How much rounding of the kernel values changes the objective, about, as a share of it: 2 max(weight) error sqrt(n).
+    def rounding_error(self) -> float:
+        """About how much rounding of the kernel values changes the objective.
 
-        At the optimum of the squared hinge the risk is |coef|^2 / (4 weight), and errors that are random change coef'K coef by error sqrt(n)
-        |coef|^2. The error is seen on a few rows.
+        As a share of it: 2 max(weight) error sqrt(n).
+
+        At the optimum of the squared hinge the risk is |coef|^2 / (4 weight), and errors that are
+        random change coef'K coef by error sqrt(n) |coef|^2. The error is seen on a few rows.
         """
         if np.dtype(self.frame.dtype) == np.float64:
             return 0.0
@@ -125,7 +134,10 @@ class AllRows:
 
 @dataclass(frozen=True)
 class AllRowsSolution:
-    """Coefficients of all rows (n, columns), intercepts (columns,), and scores (n, columns), intercept included."""
+    """Coefficients of all rows (n, columns), intercepts (columns,), and scores.
+
+    Scores have the shape (n, columns) and include the intercept.
+    """
 
     coef: Array
     intercept: Array
@@ -199,7 +211,10 @@ class KernelNewton:
         return state
 
     def _enter(self, problem: AllRows, S: KernelNewtonState, size: int, coef: Array) -> None:
-        """Let so many rows take part, with these coefficients; what there is of a gap is seen from there."""
+        """Let so many rows take part, with these coefficients.
+
+        What there is of a gap is seen from there.
+        """
         S.size, S.coef = size, coef
         S.part = (
             problem
@@ -217,14 +232,17 @@ class KernelNewton:
         """sum_j coef_j k(x_j, x_i) for all rows."""
         out = np.zeros(coef.shape, order="F")
         for c in range(coef.shape[1]):
-            felt = np.flatnonzero(coef[:, c])
-            if felt.size:
-                out[:, c] = part.expanded(felt, coef[felt, c])
-                S.n_values += felt.size * part.rows.n
+            support = np.flatnonzero(coef[:, c])
+            if support.size:
+                out[:, c] = part.expanded(support, coef[support, c])
+                S.n_values += support.size * part.rows.n
         return out
 
     def step(self, problem: AllRows, state: KernelNewtonState, tol: float, max_iter: int) -> None:
-        """One Newton step of every column whose gap is too large; when none is, twice as many rows."""
+        """One Newton step of every column whose gap is too large.
+
+        When there is none, twice as many rows.
+        """
         S, part = state, state.part
         goal = tol if S.size == problem.target.shape[0] else max(tol, 1e-3)
         share = goal * np.maximum(S.objective, np.finfo(float).tiny)
@@ -275,15 +293,14 @@ class KernelNewton:
             new[curved] = solved[:, 0] - b * solved[:, 1]
         # the line between the old and the new point: scores of both are known after one pass
         scores = np.zeros(y.size)
-        felt = np.flatnonzero(new)
-        if felt.size:
-            scores = part.expanded(felt, new[felt])
-            S.n_values += felt.size * y.size
+        support = np.flatnonzero(new)
+        if support.size:
+            scores = part.expanded(support, new[support])
+            S.n_values += support.size * y.size
         change, d_coef, d_s = scores + b - f, new - S.coef[:, c], scores - (f - S.intercept[c])
         slope, curve = np.array([S.coef[:, c] @ d_s]), np.array([max(float(d_coef @ d_s), 0.0)])
-        if not -(float(slope[0]) + float(G @ change)) > STALLED * float(
-            S.objective[c]
-        ):  # a line made of rounding errors leads anywhere
+        # a line made of rounding errors leads anywhere
+        if not -(float(slope[0]) + float(G @ change)) > STALLED * float(S.objective[c]):
             self._take_if_nearer(S, c, new, b, scores + b)
             return
         t = float(
@@ -291,9 +308,8 @@ class KernelNewton:
                 part.loss, y[:, None], part.weight, f[:, None], change[:, None], slope, curve
             )[0]
         )
-        if (
-            abs(t - 1.0) < WHOLE
-        ):  # the Newton step itself: all rows that it does not feel have coefficients of exactly zero
+        # the Newton step itself: all rows without a gradient have coefficients of exactly zero
+        if abs(t - 1.0) < WHOLE:
             S.coef[:, c], S.intercept[c], S.scores[:, c] = new, b, scores + b
         else:
             S.coef[:, c] += t * d_coef
@@ -303,7 +319,11 @@ class KernelNewton:
     def _take_if_nearer(
         self, S: KernelNewtonState, c: int, coef: Array, b: float, scores: Array
     ) -> None:
-        """Where the function is the best one already, as zero is for rows that are all equal, its coefficients may not say so yet."""
+        """Take this point if its gap is smaller than the present one's, at no larger value.
+
+        Where the function is the best one already, as zero is for rows that are all equal, its
+        coefficients may not say so yet.
+        """
         before = S.coef[:, c].copy(), float(S.intercept[c]), S.scores[:, c].copy()
         value, gap = float(S.objective[c]), float(S.gap[c])
         S.coef[:, c], S.intercept[c], S.scores[:, c] = coef, b, scores
@@ -329,20 +349,22 @@ class KernelNewton:
             more = max(10.0 * more, LESS)
             if not (more <= 1.0 and np.isfinite(mean)):
                 raise ValueError(
-                    "The Newton system is singular in floating point: the kernel is not positive, or C times its values is too large. "
+                    "The Newton system is singular in floating point: the kernel is not "
+                    "positive, or C times its values is too large. "
                     "Use another kernel or a smaller C, or scale the features."
                 )
 
     @staticmethod
     def _block(part: AllRows, which: Array, S: KernelNewtonState) -> Array:
         """K_SS in float64."""
-        needed, room = (
+        needed, budget = (
             which.size**2 * 8 / 2**20,
             DEFAULT_MEMORY if part.max_memory is None else part.max_memory,
         )
-        if needed > room:
+        if needed > budget:
             raise ValueError(
-                f"basis='all' needs the kernel values among {which.size:,} rows, {needed:,.0f} MB; max_memory allows {room:,.0f} MB. "
+                f"basis='all' needs the kernel values among {which.size:,} rows, "
+                f"{needed:,.0f} MB; max_memory allows {budget:,.0f} MB. "
                 "Use a smaller basis, or SVC."
             )
         side = part.take(which)
@@ -377,15 +399,17 @@ class KernelNewton:
         S.gap = 0.5 * np.square(np.abs(S.coef + G).T @ lengths) + apart
 
     def certificate(self, problem: AllRows, state: KernelNewtonState, tol: float) -> Certificate:
-        """The gap of the whole problem; ``violation`` is its ratio to the objective. Rows that did not take part yet are looked at."""
+        """The gap of the whole problem; ``violation`` is its ratio to the objective.
+
+        Rows that have not taken part yet are looked at.
+        """
         S, n = state, problem.target.shape[0]
         if S.size < n:
             coef = np.zeros((n, S.coef.shape[1]))
             coef[: S.size] = S.coef
             self._enter(problem, S, n, coef)
-        elif (
-            problem.fit_intercept
-        ):  # an intercept that is optimal on its own: the multipliers nearly balance
+        elif problem.fit_intercept:
+            # an intercept that is optimal on its own: the multipliers nearly balance
             shift = best_shift(problem.loss, S.part.target, S.part.weight, S.scores)
             S.intercept, S.scores = S.intercept + shift, S.scores + shift
             self._look(S)

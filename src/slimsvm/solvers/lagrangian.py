@@ -141,8 +141,8 @@ class Lagrangian:
     >>> from slimsvm.problems.reduced import Reduced, SignedFeatures
     >>> from slimsvm.run import run
     >>> from slimsvm.solvers.lagrangian import Lagrangian
-    >>> from slimsvm.tiles import in_memory, ready
-    >>> rows = ready(RBF(1.0), np.arange(6.0)[:, None], dtype=np.float64)
+    >>> from slimsvm.tiles import in_memory, prepare
+    >>> rows = prepare(RBF(1.0), np.arange(6.0)[:, None], dtype=np.float64)
     >>> signed = in_memory(rows, np.array([1.0, 1.0, -1.0, -1.0, 1.0, 1.0]))
     >>> V = SignedFeatures(signed, rows.frame, np.array([0, 3]))
     >>> result = run(Lagrangian(), Reduced(V, np.full(6, 1.0), SquaredHinge()), tol=1e-6, max_iter=1000)
@@ -274,8 +274,8 @@ class AcceleratedLagrangian:
     >>> from slimsvm.problems.reduced import Reduced, SignedFeatures
     >>> from slimsvm.run import run
     >>> from slimsvm.solvers.lagrangian import AcceleratedLagrangian
-    >>> from slimsvm.tiles import in_memory, ready
-    >>> rows = ready(RBF(1.0), np.arange(6.0)[:, None], dtype=np.float64)
+    >>> from slimsvm.tiles import in_memory, prepare
+    >>> rows = prepare(RBF(1.0), np.arange(6.0)[:, None], dtype=np.float64)
     >>> signed = in_memory(rows, np.array([1.0, 1.0, -1.0, -1.0, 1.0, 1.0]))
     >>> V = SignedFeatures(signed, rows.frame, np.array([0, 3]))
     >>> result = run(AcceleratedLagrangian(), Reduced(V, np.full(6, 1e4), SquaredHinge()), tol=1e-6, max_iter=1000)

@@ -1,25 +1,32 @@
 """Newton's method for the squared hinge over the weights of features.
 
-Newton's method, after Chapelle (2007), "Training a support vector machine in the primal", section 3:
+Newton's method, after Chapelle (2007), "Training a support vector machine in the primal", section
+3:
 
     min over w, b of  1/2 |w|^2 + sum_i weight_i max(0, 1 - y_i f_i)^2,     f = X w + b
 
-with an exact line search. After every step the intercept is optimised on its own: then g_i = weight_i L'(y_i, f_i) sums to zero, the
-multipliers -g are a feasible point of the dual, and the duality gap is 1/2 |w + X'g|^2, half of the squared gradient. The intercept is
-eliminated from Newton's system, which is centred by the mean of the rows with an error, weighted by their curvatures D:
-(I + (X - mean)' D (X - mean)) step = -gradient. Few features: the matrix is made and factorised, (rows with an error) d^2 + d^3/3. Many, or
-sparse ones: conjugate gradients scaled by the diagonal, two passes over the rows for each of their steps. Then Newton's steps are made for a
-small C first, which grows as they converge: from zero, at a large C, rows come and go in every step. Where conjugate gradients have come to
-their last step once (a large C and nearly separable classes: the condition of the system grows with C), the system is factorised as long as
-it has no more than SOLVED features or rows with an error, k^2 entries a row + k^3/3 for the latter: with S = D^1/2 (X - mean) on these rows,
+with an exact line search. After every step the intercept is optimised on its own: then g_i =
+weight_i L'(y_i, f_i) sums to zero, the multipliers -g are a feasible point of the dual, and the
+duality gap is 1/2 |w + X'g|^2, half of the squared gradient. The intercept is eliminated from
+Newton's system, which is centred by the mean of the rows with an error, weighted by their
+curvatures D: (I + (X - mean)' D (X - mean)) step = -gradient. Few features: the matrix is made and
+factorised, (rows with an error) d^2 + d^3/3. Many, or sparse ones: conjugate gradients scaled by
+the diagonal, two passes over the rows for each of their steps. Then Newton's steps are made for a
+small C first, which grows as they converge: from zero, at a large C, rows come and go in every
+step. Where conjugate gradients have come to their last step once (a large C and nearly separable
+classes: the condition of the system grows with C), the system is factorised as long as it has no
+more than SOLVED features or rows with an error, k^2 entries a row + k^3/3 for the latter: with S =
+D^1/2 (X - mean) on these rows,
 
     w + step = S' (I + S S')^-1 (S w - D^-1/2 g),
 
-which does not lose the digits that two nearly equal terms of Woodbury's formula would. Where C |x|^2 is so large that a matrix has no Cholesky
-factor in float64 (features that are not scaled, classes that are separable), the same weights come from least squares over the rows. The
-errors a_i / (2 weight_i) of the rows on the margin are then less than the last digit of their scores: which rows are there cannot be seen any
-more, and a step from elsewhere ends at the first of them that it does not know of. So here, too, C grows, up to the share at which errors are
-no larger than RESOLVED; from there one step, with the rows that have an error, goes to the margin itself.
+which does not lose the digits that two nearly equal terms of Woodbury's formula would. Where C
+|x|^2 is so large that a matrix has no Cholesky factor in float64 (features that are not scaled,
+classes that are separable), the same weights come from least squares over the rows. The errors a_i
+/ (2 weight_i) of the rows on the margin are then less than the last digit of their scores: which
+rows are there cannot be seen any more, and a step from elsewhere ends at the first of them that it
+does not know of. So here, too, C grows, up to the share at which errors are no larger than
+RESOLVED; from there one step, with the rows that have an error, goes to the margin itself.
 
 Symbols: W weights of features (d, columns); G gradients; D second derivatives of the weighted loss.
 """
@@ -42,26 +49,40 @@ from slimsvm.solvers.spaces import ExplicitSpace, chunks_of
 from slimsvm.threads import parallel, single_threaded_blas
 
 Array = NDArray[Any]
-DIRECT = 1000  # features up to which Newton's matrix is made (60,000 x 784, C = 1: 3.5 s, by conjugate gradients 7.7 s)
-DIRECT_SPARSE = 4000  # ... if they are sparse, up to features^2 of this many entries a row (32,561 x 123, 14 entries a row: the same time)
-GROUPS = 8  # partial sums of Newton's matrix: enough for threads, few enough for memory; fixed, for the same bits with any number of threads
-FORCING = 0.1  # conjugate gradients end at this share of the gradient: 0.3 and 0.5 need up to twice the products at large C, never clearly less
+# features up to which Newton's matrix is made (60,000 x 784, C = 1: 3.5 s, by conjugate gradients
+# 7.7 s)
+DIRECT = 1000
+# ... if they are sparse, up to features^2 of this many entries a row (32,561 x 123, 14 entries a
+# row: the same time)
+DIRECT_SPARSE = 4000
+# partial sums of Newton's matrix: enough for threads, few enough for memory; fixed, for the same
+# bits with any number of threads
+GROUPS = 8
+# conjugate gradients end at this share of the gradient: 0.3 and 0.5 need up to twice the products
+# at large C, never clearly less
+FORCING = 0.1
 MOST_CG = 100  # of their steps, for one of Newton's
-SOLVED = 4000  # features, or rows with an error, up to which a system that they do not solve is factorised: a second, and 128 MB
+# features, or rows with an error, up to which a system that they do not solve is factorised: a
+# second, and 128 MB
+SOLVED = 4000
 FIRST_SHARE = 10.0  # of sum_i weight_i |x_i|^2, at the first share of C: the norm still counts
-GROWTH, NEARLY = (
-    10.0,
-    0.1,
-)  # of the share, at this relative gap (20news, C = 100: 2,200 products instead of 6,900; C = 1: 90, as without)
+# of the share, at this relative gap (20news, C = 100: 2,200 products instead of 6,900; C = 1: 90,
+# as without)
+GROWTH, NEARLY = 10.0, 0.1
 UNRESOLVED = 2.0**52  # of the same sum, C included: Newton's matrix has no digit left of its ones
 RESOLVED = 1e-6  # error of a row up to which the whole C is next: ten digits of the error are left
-CG_WORK = 500_000_000  # entries of X they may visit for one of Newton's steps: about a second, so that Ctrl-C and max_time are heard
+# entries of X they may visit for one of Newton's steps: about a second, so that Ctrl-C and max_time
+# are heard
+CG_WORK = 500_000_000
 TINY = float(np.finfo(float).tiny)
 
 
 @dataclass
 class LinearProblem:
-    """Rows in a space of features, targets (n, columns), weights (C included), and a loss with a derivative."""
+    """Rows in a space of features, targets, weights, and a loss with a derivative.
+
+    Targets have the shape (n, columns); the weights include C.
+    """
 
     space: ExplicitSpace
     target: Array
@@ -131,7 +152,8 @@ class LinearNewton:
     Parameters
     ----------
     direct : bool, optional
-        Make and factorise Newton's matrix, instead of conjugate gradients; by default where that is faster.
+        Make and factorise Newton's matrix, instead of conjugate gradients; by default where that is
+        faster.
     """
 
     direct: bool | None = None
@@ -221,9 +243,8 @@ class LinearNewton:
         S.n_iter += 1
         stalled = (S.objective >= before) & (S.gap >= 0.5 * gap) & (S.share == 1.0)
         stuck = (S.at_share >= at_share) & (S.share < 1.0)
-        if (
-            S.slow and not S.rough and bool(np.any((S.at_share >= at_share)[which]))
-        ):  # perhaps another way gets further
+        # perhaps another way gets further
+        if S.slow and not S.rough and bool(np.any((S.at_share >= at_share)[which])):
             S.rough, stalled, stuck = True, np.zeros_like(stalled), np.zeros_like(stuck)
         S.done = bool(np.all((S.relative_gap <= tol) | stalled))
         # 4. more of C, where its present share is nearly solved; all of it, where errors are small
@@ -241,9 +262,9 @@ class LinearNewton:
         if problem.fit_intercept:
             mean = space.project(D[:, None])[:, 0] / float(D.sum())
             S.n_products += 1
-        felt = np.flatnonzero(D)
+        active = np.flatnonzero(D)
         if self._makes_matrix(problem) or (
-            S.slow and space.size <= (SOLVED if S.rough else min(felt.size, SOLVED))
+            S.slow and space.size <= (SOLVED if S.rough else min(active.size, SOLVED))
         ):
             try:
                 factor = cho_factor(
@@ -252,9 +273,9 @@ class LinearNewton:
                 step = -cho_solve(factor, w + pull, check_finite=False)
             except LinAlgError:
                 step = _least_squares(space, D, g, mean, w) - w
-        elif S.slow and not S.rough and felt.size <= SOLVED:
+        elif S.slow and not S.rough and active.size <= SOLVED:
             try:
-                step = _solved_in_rows(space, D, g, mean, w, felt) - w
+                step = _solved_in_rows(space, D, g, mean, w, active) - w
             except LinAlgError:
                 S.rough, step = True, -_conjugate_gradients(space, D, mean, w + pull, S)
         else:
@@ -262,7 +283,10 @@ class LinearNewton:
         return step, -float(mean @ step)
 
     def certificate(self, problem: LinearProblem, state: LinearState, tol: float) -> Certificate:
-        """Objective and gap summed over the columns; ``violation`` is the largest relative gap of a column."""
+        """Objective and gap summed over the columns.
+
+        ``violation`` is the largest relative gap of a column.
+        """
         violation = float(state.relative_gap.max())
         return Certificate(
             FULL,
@@ -290,9 +314,12 @@ def _newton_matrix(space: ExplicitSpace, D: Array, mean: Array) -> Array:
 
 
 def _towards_both(target: Array, scores: Array, intercept: float) -> float:
-    """Where no row has an error: the change of the intercept that goes with -w as that of the weights, and brings both classes to the margin.
+    """The change of the intercept where no row has an error.
 
-    If one came there first, the intercept on its own would take back the error that it makes, and a step would be as short as 1 / C.
+    It goes with -w as the change of the weights, and brings both classes to the margin.
+
+    If one came there first, the intercept on its own would take back the error that it makes, and a
+    step would be as short as 1 / C.
     """
     positive, negative = float(scores[target > 0].min()), -float(scores[target < 0].max())
     beyond = 0.5 * (positive + negative) - 1.0
@@ -300,11 +327,11 @@ def _towards_both(target: Array, scores: Array, intercept: float) -> float:
 
 
 def _solved_in_rows(
-    space: ExplicitSpace, D: Array, g: Array, mean: Array, w: Array, felt: Array
+    space: ExplicitSpace, D: Array, g: Array, mean: Array, w: Array, active: Array
 ) -> Array:
-    """The weights after Newton's step, from a system in the rows that are felt."""
-    X = space.rows.take(felt).X
-    root, gradient = np.sqrt(D[felt]), g[felt]
+    """The weights after Newton's step, from a system in the rows with curvature."""
+    X = space.rows.take(active).X
+    root, gradient = np.sqrt(D[active]), g[active]
     with single_threaded_blas():
         if sp.issparse(X):
             A = X.astype(np.float64)
@@ -315,16 +342,19 @@ def _solved_in_rows(
             A = X.astype(np.float64) - mean
             matrix, scores, mean = A @ A.T, A @ w, np.zeros_like(mean)
         matrix *= root[:, None] * root
-        matrix[np.diag_indices(felt.size)] += 1.0
+        matrix[np.diag_indices(active.size)] += 1.0
         factor = cho_factor(matrix, lower=True, overwrite_a=True, check_finite=False)
         v = root * cho_solve(factor, root * scores - gradient / root, check_finite=False)
         return np.asarray(A.T @ v - mean * float(v.sum()))
 
 
 def _least_squares(space: ExplicitSpace, D: Array, g: Array, mean: Array, w: Array) -> Array:
-    """The weights after Newton's step, with the condition of S = D^1/2 (X - mean) and not that of S'S.
+    """The weights after Newton's step, from a QR factorisation of the rows.
 
-    They are the v with the least |v|^2 + |S v - r|^2, r = S w - D^-1/2 g. Of S and r only the triangle of their QR factors is kept.
+    It has the condition of S = D^1/2 (X - mean) and not that of S'S.
+
+    They are the v with the least |v|^2 + |S v - r|^2, r = S w - D^-1/2 g. Of S and r only the
+    triangle of their QR factors is kept.
     """
     parts = space.rows.map(triangle_of, space.step, PerRow(D), PerRow(g), mean, w)
     triangle = parts[0]
@@ -332,16 +362,18 @@ def _least_squares(space: ExplicitSpace, D: Array, g: Array, mean: Array, w: Arr
         for part in parts[1:]:
             triangle = np.linalg.qr(np.vstack([triangle, part]), mode="r")
         U, size, V = np.linalg.svd(triangle[:, :-1], full_matrices=False)
-    size[size <= size[0] * space.size * np.finfo(float).eps] = (
-        0.0  # rounding errors: what they say is not known
-    )
+    # rounding errors: what they say is not known
+    size[size <= size[0] * space.size * np.finfo(float).eps] = 0.0
     return np.asarray(V.T @ (size / (1.0 + size**2) * (U.T @ triangle[:, -1])))
 
 
 def _conjugate_gradients(
     space: ExplicitSpace, D: Array, mean: Array, gradient: Array, S: LinearState
 ) -> Array:
-    """Solve (I + (X - mean)' diag(D) (X - mean)) x = gradient, nearly; says in the state if that took all its steps."""
+    """Solve (I + (X - mean)' diag(D) (X - mean)) x = gradient, nearly.
+
+    The state records whether that took all its steps.
+    """
     diagonal = _diagonal(space, D, mean)
     goal = FORCING * float(np.linalg.norm(gradient))
     x, r = np.zeros_like(gradient), gradient.copy()
@@ -371,7 +403,7 @@ def _diagonal(space: ExplicitSpace, D: Array, mean: Array) -> Array:
     return np.asarray(np.maximum(1.0, 1.0 + squares - float(D.sum()) * mean**2))
 
 
-# -- tasks --------------------------------------------------------------------------------------------------------------------------------
+# -- tasks -----------------------------------------------------------------------------------------
 
 
 def curved(where: Block, step: int, D: Array, mean: Array) -> Array:
@@ -384,11 +416,11 @@ def curved(where: Block, step: int, D: Array, mean: Array) -> Array:
         for chunk in groups[k]:
             first, last, X = chunks[chunk]
             d = D[first:last]
-            felt = np.flatnonzero(d)
-            if felt.size:
-                X = X[felt]
+            active = np.flatnonzero(d)
+            if active.size:
+                X = X[active]
                 X = (X.toarray() if sp.issparse(X) else X).astype(np.float64) - mean
-                X *= np.sqrt(d[felt])[:, None]
+                X *= np.sqrt(d[active])[:, None]
                 parts[k] = X.T @ X if parts[k] is None else parts[k] + X.T @ X
 
     with single_threaded_blas():
@@ -405,11 +437,11 @@ def triangle_of(where: Block, step: int, D: Array, g: Array, mean: Array, w: Arr
     triangle: Any = np.zeros((0, mean.size + 1))
     with single_threaded_blas():
         for first, last, X in chunks_of(where, step):
-            felt = np.flatnonzero(D[first:last])
-            X = X[felt]
+            active = np.flatnonzero(D[first:last])
+            X = X[active]
             X = (X.toarray() if sp.issparse(X) else X).astype(np.float64) - mean
-            root = np.sqrt(D[first:last][felt])
-            r = root * (X @ w) - g[first:last][felt] / root
+            root = np.sqrt(D[first:last][active])
+            r = root * (X @ w) - g[first:last][active] / root
             triangle = np.linalg.qr(
                 np.vstack([triangle, np.column_stack([root[:, None] * X, r])]), mode="r"
             )

@@ -36,7 +36,7 @@ from slimsvm.run import Limits, Result, Watcher, run
 from slimsvm.solvers.decomposition import Decomposition
 from slimsvm.solvers.dual_descent import DualDescent
 from slimsvm.solvers.polish import polished
-from slimsvm.tiles import Operand, ready
+from slimsvm.tiles import Operand, prepare
 
 Array = NDArray[Any]
 LEAST = 50  # a share of the rows is never fewer columns than this
@@ -84,8 +84,8 @@ class LowRank:
     >>> from slimsvm.kernels import RBF
     >>> from slimsvm.run import Limits
     >>> from slimsvm.solvers.low_rank import LowRank
-    >>> from slimsvm.tiles import ready
-    >>> rows = ready(RBF(0.5), np.array([[0.0], [1.0], [3.0], [4.0]]))
+    >>> from slimsvm.tiles import prepare
+    >>> rows = prepare(RBF(0.5), np.array([[0.0], [1.0], [3.0], [4.0]]))
     >>> y = np.array([-1.0, -1.0, 1.0, 1.0])
     >>> result = LowRank(rank=4).solve(rows, y, np.full(4, 10.0), Limits())
     >>> result.status.converged, result.model.a.round(2).tolist()
@@ -115,7 +115,7 @@ class LowRank:
         # 3. the problem on it
         small = is_small(operand.n)
         if self.fit_intercept:
-            rows = ready(Linear(), F, dtype=np.float64 if small else None)
+            rows = prepare(Linear(), F, dtype=np.float64 if small else None)
             result = self._decomposed(rows, own, upper, limits)
             a, intercept = result.model.a, -float(result.model.level[0])
         else:

@@ -2,21 +2,24 @@
 
 Problem: :class:`slimsvm.problems.subspace.Subspace` with a loss that has a derivative,
 
-    min over coef, intercept of  1/2 coef' K_BB coef + sum_i weight_i L(y_i, f_i),     f = K_XB coef + intercept,
+    min over coef, intercept of  1/2 coef' K_BB coef + sum_i weight_i L(y_i, f_i),
+    f = K_XB coef + intercept,
 
 for several columns at once, which share the basis and nothing else.
 
-Algorithm: Chapelle (2007), "Training a support vector machine in the primal", section 4, and Keerthi, Chapelle & DeCoste (2006): Newton steps
-with an exact line search. What differs: steps are solved in orthonormal coordinates of the span, where the Hessian is I + Z D Z' and always
-regular; at the end the intercept is optimised on its own, so that the multipliers -weight_i L'_i are a feasible point of the dual and
+Algorithm: Chapelle (2007), "Training a support vector machine in the primal", section 4, and
+Keerthi, Chapelle & DeCoste (2006): Newton steps with an exact line search. What differs: steps are
+solved in orthonormal coordinates of the span, where the Hessian is I + Z D Z' and always regular;
+at the end the intercept is optimised on its own, so that the multipliers -weight_i L'_i are a
+feasible point of the dual and
 
     gap = 1/2 |L^-1 (K_BB coef + K_BX g)|^2,     g_i = weight_i L'(y_i, f_i),
 
 the duality gap of the subspace problem, costs nothing.
 
-Symbols: G, D first and second derivatives of the weighted loss, (n, columns); P = K_BX G; L L' = K_BB + jitter I.
-Cost of a step: (rows with D > 0) m^2 + m^3 for every column, and two passes over K_BX; the search along a line sums two numbers
-a column, two or three times.
+Symbols: G, D first and second derivatives of the weighted loss, (n, columns); P = K_BX G; L L' =
+K_BB + jitter I. Cost of a step: (rows with D > 0) m^2 + m^3 for every column, and two passes over
+K_BX; the search along a line sums two numbers a column, two or three times.
 """
 
 from __future__ import annotations
@@ -48,7 +51,10 @@ STALLED = 1e-15  # relative decrease of the objective below which rounding is al
 
 @dataclass(frozen=True)
 class SubspaceSolution:
-    """Coefficients (m, columns), intercepts (columns,), and scores of all rows (n, columns), intercept included."""
+    """Coefficients (m, columns), intercepts (columns,), and scores of all rows.
+
+    Scores have the shape (n, columns) and include the intercept.
+    """
 
     coef: Array
     intercept: Array
@@ -86,19 +92,24 @@ class NewtonState:
 
 @dataclass(kw_only=True)
 class Newton:
-    """Newton's method over the coefficients of a fixed basis; ``tol`` is the relative gap in the subspace.
+    """Newton's method over the coefficients of a fixed basis.
+
+    ``tol`` is the relative gap in the subspace.
 
     Parameters
     ----------
     trusted : float
-        A step from a relative gap below this is the last, and its end is not looked at: there the method converges quadratically. Zero: every
-        end is looked at.
+        A step from a relative gap below this is the last, and its end is not looked at: there the
+        method converges quadratically. Zero: every end is looked at.
     """
 
     trusted: float = 0.0
 
     def init(self, problem: Subspace, start: tuple[Array, Array] | None = None) -> NewtonState:
-        """Begin at ``start`` (coefficients and intercepts; coefficients of the first vectors suffice), or at zero."""
+        """Begin at ``start``, or at zero.
+
+        A start is coefficients and intercepts; coefficients of the first vectors suffice.
+        """
         columns, c = problem.columns, problem.n_columns
         coef, intercept = np.zeros((columns.m, c)), np.zeros(c)
         trail = Trail(columns.span, c)
@@ -120,7 +131,8 @@ class Newton:
     def step(self, problem: Subspace, state: NewtonState, tol: float, max_iter: int) -> None:
         """Look at the gap, and take one Newton step of every column where it is too large.
 
-        The gap that the state remembers is that before the step: a bound where it ends too, since no step increases the objective.
+        The gap that the state remembers is that before the step: a bound where it ends too, since
+        no step increases the objective.
         """
         S, columns = state, problem.columns
         total = max(float(S.objective.sum()), np.finfo(float).tiny)
@@ -164,9 +176,12 @@ class Newton:
     def _look(
         self, problem: Subspace, state: NewtonState, open_: Array | None
     ) -> tuple[Array, Array, dict[int, tuple[Array, Array, float, float]]]:
-        """Gap and gradient (in orthonormal coordinates) of all columns; of the open ones K_BX D K_XB, K_BX D 1, 1'D 1 and 1'G.
+        """Gap and gradient (in orthonormal coordinates) of all columns.
 
-        In the second derivatives only rows that have one, few at the end, take part. To the gap is added what the intercept alone would gain.
+        Of the open ones also K_BX D K_XB, K_BX D 1, 1'D 1 and 1'G.
+
+        In the second derivatives only rows that have one, few at the end, take part. To the gap is
+        added what the intercept alone would gain.
         """
         columns = problem.columns
         wanted = np.empty(0, np.intp) if open_ is None else open_
@@ -198,9 +213,8 @@ class Newton:
         solved = _solved(M + np.eye(len(M)), np.stack([gradient, u], axis=1))
         step, d_intercept = -solved[:, 0], 0.0
         if problem.fit_intercept and total > 0:
-            left = total - float(
-                u @ solved[:, 1]
-            )  # what the intercept adds that the basis cannot do
+            # what the intercept adds that the basis cannot do
+            left = total - float(u @ solved[:, 1])
             if left > 1e-12 * total:
                 d_intercept = -(slope + float(u @ step)) / left
                 step = step - solved[:, 1] * d_intercept
@@ -229,7 +243,9 @@ class Newton:
 
 
 def _solved(M: Array, right: Array) -> Array:
-    """M^-1 right; where values are so large that rounding hides the identity in M, with a little more of it.
+    """M^-1 right.
+
+    Where values are so large that rounding hides the identity in M, with a little more of it.
 
     The direction is one of descent all the same, and the line search says how far it is good.
     """
@@ -243,13 +259,16 @@ def _solved(M: Array, right: Array) -> Array:
             raise LinAlgError("The Newton system is not finite.")
 
 
-# -- sums over rows -------------------------------------------------------------------------------------------------------------------------
+# -- sums over rows --------------------------------------------------------------------------------
 
 
 def derivatives(
     block: Block, span: Span, loss: Loss, trail: Trail, wanted: Array
 ) -> tuple[Array, Array, Array, Array]:
-    """A task: K_BX G (m, columns), sums of D and G (2, columns); and of the wanted columns K_BX D K_XB and K_BX D 1."""
+    """A task: K_BX G (m, columns), and the sums of D and G (2, columns).
+
+    Of the wanted columns also K_BX D K_XB and K_BX D 1.
+    """
     values, scores, y, weight = Values(block, span), trail.at(block), targets(block), weights(block)
     form, m, n_columns = loss.form(), span.m, trail.n_columns
     n_groups, place = min(GROUPS, values.n_chunks), {int(c): k for k, c in enumerate(wanted)}
@@ -264,15 +283,15 @@ def derivatives(
             which, root, slope = curved[:size], root_D[:size], G[:size]
             sums[g, 0, c] += root @ root
             sums[g, 1, c] += slope.sum()
-            room = _room(m * size).reshape(m, size)
+            scratch = _scratch(m * size).reshape(m, size)
             if c in place:
-                _scaled(K, which, root, room)
-                A[g, place[c]] += room @ room.T  # NumPy sees that this is symmetric
-                u[g, place[c]] += room @ root
-                P[g, :, c] += room @ (slope / root)
+                _scaled(K, which, root, scratch)
+                A[g, place[c]] += scratch @ scratch.T  # NumPy sees that this is symmetric
+                u[g, place[c]] += scratch @ root
+                P[g, :, c] += scratch @ (slope / root)
             else:
-                _scaled(K, which, slope, room)
-                P[g, :, c] += room.sum(axis=1)
+                _scaled(K, which, slope, scratch)
+                P[g, :, c] += scratch.sum(axis=1)
 
     values.each_group(work, n_groups)
     A_of, u_of = (np.array([of[:, k].sum(axis=0) for k in range(len(place))]) for of in (A, u))
@@ -289,9 +308,12 @@ def slopes_along(
     slope: Array,
     curve: Array,
 ) -> Array:
-    """A task: first and second derivative of t slope + t^2 curve / 2 + sum_i weight_i L(y_i, f_i + t d_i) by t, (2, which).
+    """A task: first and second derivative by t of the value along a direction, (2, which).
 
-    Only those of the direction's columns that ``which`` names; the first block of all adds the quadratic.
+    The value is t slope + t^2 curve / 2 + sum_i weight_i L(y_i, f_i + t d_i).
+
+    Only those of the direction's columns that ``which`` names; the first block of all adds the
+    quadratic.
     """
     scores, change = trail.at(block), direction.at(block, trail.span)
     y, weight, out = targets(block), weights(block), np.empty((2, which.size))
@@ -308,7 +330,10 @@ def slopes_along(
 def least_in(
     problem: Subspace, trail: Trail, direction: Direction, slope: Array, curve: Array
 ) -> Array:
-    """The t >= 0 of each of the direction's columns that minimises t slope + t^2 curve / 2 + sum_i weight_i L(y_i, f_i + t d_i)."""
+    """The best step t >= 0 of each of the direction's columns.
+
+    It minimises t slope + t^2 curve / 2 + sum_i weight_i L(y_i, f_i + t d_i).
+    """
     rows = problem.columns.rows
     if isinstance(rows, MemoryRows):  # all at one place: no sums are needed
         block, at = rows.block, columns_at(direction, trail.n_columns)
@@ -367,7 +392,9 @@ def least_along(
     slope: Array,
     curve: Array,
 ) -> Array:
-    """The t >= 0 of each column that minimises t slope + t^2 curve / 2 + sum_i weight_i L(y_i, f_i + t d_i).
+    """The best step t >= 0 of each column.
+
+    It minimises t slope + t^2 curve / 2 + sum_i weight_i L(y_i, f_i + t d_i).
 
     Examples
     --------
@@ -375,7 +402,8 @@ def least_along(
     >>> from slimsvm.losses import LeastSquares
     >>> from slimsvm.solvers.newton import least_along
     >>> one, zero = np.ones((3, 1)), np.zeros(1)
-    >>> least_along(LeastSquares(), np.array([[1.0], [2.0], [6.0]]), np.ones(3), 0 * one, one, zero, zero)
+    >>> y = np.array([[1.0], [2.0], [6.0]])
+    >>> least_along(LeastSquares(), y, np.ones(3), 0 * one, one, zero, zero)
     array([3.])
     """
     target, scores, d_scores = (
@@ -418,7 +446,10 @@ def _least(
 def _next(
     step: int, t: float, low: float, high: float, at_begin: float, first: float, second: float
 ) -> tuple[float, float, float, bool]:
-    """Where to look next, the bracket, and whether this is the end; steps that leave it are replaced by bisection or doubling."""
+    """Where to look next, the bracket, and whether this is the end.
+
+    Steps that leave the bracket are replaced by bisection or doubling.
+    """
     if step == 0:
         if first >= 0.0:
             return 0.0, low, high, True
@@ -459,8 +490,11 @@ def _slopes_at(
     return first, second
 
 
-def _room(size: int) -> Array:
-    """The calling thread's own array: a new one in every block would be mapped anew by the system each time."""
+def _scratch(size: int) -> Array:
+    """The calling thread's own array.
+
+    A new one in every block would be mapped anew by the system each time.
+    """
     buffer: Array | None = getattr(local, "newton", None)
     if buffer is None or buffer.size < size:
         buffer = local.newton = np.empty(size)
@@ -480,7 +514,10 @@ def _scaled(K: Array, which: Array, factor: Array, out: Array) -> None:
 def _curved(
     form: int, p: float, y: Array, weight: Array, f: Array, which: Array, root: Array, G: Array
 ) -> int:
-    """The rows where the weighted loss has a second derivative, its root, and the first derivative (zero in all other rows)."""
+    """The rows where the weighted loss has a second derivative, and both derivatives.
+
+    Of the second the root; the first is zero in all other rows.
+    """
     n = 0
     for i in range(y.size):
         g, h = slopes(form, p, y[i], f[i])

@@ -1,26 +1,36 @@
-"""LASVM: the machine learned from rows that pass by, with an expansion that grows and shrinks.
+"""LASVM: an SVM learned from rows that pass by, with an expansion that grows and shrinks.
 
-Problem: the dual of the C-SVC (:mod:`slimsvm.problems.dual_qp`) over the rows that have passed, of which only an *expansion* is kept.
+Problem: the dual of the C-SVC (:mod:`slimsvm.problems.dual_qp`) over the rows that have passed, of
+which only an *expansion* is kept.
 
-Algorithm: Bordes, Ertekin, Weston & Bottou (2005), bordes2005lasvm. PROCESS takes a row: if it makes a violating pair with the expansion, it
-joins and the pair moves. REPROCESS moves the most violating pair of the expansion. Rows with a = 0 that can be in no violating pair leave. Rows
-are taken at random, or the one of CANDIDATES random ones with the largest gradient, or with the smallest |f| (which looks at no label).
+Algorithm: Bordes, Ertekin, Weston & Bottou (2005), bordes2005lasvm. PROCESS takes a row: if it
+makes a violating pair with the expansion, it joins and the pair moves. REPROCESS moves the most
+violating pair of the expansion. Rows with a = 0 that can be in no violating pair leave. Rows are
+taken at random, or the one of CANDIDATES random ones with the largest gradient, or with the
+smallest |f| (which looks at no label).
 
-What differs. Rows come in batches of BATCH: their kernel values with the expansion and with one another are computed together, so that a row
-costs passes over vectors and no call for kernel values. The second of a pair in REPROCESS is chosen by second-order information (Fan, Chen &
-Lin 2005). Rows leave at the end of a batch. Gradient and margin end a batch when no candidate violates, or lies within the margin.
+What differs. Rows come in batches of BATCH: their kernel values with the expansion and with one
+another are computed together, so that a row costs passes over vectors and no call for kernel
+values. The second of a pair in REPROCESS is chosen by second-order information (Fan, Chen & Lin
+2005). Rows leave at the end of a batch. Gradient and margin end a batch when no candidate violates,
+or lies within the margin.
 
-Budget: with ``max_support``, when the expansion is full, one row is absorbed by its neighbour: of a few candidates (the smallest a among them)
-the one whose absorption changes the function least, a_i |phi_i - phi_j|, j the nearest of the same class. j takes over a_i and the weight of i,
-so that every vector stands for rows around it, the sum y'a stays zero, and any kernel will do. Together the vectors weigh at most as much as
-WEIGHT max_support rows; beyond, all weights and coefficients shrink alike, which is to say that the oldest rows are slowly forgotten.
+Budget: with ``max_support``, when the expansion is full, one row is absorbed by its neighbour: of a
+few candidates (the smallest a among them) the one whose absorption changes the function least, a_i
+|phi_i - phi_j|, j the nearest of the same class. j takes over a_i and the weight of i, so that
+every vector stands for rows around it, the sum y'a stays zero, and any kernel will do. Together the
+vectors weigh at most as much as WEIGHT max_support rows; beyond, all weights and coefficients
+shrink alike, which is to say that the oldest rows are slowly forgotten.
 
-Memory: kernel values within the expansion take at most ``budget`` bytes. Where it would grow beyond, vectors that are firmly at their upper
-bound are *frozen*: they count in every f, but do not move until the finishing, which is :mod:`slimsvm.solvers.decomposition` on the expansion.
+Memory: kernel values within the expansion take at most ``budget`` bytes. Where it would grow
+beyond, vectors that are firmly at their upper bound are *frozen*: they count in every f, but do not
+move until the finishing, which is :mod:`slimsvm.solvers.decomposition` on the expansion.
 
-Symbols: o = s - y as in :mod:`slimsvm.problems.dual_qp`; variables 0..m-1 are the slots of the expansion, m + p is row p of the batch; K within
-the expansion, between: batch and expansion, own: within the batch; up, low: o where a variable may rise or fall, else far away.
-Cost of a row: as many kernel values as the expansion has vectors, and about ten passes over so many numbers if the row violates, one if not.
+Symbols: o = s - y as in :mod:`slimsvm.problems.dual_qp`; variables 0..m-1 are the slots of the
+expansion, m + p is row p of the batch; K within the expansion, between: batch and expansion, own:
+within the batch; up, low: o where a variable may rise or fall, else far away. Cost of a row: as
+many kernel values as the expansion has vectors, and about ten passes over so many numbers if the
+row violates, one if not.
 """
 
 from __future__ import annotations
@@ -40,14 +50,19 @@ from slimsvm.tiles import Operand, Strips, accumulate, block
 Array = NDArray[Any]
 BATCH = 256  # rows whose kernel values are computed together
 WORK = 2e7  # kernel values in one step: about a quarter of a second
-WEIGHT = 4.0  # of a full expansion, in rows a vector: more makes it slow to follow (covtype: 1 to 1.5 lose two points, 2 to 5 are alike)
+# of a full expansion, in rows a vector: more makes it slow to follow (covtype: 1 to 1.5 lose two
+# points, 2 to 5 are alike)
+WEIGHT = 4.0
 ABSORBED = 16  # candidates for being absorbed
 SLOTS, FROZEN = ("a", "upper", "sign", "o", "ids"), ("f_a", "f_upper", "f_sign", "f_ids")
 SELECTIONS = ("random", "gradient", "margin")
 
 
 class Vectors:
-    """Rows of an operand in numbered slots: those of an expansion; and the rows as they were given, where nobody else keeps them."""
+    """Rows of an operand in numbered slots: those of an expansion.
+
+    And the rows as they were given, where nobody else keeps them.
+    """
 
     def __init__(self, like: Operand, raw: Any = None) -> None:
         self.like = replace(like.take(np.empty(0, np.intp)), source=None, picked=None)
@@ -79,7 +94,10 @@ class Vectors:
 
 
 def _replaced(store: Any, n_old: int, slots: Array, rows: Any, n: int) -> Any:
-    """The store, n rows of it in use, with these rows in these slots; arrays have room to spare, so that they are seldom copied."""
+    """The store, n rows of it in use, with these rows in these slots.
+
+    Arrays have space to spare, so that they are seldom copied.
+    """
     if sp.issparse(store):
         place = np.arange(n)
         place[slots] = n_old + np.arange(slots.size)
@@ -99,7 +117,8 @@ def _replaced(store: Any, n_old: int, slots: Array, rows: Any, n: int) -> Any:
 class Passing:
     """Rows that pass by once: signs, upper bounds, names, and the order in which they come.
 
-    ``start`` makes an empty expansion of such rows; ``raw`` are the rows as they were given, if the expansion is to keep them.
+    ``start`` makes an empty expansion of such rows; ``raw`` are the rows as they were given, if the
+    expansion is to keep them.
     """
 
     operand: Operand
@@ -114,7 +133,7 @@ class Passing:
 
 @dataclass
 class Expanding:
-    """The expansion: what is known of every slot, frozen vectors, and where in the rows that pass we are."""
+    """The expansion: what is known of every slot, frozen vectors, and our place in the rows."""
 
     vectors: Vectors
     K: Array
@@ -152,7 +171,10 @@ class Expanding:
 
     @property
     def level(self) -> float:
-        """Minus the intercept: mean o of the free vectors, or the middle of what the others leave."""
+        """Minus the intercept.
+
+        The mean o of the free vectors, or the middle of what the others leave.
+        """
         v = self.alive
         free = v[(self.a[v] > 0) & (self.a[v] < self.upper[v])]
         if free.size:
@@ -161,7 +183,10 @@ class Expanding:
         return float(np.mean(ends)) if ends else 0.0
 
     def measure(self) -> tuple[float, float]:
-        """Objective and duality gap of the problem over the expansion, frozen vectors left out of the gap."""
+        """Objective and duality gap of the problem over the expansion.
+
+        Frozen vectors are left out of the gap.
+        """
         v = self.alive
         z, a, o = self.sign[v], self.a[v], self.o[v]
         reduced = z * (o - self.level)
@@ -207,7 +232,7 @@ class Expanding:
     def from_dict(
         cls, values: dict[str, Any], like: Operand, rows: Operand, frozen: Operand
     ) -> Expanding:
-        """The way back; ``rows`` and ``frozen`` are the readied vectors."""
+        """The way back; ``rows`` and ``frozen`` are the prepared vectors."""
         state = empty(like, values["raw"])
         state.m, state.K = int(values["a"].size), np.ascontiguousarray(values["K"])
         for name in (*SLOTS, *FROZEN):
@@ -236,14 +261,15 @@ def empty(like: Operand, raw: Any = None) -> Expanding:
     """An expansion without vectors, for rows such as these."""
     none, nothing = np.empty(0), np.empty((0, 0), like.dtype)
     return Expanding(
-        Vectors(like, raw), nothing, none, none.copy(), none.copy(), none.copy(), np.empty(0, np.int64), Vectors(like, raw)
+        Vectors(like, raw), nothing, none, none.copy(), none.copy(), none.copy(),
+        np.empty(0, np.int64), Vectors(like, raw)
     )  # fmt: skip
 
 
 def restored(
     like: Operand, raw: Any, a: Array, upper: Array, sign: Array, ids: Array, budget: float
 ) -> Expanding:
-    """The expansion of given vectors (``like``, readied) with given coefficients."""
+    """The expansion of given vectors (``like``, prepared) with given coefficients."""
     state, s = empty(like, raw), np.zeros(like.n)
     accumulate(like, Strips(like), sign * a, s)
     free_first = np.argsort(a >= upper, kind="stable")
@@ -281,7 +307,10 @@ def capacity(budget: float, rows: Operand) -> int:
 
 
 def decayed(state: Expanding, factor: float) -> None:
-    """Let all rows that have passed lose weight: bounds, coefficients and the function shrink together, and stay feasible."""
+    """Let all rows that have passed lose weight.
+
+    Bounds, coefficients and the function shrink together, and stay feasible.
+    """
     for name in ("a", "upper", "f_a", "f_upper"):
         setattr(state, name, getattr(state, name) * factor)
     state.o[: state.m] = (
@@ -291,7 +320,9 @@ def decayed(state: Expanding, factor: float) -> None:
 
 @dataclass(kw_only=True)
 class Online:
-    """LASVM over one :class:`Passing`; ``tol`` is the least violation that moves a pair, ``max_iter`` limits rows.
+    """LASVM over one :class:`Passing`.
+
+    ``tol`` is the least violation that moves a pair, ``max_iter`` limits rows.
 
     Parameters
     ----------
@@ -308,9 +339,9 @@ class Online:
     >>> from slimsvm.kernels import RBF
     >>> from slimsvm.run import run
     >>> from slimsvm.solvers.online import Online, Passing
-    >>> from slimsvm.tiles import ready
+    >>> from slimsvm.tiles import prepare
     >>> X, y = np.array([[0.0], [1.0], [3.0], [4.0]]), np.array([-1.0, -1.0, 1.0, 1.0])
-    >>> rows = Passing(ready(RBF(0.5), X), y, np.full(4, 10.0), np.arange(4), np.arange(4))
+    >>> rows = Passing(prepare(RBF(0.5), X), y, np.full(4, 10.0), np.arange(4), np.arange(4))
     >>> state = run(Online(), rows, tol=1e-3).model
     >>> sorted(state.ids[state.alive].tolist())
     [0, 1, 2, 3]
@@ -341,8 +372,8 @@ class Online:
 
     def _learn(self, problem: Passing, S: Expanding, rows: Array, tol: float) -> None:
         """PROCESS and REPROCESS for the rows of one batch."""
-        # rows that pass for the second time and are in the expansion already are left alone; where one pass ends and the next begins, a row
-        # may stand in a batch twice
+        # rows that pass for the second time and are in the expansion already are left alone; where
+        # one pass ends and the next begins, a row may stand in a batch twice
         rows = rows[np.sort(np.unique(rows, return_index=True)[1])]
         rows = rows[~np.isin(problem.ids[rows], np.concatenate([S.ids[: S.m], S.f_ids]))]
         if not rows.size:
@@ -380,7 +411,8 @@ class Online:
         )
         most = n if self.max_support is None else max(2, int(self.max_support) - S.f_a.size)
         S.bottom, S.top = pass_by(
-            S.K, between, own, sign, upper, a, o, here, tol, SELECTIONS.index(self.selection), draws, most,
+            S.K, between, own, sign, upper, a, o, here, tol, SELECTIONS.index(self.selection),
+            draws, most,
             self.rng.integers(2**31, size=(rows.size if self.max_support else 1, ABSORBED)),
         )  # fmt: skip
         # 3. what is in the expansion now: new vectors take free slots first
@@ -402,7 +434,10 @@ class Online:
 
     @staticmethod
     def _forget(S: Expanding, most: float) -> None:
-        """Vectors that have absorbed others must not weigh more and more: beyond ``most`` in all, everything shrinks alike."""
+        """Keep vectors that have absorbed others from weighing more and more.
+
+        Beyond ``most`` in all, everything shrinks alike.
+        """
         total = float(S.upper[S.alive].sum() + S.f_upper.sum())
         if total > most > 0.0:
             decayed(S, most / total)
@@ -415,7 +450,8 @@ class Online:
         need = min(most, S.m + n_new)
         if S.K.shape[0] >= need:
             return
-        # as large as it may get, at once: memory that is not touched yet costs nothing, a copy would need the room twice
+        # as large as it may get, at once: memory that is not touched yet costs nothing, a copy
+        # would need the memory twice
         size = most if self.max_support is None else min(most, int(self.max_support) + 2 * BATCH)
         size = max(need, min(size, S.m + problem.order.size) if problem.raw is None else size)
         K = np.empty((size, size), problem.operand.dtype)
@@ -429,7 +465,10 @@ class Online:
 
     @staticmethod
     def _freeze(S: Expanding, n: int) -> None:
-        """Take n vectors out of what moves: those without weight go, then those most firmly at their bound."""
+        """Take n vectors out of what moves.
+
+        Those without weight go, then those most firmly at their bound.
+        """
         v = S.alive
         slack = S.sign[v] * (S.level - S.o[v])  # how far an upper bound is from letting go
         slack = np.where(S.a[v] <= 0, np.inf, np.where(S.a[v] >= S.upper[v], slack, -np.inf))

@@ -1,4 +1,4 @@
-"""The compiled loops of :mod:`slimsvm.solvers.online`, which says what they do, and has the symbols."""
+"""The compiled loops of :mod:`slimsvm.solvers.online`, which explains them and their symbols."""
 
 from __future__ import annotations
 
@@ -52,7 +52,10 @@ def _shift(
     t: float,
     m: int,
 ) -> tuple[float, float]:
-    """All o after i rises and j falls by t; returns the least that may rise and the largest that may fall, i and j left out by the caller."""
+    """All o after i rises and j falls by t.
+
+    Returns the least that may rise and the largest that may fall, i and j left out by the caller.
+    """
     row_i, row_j = K[i] if i < m else between[i - m], K[j] if j < m else between[j - m]
     bottom, top = move(up, low, row_i, row_j, t, 0, m)
     for r in range(n_joined):
@@ -66,12 +69,13 @@ def _shift(
 
 @compiled
 def _pair(
-    K: Array, between: Array, own: Array, sign: Array, upper: Array, a: Array, up: Array, low: Array, joined: Array, n_joined: int,
-    i: int, j: int, o_i: float, o_j: float, m: int,
+    K: Array, between: Array, own: Array, sign: Array, upper: Array, a: Array, up: Array,
+    low: Array, joined: Array, n_joined: int, i: int, j: int, o_i: float, o_j: float, m: int,
 ) -> tuple[float, float]:  # fmt: skip
     """i rises, j falls, as far as is best or possible; returns bottom and top afterwards."""
     k_ii, k_jj, k_ij = (
-        _value(K, between, own, i, i, m), _value(K, between, own, j, j, m), _value(K, between, own, i, j, m),
+        _value(K, between, own, i, i, m), _value(K, between, own, j, j, m),
+        _value(K, between, own, i, j, m),
     )  # fmt: skip
     t = (o_j - o_i) / max(k_ii + k_jj - 2.0 * k_ij, TINY)
     room_i = upper[i] - a[i] if sign[i] > 0 else a[i]
@@ -90,8 +94,9 @@ def _pair(
 
 @compiled
 def _reprocess(
-    K: Array, between: Array, own: Array, sign: Array, upper: Array, a: Array, up: Array, low: Array, gain: Array, diag: Array,
-    joined: Array, n_joined: int, bottom: float, top: float, m: int,
+    K: Array, between: Array, own: Array, sign: Array, upper: Array, a: Array, up: Array,
+    low: Array, gain: Array, diag: Array, joined: Array, n_joined: int, bottom: float, top: float,
+    m: int,
 ) -> tuple[int, int, float, float]:  # fmt: skip
     """The steepest variable that may rise, with the one whose exchange with it promises most."""
     i = _where(up, bottom, joined, n_joined, m)
@@ -131,10 +136,14 @@ def _where(values: Array, wanted: float, joined: Array, n_joined: int, m: int) -
 
 @compiled
 def _absorb(
-    K: Array, between: Array, own: Array, sign: Array, upper: Array, a: Array, up: Array, low: Array, here: Array, diag: Array,
-    joined: Array, n_joined: int, m: int, draw: Array, bottom: float, top: float,
+    K: Array, between: Array, own: Array, sign: Array, upper: Array, a: Array, up: Array,
+    low: Array, here: Array, diag: Array, joined: Array, n_joined: int, m: int, draw: Array,
+    bottom: float, top: float,
 ) -> tuple[int, int, float, float]:  # fmt: skip
-    """One vector less: returns which (-1: there is no pair of one class), and bottom and top afterwards."""
+    """Remove one vector.
+
+    Returns which (-1: there is no pair of one class), and bottom and top afterwards.
+    """
     n = m + n_joined
     # the candidates: the one with the smallest a, and some at random
     least, first = FAR, -1
@@ -193,13 +202,16 @@ def _gradient(
 
 @compiled
 def _choose(
-    between: Array, own: Array, coef: Array, o: Array, sign: Array, joined: Array, n_joined: int, left: Array, n_left: int, draw: Array,
-    selection: int, n_here: int, bottom: float, top: float, m: int,
+    between: Array, own: Array, coef: Array, o: Array, sign: Array, joined: Array, n_joined: int,
+    left: Array, n_left: int, draw: Array, selection: int, n_here: int, bottom: float, top: float,
+    m: int,
 ) -> tuple[int, float]:  # fmt: skip
-    """The place among the rows that are left of the next one, and its s; -1 if none of the candidates is worth it."""
-    if (
-        selection == 0 or n_here < CANDIDATES
-    ):  # a function of a few rows does not know what to ask for
+    """The place of the next row among those that are left, and its s.
+
+    -1 if none of the candidates is worth it.
+    """
+    # a function of a few rows does not know what to ask for
+    if selection == 0 or n_here < CANDIDATES:
         return 0, _gradient(between, own, coef, o, joined, n_joined, left[0], m)
     best, at, s_at = -FAR if selection == 1 else -1.0, -1, 0.0
     known = top > -0.5 * FAR and bottom < 0.5 * FAR
@@ -220,10 +232,13 @@ def _choose(
 
 @compiled
 def pass_by(
-    K: Array, between: Array, own: Array, sign: Array, upper: Array, a: Array, o: Array, here: Array, tol: float, selection: int,
-    draws: Array, max_support: int, absorbs: Array,
+    K: Array, between: Array, own: Array, sign: Array, upper: Array, a: Array, o: Array,
+    here: Array, tol: float, selection: int, draws: Array, max_support: int, absorbs: Array,
 ) -> tuple[float, float]:  # fmt: skip
-    """The rows of a batch one after the other, in place; ``here`` says which variables are in the expansion. Returns bottom and top."""
+    """The rows of a batch one after the other, in place.
+
+    ``here`` says which variables are in the expansion. Returns bottom and top.
+    """
     n_batch = own.shape[0]
     m = sign.size - n_batch
     up, low, gain, coef, diag = (
@@ -303,7 +318,8 @@ def pass_by(
         elif ((top < -0.5 * FAR or bottom > 0.5 * FAR) and n_here < SEEDS) or (
             o_p < bottom - tol if y > 0 else o_p > top + tol
         ):
-            # one class so far; or all vectors are at bounds that leave a gap, and this row lies in it: it waits for one of the other class
+            # one class so far; or all vectors are at bounds that leave a gap, and this row lies in
+            # it: it waits for one of the other class
             joined[n_joined] = v
             n_joined, n_here, here[v] = n_joined + 1, n_here + 1, True
             place(v, o_p, a, sign, upper, up, low)
@@ -313,7 +329,8 @@ def pass_by(
         # 3. the budget
         while n_here > max_support:
             gone, taker, bottom, top = _absorb(
-                K, between, own, sign, upper, a, up, low, here, diag, joined, n_joined, m, absorbs[d - 1], bottom, top
+                K, between, own, sign, upper, a, up, low, here, diag, joined, n_joined, m,
+                absorbs[d - 1], bottom, top
             )  # fmt: skip
             if gone < 0:
                 break

@@ -1,4 +1,4 @@
-"""The path of a sparse model: a basis that grows to each of several sizes, and the best model there.
+"""The path of a sparse model: the best model at each of several sizes of a growing basis.
 
 Problem: :class:`slimsvm.problems.sparse.Sparse`, for losses with a derivative
 (:mod:`slimsvm.solvers.path_cuts` for the others).
@@ -37,13 +37,12 @@ Array = NDArray[Any]
 First = Callable[[KernelColumns, Sparse, np.random.Generator], Selection | None]
 STEPS = (1, 2, 5)  # the sizes of a path: these, times powers of ten
 # rows that are enough to grow a basis on, if it will be refined on all of them: at least so many,
-# and so many for each vector (ijcnn1, 50 vectors, path included: 98.47 % after growing on 5,000 rows
-# and on all 49,990, 98.35 % on 22,700; four seeds, three for the last; seeds differ by 0.1, so that
-# these are no different)
+# and so many for each vector (ijcnn1, 50 vectors, path included: 98.47 % after growing on 5,000
+# rows and on all 49,990, 98.35 % on 22,700; four seeds, three for the last; seeds differ by 0.1, so
+# that these are no different)
 GROWING, GROWING_A_VECTOR = 5_000, 25
-SATURATED = (
-    0.2  # of accuracy_loss: gained less than this at two sizes in a row, it looks no further
-)
+# of accuracy_loss: gained less than this at two sizes in a row, it looks no further
+SATURATED = 0.2
 SMALLER_SIZES = 0.5  # of the tolerance, for the refinement at the smaller sizes of a path
 # of the tolerance, for the refinement at the size asked for. Accuracy on a sixth of the training
 # rows and CPU seconds at 0.14, 0.07 and 0.035: mnist {0..4} vs {5..9}, 60 vectors, 98.42, 98.47,
@@ -52,7 +51,7 @@ LAST_SIZE = 0.035
 HISTORY = ("objective", "n_basis")  # what solvers inside say of their steps, all of them
 
 
-# -- what comes out ---------------------------------------------------------------------------------
+# -- what comes out --------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -108,9 +107,8 @@ class PathModel:
     points: list[PathPoint]
     chosen: PathPoint
     wanted: int  # size that was asked for
-    row_duals: Array | None = (
-        None  # (n, columns), where the derivative of the loss does not say them
-    )
+    # (n, columns), where the derivative of the loss does not say them
+    row_duals: Array | None = None
 
 
 @dataclass(frozen=True)
@@ -171,13 +169,15 @@ def path_point(
 def distance_bound(
     weight: Array, objective: Array, gap: Array, largest: Array | None, together: Array | None
 ) -> tuple[float | None, float | None]:
-    """Projection error and distance from the exact solution, by what of cuts is outside of the span.
+    """Projection error and distance from the exact solution.
+
+    Both follow from what of the cuts lies outside of the span.
 
     The multipliers of the cuts are feasible for the exact problem too, where what is outside of the
     span counts: its dual value is less by half the square of that (``together``, the combination).
-    Joachims & Yu (2009) say C n (delta sqrt(2 C n) + eps), delta of the ``largest`` cut: sqrt(2 C n)
-    is a bound on the norm of the exact solution, and so is the root of twice the value of any other.
-    Either is a bound.
+    Joachims & Yu (2009) say C n (delta sqrt(2 C n) + eps), delta of the ``largest`` cut: sqrt(2 C
+    n) is a bound on the norm of the exact solution, and so is the root of twice the value of any
+    other. Either is a bound.
     """
     if largest is None or together is None:
         return None, None
@@ -198,7 +198,7 @@ def sizes_up_to(most: int) -> list[int]:
     return [*(size for size in sizes if size < most), most]
 
 
-# -- the solver -------------------------------------------------------------------------------------
+# -- the solver ------------------------------------------------------------------------------------
 
 
 @dataclass

@@ -2,8 +2,8 @@
 
 Problem: :class:`slimsvm.problems.sparse.Sparse`. The first step is at the largest size: cuts are
 collected (:mod:`slimsvm.solvers.cutting_plane`), and the basis grows with them if it is pursued.
-Every further step goes on to the next smaller size, with the same cuts seen from a part of the basis:
-a few more of them suffice there.
+Every further step goes on to the next smaller size, with the same cuts seen from a part of the
+basis: a few more of them suffice there.
 """
 
 from __future__ import annotations

@@ -1,16 +1,20 @@
 """Pursuit: a basis that grows where the objective falls most, for losses with a derivative.
 
-Problem: :class:`slimsvm.problems.subspace.Subspace`, over the coefficients *and* over which vectors are in the basis.
+Problem: :class:`slimsvm.problems.subspace.Subspace`, over the coefficients *and* over which vectors
+are in the basis.
 
-Algorithm: the idea of Joachims & Yu (2009), "Sparse kernel SVMs via cutting-plane training", with the gradient in place of the newest cut.
-At the optimum within the span, the negative gradient of the whole problem,
+Algorithm: the idea of Joachims & Yu (2009), "Sparse kernel SVMs via cutting-plane training", with
+the gradient in place of the newest cut. At the optimum within the span, the negative gradient of
+the whole problem,
 
     r = -( sum_j coef_j phi(b_j) + sum_i g_i phi(x_i) ),     g_i = weight_i L'(y_i, f_i),
 
-is orthogonal to the span; a :mod:`slimsvm.basis` finds vectors b with large <r, phi(b)>^2, they join, and Newton's method solves again.
-What differs: a share of the present size joins at once, so that the number of solves grows with the logarithm of the size.
+is orthogonal to the span; a :mod:`slimsvm.basis` finds vectors b with large <r, phi(b)>^2, they
+join, and Newton's method solves again. What differs: a share of the present size joins at once, so
+that the number of solves grows with the logarithm of the size.
 
-Cost: for every solve a few Newton steps; for every vector one row of K_BX and the search of its pre-image.
+Cost: for every solve a few Newton steps; for every vector one row of K_BX and the search of its
+pre-image.
 """
 
 from __future__ import annotations
@@ -36,7 +40,7 @@ MOST_REFUSALS = 3  # rounds in a row in which no vector was new
 
 @dataclass
 class Grown:
-    """The machine at one size of the basis."""
+    """The model at one size of the basis."""
 
     n_basis: int
     state: NewtonState
@@ -54,7 +58,9 @@ def pursue(
     limits: Limits,
     watchers: tuple[Watcher, ...] = (),
 ) -> Iterator[Grown]:
-    """Grow the basis of the problem to each of the sizes in turn, and solve there; ends early when nothing new can be found or time is up.
+    """Grow the basis of the problem to each of the sizes in turn, and solve there.
+
+    Ends early when nothing new can be found or time is up.
 
     Parameters
     ----------

@@ -1,6 +1,7 @@
-"""The reduced set: a machine with many vectors replaced by the nearest one with few.
+"""The reduced set: a model with many vectors replaced by the nearest one with few.
 
-Problem: f_c = sum_i A_ic phi(s_i), with one column c for each output, becomes f'_c = sum_j coef_jc phi(b_j),
+Problem: f_c = sum_i A_ic phi(s_i), with one column c for each output, becomes f'_c = sum_j coef_jc
+phi(b_j),
 
     min over B, coef of  E = sum_c |f_c - f'_c|^2,
 
@@ -8,17 +9,21 @@ a distance in the space of the kernel.
 
 Algorithm: Burges & Schoelkopf (burges1997reduced).
 
-    1. grow: vectors join that take the most off the residual f - f' (:mod:`slimsvm.basis.preimage`), until there are enough
-    2. descend: L-BFGS (SciPy's) over all vectors at once, with the coefficients solved out. With P = K_BS A and K_BB = L L',
+    1. grow: vectors join that take the most off the residual f - f'
+       (:mod:`slimsvm.basis.preimage`), until there are enough
+    2. descend: L-BFGS (SciPy's) over all vectors at once, with the coefficients solved out. With
+       P = K_BS A and K_BB = L L',
 
            coef = K_BB^-1 P,     E(B) = sum_c |f_c|^2 - |L^-1 P_c|^2,
-           dE/db_j = 2 sum_l (sum_c coef_lc coef_jc) dk(b_l, b_j)/db_j - 2 sum_i (sum_c A_ic coef_jc) dk(s_i, b_j)/db_j
+           dE/db_j = 2 sum_l (sum_c coef_lc coef_jc) dk(b_l, b_j)/db_j
+                     - 2 sum_i (sum_c A_ic coef_jc) dk(s_i, b_j)/db_j
 
-What differs: several vectors join at once, each measured by the true drop of E; all outputs share the vectors. For the linear kernel the
-singular vectors of the weights are the optimum.
+What differs: several vectors join at once, each measured by the true drop of E; all outputs share
+the vectors. For the linear kernel the singular vectors of the weights are the optimum.
 
-Symbols: S the vectors of the machine, n of them; A their coefficients (n, C); B the new ones, m of them; square = sum_c |f_c|^2.
-Cost: for every step n m d operations for the kernel values and as many for the derivative.
+Symbols: S the vectors of the model, n of them; A their coefficients (n, C); B the new ones, m of
+them; square = sum_c |f_c|^2. Cost: for every step n m d operations for the kernel values and as
+many for the derivative.
 """
 
 from __future__ import annotations
@@ -46,15 +51,16 @@ Array = NDArray[Any]
 MAX_STEPS = 300  # of the descent
 TOL = 1e-3  # a step that takes less than this share off E, over the last few, ends the descent
 LOOK_BACK = 5
-NOTHING = {
-    "float32": 1e-7,
-    "float64": 1e-13,
-}  # E, as a share of |f|^2, that rounding errors make anyway
+# E, as a share of |f|^2, that rounding errors make anyway
+NOTHING = {"float32": 1e-7, "float64": 1e-13}
 
 
 @dataclass(frozen=True)
 class Towards(Loss):
-    """L(a, f') = -a f'. Summed over the vectors of a machine with coefficients a, this is minus the inner product of f and f'.
+    """L(a, f') = -a f'.
+
+    Summed over the vectors of a function f with coefficients a, this is minus the inner product of
+    f and f'.
 
     Half of E is then |f|^2/2 plus the objective of a subspace problem, and has its derivative.
     """
@@ -80,14 +86,15 @@ class Towards(Loss):
 
 
 class Reduction:
-    """The squared distance to a machine as a function of the basis, the coefficients solved out.
+    """The squared distance to a model as a function of the basis, the coefficients solved out.
 
     Parameters
     ----------
     columns : KernelColumns
-        Its rows are the vectors of the machine, with its coefficients as their targets; it ends with the reduced basis.
+        Its rows are the vectors of the model, with its coefficients as their targets; it ends
+        with the reduced basis.
     A : array of shape (n, C)
-        The coefficients of the machine.
+        The coefficients of the model.
     square : float
         sum_c |f_c|^2
     """
@@ -99,7 +106,10 @@ class Reduction:
         self.n_evaluations = 0
 
     def solved(self) -> tuple[Array, float]:
-        """The best coefficients for the basis as it is, and E (with the jitter's share, which no coefficients undo)."""
+        """The best coefficients for the basis as it is, and E.
+
+        E includes the jitter's share, which no coefficients undo.
+        """
         if not self.columns.m:
             return np.zeros((0, self.A.shape[1])), self.square
         Z = self.columns.coordinates(self.columns.sum(sums_of, PerRow(self.A), True))
@@ -122,15 +132,14 @@ class Reduction:
         ):  # a step so long that the basis lost its meaning: the line search takes a shorter one
             return np.inf, np.zeros_like(flat)
         coef, error = self.solved()
-        nowhere = Trail(
-            self.columns.span, coef.shape[1]
-        )  # the derivative of this loss is the same everywhere
+        # the derivative of this loss is the same everywhere
+        nowhere = Trail(self.columns.span, coef.shape[1])
         return error, 2.0 * gradient(self.problem, vectors, coef, nowhere).ravel()
 
     def grow(
         self, n_basis: int, rng: np.random.Generator, candidates: Array, limits: Limits
     ) -> None:
-        """Vectors join until there are n_basis, or what is left is nothing, or nothing new is found, or time is up."""
+        """Vectors join until there are n_basis, or nothing more can be gained, or time is up."""
         columns, refused = self.columns, 0
         coef, error = self.solved()
         while (
@@ -182,7 +191,9 @@ class Reduction:
 
 
 def singular_vectors(W: Array, n_basis: int) -> tuple[Array, Array, float, float]:
-    """The linear kernel, where all vectors together are one vector of weights for each output: the best few in closed form.
+    """The linear kernel, where the best few vectors have a closed form.
+
+    All vectors together are one vector of weights for each output.
 
     Parameters
     ----------

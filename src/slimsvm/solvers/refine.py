@@ -1,20 +1,26 @@
 """Joint refinement: the basis vectors themselves are moved, with the coefficients solved out.
 
-Problem: min over B of F(B) = min over coef, intercept of the subspace problem on the basis B (:mod:`slimsvm.problems.subspace`).
+Problem: min over B of F(B) = min over coef, intercept of the subspace problem on the basis B
+(:mod:`slimsvm.problems.subspace`).
 
-Algorithm: L-BFGS (SciPy's) on the entries of B. At the optimal coefficients the derivative of F is that of the objective with the coefficients
-held fixed, so with Newton's method inside (:mod:`slimsvm.solvers.newton`, warm-started) and a kernel whose slope is known
+Algorithm: L-BFGS (SciPy's) on the entries of B. At the optimal coefficients the derivative of F is
+that of the objective with the coefficients held fixed, so with Newton's method inside
+(:mod:`slimsvm.solvers.newton`, warm-started) and a kernel whose slope is known
 
-    dF/db_j = sum_i (sum_c g_ic coef_jc) dk(x_i, b_j)/db_j + sum_l (sum_c coef_lc coef_jc) dk(b_l, b_j)/db_j,     g = weight L'(f);
+    dF/db_j = sum_i (sum_c g_ic coef_jc) dk(x_i, b_j)/db_j
+              + sum_l (sum_c coef_lc coef_jc) dk(b_l, b_j)/db_j,     g = weight L'(f);
 
-for the RBF kernel dk(x, b)/db = 2 gamma k(x, b) (x - b). Wu, Schoelkopf & Bakir (2006) did this on small sets.
+for the RBF kernel dk(x, b)/db = 2 gamma k(x, b) (x - b). Wu, Schoelkopf & Bakir (2006) did this on
+small sets.
 
-What differs: when there are many rows the first steps see a random part of them, with the weights scaled up, and only the last ones all of
-them. Rows with g = 0 take no part in the derivative: most of them, at the end. The coefficients are not quite solved out on the way: one or
-two Newton steps from those of the best basis so far.
+What differs: when there are many rows the first steps see a random part of them, with the weights
+scaled up, and only the last ones all of them. Rows with g = 0 take no part in the derivative: most
+of them, at the end. The coefficients are not quite solved out on the way: one or two Newton steps
+from those of the best basis so far.
 
-Symbols: B basis (m, d); G = weight L'(f), (n, columns); W the weight of x_i in the derivative by b_j, (m, n).
-Cost of an evaluation: K_BX anew (n m d), a few Newton steps, and one product W X (rows with g != 0, m, d).
+Symbols: B basis (m, d); G = weight L'(f), (n, columns); W the weight of x_i in the derivative by
+b_j, (m, n). Cost of an evaluation: K_BX anew (n m d), a few Newton steps, and one product W X (rows
+with g != 0, m, d).
 """
 
 from __future__ import annotations
@@ -38,22 +44,21 @@ from slimsvm.problems.trail import Trail
 from slimsvm.rows import Block
 from slimsvm.run import Limits, Record, Watcher, tell
 from slimsvm.solvers.newton import Newton, NewtonState, SubspaceSolution
-from slimsvm.tiles import Strips, block, ready
+from slimsvm.tiles import Strips, block, prepare
 
 Array = NDArray[Any]
-Score = Callable[
-    [Any, SubspaceSolution], float
-]  # of vectors and a solution, on held-out rows; larger is better
+# of vectors and a solution, on held-out rows; larger is better
+Score = Callable[[Any, SubspaceSolution], float]
 INNER_TOL = 1e-6  # relative gap at which the coefficients count as solved out
-# relative gap from which one more Newton step is enough, unseen: one or two steps an evaluation (ijcnn1, 50 vectors: with 1e-3 two or three,
-# and no lower objective after as many evaluations; with always one step it is 8 % higher)
+# relative gap from which one more Newton step is enough, unseen: one or two steps an evaluation
+# (ijcnn1, 50 vectors: with 1e-3 two or three, and no lower objective after as many evaluations;
+# with always one step it is 8 % higher)
 TRUSTED = 1.0
 INNER_STEPS = 12
 LOOK_BACK = 5  # iterations over which progress is measured
 FEW_ROWS, FEW_ROWS_A_VECTOR = 16_000, 80  # of the first part of the rows that refinement sees
-PART_TOL = (
-    1e-3  # gain of an iteration at which a part has done its work: more of it only fits the part
-)
+# gain of an iteration at which a part has done its work: more of it only fits the part
+PART_TOL = 1e-3
 PART_GROWTH = 5  # of the parts; all rows follow the last part
 MEMORY = 20  # steps that L-BFGS remembers
 PATIENCE = 10  # iterations without a better score on held-out rows
@@ -61,7 +66,7 @@ PATIENCE = 10  # iterations without a better score on held-out rows
 
 @dataclass
 class Refined:
-    """A basis that was moved, and the machine on it."""
+    """A basis that was moved, and the model on it."""
 
     vectors: Array
     state: NewtonState
@@ -172,7 +177,10 @@ def gradient(problem: Subspace, vectors: Array, coef: Array, trail: Trail) -> Ar
 def pulls(
     where: Block, span: Span, loss: Loss, trail: Trail, coef: Array, vectors: Array
 ) -> tuple[Array, Array]:
-    """A task: sum_i W_ji x_i and sum_i W_ji of the rows with a gradient; for one column without the coefficients, which may wait."""
+    """A task: sum_i W_ji x_i and sum_i W_ji of the rows with a gradient.
+
+    For one column without the coefficients, which may wait.
+    """
     inner = span.frame.kernel.slope()[0]
     same, single = inner == span.frame.kernel, coef.shape[1] == 1
     X, scores = span.frame.prepared(where).operand.X, trail.at(where)
@@ -181,13 +189,12 @@ def pulls(
     def work(start: int, end: int, K: Array) -> tuple[Array, Array]:
         part = slice(start, end)
         G = weight[part, None] * loss.gradient(y[part], scores[part])
-        felt = np.flatnonzero(G[:, 0] if single else G.any(axis=1))
-        rows = (
-            X[part][felt] if sp.issparse(X) else np.take(X[part], felt, axis=0, mode="clip")
-        )  # brackets take twice as long
-        G = G[felt].astype(span.dtype)
+        active = np.flatnonzero(G[:, 0] if single else G.any(axis=1))
+        # brackets take twice as long
+        rows = X[part][active] if sp.issparse(X) else np.take(X[part], active, axis=0, mode="clip")
+        G = G[active].astype(span.dtype)
         W = (
-            np.take(K, felt, axis=1, mode="clip")
+            np.take(K, active, axis=1, mode="clip")
             if same
             else _inner_values(inner, vectors, rows, span.dtype)
         )
@@ -202,8 +209,8 @@ def pulls(
 
 def _inner_values(inner: Any, vectors: Array, rows: Any, dtype: Any) -> Array:
     """Values of another kernel than the one that is kept, for one block."""
-    side = ready(inner, rows, dtype=dtype)
-    return block(ready(inner, vectors, like=side), Strips(side))
+    side = prepare(inner, rows, dtype=dtype)
+    return block(prepare(inner, vectors, like=side), Strips(side))
 
 
 def refine(
@@ -230,8 +237,9 @@ def refine(
     start : (coefficients, intercepts), optional
         A guess for the first basis.
     tol : float
-        Ends when an iteration, over the last few, gains less than this share of the objective: of that without any basis where labels are
-        learned (about one for each row, so that this is a share of the decisions, whatever the noise), else of that which it has.
+        Ends when an iteration, over the last few, gains less than this share of the objective: of
+        that without any basis where labels are learned (about one for each row, so that this is a
+        share of the decisions, whatever the noise), else of that which it has.
     max_iter : int
         Iterations of L-BFGS on all rows, and on each part of them before.
     limits : Limits, optional
@@ -239,9 +247,11 @@ def refine(
     rng : Generator, optional
         Chooses the rows of the first steps.
     score : callable, optional
-        Of the held-out rows: the best is kept, and many iterations without a better one end the refinement.
+        Of the held-out rows: the best is kept, and many iterations without a better one end the
+        refinement.
     rough : bool
-        Where there are many rows, only a part of them moves the vectors, and all of them decide on the coefficients.
+        Where there are many rows, only a part of them moves the vectors, and all of them decide on
+        the coefficients.
     watchers : tuple of callables
         Told after every iteration.
     """

@@ -1,31 +1,39 @@
-"""Sampled cuts: structural machines with kernels in time linear in the number of rows, or independent of it.
+"""Sampled cuts: structural SVMs with kernels in time linear in n, or independent of it.
 
-Problem: that of :mod:`slimsvm.solvers.joint`, over all functions of the kernel. An exact cut is a sum over all rows, and each product with it
-costs n kernel values; here a cut is made of a sample.
+Problem: that of :mod:`slimsvm.solvers.joint`, over all functions of the kernel. An exact cut is a
+sum over all rows, and each product with it costs n kernel values; here a cut is made of a sample.
 
 Algorithms: Yu & Joachims (2008), "Training structural SVMs with kernels using sampled cuts".
 
 ``sampling="linear_time"``, their Algorithm 3. Each round
-    1. scores of all parts, from A: the products of all cuts with all parts, which are kept         O(t n)
+
+    1. scores of all parts, from A: the products of all cuts with all parts, which are kept: O(t n)
     2. the worst output of every example: risk R, offset h, and I, the examples that are in the cut
     3. the end, if R <= xi + eps: the exact cut decides
-    4. r examples of I, drawn with replacement, each with |I| / r times its share; drawn again (MOST_DRAWS times at most, then the most violated
-       is taken) until the sampled gradient with the exact offset is violated by eps, as the exact cut is
+    4. r examples of I, drawn with replacement, each with |I| / r times its share; drawn again
+       (MOST_DRAWS times at most, then the most violated is taken) until the sampled gradient with
+       the exact offset is violated by eps, as the exact cut is
     5. its products with all parts (r n kernel values), with all cuts (none), and the small problem
-``sampling="constant_time"``, their Algorithm 2. Each round draws r examples, makes the cut of these alone, as if they were all, and stops after
-    QUIET rounds in a row without a violation above eps; other rounds add their cut. Only kernel values among drawn parts are ever made.
 
-eps is ``tol`` times the sum of the weights: the papers' eps, whose risk is a mean. What differs. (1) Where I has no more than r examples all
-of them are taken, so that the cut is exact; examples are drawn in proportion to their weights; A has a budget of bytes, and the products of
-cuts beyond it are made anew in every round. (2) ``line_search``, in linear time: as in the exact driver, the best point moves towards the
-solution of the small problem by an exact search, and the cut is taken near it. The end is where the best point's value is at most eps above
-that of the small problem; at the solution of the small problem that is the same rule. Checkers with 100,000 rows, r = 400: 262 rounds instead
-of 523, to a lower objective.
+``sampling="constant_time"``, their Algorithm 2. Each round draws r examples and makes the cut of
+these alone, as if they were all. It stops after QUIET rounds in a row without a violation above
+eps; other rounds add their cut. Only kernel values among drawn parts are ever made.
 
-The coordinates of the space (:mod:`slimsvm.solvers.sampled_space`) are the cuts themselves, each in a slot.
+eps is ``tol`` times the sum of the weights: the papers' eps, whose risk is a mean. What differs.
+(1) Where I has no more than r examples all of them are taken, so that the cut is exact; examples
+are drawn in proportion to their weights; A has a budget of bytes, and the products of cuts beyond
+it are made anew in every round. (2) ``line_search``, in linear time: as in the exact driver, the
+best point moves towards the solution of the small problem by an exact search, and the cut is taken
+near it. The end is where the best point's value is at most eps above that of the small problem; at
+the solution of the small problem that is the same rule. Checkers with 100,000 rows, r = 400: 262
+rounds instead of 523, to a lower objective.
 
-Guarantees (theirs, with D the largest loss, R the longest difference of features, C the sum of our weights, 1 - d the confidence): at most
-8 C D R^2 / eps^2 cuts; :func:`risk_bound` says how far the objective may be above the optimum. Both are in the certificate.
+The coordinates of the space (:mod:`slimsvm.solvers.sampled_space`) are the cuts themselves, each in
+a slot.
+
+Guarantees (theirs, with D the largest loss, R the longest difference of features, C the sum of our
+weights, 1 - d the confidence): at most 8 C D R^2 / eps^2 cuts; :func:`risk_bound` says how far the
+objective may be above the optimum. Both are in the certificate.
 
 Symbols: t cuts; r sample; slot of a cut in the space.
 """
@@ -50,21 +58,20 @@ Array = NDArray[Any]
 LINEAR, CONSTANT = "linear_time", "constant_time"
 QUIET = 4  # rounds in a row without a violated cut (p in the paper)
 MOST_DRAWS = 10  # of a sample, until its cut is violated
-NEAR, HERE = (
-    0,
-    1,
-)  # where a cut is taken: each round and place has random numbers of its own, whatever was drawn before
+# where a cut is taken: each round and place has random numbers of its own, whatever was drawn
+# before
+NEAR, HERE = 0, 1
 CONFIDENCE = 0.95  # of the bound in the certificate
 
 
-# -- drawing --------------------------------------------------------------------------------------------------------------------------------
+# -- drawing ---------------------------------------------------------------------------------------
 
 
 class Draw:
     """Draws examples in proportion to their weights, with replacement.
 
-    Those among a subset are draws among all, of which only those inside count: where the subset gains or loses an example, by a rounding error
-    for one, the others stay the same.
+    Those among a subset are draws among all, of which only those inside count: where the subset
+    gains or loses an example, by a rounding error for one, the others stay the same.
     """
 
     def __init__(self, weight: Array) -> None:
@@ -75,7 +82,10 @@ class Draw:
     def __call__(
         self, r: int, rng: np.random.Generator, among: Array | None = None
     ) -> tuple[Array, Array]:
-        """Distinct examples in ascending order, and their weights, which sum to that of all among which they were drawn."""
+        """Distinct examples in ascending order, and their weights.
+
+        The weights sum to that of all among which the examples were drawn.
+        """
         n = self.weight.size if among is None else among.size
         if n <= r:  # all of them: exact
             chosen = np.arange(self.weight.size) if among is None else among
@@ -110,12 +120,15 @@ class Draw:
         return np.asarray(np.minimum(places, n - 1))
 
 
-# -- the driver -----------------------------------------------------------------------------------------------------------------------------
+# -- the driver ------------------------------------------------------------------------------------
 
 
 @dataclass
 class SampledState(CutState):
-    """Where the driver is; ``violation`` is that of the last cut looked at, in units of the objective."""
+    """Where the driver is.
+
+    ``violation`` is that of the last cut looked at, in units of the objective.
+    """
 
     violation: float = np.inf
     quiet: int = 0
@@ -132,7 +145,10 @@ class SampledState(CutState):
 
 @dataclass(frozen=True)
 class Look:
-    """All examples at one point: scores of parts and of the linear part, the examples in the exact cut, its offset, and the risk."""
+    """All examples at one point.
+
+    Scores of parts and of the linear part, the examples in the exact cut, its offset, and the risk.
+    """
 
     parts: Array
     linear: Array
@@ -158,16 +174,18 @@ class SampledCuts(CuttingPlane):
     Parameters
     ----------
     line_search : bool
-        In linear time: search between the best point and the solution of the small problem. False: as in the paper.
+        In linear time: search between the best point and the solution of the small problem. False:
+        as in the paper.
     sampling : {"linear_time", "constant_time"}
         Which of the two algorithms.
     sample_size : int
         r, the number of examples drawn for a cut.
     towards : float
-        As in the exact driver; a sampled cut is less to be trusted near the best point, and more of the way is better: on checkers with 20,000
-        rows 0.1 takes 202 rounds, 0.4 takes 157, 0.7 takes 205.
+        As in the exact driver; a sampled cut is less to be trusted near the best point, and more of
+        the way is better: on checkers with 20,000 rows 0.1 takes 202 rounds, 0.4 takes 157, 0.7
+        takes 205.
     seed : int
-        The same seed gives the same machine.
+        The same seed gives the same model.
     """
 
     towards: float = 0.4
@@ -184,8 +202,8 @@ class SampledCuts(CuttingPlane):
         W = np.zeros((space.size, 1))
         objective = np.array([np.inf])
         S = SampledState(
-            W, np.zeros(1), W.copy(), np.zeros(1), np.empty(0), objective, np.zeros(1), np.zeros(1), [Cuts(space.size)], np.ones(1, bool),
-            np.zeros(1, bool),
+            W, np.zeros(1), W.copy(), np.zeros(1), np.empty(0), objective, np.zeros(1), np.zeros(1),
+            [Cuts(space.size)], np.ones(1, bool), np.zeros(1, bool),
         )  # fmt: skip
         S.total = float(risk.weight.sum())
         return S
@@ -226,7 +244,8 @@ class SampledCuts(CuttingPlane):
         )
         if S.violation <= eps:
             return None
-        # 4. a sample of those in the cut: near the best point, if that cuts off enough of the solution of the small problem; else there
+        # 4. a sample of those in the cut: near the best point, if that cuts off enough of the
+        # solution of the small problem; else there
         best = None
         if searched:
             near = self._looked(risk, S.best_scores + self.towards * (scores - S.best_scores))
@@ -260,7 +279,10 @@ class SampledCuts(CuttingPlane):
     def _drawn(
         self, risk: JointRisk, S: SampledState, look: Look, scores: Array, least: float, where: int
     ) -> Any:
-        """Depth, offset, parts, responses and linear response of a sampled cut, drawn again until it cuts off more than ``least``."""
+        """A sampled cut, drawn again until it cuts off more than ``least``.
+
+        Returns depth, offset, parts, responses and linear response.
+        """
         (parts, linear), best = risk.split(scores), None
         for k in range(MOST_DRAWS):
             examples, weight = self._draw(
@@ -315,10 +337,10 @@ class SampledCuts(CuttingPlane):
     ) -> None:
         """5. The cut joins, and the small problem is solved."""
         space, cuts = problem.space, S.cuts[0]
-        felt = np.flatnonzero(V.any(axis=1))
+        active = np.flatnonzero(V.any(axis=1))
         before = space.size
         slot, row = space.add(
-            parts[felt], V[felt], linear, None if known is None else known[:, felt]
+            parts[active], V[active], linear, None if known is None else known[:, active]
         )
         if space.size > before:
             cuts.replace(
@@ -332,7 +354,10 @@ class SampledCuts(CuttingPlane):
         space.release(set(cuts.rows), set(np.flatnonzero(S.best_W[:, 0]).tolist()))
 
     def certificate(self, problem: OneSlack, state: CutState, tol: float) -> Certificate:
-        """``violation`` is that of the last cut in units of the mean loss, as ``tol``; the guarantees are those of the paper."""
+        """``violation`` is that of the last cut in units of the mean loss, as ``tol``.
+
+        The guarantees are those of the paper.
+        """
         S, risk = state, problem.oracle
         assert isinstance(S, SampledState)
         largest, longest = risk.oracle.max_loss(risk.offsets), longest_sq(problem)
@@ -376,7 +401,7 @@ def parts_of(examples: Array, offsets: Array) -> tuple[Array, Array]:
 
 
 def longest_sq(problem: OneSlack) -> float:
-    """A bound on the squared length of the difference of two outputs' features, R^2 of the paper."""
+    """R^2 of the paper: a bound on the squared distance of two outputs' features."""
     space, risk = problem.space, problem.oracle
     diag = joined(space.rows.map(diagonal_of, space.frame))
     lengths = np.sqrt((1.0 if risk.width == 1 else 2.0) * np.maximum(diag + space.variance, 0.0))
@@ -389,7 +414,9 @@ def longest_sq(problem: OneSlack) -> float:
 def risk_bound(
     sampling: str, C: float, D: float, R_sq: float, most: float, eps: float, r: int
 ) -> float:
-    """How far the objective may be above the optimum, with probability CONFIDENCE (Yu & Joachims 2008, theorems 2 and 4).
+    """How far the objective may be above the optimum, with probability CONFIDENCE.
+
+    Yu & Joachims (2008), theorems 2 and 4.
 
     Parameters
     ----------
@@ -407,7 +434,8 @@ def risk_bound(
     Examples
     --------
     >>> from slimsvm.solvers.sampled_cuts import risk_bound
-    >>> few, many = (risk_bound("linear_time", 1.0, 1.0, 1.0, 100.0, 1e-3, r) for r in (400, 40_000))
+    >>> few = risk_bound("linear_time", 1.0, 1.0, 1.0, 100.0, 1e-3, 400)
+    >>> many = risk_bound("linear_time", 1.0, 1.0, 1.0, 100.0, 1e-3, 40_000)
     >>> bool(many < few)
     True
     """

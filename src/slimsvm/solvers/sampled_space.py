@@ -1,10 +1,11 @@
 """Functions that are sums of sampled cuts: the space of :mod:`slimsvm.solvers.sampled_cuts`.
 
-A cut has a slot, and the coordinates of a function are the weights of the slots; inner products of cuts are the metric. With
-``keeps`` the products A of every cut with all parts are kept, in float32, with the rows they belong to, within a budget of bytes:
-then scores of all parts cost O(slots n), and no kernel values but those of a new cut, (its parts) n. Beyond the budget they are
-made anew in every pass. Without, only kernel values among the parts of cuts are ever made; a cut of r examples has few parts
-where most examples are right, so that those of many cuts are made together.
+A cut has a slot, and the coordinates of a function are the weights of the slots; inner products of
+cuts are the metric. With ``keeps`` the products A of every cut with all parts are kept, in float32,
+with the rows they belong to, within a budget of bytes: then scores of all parts cost O(slots n),
+and no kernel values but those of a new cut, (its parts) n. Beyond the budget they are made anew in
+every pass. Without, only kernel values among the parts of cuts are ever made; a cut of r examples
+has few parts where most examples are right, so that those of many cuts are made together.
 
 An intercept is a constant in the kernel.
 """
@@ -27,9 +28,8 @@ from slimsvm.tiles import Frame, Operand, Strips, accumulate, block, for_each_ti
 Array = NDArray[Any]
 FIRST_SLOTS = 64
 ENTRIES_A_TASK = 1 << 15  # of the scores
-VALUES_A_TASK = (
-    1 << 18
-)  # kernel values of a few cuts with new parts: a megabyte, which stays in cache
+# kernel values of a few cuts with new parts: a megabyte, which stays in cache
+VALUES_A_TASK = 1 << 18
 
 
 @dataclass
@@ -81,9 +81,8 @@ class SampledSpace(Space):
         self.precision = str(np.dtype(frame.dtype))
         self.G = np.zeros((self.size, self.size))
         self.slots: list[Sample | None] = [None] * self.size
-        self._totals = np.zeros(
-            (self.size, width)
-        )  # sums of the responses of each cut, and their linear parts
+        # sums of the responses of each cut, and their linear parts
+        self._totals = np.zeros((self.size, width))
         self._linears = np.zeros((self.size, n_linear))
         self.n_values = 0
         n_places = int(
@@ -92,7 +91,7 @@ class SampledSpace(Space):
             / (4 * max(1, rows.n * width))
         )
         self._n_places = n_places
-        self._room = 0  # places for which there is memory
+        self._capacity = 0  # places for which there is memory
 
     @property
     def n_basis(self) -> int:
@@ -103,7 +102,7 @@ class SampledSpace(Space):
         """G b"""
         return np.asarray(self.G @ B)
 
-    # -- scores -------------------------------------------------------------------------------------------------------------------------
+    # -- scores ------------------------------------------------------------------------------------
 
     def scores(self, W: Array) -> Array:
         """Of all parts and labels, then the weights of the linear part, (n, 1)."""
@@ -112,7 +111,7 @@ class SampledSpace(Space):
         used = [
             (k, sample) for k, sample in enumerate(self.slots) if sample is not None and w[k] != 0.0
         ]
-        coef = np.zeros(self._room, np.float32)
+        coef = np.zeros(self._capacity, np.float32)
         for k, sample in used:
             if sample.place >= 0:
                 coef[sample.place] = w[k]
@@ -140,7 +139,10 @@ class SampledSpace(Space):
         return replace(rows, source=None, picked=None)
 
     def at(self, parts: Array) -> Array:
-        """The products of all cuts with these parts alone, (slots, parts, width): only kernel values among parts of cuts."""
+        """The products of all cuts with these parts alone, (slots, parts, width).
+
+        Only kernel values among parts of cuts are needed.
+        """
         used = [(k, sample) for k, sample in enumerate(self.slots) if sample is not None]
         out = np.zeros((self.size, parts.size, self.width))
         sizes = np.array([sample.parts.size for _, sample in used], np.int64)
@@ -165,18 +167,21 @@ class SampledSpace(Space):
         self.n_values += parts.size * int(sizes.sum())
         return out
 
-    # -- cuts ---------------------------------------------------------------------------------------------------------------------------
+    # -- cuts --------------------------------------------------------------------------------------
 
     def add(
         self, parts: Array, responses: Array, linear: Array, known: Array | None = None
     ) -> tuple[int, Array]:
-        """A new cut: its slot, and its products with the cuts in all slots; ``known``, from :meth:`at`, are theirs with its parts."""
+        """A new cut: its slot, and its products with the cuts in all slots.
+
+        ``known``, from :meth:`at`, are theirs with its parts.
+        """
         sample, slot = Sample(parts, responses, self.take(parts)), self._free_slot()
         row = np.zeros(self.size)
         if self.keeps:
             sample.place = self._place()
             self.n_values += parts.size * self.rows.n
-            products = joined(self.rows.map(new_cut, self.frame, sample, self._room))
+            products = joined(self.rows.map(new_cut, self.frame, sample, self._capacity))
             for k, other in enumerate(self.slots):
                 row[k] = (
                     0.0 if other is None else float(np.vdot(products[other.parts], other.responses))
@@ -210,15 +215,18 @@ class SampledSpace(Space):
     def _place(self) -> int:
         """Where products with all parts go in A, or -1 if there is no room."""
         taken = {sample.place for sample in self.slots if sample is not None}
-        place = next((p for p in range(self._room) if p not in taken), self._room)
+        place = next((p for p in range(self._capacity) if p not in taken), self._capacity)
         if place >= self._n_places:
             return -1
-        if place == self._room:  # in a few large pieces: rows are long
-            self._room = min(self._n_places, max(FIRST_SLOTS // 2, 2 * place))
+        if place == self._capacity:  # in a few large pieces: rows are long
+            self._capacity = min(self._n_places, max(FIRST_SLOTS // 2, 2 * place))
         return place
 
     def release(self, active: set[int], other: set[int]) -> None:
-        """Forget all cuts but those in these slots; scores will be asked for functions of the active ones only."""
+        """Forget all cuts but those in these slots.
+
+        Scores will be asked for functions of the active ones only.
+        """
         for k, sample in enumerate(self.slots):
             if sample is None or k in active:
                 continue
@@ -228,7 +236,10 @@ class SampledSpace(Space):
                 self.G[k], self.G[:, k], self._totals[k], self._linears[k] = 0.0, 0.0, 0.0, 0.0
 
     def expansion(self, w: Array) -> tuple[Array, Array, Array, Array]:
-        """A function as indices of rows, coefficients (indices, width), intercepts and linear part."""
+        """A function as indices of rows, coefficients, intercepts and linear part.
+
+        Coefficients have the shape (indices, width).
+        """
         used = [
             (w[k], sample)
             for k, sample in enumerate(self.slots)
@@ -251,7 +262,7 @@ class SampledSpace(Space):
         return parts, coef, *self.own(w)
 
 
-# -- where the rows are -------------------------------------------------------------------------------------------------------------------
+# -- where the rows are ----------------------------------------------------------------------------
 
 
 class _Kept:
@@ -261,7 +272,7 @@ class _Kept:
         self.A = np.empty((0, n), np.float32)
         self.serials: dict[int, str] = {}  # of the cut in a place
 
-    def room(self, n_places: int) -> None:
+    def reserve(self, n_places: int) -> None:
         """Memory for so many."""
         if len(self.A) < n_places:
             A = np.zeros((n_places, self.A.shape[1]), np.float32)
@@ -273,11 +284,11 @@ class _Kept:
         self.A[sample.place], self.serials[sample.place] = products.ravel(), sample.serial
 
 
-def _kept(where: Block, width: int, room: int) -> _Kept:
+def _kept(where: Block, width: int, capacity: int) -> _Kept:
     known: _Kept | None = where.kept.get("cuts")
-    if known is None or known.A.shape[1] != where.n * width or len(known.A) > room:
+    if known is None or known.A.shape[1] != where.n * width or len(known.A) > capacity:
         known = where.kept["cuts"] = _Kept(where.n * width)
-    known.room(room)
+    known.reserve(capacity)
     return known
 
 
@@ -298,18 +309,24 @@ def expanded(where: Block, frame: Frame, vectors: Operand, responses: Array) -> 
     return total
 
 
-def new_cut(where: Block, frame: Frame, sample: Sample, room: int) -> Array:
-    """A task: the products of a new cut with all rows of a block, (rows, width); kept, if it has a place."""
+def new_cut(where: Block, frame: Frame, sample: Sample, capacity: int) -> Array:
+    """A task: the products of a new cut with all rows of a block, (rows, width).
+
+    They are kept, if the cut has a place.
+    """
     products = expanded(where, frame, sample.vectors, sample.responses)
     if sample.place >= 0:
-        _kept(where, sample.responses.shape[1], room).put(sample, products)
+        _kept(where, sample.responses.shape[1], capacity).put(sample, products)
     return products
 
 
 def scores_of_cuts(
     where: Block, frame: Frame, coef: Array, samples: tuple[Sample, ...], width: int
 ) -> Array:
-    """A task: sum_t coef_t A_t over the places t of these cuts, (rows * width); products that were lost are made again."""
+    """A task: sum_t coef_t A_t over the places t of these cuts, (rows * width).
+
+    Products that were lost are made again.
+    """
     kept, end = _kept(where, width, coef.size), where.n * width
     for sample in samples:
         if kept.serials.get(sample.place) != sample.serial:

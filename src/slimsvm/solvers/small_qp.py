@@ -1,18 +1,23 @@
 """The quadratic problem over a few cuts: tens to a few hundred variables, dense, solved exactly.
 
-    maximise  h'a - 1/2 a'Ga   over  a >= 0,  sum a <= bound,      G positive semidefinite, perhaps singular
+    maximise  h'a - 1/2 a'Ga   over  a >= 0,  sum a <= bound,
+    G positive semidefinite, perhaps singular
 
-It is the dual of min 1/2 |w|^2 + bound * xi over w and xi >= 0 with xi >= h_t + <g_t, w> for all t: w = -sum_t a_t g_t, G_st = <g_s, g_t>,
-and xi = max(0, max_t h_t + <g_t, w>) (Joachims 2006, Tsochantaridis et al. 2005: the working set of a cutting-plane method).
+It is the dual of min 1/2 |w|^2 + bound * xi over w and xi >= 0 with xi >= h_t + <g_t, w> for all t:
+w = -sum_t a_t g_t, G_st = <g_s, g_t>, and xi = max(0, max_t h_t + <g_t, w>) (Joachims 2006,
+Tsochantaridis et al. 2005: the working set of a cutting-plane method).
 
-Algorithm: a primal active-set method, warm-started. What is left of the bound is a variable of its own, with h and G zero, so that the sum is
-fixed. Newton's step within the free variables (those above zero) is cut at the first that meets zero, which then leaves; after a whole step all
-free variables have the same gain, and the one with the largest gain outside joins, until none has more.
-Singular G (repeated cuts, more cuts than dimensions): every variable gets a curvature of its own as small as the rounding errors of G. Along
-a direction without curvature the step is then so long that it ends at a bound, and a variable leaves; where nothing is gained nothing is lost.
+Algorithm: a primal active-set method, warm-started. What is left of the bound is a variable of its
+own, with h and G zero, so that the sum is fixed. Newton's step within the free variables (those
+above zero) is cut at the first that meets zero, which then leaves; after a whole step all free
+variables have the same gain, and the one with the largest gain outside joins, until none has more.
+Singular G (repeated cuts, more cuts than dimensions): every variable gets a curvature of its own as
+small as the rounding errors of G. Along a direction without curvature the step is then so long that
+it ends at a bound, and a variable leaves; where nothing is gained nothing is lost.
 
-Symbols: r = h - Ga gains, the derivatives; F the free variables, p the largest of them, from which the others exchange; level the common gain.
-Cost: |F|^3/3 for every variable that joins or leaves; usually a handful, when one cut is new.
+Symbols: r = h - Ga gains, the derivatives; F the free variables, p the largest of them, from which
+the others exchange; level the common gain. Cost: |F|^3/3 for every variable that joins or leaves;
+usually a handful, when one cut is new.
 """
 
 from __future__ import annotations
@@ -28,13 +33,12 @@ from slimsvm.compiled import compiled
 
 Array = NDArray[Any]
 EPS = float(np.finfo(float).eps)
-EXACT = (
-    1e-13  # gains are compared to so much of the largest h; rounding errors of Ga are added to that
-)
-FLAT = 1e-15  # least curvature, relative to (difference of gains) / bound: along it a step crosses everything
-MOST_REFINEMENTS = (
-    3  # whole steps in a row within one free set: the second repairs what the small curvatures cost
-)
+# gains are compared to so much of the largest h; rounding errors of Ga are added to that
+EXACT = 1e-13
+# least curvature, relative to (difference of gains) / bound: along it a step crosses everything
+FLAT = 1e-15
+# whole steps in a row within one free set: the second repairs what the small curvatures cost
+MOST_REFINEMENTS = 3
 
 
 @dataclass(frozen=True)
@@ -112,7 +116,8 @@ def solve_small_qp(
         F = np.flatnonzero(free)
         gains = r[F]
         spread = float(gains.max() - gains.min())
-        # 1. Newton's step within the free variables, unless they agree, or rounding is all that is left
+        # 1. Newton's step within the free variables, unless they agree, or rounding is all that is
+        # left
         if (
             spread > tolerance
             and refined < MOST_REFINEMENTS
@@ -153,7 +158,10 @@ def _feasible(start: Array | None, t: int, bound: float) -> Array:
 
 @compiled
 def _gains(G: Array, h: Array, a: Array, r: Array) -> float:
-    """r = h - Ga; returns the largest sum of absolute terms, which rounding errors are relative to."""
+    """r = h - Ga.
+
+    Returns the largest sum of absolute terms, which rounding errors are relative to.
+    """
     largest = 0.0
     for i in range(h.size):
         total, size = 0.0, 0.0
@@ -179,7 +187,8 @@ def _direction(G: Array, r: Array, F: Array, p: int, bound: float) -> Array:
             solved, _ = dpotrs(factor, slope, lower=1)
             if np.isfinite(solved).all():
                 return np.asarray(solved * scale)
-        more *= 30.0  # not positive definite by rounding: with more curvature of its own for every variable
+        # not positive definite by rounding: with more curvature of its own for every variable
+        more *= 30.0
     _scaled(G, r, F, p, bound, more, H, slope, scale)
     return slope * scale
 
@@ -196,7 +205,10 @@ def _scaled(
     slope: Array,
     scale: Array,
 ) -> None:
-    """Second and first derivatives of exchanges with the p-th free variable, scaled to a diagonal of ones; lower half."""
+    """Second and first derivatives of exchanges with the p-th free variable.
+
+    Scaled to a diagonal of ones; lower half.
+    """
     k, q = F.size - 1, F[p]
     steepest = 0.0
     for i in range(k):
@@ -221,7 +233,10 @@ def _scaled(
 def _advance(
     F: Array, p: int, step: Array, a: Array, free: Array, barred: Array, bound: float
 ) -> tuple[bool, bool]:
-    """Go along the step until a variable meets zero, which leaves; returns whether none did, and whether anything moved."""
+    """Go along the step until a variable meets zero, which leaves.
+
+    Returns whether none did, and whether anything moved.
+    """
     k = F.size
     d = np.empty(k)
     total = 0.0
@@ -238,9 +253,8 @@ def _advance(
     for i in range(k):
         before = a[F[i]]
         after = max(0.0, before + length * d[i])
-        if (
-            not whole and d[i] < 0.0 and before / -d[i] <= longest
-        ):  # exactly zero, or it would be free for ever
+        # exactly zero, or it would be free for ever
+        if not whole and d[i] < 0.0 and before / -d[i] <= longest:
             after = 0.0
         moved = moved or after != before
         a[F[i]] = after
@@ -249,9 +263,8 @@ def _advance(
         a[F[i]] *= bound / total
         if a[F[i]] == 0.0:
             free[F[i]] = False
-            barred[F[i]] = (
-                barred[F[i]] or not moved
-            )  # joined and left without a step: not again before something moves
+            # joined and left without a step: not again before something moves
+            barred[F[i]] = barred[F[i]] or not moved
     return whole, moved
 
 

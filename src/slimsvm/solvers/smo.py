@@ -1,10 +1,16 @@
-"""Sequential minimal optimisation of a small dense dual problem: the inner solver of the decomposition, and for few rows the whole solver.
+"""Sequential minimal optimisation of a small dense dual problem.
 
-    minimise 1/2 a'Qa + p'a over 0 <= a <= upper, z'a fixed (see :mod:`slimsvm.problems.dual_qp`), with the kernel block K in memory.
+The inner solver of the decomposition, and for few rows the whole solver.
 
-Algorithm: pairs by second-order information (Fan, Chen & Lin 2005, WSS 2), with the first of a pair the steepest, as in LIBSVM. What differs:
-the variables are kept as two arrays, o where they may rise and o where they may fall (a large number elsewhere), so that each pass over
-them is vector code. With two equalities the variables are sorted by sign; the pair comes from the part with the larger violation.
+    minimise 1/2 a'Qa + p'a over 0 <= a <= upper, z'a fixed (see :mod:`slimsvm.problems.dual_qp`),
+
+with the kernel block K in memory.
+
+Algorithm: pairs by second-order information (Fan, Chen & Lin 2005, WSS 2), with the first of a pair
+the steepest, as in LIBSVM. What differs: the variables are kept as two arrays, o where they may
+rise and o where they may fall (a large number elsewhere), so that each pass over them is vector
+code. With two equalities the variables are sorted by sign; the pair comes from the part with the
+larger violation.
 
 Symbols: i bottom (rises by +z), j top (falls by -z), t step, eta curvature along the pair.
 Cost of a step: O(q), q the number of variables that may matter.
@@ -24,7 +30,8 @@ Array = NDArray[Any]
 FAR = 1e300  # stands for infinity in the arrays: vector code without special cases
 SHRINKS = 256  # variables from which on some are set aside
 LOOK = 16  # steps among all variables between the steps of a few
-TINY = 1e-12  # the least curvature of a pair (LIBSVM's TAU): identical rows with opposite labels still move
+# the least curvature of a pair (LIBSVM's TAU): identical rows with opposite labels still move
+TINY = 1e-12
 
 
 @compiled
@@ -47,7 +54,10 @@ def gains(
     start: int,
     end: int,
 ) -> float:
-    """gain[v] = (o_v - o_i)^2 / eta for the variables above o_i that may fall, zero for the others; returns the largest."""
+    """gain[v] = (o_v - o_i)^2 / eta for the variables above o_i that may fall.
+
+    Zero for the others. Returns the largest.
+    """
     best = 0.0
     for v in range(start, end):
         difference = max(low[v] - bottom, 0.0)
@@ -62,7 +72,10 @@ def gains(
 def move(
     up: Array, low: Array, row_i: Array, row_j: Array, step: float, start: int, end: int
 ) -> tuple[float, float]:
-    """All o after the step, and in the same pass the least that may rise and the largest that may fall."""
+    """All o after the step, and the extremes, in one pass.
+
+    The extremes are the least that may rise and the largest that may fall.
+    """
     least, largest = FAR, -FAR
     for v in range(start, end):
         change = step * (row_i[v] - row_j[v])
@@ -119,13 +132,13 @@ def _pairs(
         t = (o_j - o_i) / max(diag[i] + diag[j] - 2.0 * row_i[j], TINY)
         room_i = upper[i] - a[i] if sign[i] > 0 else a[i]
         room_j = a[j] if sign[j] > 0 else upper[j] - a[j]
-        if (
-            t >= room_i or t >= room_j
-        ):  # exactly onto the bound: a variable is either free or at one, never nearly so
+        # exactly onto the bound: a variable is either free or at one, never nearly so
+        if t >= room_i or t >= room_j:
             t = min(room_i, room_j)
         a[i] = onto_bound(a[i] + sign[i] * t, upper[i], t == room_i, sign[i] > 0)
         a[j] = onto_bound(a[j] - sign[j] * t, upper[j], t == room_j, sign[j] < 0)
-        # 4. all o, and where i and j may go now: first without these two, so that their new places join the extremes
+        # 4. all o, and where i and j may go now: first without these two, so that their new places
+        # join the extremes
         up[i] = up[j] = FAR
         low[i] = low[j] = -FAR
         bottom, top = move(up, low, row_i, row_j, t, 0, split)
@@ -150,7 +163,11 @@ def _pairs(
 
 
 def _may_matter(sign: Array, upper: Array, a: Array, o: Array, part: slice) -> Array:
-    """Which variables of a part are free, or at a bound with an o from which they could pair with another one as things are."""
+    """Which variables of a part could still take part in a step.
+
+    They are free, or at a bound with an o from which they could pair with another one as things
+    are.
+    """
     sign, a, o = sign[part], a[part], o[part]
     above_zero, below_upper = a > 0.0, a < upper[part]
     rises, falls = (
@@ -191,11 +208,15 @@ def smo(
     tol: float,
     max_steps: int,
 ) -> tuple[int, float]:
-    """Improve ``a`` in place until no pair violates by more than ``tol``; returns the number of steps and the violation left.
+    """Improve ``a`` in place until no pair violates by more than ``tol``.
 
-    ``o`` holds s + z p at entry and at exit. Variables before ``split`` exchange among themselves, those from it on too; split = n: all do.
-    Now and then the variables that may matter go on by themselves (as in LIBSVM), until the violation among them is a fifth of what it was.
-    Not compiled itself: all that takes time is, and one function around it took as long to compile as all the others.
+    Returns the number of steps and the violation left.
+
+    ``o`` holds s + z p at entry and at exit. Variables before ``split`` exchange among themselves,
+    those from it on too; split = n: all do. Now and then the variables that may matter go on by
+    themselves (as in LIBSVM), until the violation among them is a fifth of what it was. Not
+    compiled itself: all that takes time is, and one function around it took as long to compile as
+    all the others.
     """
     n, steps = sign.size, 0
     many = n // 4 if n >= SHRINKS else max_steps
@@ -250,12 +271,15 @@ def polish(
     max_steps: int = 10**9,
     work: float = 1e8,
 ) -> tuple[int, bool]:
-    """Bring a point to near machine precision, in place, or at least nearer; returns the number of steps, and whether there is more to do.
+    """Bring a point to near float64 precision, in place, or at least nearer.
 
-    At the optimum all free variables of a part have one o. An active-set method goes there: a Newton step within the current free set, cut at
-    the first bound; the variable that met it is no longer free; again, until a whole step is possible. Then SMO frees what should be free.
-    Where the kernel is so badly scaled that SMO alone would crawl, this is what makes the way. ``work`` limits the cubes of the numbers of free
-    variables, added up: about a second.
+    Returns the number of steps, and whether there is more to do.
+
+    At the optimum all free variables of a part have one o. An active-set method goes there: a
+    Newton step within the current free set, cut at the first bound; the variable that met it is no
+    longer free; again, until a whole step is possible. Then SMO frees what should be free. Where
+    the kernel is so badly scaled that SMO alone would crawl, this is what makes the way. ``work``
+    limits the cubes of the numbers of free variables, added up: about a second.
     """
     steps = 0
     while work > 0:
@@ -270,9 +294,8 @@ def polish(
         for _ in range(n_free if n_free <= 200 else 2):  # each step costs n_free^3
             steps += 1
             work -= max(float(n_free), 100.0) ** 3
-            with (
-                single_threaded_blas()
-            ):  # matrices too small for threads, which would only wait for one another
+            # matrices too small for threads, which would only wait for one another
+            with single_threaded_blas():
                 whole_step, moved = _newton(K, sign, upper, a, o, split)
             if whole_step or work <= 0:
                 break
@@ -284,9 +307,12 @@ def polish(
 def _newton(
     K: Array, sign: Array, upper: Array, a: Array, o: Array, split: int
 ) -> tuple[bool, bool]:
-    """One Newton step in the free variables, in place; returns whether no bound cut it, and whether the objective fell.
+    """One Newton step in the free variables, in place.
 
-    Directions without curvature (repeated rows, kernels of low rank) get a tiny one: along them the step goes to a bound.
+    Returns whether no bound cut it, and whether the objective fell.
+
+    Directions without curvature (repeated rows, kernels of low rank) get a tiny one: along them the
+    step goes to a bound.
     """
     free = np.flatnonzero((a > 0) & (a < upper))
     parts = [part for part in (free < split, free >= split) if part.any()]
@@ -308,9 +334,8 @@ def _newton(
     along[(curvature <= least) & (np.abs(along) <= 1e-12 * max(1.0, float(np.max(np.abs(o)))))] = (
         0.0  # no curvature, no slope: stay
     )
-    with np.errstate(
-        over="ignore", invalid="ignore"
-    ):  # kernel values near the smallest float: there is no such step
+    # kernel values near the smallest float: there is no such step
+    with np.errstate(over="ignore", invalid="ignore"):
         change = balanced(-directions @ (along / np.maximum(curvature, least)))
         fall = float(slope @ change)
     if not -np.inf < fall < 0.0:

@@ -52,8 +52,8 @@ class SmoothNewton:
     >>> from slimsvm.problems.reduced import Reduced, SignedFeatures
     >>> from slimsvm.run import run
     >>> from slimsvm.solvers.smooth_newton import SmoothNewton
-    >>> from slimsvm.tiles import in_memory, ready
-    >>> rows = ready(RBF(1.0), np.arange(6.0)[:, None], dtype=np.float64)
+    >>> from slimsvm.tiles import in_memory, prepare
+    >>> rows = prepare(RBF(1.0), np.arange(6.0)[:, None], dtype=np.float64)
     >>> signed = in_memory(rows, np.array([1.0, 1.0, -1.0, -1.0, 1.0, 1.0]))
     >>> V = SignedFeatures(signed, rows.frame, np.array([0, 3]))
     >>> result = run(SmoothNewton(), Reduced(V, np.full(6, 10.0), SmoothHinge(beta=5.0)), tol=1e-12)

@@ -2,7 +2,8 @@
 
 The cutting-plane driver (:mod:`slimsvm.solvers.cutting_plane`) is the same in all of them.
 
-Symbols: W coordinates of functions, one column each; P those of cuts; V responses v of the rows (n, columns).
+Symbols: W coordinates of functions, one column each; P those of cuts; V responses v of the rows (n,
+columns).
 """
 
 from __future__ import annotations
@@ -23,11 +24,10 @@ from slimsvm.solvers.cuts import columnwise
 from slimsvm.threads import parallel, single_threaded_blas
 
 Array = NDArray[Any]
-Growth = Callable[
-    [KernelColumns, Array, Array], Any
-]  # columns, row weights (n, columns), basis weights (m, columns) -> vectors or None
+# columns, row weights (n, columns), basis weights (m, columns) -> vectors or None
+Growth = Callable[[KernelColumns, Array, Array], Any]
 ROWS_A_TASK = 16384
-FEW_FELT = 0.7  # share of rows with a response up to which it pays to copy them
+FEW_ACTIVE = 0.7  # share of rows with a response up to which it pays to copy them
 BLOCK_VALUES = 1 << 19  # of X in one block: four megabytes of float64
 
 
@@ -41,7 +41,9 @@ class Swept(NamedTuple):
 
 
 class Space:
-    """Where functions live: coordinates of cuts and functions, their inner products, and scores of all rows.
+    """Where functions live.
+
+    Coordinates of cuts and functions, their inner products, and scores of all rows.
 
     Attributes
     ----------
@@ -82,7 +84,10 @@ class Space:
         raise NotImplementedError
 
     def sweep(self, W: Array, b: Array, which: Array, oracle: Any) -> Swept:
-        """Scores, the oracle's cuts at scores + b, and their coordinates; in one pass where possible."""
+        """Scores, the oracle's cuts at scores + b, and their coordinates.
+
+        In one pass where possible.
+        """
         scores = self.scores(W)
         risk, offset, V = oracle.cut(0, self.n, scores + b, which)
         return Swept(self.project(V), scores, V, np.stack([risk, offset]))
@@ -125,10 +130,8 @@ class ExplicitSpace(Space):
         kinds = rows.map(_kind)
         single = all(dtype == np.float32 for dtype, _ in kinds)
         self.dtype = np.float32 if single and not exact else np.float64
-        self.precision, self.kept_in = (
-            str(np.dtype(self.dtype)),
-            self.dtype,
-        )  # features may be millions
+        # features may be millions
+        self.precision, self.kept_in = str(np.dtype(self.dtype)), self.dtype
         width, self.sparse, self.entries = self.size, kinds[0][1] is not None, self.n * self.size
         if self.sparse:  # every chunk makes d sums: enough rows that these are the smaller part
             self.entries = sum(entries for _, entries in kinds)
@@ -165,7 +168,7 @@ def _kind(where: Block) -> tuple[Any, int | None]:
 
 
 def chunks_of(where: Block, step: int) -> list[tuple[int, int, Any]]:
-    """Consecutive parts of the rows of a block, so many rows each, and where they begin and end in it; kept with it."""
+    """Consecutive parts of a block, so many rows each, and their edges; kept with it."""
     known = where.kept.get("chunks")
     if known is None or known[0] != step:
         edges = [(first, min(where.n, first + step)) for first in range(0, where.n, step)]
@@ -193,9 +196,9 @@ def sums_with(where: Block, step: int, V: Array, dtype: Any) -> Array:
     def work(first: int, last: int, X: Any) -> Array:
         responses = V[first:last]
         if sp.issparse(X):  # where most rows are right, only the others are gone through
-            felt = np.flatnonzero(responses.any(axis=1))
-            if felt.size < FEW_FELT * responses.shape[0]:
-                X, responses = X[felt], responses[felt]
+            active = np.flatnonzero(responses.any(axis=1))
+            if active.size < FEW_ACTIVE * responses.shape[0]:
+                X, responses = X[active], responses[active]
         return np.asarray(X.T @ responses.astype(dtype))
 
     return summed(where, step, work)
@@ -251,7 +254,9 @@ def _rows_of(X: Any, first: int, last: int) -> Any:
 
 
 class KernelSpace(Space):
-    """Exact kernel expansions over all rows, K in memory: O(n^2) a round, the reference for small n.
+    """Exact kernel expansions over all rows, with K in memory.
+
+    A round costs O(n^2): the reference for small n.
 
     Coordinates are coefficients of the rows, and the inner product is that of K.
 
@@ -279,18 +284,21 @@ class KernelSpace(Space):
 
 
 class SubspaceSpace(Space):
-    """The span of a basis, in orthonormal coordinates: O(n m) a round. With ``grow``, one that gains vectors while cuts arrive.
+    """The span of a basis, in orthonormal coordinates: O(n m) a round.
+
+    With ``grow``, the span gains vectors while cuts arrive.
 
     Parameters
     ----------
     columns : KernelColumns
         Rows and basis.
     grow : callable, optional
-        grow(columns, row_weights (n, columns), basis_weights (m, columns)) -> vectors in the coordinates of the rows, or None. Called once for
-        the newest cuts of a round while there are less than ``max_basis`` vectors, with their residuals: sum_i row_weights_i phi(x_i) +
-        sum_j basis_weights_j phi(b_j) is what the span cannot say of a cut.
+        grow(columns, row_weights (n, columns), basis_weights (m, columns)) -> vectors in the
+        coordinates of the rows, or None. Called once for the newest cuts of a round while there are
+        less than ``max_basis`` vectors, with their residuals: sum_i row_weights_i phi(x_i) + sum_j
+        basis_weights_j phi(b_j) is what the span cannot say of a cut.
     max_basis : int, optional
-        Where growth ends; by default the room in ``columns``.
+        Where growth ends; by default the capacity of ``columns``.
     """
 
     scope = SUBSPACE
@@ -341,7 +349,10 @@ class SubspaceSpace(Space):
         return np.asarray(self.columns.L.T @ coef)
 
     def extend(self, V: Array, P: Array) -> int:
-        """Offer the residuals of cuts with responses V and coordinates P to ``grow``; returns the number of vectors that joined."""
+        """Offer the residuals of cuts with responses V and coordinates P to ``grow``.
+
+        Returns the number of vectors that joined.
+        """
         assert self.grow is not None
         before = self.size
         vectors = self.grow(self.columns, V, -self.coef(P))
@@ -352,8 +363,9 @@ class SubspaceSpace(Space):
     def further(self, n_old: int, cuts: PerRow, P: Array) -> Array:
         """The coordinates of old cuts along the vectors from n_old on: (new, cuts).
 
-        With l the row of L that belongs to a new vector b, lam its last entry: (k_b'v - l.p)/lam. ``P`` (n_old, cuts) holds the old ones,
-        ``cuts.products(first, last, K)`` makes k_b'v over a part of the rows, for all cuts.
+        With l the row of L that belongs to a new vector b, lam its last entry: (k_b'v - l.p)/lam.
+        ``P`` (n_old, cuts) holds the old ones, ``cuts.products(first, last, K)`` makes k_b'v over a
+        part of the rows, for all cuts.
         """
         columns, L = self.columns, self.columns.L
         columns.n_values += 0 if columns.keeps else (self.size - n_old) * self.n

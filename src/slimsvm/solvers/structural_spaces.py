@@ -28,7 +28,7 @@ from slimsvm.solvers.joint import JointRisk, JointSpace
 from slimsvm.solvers.sampled_cuts import LINEAR, SampledCuts
 from slimsvm.solvers.sampled_space import SampledSpace
 from slimsvm.solvers.spaces import ExplicitSpace, KernelSpace, SubspaceSpace
-from slimsvm.tiles import Operand, in_memory, kernel_values, ready
+from slimsvm.tiles import Operand, in_memory, kernel_values, prepare
 from slimsvm.training import Data, Fit, finite
 
 Array = NDArray[Any]
@@ -145,7 +145,7 @@ def explicit(task: StructuralTask) -> Found:
 def kernel(task: StructuralTask) -> Found:
     """Coefficients of all rows, of which those that are not zero are kept."""
     X, kernel = task.data.X, task.data.kernel
-    finite(ready(kernel, X))
+    finite(prepare(kernel, X))
     K = kernel_values(kernel, X, X, dtype=np.float64, n_threads=task.fit.threads)
     problem = task.joint(KernelSpace(0.5 * (K + K.T)))
     solver = CuttingPlane(line_search=task.line_search, keep_rows=False)
@@ -185,18 +185,18 @@ def _rows_for_samples(data: Data) -> Operand:
 
     Products of cuts are in float32 anyway.
     """
-    rows = ready(data.kernel, data.X, dtype=np.float32)
+    rows = prepare(data.kernel, data.X, dtype=np.float32)
     known = rows.sq is not None and np.isfinite(rows.sq).all()
     largest = float(np.abs(rows.diag()).max()) if known else 0.0
     safe = largest > 0.0 and rows.error() <= SAMPLE_ERROR * largest
-    return rows if safe else ready(data.kernel, data.X)
+    return rows if safe else prepare(data.kernel, data.X)
 
 
 def subspace(task: StructuralTask) -> Found:
     """The span of a basis, which is chosen before, or grows with the cuts."""
     X, risk = task.data.X, task.risk
     is_exact = is_small(X.shape[0])
-    rows = finite(ready(task.data.kernel, X, dtype=np.float64 if is_exact else None))
+    rows = finite(prepare(task.data.kernel, X, dtype=np.float64 if is_exact else None))
     columns, growth, indices = _basis(task, rows)
     problem = task.joint(SubspaceSpace(columns, growth))
     keep_rows = growth is not None or is_exact

@@ -1,11 +1,16 @@
-"""How far a function is from the optimum over all functions of its kernel: a feasible point of the dual of the whole problem, and its value.
+"""How far a function is from the optimum over all functions of its kernel.
 
-    gap = 1/2 |f|^2 + sum_i w_i L(y_i, f_i) + 1/2 |sum_i g_i phi(x_i)|^2 + sum_i w_i L*(y_i, g_i / w_i)
+Measured by the value of a feasible point of the dual of the whole problem:
 
-The dual point g is what the loss says at the scores, or a solver's own, scaled so that its sum is zero where there is an intercept.
+    gap = 1/2 |f|^2 + sum_i w_i L(y_i, f_i)
+          + 1/2 |sum_i g_i phi(x_i)|^2 + sum_i w_i L*(y_i, g_i / w_i)
 
-Scores and labels of all rows are brought here, 8 bytes a row and column. Of the rows themselves only those with g_i != 0 are, and a
-sum over all pairs of them is made: what is too much for memory is far too much for that.
+The dual point g is what the loss says at the scores, or a solver's own, scaled so that its sum is
+zero where there is an intercept.
+
+Scores and labels of all rows are brought here, 8 bytes a row and column. Of the rows themselves
+only those with g_i != 0 are, and a sum over all pairs of them is made: what is too much for memory
+is far too much for that.
 """
 
 from __future__ import annotations
@@ -21,7 +26,7 @@ from slimsvm.losses import Loss
 from slimsvm.problems.subspace import weights
 from slimsvm.rows import Block, Rows, joined
 from slimsvm.solvers.newton import best_shift
-from slimsvm.tiles import Strips, accumulate, ready
+from slimsvm.tiles import Strips, accumulate, prepare
 
 Array = NDArray[Any]
 BAND = 0.05  # half the width, in units of the margin
@@ -55,8 +60,8 @@ def whole_gap(
     dtype : type, optional
         Of the kernel values among the rows; None: float32 where that is safe.
     going_on : callable
-        Told before the sum, and asked after every few rows of it, with how many are done and how many there are: where it says no,
-        the gap is infinite.
+        Told before the sum, and asked after every few rows of it, with how many are done and how
+        many there are: where it says no, the gap is infinite.
 
     Examples
     --------
@@ -104,19 +109,22 @@ def targets_given(block: Block) -> Array:
 def _square(
     rows: Rows, function: Expansion, g: Array, dtype: Any, going_on: Callable[[int, int], bool]
 ) -> float:
-    """sum over columns of g' K g, in tiles, among the rows with g != 0; infinite where it was not gone on."""
-    felt = np.flatnonzero((g != 0).any(axis=1))
-    if not felt.size:
+    """Sum over columns of g' K g, in tiles, among the rows with g != 0.
+
+    Infinite if ``going_on`` ended it early.
+    """
+    active = np.flatnonzero((g != 0).any(axis=1))
+    if not active.size:
         return 0.0
-    some = ready(function.kernel, rows.take(felt).X, dtype=dtype)
-    g, strips, total = g[felt], Strips(some), 0.0
-    going_on(0, felt.size)
-    for start in range(0, felt.size, ROWS_AT_ONCE):
-        part = slice(start, min(felt.size, start + ROWS_AT_ONCE))
+    some = prepare(function.kernel, rows.take(active).X, dtype=dtype)
+    g, strips, total = g[active], Strips(some), 0.0
+    going_on(0, active.size)
+    for start in range(0, active.size, ROWS_AT_ONCE):
+        part = slice(start, min(active.size, start + ROWS_AT_ONCE))
         for c in range(g.shape[1]):
-            s = np.zeros(felt.size)
+            s = np.zeros(active.size)
             accumulate(some.take(part), strips, g[part, c], s, rows.n_threads)
             total += float(g[:, c] @ s)
-        if not going_on(part.stop, felt.size):
+        if not going_on(part.stop, active.size):
             return float("inf")
     return total
