@@ -87,7 +87,7 @@ def test_what_is_refused(tmp_path):
         save(fitted(SVC(kernel=lambda A, B: A @ B.T))[0], tmp_path / "model.slim")
     for write in (save_libsvm, save_svmlight):
         with pytest.raises(
-            ValueError, match=r"holds one machine, a CrossTraining one for each pair.*estimators_"
+            ValueError, match=r"holds one model, a CrossTraining one for each pair.*estimators_"
         ):
             write(fitted(None, 2, labels=(-1, 1))[0], tmp_path / "model.txt")
 

@@ -15,7 +15,6 @@ import pytest
 import scipy.sparse as sp
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
-from slimsvm.estimators.fitted import fitted_of
 from tests.persistence.models import as_dicts, data
 from tests.persistence.test_native import (
     assert_same,
@@ -28,6 +27,7 @@ from tests.persistence.test_svmlight import svm_classify
 from tests.reference import libsvm_predict
 
 from slimsvm import SVC, LinearSVC, ReducedSVC, SparseSVC, SparseSVR, compress, load, save
+from slimsvm.declarations import fitted_of
 from slimsvm.kernels import RBF
 from slimsvm.persistence import load_libsvm, load_svmlight, save_libsvm, save_svmlight
 
@@ -176,8 +176,8 @@ def test_reduced_machines(n_classes, solver, sparse, tmp_path):
             {"type": "array", "member": "intercept_.npy"},
             "basis_coef_ has the shape",
         ),
-        ("classes_", [0, 1, 2], "classes_ is not what it should be"),
-        ("class_weight_", None, "class_weight_ is not what it should be"),
+        ("classes_", [0, 1, 2], "classes_ is .0, 1, 2., expected array"),
+        ("class_weight_", None, "class_weight_ is None, expected array"),
         (
             "kernel_",
             {"type": "kernel", "name": "precomputed", "parameters": {}},
@@ -227,7 +227,7 @@ def path(tmp_path):
     ("name", "value", "match"),
     [
         ("n_basis_", 11, r"expected \(n_basis, n_features\) = \(11, 7\)"),
-        ("n_basis_", "many", "n_basis_ is not what it should be: int"),
+        ("n_basis_", "many", "n_basis_ is 'many', expected int"),
         ("n_features_in_", 8, "basis_ has the shape"),
         (
             "basis_coef_",
@@ -239,18 +239,18 @@ def path(tmp_path):
             {"type": "array", "member": "basis_coef_.npy"},
             "intercept_ has the shape",
         ),
-        ("basis_", 7, "basis_ is not what it should be"),
-        ("basis_indices_", [1, 2], "basis_indices_ is not what it should be"),
-        ("pairwise_", "yes", "pairwise_ is not what it should be: bool"),
-        ("classes_", [0, 1, 2], "classes_ is not what it should be"),
-        ("certificate_", None, "certificate_ is not a certificate"),
+        ("basis_", 7, "basis_ is 7, expected array"),
+        ("basis_indices_", [1, 2], "basis_indices_ is .1, 2., expected array of int"),
+        ("pairwise_", "yes", "pairwise_ is 'yes', expected bool"),
+        ("classes_", [0, 1, 2], "classes_ is .0, 1, 2., expected array"),
+        ("certificate_", None, "certificate_ is None, expected Certificate"),
         (
             "kernel_",
             {"type": "kernel", "name": "precomputed", "parameters": {}},
             "no precomputed kernel",
         ),
-        ("kernel_", 5, "kernel_ is not what it should be: Kernel"),
-        ("path_", 5, "path_ is not what it should be: list of PathPoint"),
+        ("kernel_", 5, "kernel_ is 5, expected Kernel"),
+        ("path_", 5, "path_ is 5, expected list of PathPoint"),
         ("path_", [1, 2], "path_ is not a list of models"),
         ("path_", [{"type": "path_point"}], "makes no sense"),
         ("support_", None, "no attribute 'support_'"),
@@ -299,8 +299,8 @@ def test_missing_attributes(path):
     [
         ("coef_", {"type": "array", "member": "intercept_.npy"}, "coef_ has the shape"),
         ("intercept_", {"type": "array", "member": "coef_.npy"}, "intercept_ has the shape"),
-        ("class_weight_", None, "class_weight_ is not what it should be"),
-        ("n_features_in_", -1, "n_features_in_ is not what it should be"),
+        ("class_weight_", None, "class_weight_ is None, expected array"),
+        ("n_features_in_", -1, "n_features_in_ is -1, expected int, zero or more"),
         ("kernel_", None, "no attribute 'kernel_'"),
     ],
 )

@@ -20,7 +20,7 @@ from slimsvm.kernels import FromCallable
 
 def class_named(name: Any) -> Any:
     """The estimator's class; ValueError if there is none of this name."""
-    if name not in estimators.REGISTRY:
+    if not isinstance(name, str) or name not in estimators.REGISTRY:
         raise ValueError(
             f"it holds an estimator of the unknown class {name!r}, expected one of "
             f"{', '.join(estimators.REGISTRY)}"
