@@ -21,6 +21,7 @@ first.
 from __future__ import annotations
 
 import inspect
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, dataclass, field, fields
 from typing import Any, TypeVar, dataclass_transform
@@ -33,6 +34,7 @@ from slimsvm.kernels import FromCallable, Kernel, Precomputed
 from slimsvm.oracles.structured import StructuredOracle
 
 Class = TypeVar("Class", bound=type)
+LONGEST = 60  # of a value in a message
 Texts = Mapping[str, tuple[str, list[str]]]  # name -> its type in words, the lines of its text
 
 
@@ -154,6 +156,7 @@ KINDS = {
     "text": "str",
     "kernel": "Kernel",
     "certificate": "Certificate",
+    "certificate?": "Certificate or None",
     "status": "Status",
     "history": "dict of arrays",
     "path": "list of PathPoint",
@@ -241,6 +244,8 @@ def check_attributes(kind: Any, attributes: dict[str, Any]) -> None:
     what = min(unknown, default="")
     demand(not unknown, f"a fitted {kind.__name__} has no attribute {what!r}")
     check_types(known, attributes)
+    if "classes_" in attributes:  # sizes follow from it
+        check_classes(attributes["classes_"])
     check_shapes(known, attributes, kind._sizes(attributes))
     kind._check_fitted(attributes)
 
@@ -248,8 +253,9 @@ def check_attributes(kind: Any, attributes: dict[str, Any]) -> None:
 def check_types(known: dict[str, Attribute], values: dict[str, Any], where: str = "") -> None:
     """Raise ValueError unless every value is of the kind that is declared; ``where`` it comes from."""
     for name, value in values.items():
-        right = TYPES.get(known[name].kind, lambda value: True)(value)
-        demand(right, f"{name}{where} is not what it should be: {known[name].in_words}")
+        own = known[name]
+        expected = own.in_words + FURTHER.get(own.kind, "")
+        demand(TYPES[own.kind](value), f"{name}{where} is {_in_short(value)}, expected {expected}")
 
 
 def check_shapes(
@@ -276,6 +282,14 @@ def _check_shape(
         sizes.setdefault(size, n)
 
 
+def _in_short(value: Any) -> str:
+    """A value for a message; of arrays, only what they are."""
+    if hasattr(value, "dtype"):
+        return f"{type(value).__name__} of {value.dtype} of shape {np.shape(value)}"
+    text = repr(value)
+    return text if len(text) <= LONGEST else f"{text[:LONGEST]}..."
+
+
 def demand(condition: bool, complaint: str) -> None:
     """Raise ValueError with the complaint unless the condition holds."""
     if not condition:
@@ -285,38 +299,74 @@ def demand(condition: bool, complaint: str) -> None:
 def check_classes(classes: Any) -> None:
     """Raise ValueError unless these are the labels of two or more classes, sorted."""
     vector = classes.ndim == 1 and classes.size >= 2
-    demand(vector, "classes_ is not a vector of two or more labels")
+    demand(vector, f"classes_ has the shape {classes.shape}, expected two or more labels")
     demand(bool(np.all(classes[:-1] < classes[1:])), "classes_ is not in ascending order")
 
 
 def _is_kernel(value: Any) -> bool:
     """Whether it is a kernel that a file can hold, with numbers for its parameters."""
-    gamma = getattr(value, "gamma", 1.0)
-    number = isinstance(gamma, int | float) and bool(np.isfinite(gamma))
-    return isinstance(value, Kernel) and not isinstance(value, FromCallable) and number
+    if not isinstance(value, Kernel) or isinstance(value, FromCallable):
+        return False
+    numbers = value.get_params().values()
+    return all(_is_number(number) and math.isfinite(number) for number in numbers)
+
+
+def _is_certificate(value: Any) -> bool:
+    """Whether it is a certificate, with numbers where there must be some."""
+    if not isinstance(value, Certificate):
+        return False
+    words = ("scope", "precision")
+    numbers = [v for k, v in vars(value).items() if k not in words and v is not None]
+    needed = (value.objective, value.violation, value.gap, value.tol)
+    right = all(_is_number(number) for number in (*needed, *numbers))
+    return right and all(isinstance(getattr(value, word), str) for word in words)
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _is_count(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
 
 
 def _of_dtype(value: Any, kinds: str) -> bool:
     return isinstance(value, np.ndarray) and value.dtype.kind in kinds
 
 
+# kind -> what a value must also be, for messages
+FURTHER = {
+    "count": ", zero or more",
+    "kernel": " with numbers for its parameters",
+    "certificate": " of numbers",
+    "certificate?": ", of numbers",
+    "status": " of words",
+    "shape": " of two counts",
+}
 TYPES: dict[str, Callable[[Any], bool]] = {
     "float": lambda value: _of_dtype(value, "f"),
     "int": lambda value: _of_dtype(value, "iu"),
     "rows": lambda value: _of_dtype(value, "f") or (sp.issparse(value) and value.dtype.kind == "f"),
     "labels": lambda value: isinstance(value, np.ndarray),
-    "number": lambda value: isinstance(value, int | float),
-    "count": lambda value: isinstance(value, int) and value >= 0,
+    "number": _is_number,
+    "count": _is_count,
     "flag": lambda value: isinstance(value, bool),
     "text": lambda value: isinstance(value, str),
     "kernel": _is_kernel,
-    "certificate": lambda value: value is None or isinstance(value, Certificate),
-    "status": lambda value: isinstance(value, Status),
-    "history": lambda value: isinstance(value, dict),
+    "certificate": _is_certificate,
+    "certificate?": lambda value: value is None or _is_certificate(value),
+    "status": lambda value: (
+        isinstance(value, Status) and all(isinstance(word, str) for word in vars(value).values())
+    ),
+    "history": lambda value: (
+        isinstance(value, dict) and all(_of_dtype(column, "fiu") for column in value.values())
+    ),
     "oracle": lambda value: isinstance(value, StructuredOracle),
     "indices": lambda value: value is None or _of_dtype(value, "iu"),
-    "counts": lambda value: isinstance(value, int) or _of_dtype(value, "iu"),
-    "shape": lambda value: isinstance(value, tuple),
+    "counts": lambda value: _is_count(value) or _of_dtype(value, "iu"),
+    "shape": lambda value: (
+        isinstance(value, tuple) and len(value) == 2 and all(_is_count(n) for n in value)
+    ),
     "path": lambda value: isinstance(value, list),
     "list": lambda value: isinstance(value, list),
     "lists": lambda value: isinstance(value, list),

@@ -382,11 +382,10 @@ def gamma_value(gamma: Gamma, rows: Any) -> float:
         )
 
     weight = float(rows.sum(_total_weight))
-    if not weight > 0.0:  # a stream may begin with rows of a class that counts for nothing
+    if not weight > 0.0:  # a stream may begin with rows that count for nothing
         raise ValueError(
-            "gamma='scale' needs the variance of X, but all rows here have weight zero "
-            "(sample_weight times class_weight). Give rows with a positive weight first, or a "
-            "number for gamma."
+            "gamma='scale' needs the variance of X, but all rows here have sample weight zero. "
+            "Give rows with a positive weight first, or a number for gamma."
         )
     mean = float(rows.sum(_total_of_entries)) / (weight * n_features)
     variance = float(rows.sum(_total_of_squares, mean)) / (weight * n_features)

@@ -227,7 +227,7 @@ def test_other_estimators_are_refused(tmp_path):
     ):
         with pytest.raises(
             ValueError,
-            match=r"holds one of slimsvm's SVC, NuSVC, .*CrossTraining.*; got an object of class",
+            match=r"holds one of slimsvm's SVC, SVR, .*CrossTraining.*; got an object of class",
         ):
             save(other, tmp_path / "model.slim")
 
@@ -404,21 +404,29 @@ def test_headers_that_say_something_else(path, key, value, match):
         (
             "kernel_",
             {"type": "kernel", "name": "rbf", "parameters": {"gamma": "scale"}},
-            "gamma of kernel_ is 'scale'",
+            "kernel_ is RBF.gamma='scale'., expected Kernel with numbers",
         ),
         ("kernel_", {"type": "kernel", "name": "rbf", "parameters": {"nu": 1}}, "makes no sense"),
-        ("kernel_", 5, "kernel_ is not a kernel"),
-        ("n_features_in_", 8, "support_vectors_ has shape"),
-        ("n_features_in_", "seven", "n_features_in_ is 'seven'"),
-        ("intercept_", {"type": "array", "member": "support_.npy"}, "intercept_ has not the shape"),
+        ("kernel_", 5, "kernel_ is 5, expected Kernel"),
+        ("n_features_in_", 8, "support_vectors_ has the shape"),
+        ("n_features_in_", "seven", "n_features_in_ is 'seven', expected int"),
+        (
+            "intercept_",
+            {"type": "array", "member": "support_.npy"},
+            "intercept_ is ndarray of int32",
+        ),
         (
             "dual_coef_",
             {"type": "array", "member": "intercept_.npy"},
-            "dual_coef_ has not the shape",
+            "dual_coef_ has the shape",
         ),
-        ("n_support_", {"type": "array", "member": "intercept_.npy"}, "n_support_ has not"),
+        (
+            "n_support_",
+            {"type": "array", "member": "intercept_.npy"},
+            "n_support_ is ndarray of float64",
+        ),
         ("support_", {"type": "array", "member": "missing.npy"}, "missing.npy"),
-        ("classes_", [0, 1, 2], "classes_ is not a vector"),
+        ("classes_", [0, 1, 2], "classes_ is .0, 1, 2., expected array"),
         ("__class__", 1, "no attribute '__class__'"),
     ],
 )

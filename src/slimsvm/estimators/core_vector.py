@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from sklearn.callback import with_callbacks
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from slimsvm.declarations import Attribute, attribute, declared, parameter
+from slimsvm.declarations import declared, parameter
 from slimsvm.ending import Ending, Status, worst
 from slimsvm.estimators.dual import PairwiseClassifier
 from slimsvm.estimators.parameters import POSITIVE, shared
@@ -105,7 +105,6 @@ class CoreVectorSVC(PairwiseClassifier):
     random_state: Any = shared("random_state")
     verbose: bool = shared("verbose")
 
-    fitted: ClassVar[tuple[Attribute, ...]] = (attribute("class_weight_", "float", ("n_classes",)),)
     _same_as: ClassVar[str] = "SVC"
 
     @with_callbacks

@@ -54,7 +54,7 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
-from slimsvm.declarations import Attribute, attribute, check_classes, declared, demand, parameter
+from slimsvm.declarations import Attribute, attribute, declared, demand, parameter
 from slimsvm.ending import SUBSPACE, Certificate, Status, merged
 from slimsvm.estimators.classification import SVC
 from slimsvm.estimators.cross_subsets import (
@@ -255,7 +255,7 @@ class CrossTraining(MetaEstimatorMixin, ClassPredictions, BaseEstimator):
         attribute("margin_means_", "lists", stored=False, optional=True),
         attribute("margin_variances_", "lists", stored=False, optional=True),
         attribute("status_", "status", optional=True),
-        attribute("certificate_", "certificate", optional=True),
+        attribute("certificate_", "certificate?", optional=True),
         *(own for own in Estimator.fitted if own.name in ("n_features_in_", "feature_names_in_")),
     )
     _learned: ClassVar[str] = "estimators_"
@@ -465,7 +465,6 @@ class CrossTraining(MetaEstimatorMixin, ClassPredictions, BaseEstimator):
     def _check_fitted(cls, a: dict[str, Any]) -> None:
         """One model for each pair of classes; what is inside them was checked when they were made."""
         classes, n_features = a["classes_"], a["n_features_in_"]
-        check_classes(classes)
         pairs = classes[np.sort(OneVsOne(classes.size).pairs, axis=1)]
         demand(np.array_equal(a["pairs_"], pairs), "pairs_ are not the pairs of classes_")
         for name in ("estimators_", "kept_indices_"):

@@ -22,7 +22,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.callback import CallbackSupportMixin, with_callbacks
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
-from slimsvm.declarations import Attribute, attribute, check_classes
+from slimsvm.declarations import Attribute, attribute
 from slimsvm.ending import Certificate, Ending, Status
 from slimsvm.kernels import FromCallable, Kernel, Precomputed, make_kernel
 from slimsvm.multiclass import OneVsOne, class_factors, encoded
@@ -380,9 +380,7 @@ class Classifier(ClassPredictions, Estimator):
         Factor of C for each class.
     """
 
-    fitted: ClassVar[tuple[Attribute, ...]] = (
-        attribute("class_weight_", "float", ("n_classes",), optional=True),
-    )
+    fitted: ClassVar[tuple[Attribute, ...]] = (attribute("class_weight_", "float", ("n_classes",)),)
 
     class_weight_: Array
     class_weight = None  # of those that have no such parameter
@@ -403,11 +401,6 @@ class Classifier(ClassPredictions, Estimator):
     def _n_outputs(cls, a: dict[str, Any]) -> int:
         n_classes = len(a["classes_"])
         return n_classes * (n_classes - 1) // 2
-
-    @classmethod
-    def _check_fitted(cls, a: dict[str, Any]) -> None:
-        super()._check_fitted(a)
-        check_classes(a["classes_"])
 
 
 class Regressor(RegressorMixin, Estimator):

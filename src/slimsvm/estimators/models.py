@@ -125,7 +125,7 @@ class SupportVectors(KernelModel):
         return self.dual_coef_, self.intercept_
 
     def _make(self) -> Expansion:
-        basis = self.support_ if self._precomputed else self.support_vectors_
+        basis = self.support_ if isinstance(self.kernel_, Precomputed) else self.support_vectors_
         layout = self.n_support_ if self.dual_coef_.shape[0] > 1 else None
         coef = np.ascontiguousarray(self.dual_coef_.T, np.float64)
         return Expansion(self.kernel_, basis, coef, self.intercept_, layout)
@@ -180,7 +180,7 @@ class SupportVectors(KernelModel):
 
     def _new_rows(self, X: Any) -> Any:
         X = super()._new_rows(X)
-        if self._precomputed and X.shape[1] != self.shape_fit_[0]:
+        if isinstance(self.kernel_, Precomputed) and X.shape[1] != self.shape_fit_[0]:
             raise ValueError(
                 f"X.shape[1] = {X.shape[1]} should be equal to {self.shape_fit_[0]}, the number of "
                 "samples at training time: pass the kernel values between the new rows and all "

@@ -395,7 +395,6 @@ class SparseEstimator(BasisVectors, Estimator):
     @classmethod
     def _check_fitted(cls, a: dict[str, Any]) -> None:
         super()._check_fitted(a)
-        demand(isinstance(a["certificate_"], Certificate), "certificate_ is not a certificate")
         known = {own.name: own for own in BasisVectors.fitted}
         for i, p in enumerate(a["path_"]):
             demand(isinstance(p, PathPoint), "path_ is not a list of models")
@@ -483,7 +482,10 @@ class SparseSVC(SparseEstimator, Classifier):
     random_state: Any = shared("random_state")
     verbose: bool = shared("verbose")
 
-    fitted: ClassVar[tuple[Attribute, ...]] = (attribute("pairwise_", "flag", optional=True),)
+    fitted: ClassVar[tuple[Attribute, ...]] = (
+        attribute("pairwise_", "flag", optional=True),
+        attribute("class_weight_", "float", ("n_classes",), optional=True),  # not if compressed
+    )
     _same_as: ClassVar[str] = "SVC"
 
     def _loss(self) -> Loss:

@@ -18,7 +18,7 @@ from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
 from slimsvm.basis import REGISTRY
-from slimsvm.declarations import Attribute, attribute, check_classes, declared, demand, parameter
+from slimsvm.declarations import Attribute, attribute, declared, demand, parameter
 from slimsvm.ending import Ending, warn
 from slimsvm.estimators.fitting import Estimator
 from slimsvm.estimators.models import BasisVectors
@@ -236,7 +236,6 @@ class StructuralEstimator(BasisVectors, Estimator):
     @classmethod
     def _check_fitted(cls, a: dict[str, Any]) -> None:
         super()._check_fitted(a)
-        check_classes(a["classes_"])
         demand(a["space_"] in SPACES, f"space_ is {a['space_']!r}, not one of {', '.join(SPACES)}")
         right = (a["space_"] == "explicit") == ("coef_" in a)
         demand(right, "coef_ belongs to the explicit space, and only to it")

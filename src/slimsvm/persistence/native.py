@@ -31,7 +31,7 @@ from numpy.typing import NDArray
 
 from slimsvm.persistence.atomic import replacing
 from slimsvm.persistence.fitted import check_savable, class_named
-from slimsvm.persistence.values import DTYPES, decode_estimator, encode_estimator
+from slimsvm.persistence.values import DTYPES, decode, encode_estimator
 
 Array = NDArray[Any]
 FORMAT, FORMAT_VERSION, HEADER = "slimsvm", 1, "header.json"
@@ -192,7 +192,7 @@ def _read(file: IO[bytes]) -> Any:
             name: _read_array(archive, info, header["arrays"][name])
             for name, info in members.items()
         }
-    return decode_estimator(header, arrays.__getitem__)
+    return decode({**header, "type": "estimator"}, arrays.__getitem__)
 
 
 def _read_header(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> dict[str, Any]:

@@ -166,10 +166,21 @@ def decode_estimator(entry: Any, fetch: Callable[[str], Array]) -> Any:
     """The estimator; its attributes are checked."""
     kind, fitted = entry["class"], entry["fitted"]
     found = class_named(kind)
-    parameters = {name: decode(value, fetch) for name, value in entry["parameters"].items()}
+    parameters = _decode_each(entry["parameters"], fetch)
     if fitted is None:
         return found(**parameters)
-    return rebuild(kind, parameters, {name: decode(value, fetch) for name, value in fitted.items()})
+    return rebuild(kind, parameters, _decode_each(fitted, fetch))
+
+
+def _decode_each(entries: dict[str, Any], fetch: Callable[[str], Array]) -> dict[str, Any]:
+    """The values of parameters or attributes; messages name them."""
+    decoded = {}
+    for name, value in entries.items():
+        try:
+            decoded[name] = decode(value, fetch)
+        except ValueError as error:
+            raise ValueError(f"{name}: {error}") from error
+    return decoded
 
 
 def decode(value: Any, fetch: Callable[[str], Array]) -> Any:
