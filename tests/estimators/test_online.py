@@ -240,10 +240,18 @@ def test_memory_does_not_grow():
 def test_decay_follows_a_concept_that_turns():
     X, y = checkers(6000, seed=0)
     y = np.where(np.arange(6000) < 5500, y, -y)
-    steady, forgetful = passed_by(X, y, decay=1.0), passed_by(X, y, decay=0.8)
     new, labels = checkers(2000, seed=1)
-    assert forgetful.score(new, -labels) > steady.score(new, -labels) + 0.1
-    assert forgetful.score(new, -labels) > 0.8
+    # the last bits decide which rows are asked for: rows changed by 1e-7 give scores of 0.802 with
+    # a deviation of 0.013 (24 streams), and without decay 0.696 with 0.019 (20 streams). Bounds are
+    # five deviations of the means of four streams: 0.802 - 5 * 0.0064, and 0.106 - 5 * 0.0114
+    rng = np.random.default_rng(0)
+    streams = [X * (1.0 + 1e-7 * rng.standard_normal(X.shape)) for _ in range(4)]
+    steady, forgetful = (
+        np.mean([passed_by(X, y, decay=decay).score(new, -labels) for X in streams])
+        for decay in (1.0, 0.8)
+    )
+    assert forgetful > 0.77
+    assert forgetful > steady + 0.05
     # weights that grow are the same as a decay, up to the scale of C
     weight = np.repeat(0.8 ** -np.arange(8.0), 250)
     grown = machine(C=2.0 * 0.8**7)
