@@ -9,7 +9,8 @@ from scipy.optimize import minimize
 from slimsvm.kernels import RBF, Laplacian, Polynomial
 from slimsvm.losses import LeastSquares, SmoothHinge, SquaredEpsilonInsensitive, SquaredHinge
 from slimsvm.run import SUBSPACE, run
-from slimsvm.solvers.newton import Newton, least_along
+from slimsvm.solvers.line_search import least_along
+from slimsvm.solvers.newton import Newton
 from slimsvm.tiles import prepare
 from tests.in_memory import kernel_columns, subspace_problem
 

@@ -17,7 +17,7 @@ method that uses nothing but balanced cuts has an intercept without a penalty.
 Piecewise linear losses are sums of kinks: the slope of row i is base_i plus the number of its kinks
 below f_i (hinge: one, at y_i; epsilon- insensitive: two, at y_i -+ epsilon). The best intercept,
 and the best step along a line, is where a sum of steps changes its sign: a weighted selection, O(n)
-without sorting. Other losses have a derivative, and :func:`slimsvm.solvers.newton.least_along` does
+without sorting. Other losses have a derivative, and :func:`slimsvm.solvers.line_search.least_along` does
 the same for them.
 
 Symbols: f scores; d their change along a line; u slopes; at, jump where the slope of a sum jumps,
@@ -36,7 +36,7 @@ from numpy.typing import NDArray
 from slimsvm.compiled import compiled
 from slimsvm.losses import EpsilonInsensitive, Hinge, Loss
 from slimsvm.rows import PerRow
-from slimsvm.solvers.newton import least_along
+from slimsvm.solvers.line_search import least_along
 from slimsvm.threads import parallel
 
 Array = NDArray[Any]

@@ -43,7 +43,7 @@ from slimsvm.basis.selection import among
 from slimsvm.losses import Loss
 from slimsvm.rows import Rows, joined
 from slimsvm.run import FULL, Certificate
-from slimsvm.solvers.newton import best_shift, least_along
+from slimsvm.solvers.line_search import best_shift, least_along
 from slimsvm.solvers.sampled_space import diagonal_of, expanded
 from slimsvm.tiles import Frame, Operand, Strips, accumulate, block
 

@@ -56,7 +56,7 @@ from numpy.typing import NDArray
 from slimsvm.problems.reduced import Reduced, ReducedSolution, ReducedState, Signed, begin
 from slimsvm.rows import Block, PerRow, joined
 from slimsvm.run import SUBSPACE, Certificate
-from slimsvm.solvers.newton import least_along
+from slimsvm.solvers.line_search import least_along
 from slimsvm.threads import single_threaded_blas
 
 Array = NDArray[Any]

@@ -44,7 +44,7 @@ from scipy.linalg import LinAlgError, cho_factor, cho_solve
 from slimsvm.losses import Loss
 from slimsvm.rows import Block, PerRow, joined
 from slimsvm.run import FULL, Certificate
-from slimsvm.solvers.newton import least_along
+from slimsvm.solvers.line_search import least_along
 from slimsvm.solvers.spaces import ExplicitSpace, chunks_of
 from slimsvm.threads import parallel, single_threaded_blas
 

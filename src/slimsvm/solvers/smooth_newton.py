@@ -30,7 +30,7 @@ from numpy.typing import NDArray
 
 from slimsvm.problems.reduced import Reduced, ReducedSolution, ReducedState, begin
 from slimsvm.run import SUBSPACE, Certificate
-from slimsvm.solvers.newton import least_along
+from slimsvm.solvers.line_search import least_along
 
 Array = NDArray[Any]
 FAINT = 0.1  # trace of what is left out of Newton's matrix, which is the identity and more; the less the nearer the end

@@ -25,7 +25,7 @@ from slimsvm.expansion import Expansion
 from slimsvm.losses import Loss
 from slimsvm.problems.subspace import weights
 from slimsvm.rows import Block, Rows, joined
-from slimsvm.solvers.newton import best_shift
+from slimsvm.solvers.line_search import best_shift
 from slimsvm.tiles import Strips, accumulate, prepare
 
 Array = NDArray[Any]
