@@ -320,13 +320,20 @@ class LeastSquares(Loss):
         return np.asarray(targets * slopes + np.square(slopes) / 4.0)
 
 
-def _check_epsilon(epsilon: float) -> None:
-    if not epsilon >= 0:
-        raise ValueError(f"epsilon={epsilon!r} must be a number >= 0.")
+@dataclass(frozen=True)
+class _Tube(Loss):
+    """A loss that is zero where |y - f| is at most epsilon."""
+
+    takes_labels: ClassVar[bool] = False
+    epsilon: float = 0.1
+
+    def __post_init__(self) -> None:
+        if not self.epsilon >= 0:
+            raise ValueError(f"epsilon={self.epsilon!r} must be a number >= 0.")
 
 
 @dataclass(frozen=True)
-class EpsilonInsensitive(Loss):
+class EpsilonInsensitive(_Tube):
     """L(y, f) = max(0, |y - f| - epsilon), the loss of support vector regression.
 
     Parameters
@@ -348,11 +355,6 @@ class EpsilonInsensitive(Loss):
 
     name: ClassVar[str] = "epsilon_insensitive"
     differentiable: ClassVar[bool] = False
-    takes_labels: ClassVar[bool] = False
-    epsilon: float = 0.1
-
-    def __post_init__(self) -> None:
-        _check_epsilon(self.epsilon)
 
     def value(self, y: ArrayLike, f: ArrayLike) -> Array:
         """max(0, |f - y| - epsilon)"""
@@ -376,30 +378,23 @@ class EpsilonInsensitive(Loss):
 
 
 @dataclass(frozen=True)
-class SquaredEpsilonInsensitive(Loss):
+class SquaredEpsilonInsensitive(_Tube):
     """L(y, f) = max(0, |y - f| - epsilon)^2
 
     Parameters
     ----------
     epsilon : float
-        Half of the width of the tube in which errors cost nothing.
+        As in :class:`EpsilonInsensitive`.
 
     Examples
     --------
     >>> from slimsvm.losses import SquaredEpsilonInsensitive
-    >>> loss = SquaredEpsilonInsensitive(epsilon=0.5)
-    >>> loss.value([1.0, 1.0, 1.0], [1.25, 2.0, -1.0])
-    array([0.  , 0.25, 2.25])
-    >>> loss.gradient([1.0, 1.0, 1.0], [1.25, 2.0, -1.0])
-    array([ 0.,  1., -3.])
+    >>> loss, f = SquaredEpsilonInsensitive(epsilon=0.5), [1.25, 2.0, -1.0]
+    >>> loss.value([1.0, 1.0, 1.0], f), loss.gradient([1.0, 1.0, 1.0], f)
+    (array([0.  , 0.25, 2.25]), array([ 0.,  1., -3.]))
     """
 
     name: ClassVar[str] = "squared_epsilon_insensitive"
-    takes_labels: ClassVar[bool] = False
-    epsilon: float = 0.1
-
-    def __post_init__(self) -> None:
-        _check_epsilon(self.epsilon)
 
     def form(self) -> tuple[int, float]:
         """Of :func:`slopes`."""

@@ -314,10 +314,10 @@ def test_rows_that_hardly_count_are_left_out_and_change_nothing():
     state = SmoothNewton().init(problem, result.model.u)
     D = problem.curvatures(state.margins)
     state.gradient = state.gradient + 1e6  # as if far from the end
-    felt = SmoothNewton._felt(problem, state, state.relative_gap)
+    counting = SmoothNewton._counting(problem, state, state.relative_gap)
     V, _ = naive(problem)
-    out = felt == 0
-    assert 100 < out.sum() < 2900 and np.array_equal(felt[~out], D[~out])
+    out = counting == 0
+    assert 100 < out.sum() < 2900 and np.array_equal(counting[~out], D[~out])
     assert np.linalg.norm(V[out].T @ (D[out, None] * V[out]), 2) <= 0.1
 
 

@@ -29,9 +29,9 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from slimsvm.basis.selection import Basis, Here, Selection, among, rows_at
+from slimsvm.basis.selection import Basis, Selection, Wanted, among, rows_at
 from slimsvm.compiled import compiled
-from slimsvm.problems.columns import KernelColumns, coordinates_of
+from slimsvm.problems.columns import coordinates_of
 from slimsvm.problems.span import DEPENDENT, JITTER
 from slimsvm.threads import parallel, single_threaded_blas
 from slimsvm.tiles import Operand
@@ -392,20 +392,12 @@ class Cholesky(Basis):
     in_words: ClassVar[str] = "takes the row farthest from the span of those before it"
     one_shot: ClassVar[bool] = True
 
-    def select(
-        self,
-        columns: KernelColumns,
-        row_weights: Array | None,
-        basis_weights: Array | None,
-        n_new: int,
-        rng: np.random.Generator,
-        candidates: Array,
-        here: Here | None = None,
-    ) -> Selection:
+    def _choose(self, wanted: Wanted) -> Selection:
         """Up to ``n_new`` rows; all candidates, in order, if there are not more.
 
         The weights are ignored.
         """
+        columns, n_new, candidates = wanted.columns, wanted.n_new, wanted.candidates
         if n_new >= candidates.size:
             return rows_at(columns, candidates)
         known = None

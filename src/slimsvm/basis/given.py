@@ -9,8 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from slimsvm.basis.selection import Basis, Here, Selection, moved
-from slimsvm.problems.columns import KernelColumns
+from slimsvm.basis.selection import Basis, Selection, Wanted, moved
 
 Array = NDArray[Any]
 
@@ -54,17 +53,9 @@ class Given(Basis):
             return 1
         return int(shape[0]) if len(shape) == 2 else 1
 
-    def select(
-        self,
-        columns: KernelColumns,
-        row_weights: Array | None,
-        basis_weights: Array | None,
-        n_new: int,
-        rng: np.random.Generator,
-        candidates: Array,
-        here: Here | None = None,
-    ) -> Selection:
+    def _choose(self, wanted: Wanted) -> Selection:
         """The vectors, checked; the weights and the candidates are ignored."""
+        columns, n_new = wanted.columns, wanted.n_new
         if columns.precomputed:
             raise ValueError(
                 "A basis given as an array needs rows of features; the kernel is precomputed."

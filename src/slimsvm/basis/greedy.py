@@ -30,7 +30,16 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import LinAlgError, cholesky, solve_triangular
 
-from slimsvm.basis.selection import Basis, Here, Selection, against_basis, among, drawn, rows_at
+from slimsvm.basis.selection import (
+    Basis,
+    Here,
+    Selection,
+    Wanted,
+    against_basis,
+    among,
+    drawn,
+    rows_at,
+)
 from slimsvm.problems.columns import KernelColumns
 from slimsvm.problems.span import DEPENDENT
 from slimsvm.threads import parallel, single_threaded_blas
@@ -83,17 +92,11 @@ class Greedy(Basis):
         """How many join before the model is trained anew: up to the next power of 2."""
         return (1 << m.bit_length()) - m
 
-    def select(
-        self,
-        columns: KernelColumns,
-        row_weights: Array | None,
-        basis_weights: Array | None,
-        n_new: int,
-        rng: np.random.Generator,
-        candidates: Array,
-        here: Here | None = None,
-    ) -> Selection:
+    def _choose(self, wanted: Wanted) -> Selection:
         """Up to ``n_new`` rows; ``basis_weights`` are the coefficients with their sign changed."""
+        columns, n_new = wanted.columns, wanted.n_new
+        rng, candidates = wanted.rng, wanted.candidates
+        basis_weights, here = wanted.basis_weights, wanted.here
         if here is None:
             raise ValueError(
                 "basis='greedy' needs a model to improve, and a loss with a curvature "

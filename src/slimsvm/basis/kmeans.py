@@ -18,8 +18,7 @@ from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 from threadpoolctl import threadpool_limits
 
-from slimsvm.basis.selection import Basis, Here, Selection, drawn, moved, rows_at
-from slimsvm.problems.columns import KernelColumns
+from slimsvm.basis.selection import Basis, Selection, Wanted, drawn, moved, rows_at
 
 Array = NDArray[Any]
 # at least; and at least twice as many as centres, so that most centres move in every batch
@@ -64,17 +63,10 @@ class KMeans(Basis):
     sample_weight: Array | None = None
     max_iter: int = 20
 
-    def select(
-        self,
-        columns: KernelColumns,
-        row_weights: Array | None,
-        basis_weights: Array | None,
-        n_new: int,
-        rng: np.random.Generator,
-        candidates: Array,
-        here: Here | None = None,
-    ) -> Selection:
+    def _choose(self, wanted: Wanted) -> Selection:
         """``n_new`` centres; the weights of the residual are ignored."""
+        columns, n_new = wanted.columns, wanted.n_new
+        rng, candidates = wanted.rng, wanted.candidates
         if columns.precomputed:
             raise ValueError(
                 "basis='kmeans' needs rows of features; with a precomputed kernel choose "

@@ -11,8 +11,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from slimsvm.basis.selection import Basis, Here, Selection, against_basis, drawn, rows_at
-from slimsvm.problems.columns import KernelColumns
+from slimsvm.basis.selection import Basis, Selection, Wanted, against_basis, drawn, rows_at
 from slimsvm.problems.span import DEPENDENT
 
 Array = NDArray[Any]
@@ -50,20 +49,14 @@ class Margin(Basis):
 
     n_candidates: int = 59
 
-    def select(
-        self,
-        columns: KernelColumns,
-        row_weights: Array | None,
-        basis_weights: Array | None,
-        n_new: int,
-        rng: np.random.Generator,
-        candidates: Array,
-        here: Here | None = None,
-    ) -> Selection:
+    def _choose(self, wanted: Wanted) -> Selection:
         """Up to ``n_new`` rows that are not in the span of the basis already.
 
         The weights are ignored.
         """
+        columns, n_new = wanted.columns, wanted.n_new
+        rng, candidates = wanted.rng, wanted.candidates
+        here = wanted.here
         if here is None:
             raise ValueError(
                 "basis='margin' needs the scores of a model; choose the first vectors "

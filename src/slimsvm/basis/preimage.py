@@ -43,7 +43,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from slimsvm.basis.criterion import Criterion, Values
-from slimsvm.basis.selection import Basis, Here, Selection, drawn, moved, rows_at
+from slimsvm.basis.selection import Basis, Selection, Wanted, drawn, moved, rows_at
 from slimsvm.kernels import squared_norms
 from slimsvm.problems.columns import KernelColumns
 from slimsvm.threads import single_threaded_blas
@@ -100,17 +100,11 @@ class PursuitRows(Basis):
     n_rows: int = 8000
     orthogonal: bool = True
 
-    def select(
-        self,
-        columns: KernelColumns,
-        row_weights: Array | None,
-        basis_weights: Array | None,
-        n_new: int,
-        rng: np.random.Generator,
-        candidates: Array,
-        here: Here | None = None,
-    ) -> Selection:
+    def _choose(self, wanted: Wanted) -> Selection:
         """Up to ``n_new`` rows, fewer if the candidates are in the span already."""
+        columns, n_new = wanted.columns, wanted.n_new
+        rng, candidates = wanted.rng, wanted.candidates
+        row_weights = wanted.row_weights
         with single_threaded_blas():
             indices = drawn(candidates, self.n_candidates * n_new, rng)
             criterion = _criterion(columns, row_weights, self.n_rows, rng, self.orthogonal)
@@ -175,17 +169,11 @@ class Pursuit(Basis):
     # size of the basis at the last look, and rows it asked for
     _seen: dict[str, int] = field(default_factory=dict, repr=False, compare=False)
 
-    def select(
-        self,
-        columns: KernelColumns,
-        row_weights: Array | None,
-        basis_weights: Array | None,
-        n_new: int,
-        rng: np.random.Generator,
-        candidates: Array,
-        here: Here | None = None,
-    ) -> Selection:
+    def _choose(self, wanted: Wanted) -> Selection:
         """Up to ``n_new`` vectors, fewer if all that was found is in the span already."""
+        columns, n_new = wanted.columns, wanted.n_new
+        rng, candidates = wanted.rng, wanted.candidates
+        row_weights = wanted.row_weights
         with single_threaded_blas():
             # 1. random candidate rows
             indices = drawn(candidates, self.n_candidates * n_new, rng)

@@ -8,11 +8,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-import numpy as np
 from numpy.typing import NDArray
 
-from slimsvm.basis.selection import Basis, Here, Selection, drawn, rows_at
-from slimsvm.problems.columns import KernelColumns
+from slimsvm.basis.selection import Basis, Selection, Wanted, drawn, rows_at
 
 Array = NDArray[Any]
 
@@ -42,15 +40,8 @@ class Random(Basis):
     in_words: ClassVar[str] = "takes rows at random"
     one_shot: ClassVar[bool] = True
 
-    def select(
-        self,
-        columns: KernelColumns,
-        row_weights: Array | None,
-        basis_weights: Array | None,
-        n_new: int,
-        rng: np.random.Generator,
-        candidates: Array,
-        here: Here | None = None,
-    ) -> Selection:
+    def _choose(self, wanted: Wanted) -> Selection:
         """Up to ``n_new`` rows; the weights are ignored."""
+        columns, n_new = wanted.columns, wanted.n_new
+        rng, candidates = wanted.rng, wanted.candidates
         return rows_at(columns, drawn(candidates, n_new, rng))

@@ -51,6 +51,19 @@ class Here:
     scores: Array  # (n, columns), intercept included
 
 
+@dataclass(frozen=True)
+class Wanted:
+    """What a choice is asked for; see :meth:`Basis.select`."""
+
+    columns: KernelColumns
+    row_weights: Array | None
+    basis_weights: Array | None
+    n_new: int
+    rng: np.random.Generator
+    candidates: Array
+    here: Here | None
+
+
 class Basis(Protocol):
     """A way to choose basis vectors.
 
@@ -93,6 +106,12 @@ class Basis(Protocol):
 
         ``candidates`` are the indices of distinct rows of positive weight, in order.
         """
+        return self._choose(
+            Wanted(columns, row_weights, basis_weights, n_new, rng, candidates, here)
+        )
+
+    def _choose(self, wanted: Wanted) -> Selection:
+        """The vectors, chosen in the way of this class."""
         ...
 
 

@@ -16,8 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import solve_triangular
 
-from slimsvm.basis.selection import Basis, Here, Selection, against_basis, drawn, rows_at
-from slimsvm.problems.columns import KernelColumns, largest_diagonal
+from slimsvm.basis.selection import Basis, Selection, Wanted, against_basis, drawn, rows_at
+from slimsvm.problems.columns import largest_diagonal
 from slimsvm.problems.span import DEPENDENT, JITTER
 from slimsvm.tiles import Strips, block
 
@@ -54,20 +54,13 @@ class Unsupervised(Basis):
 
     n_candidates: int = 59
 
-    def select(
-        self,
-        columns: KernelColumns,
-        row_weights: Array | None,
-        basis_weights: Array | None,
-        n_new: int,
-        rng: np.random.Generator,
-        candidates: Array,
-        here: Here | None = None,
-    ) -> Selection:
+    def _choose(self, wanted: Wanted) -> Selection:
         """Up to ``n_new`` rows; all candidates, in order, if there are not more.
 
         The weights are ignored.
         """
+        columns, n_new = wanted.columns, wanted.n_new
+        rng, candidates = wanted.rng, wanted.candidates
         if n_new >= candidates.size:
             return rows_at(columns, candidates)
         largest = max(columns.rows.map(largest_diagonal, columns.frame))

@@ -232,11 +232,7 @@ def train(
     if not quiet or not estimator.status_.converged:
         click.echo(str(estimator.status_), err=True)
     if not quiet:
-        click.echo(
-            f"model written to {'standard output' if model == '-' else model} "
-            f"({size_in_words(n_bytes)})",
-            err=True,
-        )
+        _say_written(model, n_bytes)
     if estimator.status_.reason == "interrupted":
         ctx.exit(INTERRUPTED)
 
@@ -434,11 +430,7 @@ def compress(
                     f"{name.replace('_', ' ')} on the data: {before:.6g} before, {after:.6g} after",
                     err=True,
                 )
-        click.echo(
-            f"model written to {'standard output' if out == '-' else out} "
-            f"({size_in_words(n_bytes)})",
-            err=True,
-        )
+        _say_written(out, n_bytes)
     if small.status_.reason == "interrupted":
         ctx.exit(INTERRUPTED)
 
@@ -509,3 +501,11 @@ def demo(rows: int, picture: str, n_jobs: int, as_json: bool) -> None:
 
 
 program.add_command(report)
+
+
+def _say_written(where: str, n_bytes: int) -> None:
+    click.echo(
+        f"model written to {'standard output' if where == '-' else where} "
+        f"({size_in_words(n_bytes)})",
+        err=True,
+    )

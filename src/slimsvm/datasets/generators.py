@@ -70,19 +70,15 @@ def banana(n: int, noise: float = 0.2, seed: int = 0) -> tuple[NDArray[np.float6
 
     Parameters
     ----------
-    n : int
-        Number of rows.
+    n, seed : int
+        As in :func:`checkers`.
     noise : float
         Standard deviation of the blur, in both directions.
-    seed : int
-        The same seed gives the same rows.
 
     Returns
     -------
-    X : ndarray of shape (n, 2), float64
-        The points.
-    y : ndarray of shape (n,), int64
-        The labels, -1 or +1, with equal probability.
+    X, y : ndarray
+        As in :func:`checkers`; both labels have the same probability.
 
     References
     ----------

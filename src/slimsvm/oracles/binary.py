@@ -36,6 +36,7 @@ from numpy.typing import NDArray
 from slimsvm.compiled import compiled
 from slimsvm.losses import EpsilonInsensitive, Hinge, Loss
 from slimsvm.rows import PerRow
+from slimsvm.solvers.cuts import Columns
 from slimsvm.solvers.line_search import least_along
 from slimsvm.threads import parallel
 
@@ -105,7 +106,7 @@ class LossOracle(PerRow):
         ), self.weight[first:last]
 
     def cut(
-        self, first: int, last: int, scores: Array, columns: Array | None = None
+        self, first: int, last: int, scores: Array, columns: Columns = None
     ) -> tuple[Array, Array, Array]:
         """Risk, offset and responses v of rows first to last.
 
@@ -122,7 +123,7 @@ class LossOracle(PerRow):
             weight[:, None] * slopes,
         )
 
-    def cuts(self, scores: Array, columns: Array | None = None) -> tuple[Array, Array, Array]:
+    def cuts(self, scores: Array, columns: Columns = None) -> tuple[Array, Array, Array]:
         """The same for all rows."""
         responses = np.empty_like(scores, dtype=np.float64)
 
@@ -133,7 +134,7 @@ class LossOracle(PerRow):
         risk, offset = self._summed(work)
         return risk, offset, responses
 
-    def risk(self, scores: Array, columns: Array | None = None) -> Array:
+    def risk(self, scores: Array, columns: Columns = None) -> Array:
         """R(f) for each column."""
 
         def work(first: int, last: int) -> Array:
@@ -152,9 +153,7 @@ class LossOracle(PerRow):
         parallel(task, len(parts), self.n_threads)
         return np.asarray(sum(parts[1:], parts[0]))
 
-    def balanced(
-        self, scores: Array, columns: Array | None = None
-    ) -> tuple[Array, Array, Array, Array]:
+    def balanced(self, scores: Array, columns: Columns = None) -> tuple[Array, Array, Array, Array]:
         """The best intercept for each column, and the cut there whose responses sum to zero.
 
         Of the cut: risk, offset and responses.
@@ -206,7 +205,7 @@ class LossOracle(PerRow):
 
     # -- one dimension at a time -------------------------------------------------------------------
 
-    def intercept(self, scores: Array, columns: Array | None = None, middle: bool = False) -> Array:
+    def intercept(self, scores: Array, columns: Columns = None, middle: bool = False) -> Array:
         """The b with the least R(f + b), for each column.
 
         ``middle``: where there are several, the middle of them.
@@ -243,12 +242,7 @@ class LossOracle(PerRow):
         return float(b), float(tau)
 
     def line(
-        self,
-        scores: Array,
-        change: Array,
-        slope: Array,
-        curvature: Array,
-        columns: Array | None = None,
+        self, scores: Array, change: Array, slope: Array, curvature: Array, columns: Columns = None
     ) -> Array:
         """The t >= 0 with the least t slope + t^2 curvature/2 + R(f + t d), for each column."""
         y, weight = self._part(0, self.n, columns)

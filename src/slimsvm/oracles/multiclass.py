@@ -87,22 +87,13 @@ class Binary(_OneLabel):
         """One where they differ."""
         return (labels != found).astype(np.float64)
 
-    def cut(
-        self,
-        scores: Array,
-        labels: Array,
-        offsets: Array,
-        weight: Array,
-        linear: Array,
-        n_threads: int = 1,
-    ) -> tuple[float, float, Array, Array]:
-        """As in the base class.
-
-        The response of a missed margin is the weight with the sign of the other label.
-        """
+    def _plain_cut(
+        self, scores: Array, labels: Array, offsets: Array, weight: Array
+    ) -> tuple[float, float, Array] | None:
+        """The response of a missed margin is the weight with the sign of the other label."""
         responses = np.empty((labels.size, 1))
         risk, loss = _hinge(scores, labels, weight, responses)
-        return risk, loss, responses, np.zeros(0)
+        return risk, loss, responses
 
 
 class Multiclass(_OneLabel):

@@ -165,19 +165,13 @@ class Multivariate(BlockOracle):
         found, delta, responses = self._found(scores, labels, offsets)
         return found, np.array([delta]), np.array([self._margin(delta, responses, scores)])
 
-    def cut(
-        self,
-        scores: Array,
-        labels: Array,
-        offsets: Array,
-        weight: Array,
-        linear: Array,
-        n_threads: int = 1,
-    ) -> tuple[float, float, Array, Array]:
-        """As in the base class; the head of this module says what the responses are."""
+    def _plain_cut(
+        self, scores: Array, labels: Array, offsets: Array, weight: Array
+    ) -> tuple[float, float, Array] | None:
+        """The head of this module says what the responses are."""
         _, delta, responses = self._found(scores, labels, offsets)
         margin, w = self._margin(delta, responses, scores), float(weight[0])
-        return w * margin, w * delta, (w * responses)[:, None], np.zeros(0)
+        return w * margin, w * delta, (w * responses)[:, None]
 
     def best(self, scores: Array, offsets: Array, linear: Array, n_threads: int = 1) -> Array:
         """The labels of highest score: where f is positive, or the k highest; or the ranks."""

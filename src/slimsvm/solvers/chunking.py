@@ -33,8 +33,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from slimsvm.problems.reduced import Reduced, ReducedSolution, ReducedState
-from slimsvm.run import SUBSPACE, Certificate
+from slimsvm.problems.reduced import Reduced, ReducedState
+from slimsvm.solvers.duality import BestValues, ReducedSolver
 from slimsvm.solvers.smooth_newton import SmoothNewton
 
 Array = NDArray[Any]
@@ -45,49 +45,32 @@ WORK, AT_ONCE = (
     5,
 )  # entries of V visited in a step of the run, and Newton's steps in it, at most
 MOST_NEWTON = 200  # steps for one working set: so many are needed by rounding errors only
-TINY = float(np.finfo(float).tiny)
 
 
 @dataclass
-class ChunkingState:
-    """The working set, the problem in it, and the best values so far."""
+class ChunkingState(BestValues):
+    """The working set, the problem in it, and the best values; ``n_iter`` counts the sets."""
 
     inside: Array
     part: Reduced  # the machine on the working set: other rows have no weight
     inner: ReducedState
     closer: float  # tolerance of that problem, as a share of the whole one's
     u: Array  # the best so far
-    primal: float = np.inf
-    dual: float = 0.0  # of the point zero
     n_newton: int = 0  # for this working set
-    n_iter: int = 0  # working sets
-    done: bool = False
-    stalled: bool = False
-
-    @property
-    def gap(self) -> float:
-        """The duality gap between the best points."""
-        return max(0.0, self.primal - self.dual)
-
-    @property
-    def relative_gap(self) -> float:
-        """The same, relative to the objective."""
-        return self.gap / max(self.primal, TINY) if np.isfinite(self.primal) else np.inf
 
     def record(self) -> dict[str, float]:
         """A line of the history; ``violation`` is the relative gap."""
-        return {
-            "objective": self.primal,
-            "gap": self.gap,
-            "violation": self.relative_gap,
+        return super().record() | {
             "n_basis": float(self.u.size - 1),
             "active": float(np.count_nonzero(self.inside)),
         }
 
 
 @dataclass(kw_only=True)
-class Chunking:
-    """Working sets that grow; ``tol`` is the duality gap relative to the objective, ``max_iter`` limits the number of sets.
+class Chunking(ReducedSolver):
+    """Working sets that grow.
+
+    ``tol`` is the duality gap relative to the objective, ``max_iter`` limits the number of sets.
 
     Parameters
     ----------
@@ -170,13 +153,3 @@ class Chunking:
         curve = float(combined @ combined) + 2.0 * loss  # a_i^2 / D_i is twice the loss of row i
         if curve > 0.0:
             S.dual = max(S.dual, 0.5 * total**2 / curve)
-
-    def certificate(self, problem: Reduced, state: ChunkingState, tol: float) -> Certificate:
-        """Objective and gap; ``violation`` is their ratio."""
-        return Certificate(
-            SUBSPACE, state.primal, state.relative_gap, state.gap, tol, str(problem.features.dtype)
-        )
-
-    def model(self, problem: Reduced, state: ChunkingState) -> ReducedSolution:
-        """Coefficients and intercept."""
-        return ReducedSolution(state.u[:-1], float(state.u[-1]))

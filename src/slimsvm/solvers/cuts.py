@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 Array = NDArray[Any]
+Columns = NDArray[Any] | None  # which columns the scores stand for; None: all
 TINY = float(np.finfo(float).tiny)
 
 

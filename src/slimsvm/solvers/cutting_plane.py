@@ -50,7 +50,16 @@ from numpy.typing import NDArray
 
 from slimsvm.rows import PerRow
 from slimsvm.run import Certificate
-from slimsvm.solvers.cuts import Cuts, CutSolution, CutState, chosen, columnwise, padded, raised
+from slimsvm.solvers.cuts import (
+    Columns,
+    Cuts,
+    CutSolution,
+    CutState,
+    chosen,
+    columnwise,
+    padded,
+    raised,
+)
 from slimsvm.solvers.small_qp import solve_small_qp
 from slimsvm.threads import single_threaded_blas
 
@@ -76,32 +85,25 @@ class Oracle(Protocol):
     n: int
     n_columns: int
 
-    def risk(self, scores: Array, columns: Array | None = None) -> Array:
+    def risk(self, scores: Array, columns: Columns = None) -> Array:
         """R(f) for each column."""
 
     def cut(
-        self, first: int, last: int, scores: Array, columns: Array | None = None
+        self, first: int, last: int, scores: Array, columns: Columns = None
     ) -> tuple[Array, Array, Array]:
         """Risk and offset (columns,) and responses (rows, columns) of a block of rows."""
 
-    def cuts(self, scores: Array, columns: Array | None = None) -> tuple[Array, Array, Array]:
+    def cuts(self, scores: Array, columns: Columns = None) -> tuple[Array, Array, Array]:
         """The same of all rows."""
 
-    def balanced(
-        self, scores: Array, columns: Array | None = None
-    ) -> tuple[Array, Array, Array, Array]:
+    def balanced(self, scores: Array, columns: Columns = None) -> tuple[Array, Array, Array, Array]:
         """Best intercepts, and with them the same for cuts with vbar = 0."""
 
-    def intercept(self, scores: Array, columns: Array | None = None, middle: bool = False) -> Array:
+    def intercept(self, scores: Array, columns: Columns = None, middle: bool = False) -> Array:
         """Best intercepts."""
 
     def line(
-        self,
-        scores: Array,
-        change: Array,
-        slope: Array,
-        curvature: Array,
-        columns: Array | None = None,
+        self, scores: Array, change: Array, slope: Array, curvature: Array, columns: Columns = None
     ) -> Array:
         """The best step t >= 0 from scores along change.
 

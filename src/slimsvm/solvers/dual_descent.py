@@ -38,6 +38,7 @@ from numpy.typing import NDArray
 from slimsvm.compiled import compiled
 from slimsvm.problems.factored_dual import FactoredDual
 from slimsvm.run import SUBSPACE, Certificate
+from slimsvm.solvers.duality import BestValues
 
 Array = NDArray[Any]
 FAR = 1e300  # stands for infinity in compiled loops
@@ -50,7 +51,6 @@ CALL = 5e4  # what a sweep costs at least, in entries of V
 SET_ASIDE = 0.1
 ROUNDING = 64 * float(np.finfo(float).eps)  # errors of a slope, relative to the size of its terms
 ETA = 3  # of the mean: the paper's eta, which gives the last half of the sweeps most of the weight
-TINY = float(np.finfo(float).tiny)
 
 
 @compiled
@@ -180,8 +180,8 @@ class DualPoint:
 
 
 @dataclass
-class DescentState:
-    """Where the descent is."""
+class DescentState(BestValues):
+    """Where the descent is; ``n_iter`` counts sweeps."""
 
     a: Array
     w: Array
@@ -191,31 +191,18 @@ class DescentState:
     active: Array
     mean: Array  # of w over the sweeps
     best: Array  # the primal point with the least value so far
-    primal: float = np.inf
-    dual: float = 0.0
     lowest: float = -FAR
     highest: float = FAR
     near: float = 0.0  # violation at which all variables are looked at again; 0: not yet known
-    n_iter: int = 0  # sweeps
-    done: bool = False
-    stalled: bool = False
 
     @property
     def gap(self) -> float:
-        """The duality gap."""
+        """The duality gap; ``dual`` is the least value of the dual problem, with its sign."""
         return max(0.0, self.primal + self.dual)
-
-    @property
-    def relative_gap(self) -> float:
-        """The same, relative to the value of the primal problem."""
-        return self.gap / max(self.primal, TINY) if np.isfinite(self.primal) else np.inf
 
     def record(self) -> dict[str, float]:
         """A line of the history; ``violation`` is the relative gap."""
-        return {
-            "objective": self.primal,
-            "gap": self.gap,
-            "violation": self.relative_gap,
+        return super().record() | {
             "n_support": float(np.count_nonzero(self.a)),
             "active": float(self.active.size),
         }

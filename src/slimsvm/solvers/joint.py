@@ -36,6 +36,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from slimsvm.rows import PerRow
+from slimsvm.solvers.cuts import Columns
 from slimsvm.solvers.spaces import Space
 from slimsvm.threads import parallel
 
@@ -315,28 +316,23 @@ class JointRisk:
         inside, offset, risk = zip(*self.each_block(work), strict=True)
         return np.concatenate(inside), float(np.sum(offset)), float(np.sum(risk))
 
-    def risk(self, scores: Array, columns: Array | None = None) -> Array:
+    def risk(self, scores: Array, columns: Columns = None) -> Array:
         """R(f)"""
         return np.array([self.worst(scores[:, 0])[2]])
 
-    def cuts(self, scores: Array, columns: Array | None = None) -> tuple[Array, Array, Array]:
+    def cuts(self, scores: Array, columns: Columns = None) -> tuple[Array, Array, Array]:
         """Risk, offset and responses of the cut at these scores."""
         risk, loss, V = self.at(scores[:, 0])
         return np.array([risk]), np.array([loss]), V[:, None]
 
     def cut(
-        self, first: int, last: int, scores: Array, columns: Array | None = None
+        self, first: int, last: int, scores: Array, columns: Columns = None
     ) -> tuple[Array, Array, Array]:
         """The same; the block is always the whole."""
         return self.cuts(scores)
 
     def line(
-        self,
-        scores: Array,
-        change: Array,
-        slope: Array,
-        curvature: Array,
-        columns: Array | None = None,
+        self, scores: Array, change: Array, slope: Array, curvature: Array, columns: Columns = None
     ) -> Array:
         """The t >= 0 with nearly the least t slope + t^2 curvature/2 + R(f + t d)."""
         (S, linear), (D, along) = self.split(scores[:, 0]), self.split(change[:, 0])

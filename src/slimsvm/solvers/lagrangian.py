@@ -53,10 +53,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from slimsvm.problems.reduced import Reduced, ReducedSolution, ReducedState, Signed, begin
+from slimsvm.problems.reduced import Reduced, ReducedState, Signed, begin
 from slimsvm.rows import Block, PerRow, joined
-from slimsvm.run import SUBSPACE, Certificate
-from slimsvm.solvers.line_search import least_along
+from slimsvm.solvers.duality import BestValues, ReducedSolver, step_along
 from slimsvm.threads import single_threaded_blas
 
 Array = NDArray[Any]
@@ -65,11 +64,10 @@ MOST_STEPS = 50  # in a step of the run
 EVERY = 10  # steps of the paper's iteration from one gap to the next
 MOVES = 20  # that correct the metric
 STALLED = 1e-15  # relative change below which rounding is all that is left
-TINY = float(np.finfo(float).tiny)
 
 
 @dataclass
-class LagrangianState:
+class LagrangianState(BestValues):
     """Where the iteration is, and the best values so far."""
 
     inverse: Callable[[Array], Array]  # times (I + V'DV)^-1
@@ -77,30 +75,10 @@ class LagrangianState:
     z: Array
     product: Array  # V'D z
     u: Array  # the best so far
-    primal: float = np.inf
-    dual: float = 0.0  # of the point zero
-    n_iter: int = 0
-    done: bool = False
-    stalled: bool = False
-
-    @property
-    def gap(self) -> float:
-        """The duality gap between the best points."""
-        return max(0.0, self.primal - self.dual)
-
-    @property
-    def relative_gap(self) -> float:
-        """The same, relative to the objective."""
-        return self.gap / max(self.primal, TINY) if np.isfinite(self.primal) else np.inf
 
     def record(self) -> dict[str, float]:
         """A line of the history; ``violation`` is the relative gap."""
-        return {
-            "objective": self.primal,
-            "gap": self.gap,
-            "violation": self.relative_gap,
-            "n_basis": float(self.u.size - 1),
-        }
+        return super().record() | {"n_basis": float(self.u.size - 1)}
 
 
 def _several(
@@ -125,7 +103,7 @@ def _several(
 
 
 @dataclass(kw_only=True)
-class Lagrangian:
+class Lagrangian(ReducedSolver):
     """LSVM as it was published; ``tol`` is the duality gap relative to the objective.
 
     Parameters
@@ -133,21 +111,7 @@ class Lagrangian:
     share : float
         beta times C, between 0 and 1 (both excluded): only there the iteration is known to converge.
 
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from slimsvm.kernels import RBF
-    >>> from slimsvm.losses import SquaredHinge
-    >>> from slimsvm.problems.reduced import Reduced, SignedFeatures
-    >>> from slimsvm.run import run
-    >>> from slimsvm.solvers.lagrangian import Lagrangian
-    >>> from slimsvm.tiles import in_memory, prepare
-    >>> rows = prepare(RBF(1.0), np.arange(6.0)[:, None], dtype=np.float64)
-    >>> signed = in_memory(rows, np.array([1.0, 1.0, -1.0, -1.0, 1.0, 1.0]))
-    >>> V = SignedFeatures(signed, rows.frame, np.array([0, 3]))
-    >>> result = run(Lagrangian(), Reduced(V, np.full(6, 1.0), SquaredHinge()), tol=1e-6, max_iter=1000)
-    >>> result.certificate.holds
-    True
+    Examples: see :class:`slimsvm.solvers.duality.ReducedSolver`.
     """
 
     share: float = 0.5
@@ -205,16 +169,6 @@ class Lagrangian:
             S.primal, S.u = primal, u
         S.dual = max(S.dual, dual)
 
-    def certificate(self, problem: Reduced, state: LagrangianState, tol: float) -> Certificate:
-        """Objective and gap; ``violation`` is their ratio."""
-        return Certificate(
-            SUBSPACE, state.primal, state.relative_gap, state.gap, tol, str(problem.features.dtype)
-        )
-
-    def model(self, problem: Reduced, state: LagrangianState) -> ReducedSolution:
-        """Coefficients and intercept."""
-        return ReducedSolution(state.u[:-1], float(state.u[-1]))
-
 
 def iterated(
     where: Block, signed: Signed, u: Array, measure: bool, D: Array, b: Array, z: Array
@@ -263,24 +217,12 @@ class AcceleratedState(ReducedState):
 
 
 @dataclass(kw_only=True)
-class AcceleratedLagrangian:
-    """LSVM at beta = 1/(2 C), its metric corrected by its last moves; ``tol`` is the duality gap relative to the objective.
+class AcceleratedLagrangian(ReducedSolver):
+    """LSVM at beta = 1/(2 C), its metric corrected by its last moves.
 
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from slimsvm.kernels import RBF
-    >>> from slimsvm.losses import SquaredHinge
-    >>> from slimsvm.problems.reduced import Reduced, SignedFeatures
-    >>> from slimsvm.run import run
-    >>> from slimsvm.solvers.lagrangian import AcceleratedLagrangian
-    >>> from slimsvm.tiles import in_memory, prepare
-    >>> rows = prepare(RBF(1.0), np.arange(6.0)[:, None], dtype=np.float64)
-    >>> signed = in_memory(rows, np.array([1.0, 1.0, -1.0, -1.0, 1.0, 1.0]))
-    >>> V = SignedFeatures(signed, rows.frame, np.array([0, 3]))
-    >>> result = run(AcceleratedLagrangian(), Reduced(V, np.full(6, 1e4), SquaredHinge()), tol=1e-6, max_iter=1000)
-    >>> result.certificate.holds
-    True
+    ``tol`` is the duality gap relative to the objective.
+
+    Examples: see :class:`slimsvm.solvers.duality.ReducedSolver`.
     """
 
     def init(self, problem: Reduced, start: Array | None = None) -> AcceleratedState:
@@ -300,18 +242,7 @@ class AcceleratedLagrangian:
         V = problem.features
         # 1. the direction, and how far to go
         d = -self._in_metric(S)
-        d_margins, slope, bend = V.margins(d), np.array([S.u @ d]), np.array([d @ d])
-        t = float(
-            least_along(
-                problem.loss,
-                np.ones((V.n, 1)),
-                problem.weight,
-                S.margins[:, None],
-                d_margins[:, None],
-                slope,
-                bend,
-            )[0]
-        )
+        t, d_margins = step_along(problem, problem.weight, S, d)
         # 2. where that is
         before, gradient = S.objective, S.gradient
         S.u, S.margins = S.u + t * d, S.margins + t * d_margins
@@ -344,18 +275,3 @@ class AcceleratedLagrangian:
         for (move, change, rho), share in zip(S.moves, reversed(shares), strict=True):
             q += (share - rho * float(change @ q)) * move
         return q
-
-    def certificate(self, problem: Reduced, state: AcceleratedState, tol: float) -> Certificate:
-        """Objective and gap; ``violation`` is their ratio."""
-        return Certificate(
-            SUBSPACE,
-            state.objective,
-            state.relative_gap,
-            state.gap,
-            tol,
-            str(problem.features.dtype),
-        )
-
-    def model(self, problem: Reduced, state: AcceleratedState) -> ReducedSolution:
-        """Coefficients and intercept."""
-        return ReducedSolution(state.u[:-1], float(state.u[-1]))

@@ -26,8 +26,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from slimsvm.problems.reduced import Reduced, ReducedSolution, ReducedState, SignedFeatures, begin
-from slimsvm.run import SUBSPACE, Certificate
+from slimsvm.problems.reduced import Reduced, ReducedState, SignedFeatures, begin
+from slimsvm.solvers.duality import ReducedSolver
 
 Array = NDArray[Any]
 CORRECTIONS = 3
@@ -41,24 +41,13 @@ HALF_GRADIENT = 0.25  # of the gap: a correction must halve the gradient
 
 
 @dataclass(kw_only=True)
-class LeastSquaresSystem:
-    """One linear system; ``tol`` is the duality gap relative to the objective, which rounding errors alone keep from zero.
+class LeastSquaresSystem(ReducedSolver):
+    """One linear system.
 
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from slimsvm.kernels import RBF
-    >>> from slimsvm.losses import LeastSquares
-    >>> from slimsvm.problems.reduced import Reduced, SignedFeatures
-    >>> from slimsvm.run import run
-    >>> from slimsvm.solvers.least_squares import LeastSquaresSystem
-    >>> from slimsvm.tiles import in_memory, prepare
-    >>> rows = prepare(RBF(1.0), np.arange(6.0)[:, None], dtype=np.float64)
-    >>> signed = in_memory(rows, np.array([1.0, 1.0, -1.0, -1.0, 1.0, 1.0]))
-    >>> V = SignedFeatures(signed, rows.frame, np.array([0, 3]))
-    >>> result = run(LeastSquaresSystem(), Reduced(V, np.full(6, 10.0), LeastSquares()), tol=1e-12)
-    >>> result.certificate.holds, result.n_iter
-    (True, 1)
+    ``tol`` is the duality gap relative to the objective, which rounding errors alone keep from
+    zero.
+
+    Examples: see :class:`slimsvm.solvers.duality.ReducedSolver`.
     """
 
     def init(self, problem: Reduced, start: Array | None = None) -> ReducedState:
@@ -90,18 +79,3 @@ class LeastSquaresSystem:
         """Of V'DV, nearly."""
         some = slice(None, None, max(1, V.n // SEEN))
         return V.n * float(np.mean(D[some] * V.squares(some)))
-
-    def certificate(self, problem: Reduced, state: ReducedState, tol: float) -> Certificate:
-        """Objective and gap; ``violation`` is their ratio."""
-        return Certificate(
-            SUBSPACE,
-            state.objective,
-            state.relative_gap,
-            state.gap,
-            tol,
-            str(problem.features.dtype),
-        )
-
-    def model(self, problem: Reduced, state: ReducedState) -> ReducedSolution:
-        """Coefficients and intercept."""
-        return ReducedSolution(state.u[:-1], float(state.u[-1]))

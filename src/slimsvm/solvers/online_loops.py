@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from slimsvm.compiled import compiled
 from slimsvm.solvers.dual_descent import dot
-from slimsvm.solvers.smo import FAR, TINY, find, gains, move, onto_bound, place
+from slimsvm.solvers.smo import FAR, TINY, exchange, find, gains, move, place
 
 Array = NDArray[Any]
 CANDIDATES = 50  # random rows of which the best is taken (the paper's number)
@@ -78,14 +78,7 @@ def _pair(
         _value(K, between, own, i, j, m),
     )  # fmt: skip
     t = (o_j - o_i) / max(k_ii + k_jj - 2.0 * k_ij, TINY)
-    room_i = upper[i] - a[i] if sign[i] > 0 else a[i]
-    room_j = a[j] if sign[j] > 0 else upper[j] - a[j]
-    if t >= room_i or t >= room_j:
-        t = min(room_i, room_j)
-    a[i] = onto_bound(a[i] + sign[i] * t, upper[i], t == room_i, sign[i] > 0)
-    a[j] = onto_bound(a[j] - sign[j] * t, upper[j], t == room_j, sign[j] < 0)
-    up[i] = up[j] = FAR
-    low[i] = low[j] = -FAR
+    t = exchange(i, j, t, sign, upper, a, up, low)
     bottom, top = _shift(K, between, own, up, low, joined, n_joined, i, j, t, m)
     place(i, o_i + t * (k_ii - k_ij), a, sign, upper, up, low)
     place(j, o_j + t * (k_ij - k_jj), a, sign, upper, up, low)

@@ -95,6 +95,34 @@ def place(v: int, o: float, a: Array, sign: Array, upper: Array, up: Array, low:
 
 
 @compiled
+def onto_bound(value: float, upper: float, at_bound: bool, rises: bool) -> float:
+    """The value, exactly at the bound that it was to reach, and never beyond one."""
+    if at_bound:
+        return upper if rises else 0.0
+    return min(max(value, 0.0), upper)
+
+
+@compiled
+def exchange(
+    i: int, j: int, t: float, sign: Array, upper: Array, a: Array, up: Array, low: Array
+) -> float:
+    """i rises and j falls by t, cut at the bounds of both; their places are empty afterwards.
+
+    Returns t as it was cut.
+    """
+    room_i = upper[i] - a[i] if sign[i] > 0 else a[i]
+    room_j = a[j] if sign[j] > 0 else upper[j] - a[j]
+    # exactly onto the bound: a variable is either free or at one, never nearly so
+    if t >= room_i or t >= room_j:
+        t = min(room_i, room_j)
+    a[i] = onto_bound(a[i] + sign[i] * t, upper[i], t == room_i, sign[i] > 0)
+    a[j] = onto_bound(a[j] - sign[j] * t, upper[j], t == room_j, sign[j] < 0)
+    up[i] = up[j] = FAR
+    low[i] = low[j] = -FAR
+    return t
+
+
+@compiled
 def _pairs(
     K: Array,
     diag: Array,
@@ -130,17 +158,9 @@ def _pairs(
         row_j = K[j]
         o_i, o_j = least, low[j]
         t = (o_j - o_i) / max(diag[i] + diag[j] - 2.0 * row_i[j], TINY)
-        room_i = upper[i] - a[i] if sign[i] > 0 else a[i]
-        room_j = a[j] if sign[j] > 0 else upper[j] - a[j]
-        # exactly onto the bound: a variable is either free or at one, never nearly so
-        if t >= room_i or t >= room_j:
-            t = min(room_i, room_j)
-        a[i] = onto_bound(a[i] + sign[i] * t, upper[i], t == room_i, sign[i] > 0)
-        a[j] = onto_bound(a[j] - sign[j] * t, upper[j], t == room_j, sign[j] < 0)
+        t = exchange(i, j, t, sign, upper, a, up, low)
         # 4. all o, and where i and j may go now: first without these two, so that their new places
         # join the extremes
-        up[i] = up[j] = FAR
-        low[i] = low[j] = -FAR
         bottom, top = move(up, low, row_i, row_j, t, 0, split)
         other_bottom, other_top = move(up, low, row_i, row_j, t, split, n)
         place(i, o_i + t * (row_i[i] - row_j[i]), a, sign, upper, up, low)
@@ -250,14 +270,6 @@ def smo(
             steps += done
             _follow(K, few, sign[few] * (a_few - a[few]), o)
             a[few], o[few], more = a_few, o_few, LOOK
-
-
-@compiled
-def onto_bound(value: float, upper: float, at_bound: bool, rises: bool) -> float:
-    """The value, exactly at the bound that it was to reach, and never beyond one."""
-    if at_bound:
-        return upper if rises else 0.0
-    return min(max(value, 0.0), upper)
 
 
 def polish(

@@ -28,9 +28,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from slimsvm.problems.reduced import Reduced, ReducedSolution, ReducedState, begin
-from slimsvm.run import SUBSPACE, Certificate
-from slimsvm.solvers.line_search import least_along
+from slimsvm.problems.reduced import Reduced, ReducedState, begin
+from slimsvm.solvers.duality import ReducedSolver, step_along
 
 Array = NDArray[Any]
 FAINT = 0.1  # trace of what is left out of Newton's matrix, which is the identity and more; the less the nearer the end
@@ -41,24 +40,12 @@ GROWTH, NEARLY = 10.0, 0.1  # of the share, at this relative gap
 
 
 @dataclass(kw_only=True)
-class SmoothNewton:
-    """Newton's method with an exact search along each direction; ``tol`` is the relative duality gap of the problem with its own loss.
+class SmoothNewton(ReducedSolver):
+    """Newton's method with an exact search along each direction.
 
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from slimsvm.kernels import RBF
-    >>> from slimsvm.losses import SmoothHinge
-    >>> from slimsvm.problems.reduced import Reduced, SignedFeatures
-    >>> from slimsvm.run import run
-    >>> from slimsvm.solvers.smooth_newton import SmoothNewton
-    >>> from slimsvm.tiles import in_memory, prepare
-    >>> rows = prepare(RBF(1.0), np.arange(6.0)[:, None], dtype=np.float64)
-    >>> signed = in_memory(rows, np.array([1.0, 1.0, -1.0, -1.0, 1.0, 1.0]))
-    >>> V = SignedFeatures(signed, rows.frame, np.array([0, 3]))
-    >>> result = run(SmoothNewton(), Reduced(V, np.full(6, 10.0), SmoothHinge(beta=5.0)), tol=1e-12)
-    >>> result.certificate.holds, result.n_iter < 10
-    (True, True)
+    ``tol`` is the relative duality gap of the problem with its own loss.
+
+    Examples: see :class:`slimsvm.solvers.duality.ReducedSolver`.
     """
 
     def init(self, problem: Reduced, start: Array | None = None) -> ReducedState:
@@ -73,23 +60,10 @@ class SmoothNewton:
             return
         # 1. Newton's direction, and the least value along it
         V, weight, half = problem.features, S.share * problem.weight, 0.5 * float(S.u @ S.u)
-        before, slope = (
-            half + S.share * (S.objective - half),
-            S.u + S.share * (S.gradient - S.u),
-        )  # with the present share of C
-        d = -V.inverse(self._felt(problem, S, 0.5 * float(slope @ slope) / before))(slope)
-        d_margins, along, bend = V.margins(d), np.array([S.u @ d]), np.array([d @ d])
-        t = float(
-            least_along(
-                problem.loss,
-                np.ones((V.n, 1)),
-                weight,
-                S.margins[:, None],
-                d_margins[:, None],
-                along,
-                bend,
-            )[0]
-        )
+        # with the present share of C
+        before, slope = half + S.share * (S.objective - half), S.u + S.share * (S.gradient - S.u)
+        d = -V.inverse(self._counting(problem, S, 0.5 * float(slope @ slope) / before))(slope)
+        t, d_margins = step_along(problem, weight, S, d)
         u, margins = S.u + t * d, S.margins + t * d_margins
         half = 0.5 * float(u @ u)
         lower = half + S.share * (problem.value(u, margins) - half) < before
@@ -115,26 +89,14 @@ class SmoothNewton:
             S.share = min(1.0, GROWTH * S.share)
 
     @staticmethod
-    def _felt(problem: Reduced, S: ReducedState, relative_gap: float) -> Array:
-        """D, zero for rows that hardly count: together they would change no direction by more than a small part of what it is."""
+    def _counting(problem: Reduced, S: ReducedState, relative_gap: float) -> Array:
+        """D, with zero for rows that hardly count.
+
+        Together they would change no direction by more than a small part of what it is.
+        """
         D = S.share * problem.curvatures(S.margins)
         pull = D * problem.features.squares()
         order = np.argsort(pull)
         faint = np.cumsum(pull[order]) <= FAINT * min(1.0, relative_gap)
         D[order[faint]] = 0.0
         return D
-
-    def certificate(self, problem: Reduced, state: ReducedState, tol: float) -> Certificate:
-        """Objective and gap, with the loss of the problem; ``violation`` is their ratio."""
-        return Certificate(
-            SUBSPACE,
-            state.objective,
-            state.relative_gap,
-            state.gap,
-            tol,
-            str(problem.features.dtype),
-        )
-
-    def model(self, problem: Reduced, state: ReducedState) -> ReducedSolution:
-        """Coefficients and intercept."""
-        return ReducedSolution(state.u[:-1], float(state.u[-1]))
