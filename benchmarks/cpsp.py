@@ -222,7 +222,7 @@ def prediction(name: str) -> dict[str, Any]:
         X[:20000], y[:20000]
     )
     rows = X_test if X_test.shape[0] <= 50_000 else X_test[:50_000]
-    f, best, tiles = ours._expansion(), np.inf, np.inf
+    f, best, tiles = ours._function(), np.inf, np.inf
     basis, columns = prepare(RBF(gamma), np.asarray(ours.basis_)), None
     for _ in range(5):
         begin = time.perf_counter()

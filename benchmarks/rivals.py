@@ -71,7 +71,7 @@ def _primal(model: Any, X: Any, y: np.ndarray, C: float) -> float:
     """The plain SVM's objective at the best multiple of the learned function."""
     from scipy.optimize import minimize_scalar
 
-    f = model._expansion()
+    f = model._function()
     margins = np.where(y == model.classes_[1], 1.0, -1.0) * f.decision_function(X, 1)[:, 0]
     half = 0.5 * float(f.squared_norm()[0])
 
@@ -109,7 +109,7 @@ def one(name: str, method: str, k: str) -> dict[str, Any]:
     return {
         **found,
         "primal": _primal(model, X, y, C),
-        "n_support": int(model._expansion().basis.shape[0]),
+        "n_support": int(model._function().basis.shape[0]),
     }
 
 

@@ -5,6 +5,9 @@ they are compiled once for a computer and not once for a process. Where no cache
 written (a read-only installation without a home), they are compiled in every process, and one
 warning says so.
 
+A cached loop is compiled anew when its own file changes, or that of a loop which it calls: Numba
+looks at the first alone, and would go on with the old code of the other.
+
 ``fastmath`` is narrowed to what keeps a result independent of the order of evaluation: contraction
 to fused multiply-add, no NaNs, no signed zeros. Reassociation is left out: sums are in the order in
 which they are written, and the rounding trick of the exponential survives.
@@ -32,7 +35,7 @@ def compiled(loop: Loop) -> Loop:
     """Compile ``loop`` on its first call, with the options above."""
     global _warned
     try:
-        return njit(cache=True, **_OPTIONS)(loop)  # type: ignore[no-any-return]
+        return _fresh(njit(cache=True, **_OPTIONS)(loop))
     except RuntimeError as error:
         # numba: "no locator available": neither the folder of the module nor the home is writable
         if not _warned:
@@ -45,3 +48,15 @@ def compiled(loop: Loop) -> Loop:
                 stacklevel=3,
             )
         return njit(**_OPTIONS)(loop)  # type: ignore[no-any-return]
+
+
+def _fresh(loop: Any) -> Any:
+    """The loop, whose cache is stale too when a loop that it calls has changed, in whatever file."""
+    file = getattr(getattr(loop, "_cache", None), "_cache_file", None)
+    if file is None or not hasattr(file, "_source_stamp"):  # another Numba: its own rule holds
+        return loop
+    called = [loop.py_func.__globals__.get(name) for name in loop.py_func.__code__.co_names]
+    inner = [other for other in called if hasattr(other, "_stamp")]
+    loop._stamp = (file._source_stamp, *(other._stamp for other in inner))
+    file._source_stamp = loop._stamp
+    return loop

@@ -28,8 +28,8 @@ COMMON = {"C": 5.0, "gamma": 1.0}
 MACHINES = {
     "decomposition": SVC(**COMMON),
     "kernel_newton": SparseSVC(N, basis="all", refine=False, **COMMON),
-    "newton": SparseSVC(15, basis=CENTRES, refine=False, **COMMON),
-    "cutting_plane": SparseSVC(15, basis=CENTRES, refine=False, loss="hinge", **COMMON),
+    "newton, path": SparseSVC(15, basis=CENTRES, refine=False, **COMMON),
+    "cutting_plane, path_cuts": SparseSVC(15, basis=CENTRES, refine=False, loss="hinge", **COMMON),
     "cutting_plane, linear": LinearSVC(loss="hinge"),
     "linear_newton": LinearSVC(),
     "smooth_newton": ReducedSVC(30, solver="smooth", **COMMON, random_state=0),
@@ -37,6 +37,7 @@ MACHINES = {
     "lagrangian": ReducedSVC(30, solver="lagrangian", **COMMON, random_state=0),
     "chunking": ReducedSVC(30, solver="decomposition", **COMMON, random_state=0),
     "dual_descent": LowRankSVC(rank=30, **COMMON, random_state=0),
+    "low_rank": LowRankSVC(rank=30, fit_intercept=True, **COMMON, random_state=0),
     "core_vector": CoreVectorSVC(**COMMON, random_state=0),
     "joint": CrammerSingerSVC(
         basis=CENTRES, n_basis=15, space="subspace", **COMMON, random_state=0
@@ -47,7 +48,9 @@ OTHERS = {
     "pursuit, refine, reduced_set": "look for vectors; what others would give has no bound",
     "online": "one pass; its certificate is that of the vectors it holds",
     "sampled_cuts": "ends when samples say so",
-    "cuts, spaces, sampled_space, dual_state, online_loops": "parts of the above",
+    "cuts, spaces, sampled_space, dual_state, online_loops, growth": "parts of the above",
+    "polish": "brings few rows to the last digits; tests/solvers/test_smo.py has exact answers",
+    "whole_gap": "measures what others found; tests/contracts/test_every_rows.py",
 }
 DIRECT = {"least_squares"}  # one linear system: no tolerance makes it stop early
 DRAWN = {
@@ -56,6 +59,7 @@ DRAWN = {
     "lagrangian",
     "chunking",
     "dual_descent",
+    "low_rank",
 }  # basis or first pivot depend on the order of the rows
 ROUNDING = {
     "float32": 2e-6,

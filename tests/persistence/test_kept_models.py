@@ -1,11 +1,14 @@
 """Model files that an earlier version wrote, one of each class: they load, and predict what they did."""
 
+import shutil
 from pathlib import Path
 
 import numpy as np
 import pytest
+from tests.persistence.test_native import edit_header, refused
 
 import slimsvm
+from slimsvm.declarations import fitted_of
 from slimsvm.estimators import REGISTRY
 
 KEPT = Path(__file__).parent / "kept"
@@ -29,6 +32,19 @@ def test_a_file_of_an_earlier_version(name):
     assert type(model).__name__ == name
     if found is not None:
         np.testing.assert_allclose(found, expected[name], rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("name", REGISTRY)
+def test_every_attribute_is_checked(name, tmp_path):
+    """A value of a type that no attribute has is refused by name, whatever the class."""
+    path = tmp_path / "model.slim"
+    stored = [own for own in fitted_of(getattr(slimsvm, name)) if own.stored]
+    for attribute in stored:
+        for odd in ({"type": "tuple", "items": ["odd"]}, {"type": "status"}):
+            change = {attribute.name: odd}
+            shutil.copy(KEPT / f"{name}.slim", path)
+            edit_header(path, lambda header, change=change: header["fitted"].update(change))
+            refused(path, attribute.name)
 
 
 def test_a_chain_of_an_earlier_version():

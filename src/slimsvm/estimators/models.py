@@ -170,7 +170,7 @@ class SupportVectors(KernelModel):
         if isinstance(a["kernel_"], Precomputed):
             inside = not support.size or (support.min() >= 0 and support.max() < n_features)
             columns = f"the {n_features} columns of a precomputed kernel"
-            demand(inside, f"support_ points outside of {columns}")
+            demand(inside, f"support_ points outside of {columns}, kernel_")
         right = bool(np.all(counts >= 0)) and int(counts.sum()) == support.size
         demand(right, f"the counts of n_support_ do not add up to {support.size}")
 
@@ -255,7 +255,7 @@ class BasisVectors(KernelModel):
     def _check_fitted(cls, a: dict[str, Any]) -> None:
         super()._check_fitted(a)  # type: ignore[misc]
         rows = not isinstance(a["kernel_"], Precomputed)
-        demand(rows, f"a {cls.__name__} has no precomputed kernel")
+        demand(rows, f"kernel_: a {cls.__name__} has no precomputed kernel")
 
     def _in_support_layout(self, form: str) -> tuple[str, dict[str, Any]]:
         """Class and attributes of the exact model that is the same function."""

@@ -226,7 +226,11 @@ class StructuralEstimator(BasisVectors, Estimator):
 
     @classmethod
     def _n_outputs(cls, a: dict[str, Any]) -> int:
-        a["oracle_"].prepare(a["classes_"])
+        try:
+            a["oracle_"].prepare(a["classes_"])
+        except ValueError as error:
+            complaint = str(error).rstrip(".")
+            raise ValueError(f"oracle_ and classes_ do not fit: {complaint}") from error
         return int(a["oracle_"].n_columns)
 
     @classmethod
