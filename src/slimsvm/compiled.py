@@ -35,7 +35,7 @@ def compiled(loop: Loop) -> Loop:
     """Compile ``loop`` on its first call, with the options above."""
     global _warned
     try:
-        return _fresh(njit(cache=True, **_OPTIONS)(loop))
+        return _fresh(njit(cache=True, **_OPTIONS)(loop))  # type: ignore[no-any-return]
     except RuntimeError as error:
         # numba: "no locator available": neither the folder of the module nor the home is writable
         if not _warned:

@@ -138,6 +138,11 @@ class OneVsOne:
             return [(1, 0)]
         return [(i, j) for i in range(self.n_classes) for j in range(i + 1, self.n_classes)]
 
+    @property
+    def n_outputs(self) -> int:
+        """Number of pairs."""
+        return len(self.pairs)
+
     def parts(self, label: Array) -> list[Part]:
         """The problems, for rows with these labels."""
         return [Part(k, i, j, label) for k, (i, j) in enumerate(self.pairs)]
@@ -222,7 +227,7 @@ class OneVsRest:
     n_classes: int
 
     @property
-    def n_columns(self) -> int:
+    def n_outputs(self) -> int:
         """Number of columns."""
         return 1 if self.n_classes == 2 else self.n_classes
 
@@ -247,6 +252,11 @@ class Joint:
     """One problem with a score for each class, also where there are two."""
 
     n_classes: int
+
+    @property
+    def n_outputs(self) -> int:
+        """Number of scores."""
+        return self.n_classes
 
     def decision(self, values: Array, shape: str = "ovr") -> Array:
         """The scores; of two classes the second one's minus the first one's."""

@@ -241,6 +241,8 @@ class CrossTraining(MetaEstimatorMixin, ClassPredictions, BaseEstimator):
     random_state: Any = shared("random_state")
     verbose: bool = shared("verbose")
 
+    scheme: ClassVar[Any] = OneVsOne
+
     fitted: ClassVar[tuple[Attribute, ...]] = (
         attribute("pairs_", "labels", ("n_pairs", "2")),
         attribute("estimators_", "list"),

@@ -77,6 +77,8 @@ class DualEstimator(SupportVectors, Estimator):
 class PairwiseClassifier(DualEstimator, Classifier):
     """Several classes as pairs that vote; a subclass says how a pair is trained."""
 
+    scheme: ClassVar[Any] = OneVsOne
+
     def _train(self, part: Part, data: Data, fit: Fit, limits: Limits, shared: Any) -> Result:
         """One pair."""
         raise NotImplementedError

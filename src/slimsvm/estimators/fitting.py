@@ -25,7 +25,7 @@ from sklearn.utils.validation import _check_sample_weight, validate_data
 from slimsvm.declarations import Attribute, attribute
 from slimsvm.ending import Certificate, Ending, Status
 from slimsvm.kernels import FromCallable, Kernel, Precomputed, make_kernel
-from slimsvm.multiclass import OneVsOne, class_factors, encoded
+from slimsvm.multiclass import class_factors, encoded
 from slimsvm.precision import is_small
 from slimsvm.progress import Progress
 from slimsvm.rows import MemoryRows
@@ -318,7 +318,7 @@ class Estimator(CallbackSupportMixin, BaseEstimator):
 
 
 class ClassPredictions(ClassifierMixin):
-    """``_scheme`` says how the outputs of a fitted estimator decide between its classes.
+    """``scheme`` says how the outputs of a fitted estimator decide between its classes.
 
     Attributes
     ----------
@@ -328,6 +328,7 @@ class ClassPredictions(ClassifierMixin):
 
     fitted: ClassVar[tuple[Attribute, ...]] = (attribute("classes_", "labels", ("n_classes",)),)
 
+    scheme: ClassVar[Any]  # OneVsOne, OneVsRest or Joint: an estimator says which
     classes_: Array
     _outputs: Callable[[Any], Array]  # of new rows: decision values, shape (n, outputs)
     # of those that have no such parameter
@@ -336,7 +337,7 @@ class ClassPredictions(ClassifierMixin):
 
     def _scheme(self) -> Any:
         """How the classes share the outputs."""
-        return OneVsOne(len(self.classes_))
+        return self.scheme(len(self.classes_))
 
     def decision_function(self, X: Any) -> Array:
         """Decision values.
@@ -399,8 +400,7 @@ class Classifier(ClassPredictions, Estimator):
 
     @classmethod
     def _n_outputs(cls, a: dict[str, Any]) -> int:
-        n_classes = len(a["classes_"])
-        return n_classes * (n_classes - 1) // 2
+        return int(cls.scheme(len(a["classes_"])).n_outputs)
 
 
 class Regressor(RegressorMixin, Estimator):

@@ -99,15 +99,8 @@ class LinearSVC(LinearWeights, Classifier):
     n_jobs: int | None = shared("n_jobs")
     verbose: bool = shared("verbose")
 
-    kernel = "linear"  # what the checks of the base class ask for
+    scheme: ClassVar[Any] = OneVsRest
     _same_as: ClassVar[str] = "SVC"
-
-    def _scheme(self) -> OneVsRest:
-        return OneVsRest(len(self.classes_))
-
-    @classmethod
-    def _n_outputs(cls, a: dict[str, Any]) -> int:
-        return OneVsRest(len(a["classes_"])).n_columns
 
     # -- training ---------------------------------------------------------------------------------
 

@@ -289,6 +289,7 @@ class LinearWeights:
     coef_: Array
     intercept_: Array
 
+    kernel = "linear"  # what the checks of all estimators ask for
     _new_rows: Any = KernelModel._new_rows
     _same_as: ClassVar[str] = ""
 

@@ -48,6 +48,7 @@ class Way:
     solver: Callable[[Any, int], Any]
     polishes: bool
     problem: str = "the optimum"
+    takes_beta: bool = True
 
 
 SOLVERS = {
@@ -62,6 +63,7 @@ SOLVERS = {
         lambda own, seed: LeastSquaresSystem(),
         True,
         "the optimum of the least-squares problem",
+        takes_beta=False,
     ),
     "lagrangian": Way(
         lambda own: SquaredHinge(),
@@ -72,7 +74,12 @@ SOLVERS = {
         ),
         False,
     ),
-    "decomposition": Way(lambda own: SquaredHinge(), lambda own, seed: Chunking(seed=seed), False),
+    "decomposition": Way(
+        lambda own: SquaredHinge(),
+        lambda own, seed: Chunking(seed=seed),
+        False,
+        takes_beta=False,
+    ),
 }
 
 
@@ -177,13 +184,14 @@ class ReducedSVC(BasisVectors, Classifier):
     random_state: Any = shared("random_state")
     verbose: bool = shared("verbose")
 
+    scheme: ClassVar[Any] = OneVsOne
     _same_as: ClassVar[str] = "SVC"
 
     def _checked(self, X: Any, y: Any, sample_weight: Any, reset: bool = True) -> Any:
         checked = super()._checked(X, y, sample_weight, reset)
         if self.beta is None:
             return checked
-        if self.solver in ("least_squares", "decomposition"):
+        if not SOLVERS[self.solver].takes_beta:
             raise ValueError(
                 f"solver={self.solver!r} has no beta; got beta={self.beta!r}. Leave it out, or use "
                 "'smooth' or 'lagrangian'."

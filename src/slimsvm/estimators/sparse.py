@@ -486,6 +486,7 @@ class SparseSVC(SparseEstimator, Classifier):
         attribute("pairwise_", "flag", optional=True),
         attribute("class_weight_", "float", ("n_classes",), optional=True),  # not if compressed
     )
+    scheme: ClassVar[Any] = OneVsRest
     _same_as: ClassVar[str] = "SVC"
 
     def _loss(self) -> Loss:
@@ -530,13 +531,13 @@ class SparseSVC(SparseEstimator, Classifier):
 
     def _scheme(self) -> Any:
         pairwise = getattr(self, "pairwise_", False)
-        return (OneVsOne if pairwise else OneVsRest)(len(self.classes_))
+        return OneVsOne(len(self.classes_)) if pairwise else super()._scheme()
 
     @classmethod
     def _n_outputs(cls, a: dict[str, Any]) -> int:
         if a.get("pairwise_", False):
-            return super()._n_outputs(a)
-        return OneVsRest(len(a["classes_"])).n_columns
+            return OneVsOne(len(a["classes_"])).n_outputs
+        return super()._n_outputs(a)
 
     @classmethod
     def _check_fitted(cls, a: dict[str, Any]) -> None:

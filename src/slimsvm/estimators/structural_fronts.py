@@ -82,6 +82,8 @@ class CrammerSingerSVC(StructuralEstimator, Classifier):
     random_state: Any = structural("random_state")
     verbose: bool = structural("verbose")
 
+    scheme: ClassVar[Any] = Joint
+
     def _encoded(self, X: Any, y: Any, weight: Array) -> Data:
         data = super()._encoded(X, y, weight)
         labels = data.classes[data.target]
@@ -90,9 +92,6 @@ class CrammerSingerSVC(StructuralEstimator, Classifier):
     def _concluded(self, data: Data, solved: tuple[str, Found], fit: Fit) -> Ending:
         self.class_weight_ = data.factors
         return super()._concluded(data, solved, fit)
-
-    def _scheme(self) -> Joint:
-        return Joint(len(self.classes_))
 
 
 @declared
@@ -167,6 +166,8 @@ class MultivariateSVC(ClassPredictions, StructuralEstimator):
     random_state: Any = structural("random_state")
     verbose: bool = structural("verbose")
 
+    scheme: ClassVar[Any] = OneVsRest
+
     @with_callbacks
     def fit(self, X: Any, y: Any) -> Self:
         """Train on rows X with labels y.
@@ -202,9 +203,6 @@ class MultivariateSVC(ClassPredictions, StructuralEstimator):
             n_positive = int(data.target.sum())
             self.intercept_ = self.intercept_ - 0.5 * (scores[n_positive - 1] + scores[n_positive])
         return ending
-
-    def _scheme(self) -> OneVsRest:
-        return OneVsRest(2)
 
     def score(self, X: Any, y: Any, sample_weight: None = None) -> float:
         """The measure on a new set.

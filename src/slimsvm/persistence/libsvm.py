@@ -124,6 +124,11 @@ def save_libsvm(estimator: Any, path: str | os.PathLike[str]) -> None:
     """
     check_savable(estimator, "a model file of LIBSVM")
     kind, a = estimator._in_support_layout("A model file of LIBSVM")
+    if kind not in SVM_TYPES:
+        raise ValueError(
+            f"A model file of LIBSVM holds no {type(estimator).__name__}, only what is the same "
+            f"function as one of {', '.join(SVM_TYPES)}. Use slimsvm.save."
+        )
     kernel: Kernel = a["kernel_"]
     if kernel.name not in KERNEL_WORDS:
         raise ValueError(
