@@ -65,8 +65,8 @@ class DecomposedPairs(PairwiseClassifier):
 class SVC(DecomposedPairs):
     """Support vector classification with kernels, solved exactly.
 
-    A drop-in for :class:`sklearn.svm.SVC` that uses all cores, shows what it does, and says how far
-    from the optimum it ended.
+    A drop-in for :class:`sklearn.svm.SVC` that can use all cores (``n_jobs=-1``), shows what it
+    does, and says how far from the optimum it ended.
 
     Parameters
     ----------

@@ -67,7 +67,7 @@ class Estimator(CallbackSupportMixin, BaseEstimator):
         near float64 precision.
     cache_size : float
         Megabytes for kernel values. Up to 2,000 rows (of a pair of classes) the problem is one
-        block of them, of at most 32 megabytes and as much to make it, whatever is said here.
+        block of them, of at most 32 megabytes and as much to make it, regardless of this setting.
     warm_start : bool
         Go on from the last solution if the rows are the same.
     max_iter : int
@@ -83,9 +83,9 @@ class Estimator(CallbackSupportMixin, BaseEstimator):
     verbose : bool
         Show a line of progress.
     random_state : int, RandomState or None
-        Seed of what is random.
+        Seed of the random choices.
     decision_function_shape : {'ovr', 'ovo'}
-        Columns of the decision function for more than two classes: one a class, or one a pair.
+        Columns of the decision function for more than two classes: one per class, or one per pair.
     break_ties : bool
         Decide equal votes by the sums of the decision values.
 
