@@ -73,15 +73,15 @@ def save_svmlight(estimator: Any, path: str | os.PathLike[str], *, version: str 
 
     Examples
     --------
-    >>> import os, tempfile
+    >>> from pathlib import Path
+    >>> from tempfile import TemporaryDirectory
     >>> from slimsvm import SVC
     >>> from slimsvm.persistence import load_svmlight, save_svmlight
     >>> model = SVC(kernel="linear").fit([[0.0], [1.0], [3.0], [4.0]], [-1, -1, 1, 1])
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     path = os.path.join(folder, "example.model")
-    ...     save_svmlight(model, path)
-    ...     print(open(path).read())
-    ...     load_svmlight(path).predict([[0.5], [3.5]])
+    >>> with TemporaryDirectory() as folder:
+    ...     save_svmlight(model, Path(folder, "example.model"))
+    ...     print(Path(folder, "example.model").read_text())
+    ...     load_svmlight(Path(folder, "example.model")).predict([[0.5], [3.5]])
     SVM-light Version V6.02
     0 # kernel type
     3 # kernel parameter -d
@@ -164,15 +164,13 @@ def load_svmlight(
         Number of features that rows to predict will have; by default the "highest feature index" of
         the file.
     sparse : bool, optional
-        Whether ``support_vectors_`` shall be CSR or an array; by default an array if at least a
-        quarter of the values are not zero.
+        Whether ``support_vectors_`` shall be CSR; see :func:`slimsvm.persistence.load_libsvm`.
 
     Returns
     -------
     SVC, NuSVC, SVR or NuSVR
-        The estimator, fitted; a classifier has the classes -1 and 1. Parameters of the training
-        that the file does not hold have their default values, ``support_`` is -1 (unknown), and
-        ``status_`` says where the model comes from.
+        The estimator, fitted, as from :func:`slimsvm.persistence.load_libsvm`; ``support_`` is
+        always unknown (-1), and a classifier has the classes -1 and 1.
 
     Raises
     ------

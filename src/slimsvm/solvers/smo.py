@@ -124,16 +124,9 @@ def exchange(
 
 @compiled
 def _pairs(
-    K: Array,
-    diag: Array,
-    sign: Array,
-    upper: Array,
-    a: Array,
-    o: Array,
-    split: int,
-    tol: float,
+    K: Array, diag: Array, sign: Array, upper: Array, a: Array, o: Array, split: int, tol: float,
     max_steps: int,
-) -> tuple[int, float]:
+) -> tuple[int, float]:  # fmt: skip
     """Steps of pairs among all variables; arguments and results of :func:`smo`."""
     n = sign.size
     up, low, gain, before = np.empty(n), np.empty(n), np.empty(n), a.copy()
@@ -218,16 +211,9 @@ def _follow(K: Array, rows: Array, change: Array, o: Array) -> None:
 
 
 def smo(
-    K: Array,
-    diag: Array,
-    sign: Array,
-    upper: Array,
-    a: Array,
-    o: Array,
-    split: int,
-    tol: float,
+    K: Array, diag: Array, sign: Array, upper: Array, a: Array, o: Array, split: int, tol: float,
     max_steps: int,
-) -> tuple[int, float]:
+) -> tuple[int, float]:  # fmt: skip
     """Improve ``a`` in place until no pair violates by more than ``tol``.
 
     Returns the number of steps and the violation left.
@@ -273,16 +259,9 @@ def smo(
 
 
 def polish(
-    K: Array,
-    diag: Array,
-    sign: Array,
-    upper: Array,
-    a: Array,
-    o: Array,
-    split: int,
-    max_steps: int = 10**9,
-    work: float = 1e8,
-) -> tuple[int, bool]:
+    K: Array, diag: Array, sign: Array, upper: Array, a: Array, o: Array, split: int,
+    max_steps: int = 10**9, work: float = 1e8,
+) -> tuple[int, bool]:  # fmt: skip
     """Bring a point to near float64 precision, in place, or at least nearer.
 
     Returns the number of steps, and whether there is more to do.
