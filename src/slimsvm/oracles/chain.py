@@ -135,9 +135,15 @@ class Chain(BlockOracle):
 
 @compiled
 def _viterbi(
-    scores: Array, offsets: Array, transition: Array, start: Array, end: Array, labels: Array,
-    augment: float, found: Array,
-) -> None:  # fmt: skip
+    scores: Array,
+    offsets: Array,
+    transition: Array,
+    start: Array,
+    end: Array,
+    labels: Array,
+    augment: float,
+    found: Array,
+) -> None:
     """Fill in the best labels of each sequence.
 
     Every label but the true one has ``augment`` more.
@@ -176,9 +182,16 @@ def _viterbi(
 
 @compiled
 def _violations(
-    scores: Array, offsets: Array, transition: Array, start: Array, end: Array, labels: Array,
-    found: Array, delta: Array, margin: Array,
-) -> None:  # fmt: skip
+    scores: Array,
+    offsets: Array,
+    transition: Array,
+    start: Array,
+    end: Array,
+    labels: Array,
+    found: Array,
+    delta: Array,
+    margin: Array,
+) -> None:
     """Loss, and loss plus score less the true score, of each sequence found.
 
     One that does not violate is replaced by the truth.

@@ -73,15 +73,15 @@ def save_svmlight(estimator: Any, path: str | os.PathLike[str], *, version: str 
 
     Examples
     --------
-    >>> from pathlib import Path
-    >>> from tempfile import TemporaryDirectory
+    >>> import os, tempfile
     >>> from slimsvm import SVC
     >>> from slimsvm.persistence import load_svmlight, save_svmlight
     >>> model = SVC(kernel="linear").fit([[0.0], [1.0], [3.0], [4.0]], [-1, -1, 1, 1])
-    >>> with TemporaryDirectory() as folder:
-    ...     save_svmlight(model, Path(folder, "example.model"))
-    ...     print(Path(folder, "example.model").read_text())
-    ...     load_svmlight(Path(folder, "example.model")).predict([[0.5], [3.5]])
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = os.path.join(folder, "example.model")
+    ...     save_svmlight(model, path)
+    ...     print(open(path).read())
+    ...     load_svmlight(path).predict([[0.5], [3.5]])
     SVM-light Version V6.02
     0 # kernel type
     3 # kernel parameter -d

@@ -99,9 +99,17 @@ def _least(g: float, a: float, curve: float, upper: float) -> float:
 
 @compiled
 def _sweep_dense(
-    V: Array, w: Array, a: Array, linear: Array, shift: Array, upper: Array, diag: Array,
-    order: Array, lowest: float, highest: float,
-) -> tuple[int, float, float]:  # fmt: skip
+    V: Array,
+    w: Array,
+    a: Array,
+    linear: Array,
+    shift: Array,
+    upper: Array,
+    diag: Array,
+    order: Array,
+    lowest: float,
+    highest: float,
+) -> tuple[int, float, float]:
     """Visit the variables in ``order``, in place; those set aside end up at its end.
 
     Returns how many are left, and the extremes of slopes.

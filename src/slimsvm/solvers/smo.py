@@ -124,9 +124,16 @@ def exchange(
 
 @compiled
 def _pairs(
-    K: Array, diag: Array, sign: Array, upper: Array, a: Array, o: Array, split: int, tol: float,
+    K: Array,
+    diag: Array,
+    sign: Array,
+    upper: Array,
+    a: Array,
+    o: Array,
+    split: int,
+    tol: float,
     max_steps: int,
-) -> tuple[int, float]:  # fmt: skip
+) -> tuple[int, float]:
     """Steps of pairs among all variables; arguments and results of :func:`smo`."""
     n = sign.size
     up, low, gain, before = np.empty(n), np.empty(n), np.empty(n), a.copy()
@@ -211,9 +218,16 @@ def _follow(K: Array, rows: Array, change: Array, o: Array) -> None:
 
 
 def smo(
-    K: Array, diag: Array, sign: Array, upper: Array, a: Array, o: Array, split: int, tol: float,
+    K: Array,
+    diag: Array,
+    sign: Array,
+    upper: Array,
+    a: Array,
+    o: Array,
+    split: int,
+    tol: float,
     max_steps: int,
-) -> tuple[int, float]:  # fmt: skip
+) -> tuple[int, float]:
     """Improve ``a`` in place until no pair violates by more than ``tol``.
 
     Returns the number of steps and the violation left.
@@ -259,9 +273,16 @@ def smo(
 
 
 def polish(
-    K: Array, diag: Array, sign: Array, upper: Array, a: Array, o: Array, split: int,
-    max_steps: int = 10**9, work: float = 1e8,
-) -> tuple[int, bool]:  # fmt: skip
+    K: Array,
+    diag: Array,
+    sign: Array,
+    upper: Array,
+    a: Array,
+    o: Array,
+    split: int,
+    max_steps: int = 10**9,
+    work: float = 1e8,
+) -> tuple[int, bool]:
     """Bring a point to near float64 precision, in place, or at least nearer.
 
     Returns the number of steps, and whether there is more to do.
