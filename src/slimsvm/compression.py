@@ -63,7 +63,8 @@ def compress(
 
     Parameters
     ----------
-    model : SVC, NuSVC, SVR or NuSVR, of slimsvm or of scikit-learn; SparseSVC, SparseSVR or ReducedSVC
+    model : SVC, NuSVC, SVR or NuSVR, of slimsvm or of scikit-learn; SparseSVC, SparseSVR or
+    ReducedSVC
         Fitted. The kernel must be an inner product of feature vectors: linear, rbf, laplacian, or
         poly with coef0 >= 0.
     n_basis : int
@@ -99,10 +100,10 @@ def compress(
     Notes
     -----
     With data, the problem is that of the returned estimator: the model's own C, and the squared
-    hinge or squared epsilon-insensitive loss in place of losses with a kink, whose derivative jumps.
-    For NuSVC, and for models from files of other programs, which do not hold it, C is the largest
-    of the coefficients; for NuSVR, epsilon is the distance from f that a share nu of the rows
-    exceeds.
+    hinge or squared epsilon-insensitive loss in place of losses with a kink, whose derivative
+    jumps. For NuSVC, and for models from files of other programs, which do not hold it, C is the
+    largest of the coefficients; for NuSVR, epsilon is the distance from f that a share nu of the
+    rows exceeds.
 
     References
     ----------
@@ -161,7 +162,7 @@ def compress(
     return small
 
 
-# -- 1. what is given -------------------------------------------------------------------------------
+# -- 1. what is given ------------------------------------------------------------------------------
 
 
 def _function_of(model: Any) -> Expansion:
@@ -253,11 +254,14 @@ def _C_of(model: Any) -> float:
 
 
 def _has_epsilon(model: Any) -> bool:
-    """Whether the width of the tube is a parameter: scikit-learn's NuSVR has one that means nothing."""
+    """Whether the width of the tube is a parameter.
+
+    Scikit-learn's NuSVR has one that means nothing.
+    """
     return "epsilon" in model.get_params(deep=False)
 
 
-# -- 2. the reduced set -----------------------------------------------------------------------------
+# -- 2. the reduced set ----------------------------------------------------------------------------
 
 
 @dataclass
@@ -338,12 +342,15 @@ def _centred(intercept: Array, A: Array, left: Array) -> Array:
     return np.asarray(intercept + (weight * left).sum(axis=0) / total)
 
 
-# -- 3. with data -----------------------------------------------------------------------------------
+# -- 3. with data ----------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class OfPairs(SquaredHinge):
-    """The squared hinge where rows of the label 0 cost nothing: those of neither class of a pair."""
+    """The squared hinge where rows of the label 0 cost nothing.
+
+    Those of neither class of a pair.
+    """
 
     def value(self, y: ArrayLike, f: ArrayLike) -> Array:
         """max(0, 1 - y f)^2"""
@@ -400,7 +407,7 @@ def _tune(
     reduced.objective, reduced.gap = float(state.objective.sum()), float(state.gap.sum())
 
 
-# -- 4. what comes out ------------------------------------------------------------------------------
+# -- 4. what comes out -----------------------------------------------------------------------------
 
 
 def _conclude(

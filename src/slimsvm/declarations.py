@@ -251,7 +251,10 @@ def check_attributes(kind: Any, attributes: dict[str, Any]) -> None:
 
 
 def check_types(known: dict[str, Attribute], values: dict[str, Any], where: str = "") -> None:
-    """Raise ValueError unless every value is of the kind that is declared; ``where`` it comes from."""
+    """Raise ValueError unless every value is of the kind that is declared.
+
+    ``where`` it comes from.
+    """
     for name, value in values.items():
         own = known[name]
         expected = own.in_words + FURTHER.get(own.kind, "")

@@ -1,4 +1,7 @@
-"""What goes with one call of ``fit``: its data, limits, threads and watchers; and what is refused."""
+"""What goes with one call of ``fit``: its data, limits, threads and watchers.
+
+And what is refused.
+"""
 
 from __future__ import annotations
 

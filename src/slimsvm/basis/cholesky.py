@@ -103,7 +103,7 @@ def pivoted(
     >>> import numpy as np
     >>> from slimsvm.basis.cholesky import pivoted
     >>> from slimsvm.kernels import Linear
-    >>> from slimsvm.tiles import in_memory, prepare
+    >>> from slimsvm.tiles import prepare
     >>> found = pivoted(prepare(Linear(), np.array([[1.0, 0.0], [0.0, 3.0], [1.0, 1.0]])), 3)
     >>> found.pivots, found.V.shape, found.left < 1e-12
     (array([1, 0]), (3, 2), True)
@@ -219,7 +219,7 @@ def thresholded(
     >>> import numpy as np
     >>> from slimsvm.basis.cholesky import thresholded
     >>> from slimsvm.kernels import RBF
-    >>> from slimsvm.tiles import in_memory, prepare
+    >>> from slimsvm.tiles import prepare
     >>> rows = prepare(RBF(1.0), np.array([[0.0], [0.5], [2.0]]), dtype=np.float64)
     >>> found = thresholded(rows, 2)  # nothing is dropped: the factor is exact
     >>> np.allclose((found.V @ found.V.T).toarray(), RBF(1.0)(np.array([[0.0], [0.5], [2.0]])))

@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from slimsvm.basis.selection import Basis, Selection, Wanted, against_basis, drawn, rows_at
+from slimsvm.basis.selection import Basis, Selection, Wanted, against_basis, rows_at
 from slimsvm.problems.span import DEPENDENT
 
 Array = NDArray[Any]
@@ -24,7 +24,7 @@ class Margin(Basis):
     Parameters
     ----------
     n_candidates : int
-        Size of the pool for each vector.
+        As in :class:`slimsvm.basis.Unsupervised`.
 
     Examples
     --------
@@ -55,14 +55,13 @@ class Margin(Basis):
         The weights are ignored.
         """
         columns, n_new = wanted.columns, wanted.n_new
-        rng, candidates = wanted.rng, wanted.candidates
         here = wanted.here
         if here is None:
             raise ValueError(
                 "basis='margin' needs the scores of a model; choose the first vectors "
                 "with another basis, such as Random."
             )
-        pool = drawn(candidates, self.n_candidates * n_new, rng)
+        pool = wanted.pool(self.n_candidates)
         if columns.m:  # a row of the basis is as good as any other to stay unsure about
             Z = columns.coordinates(against_basis(columns, pool).T.astype(np.float64))
             diag = np.asarray(columns.take(pool).diag(), np.float64)

@@ -43,9 +43,8 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from slimsvm.basis.criterion import Criterion, Values
-from slimsvm.basis.selection import Basis, Selection, Wanted, drawn, moved, rows_at
+from slimsvm.basis.selection import Basis, Selection, Wanted, moved, rows_at
 from slimsvm.kernels import squared_norms
-from slimsvm.problems.columns import KernelColumns
 from slimsvm.threads import single_threaded_blas
 from slimsvm.tiles import Operand
 
@@ -102,16 +101,13 @@ class PursuitRows(Basis):
 
     def _choose(self, wanted: Wanted) -> Selection:
         """Up to ``n_new`` rows, fewer if the candidates are in the span already."""
-        columns, n_new = wanted.columns, wanted.n_new
-        rng, candidates = wanted.rng, wanted.candidates
-        row_weights = wanted.row_weights
+        columns = wanted.columns
         with single_threaded_blas():
-            indices = drawn(candidates, self.n_candidates * n_new, rng)
-            criterion = _criterion(columns, row_weights, self.n_rows, rng, self.orthogonal)
+            indices = wanted.pool(self.n_candidates)
+            criterion = _criterion(wanted, self.n_rows, self.orthogonal)
             pool = columns.take(indices)
-            return rows_at(
-                columns, indices[criterion.greedy(pool, criterion.at(pool, indices), n_new)]
-            )
+            best = criterion.greedy(pool, criterion.at(pool, indices), wanted.n_new)
+            return rows_at(columns, indices[best])
 
 
 @dataclass(frozen=True)
@@ -172,21 +168,15 @@ class Pursuit(Basis):
     def _choose(self, wanted: Wanted) -> Selection:
         """Up to ``n_new`` vectors, fewer if all that was found is in the span already."""
         columns, n_new = wanted.columns, wanted.n_new
-        rng, candidates = wanted.rng, wanted.candidates
-        row_weights = wanted.row_weights
         with single_threaded_blas():
             # 1. random candidate rows
-            indices = drawn(candidates, self.n_candidates * n_new, rng)
+            indices = wanted.pool(self.n_candidates)
             first = self._seen.get("m", 0)
             lately = (
                 first <= columns.m <= SOON * first and self._seen.get("rows", 0) >= 2 * self.n_rows
             )
             criterion = _criterion(
-                columns,
-                row_weights,
-                self._seen["rows"] if lately else self.n_rows,
-                rng,
-                self.orthogonal,
+                wanted, self._seen["rows"] if lately else self.n_rows, self.orthogonal
             )
             pool = columns.take(indices)
             known = criterion.at(pool, indices)
@@ -211,9 +201,9 @@ class Pursuit(Basis):
                 if criterion.is_sample:
                     self._seen["m"] = columns.m
                     self._seen["rows"] = self._enough(
-                        criterion, points.take(best), values.take(best), rng
+                        criterion, points.take(best), values.take(best), wanted.rng
                     )
-                    last = criterion.resampled(self._seen["rows"], rng)
+                    last = criterion.resampled(self._seen["rows"], wanted.rng)
                 ends = climbed(last, ends, self.max_iter, self.tol)
             # 6. the best of the ends
             points = _like(pool, ends)
@@ -240,19 +230,13 @@ class Pursuit(Basis):
         return int(min(max(2.0, wanted) * self.n_rows, max(self.max_rows, self.n_rows)))
 
 
-def _criterion(
-    columns: KernelColumns,
-    row_weights: Array | None,
-    n_rows: int,
-    rng: np.random.Generator,
-    orthogonal: bool,
-) -> Criterion:
-    if row_weights is None:
+def _criterion(wanted: Wanted, n_rows: int, orthogonal: bool) -> Criterion:
+    if wanted.row_weights is None:
         raise ValueError(
             "A pursuit needs the weights of the residual; choose the first vectors with "
             "another basis, such as Random."
         )
-    return Criterion(columns, row_weights, n_rows, rng, orthogonal)
+    return Criterion(wanted.columns, wanted.row_weights, n_rows, wanted.rng, orthogonal)
 
 
 def climbed(criterion: Criterion, B: Array, max_iter: int, tol: float) -> Array:

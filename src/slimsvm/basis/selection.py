@@ -63,6 +63,10 @@ class Wanted:
     candidates: Array
     here: Here | None
 
+    def pool(self, n_each: int) -> Array:
+        """Random candidates, so many for each vector that is wanted; see :func:`drawn`."""
+        return drawn(self.candidates, n_each * self.n_new, self.rng)
+
 
 class Basis(Protocol):
     """A way to choose basis vectors.

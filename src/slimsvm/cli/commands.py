@@ -229,12 +229,8 @@ def train(
             err=True,
         )
         click.echo(f"{vectors_in_words(estimator)}, fitted in {fit_seconds:.2f} s", err=True)
-    if not quiet or not estimator.status_.converged:
-        click.echo(str(estimator.status_), err=True)
-    if not quiet:
-        _say_written(model, n_bytes)
-    if estimator.status_.reason == "interrupted":
-        ctx.exit(INTERRUPTED)
+    _say_status(estimator, quiet)
+    _finish(ctx, estimator, model, n_bytes, quiet)
 
 
 @program.command(short_help="Predict with a model.")
@@ -420,8 +416,7 @@ def compress(
             f"{facts['seconds']:.2f} s",
             err=True,
         )
-    if not quiet or not small.status_.converged:
-        click.echo(str(small.status_), err=True)
+    _say_status(small, quiet)
     if not quiet:
         for name in facts.get("after", {}):
             if name != "correct":
@@ -430,9 +425,7 @@ def compress(
                     f"{name.replace('_', ' ')} on the data: {before:.6g} before, {after:.6g} after",
                     err=True,
                 )
-        _say_written(out, n_bytes)
-    if small.status_.reason == "interrupted":
-        ctx.exit(INTERRUPTED)
+    _finish(ctx, small, out, n_bytes, quiet)
 
 
 @program.command(short_help="Write a model in another format.")
@@ -503,9 +496,19 @@ def demo(rows: int, picture: str, n_jobs: int, as_json: bool) -> None:
 program.add_command(report)
 
 
-def _say_written(where: str, n_bytes: int) -> None:
-    click.echo(
-        f"model written to {'standard output' if where == '-' else where} "
-        f"({size_in_words(n_bytes)})",
-        err=True,
-    )
+def _say_status(estimator: Any, quiet: bool) -> None:
+    """How the training ended; where it did not converge, in any case."""
+    if not quiet or not estimator.status_.converged:
+        click.echo(str(estimator.status_), err=True)
+
+
+def _finish(ctx: click.Context, estimator: Any, where: str, n_bytes: int, quiet: bool) -> None:
+    """Say where the model is, and end with the exit code of a training that was interrupted."""
+    if not quiet:
+        click.echo(
+            f"model written to {'standard output' if where == '-' else where} "
+            f"({size_in_words(n_bytes)})",
+            err=True,
+        )
+    if estimator.status_.reason == "interrupted":
+        ctx.exit(INTERRUPTED)

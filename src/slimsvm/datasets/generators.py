@@ -118,12 +118,10 @@ def waveform(n: int, noise: float = 1.0, seed: int = 0) -> tuple[NDArray[np.floa
 
     Parameters
     ----------
-    n : int
-        Number of rows.
+    n, seed : int
+        As in :func:`checkers`.
     noise : float
         Standard deviation of the noise.
-    seed : int
-        The same seed gives the same rows.
 
     Returns
     -------

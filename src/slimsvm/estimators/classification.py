@@ -119,9 +119,9 @@ class SVC(DecomposedPairs):
 class NuSVC(DecomposedPairs):
     """Support vector classification where nu bounds the share of margin errors from above.
 
-    It bounds that of support vectors from below. A drop-in for :class:`sklearn.svm.NuSVC`. A pair of
-    classes for which nu is not feasible is trained at its largest feasible nu, with a warning that
-    names both.
+    It bounds that of support vectors from below. A drop-in for :class:`sklearn.svm.NuSVC`. A pair
+    of classes for which nu is not feasible is trained at its largest feasible nu, with a warning
+    that names both.
 
     Parameters
     ----------

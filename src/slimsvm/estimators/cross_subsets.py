@@ -99,7 +99,7 @@ class Judged:
         return np.isin(self.rows, self.kept, assume_unique=True)
 
 
-# -- subsets ------------------------------------------------------------------------------------------
+# -- subsets ---------------------------------------------------------------------------------------
 
 
 def distinct_rows(given: TrainingSet, members: list[Array]) -> tuple[list[Candidates], Array]:
@@ -179,7 +179,7 @@ def judged(
     return Judged(pair.rows, pair.sign, mean[place], variance[place], stays, *discarded)
 
 
-# -- estimators and models ----------------------------------------------------------------------------
+# -- estimators and models -------------------------------------------------------------------------
 
 
 def seeded(estimator: Any, seed: int) -> Any:

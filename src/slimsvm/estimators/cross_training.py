@@ -263,7 +263,7 @@ class CrossTraining(MetaEstimatorMixin, ClassPredictions, BaseEstimator):
     _learned: ClassVar[str] = "estimators_"
     _unchanged_on_failure = Estimator._unchanged_on_failure
 
-    # -- training -----------------------------------------------------------------------------------
+    # -- training ----------------------------------------------------------------------------------
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Train on rows X with labels y.
@@ -441,7 +441,7 @@ class CrossTraining(MetaEstimatorMixin, ClassPredictions, BaseEstimator):
             numbers = (sums.objective, sums.violation, sums.gap, sums.tol, sums.precision)
             self.certificate_ = Certificate(scope, *numbers)
 
-    # -- prediction -----------------------------------------------------------------------------------
+    # -- prediction --------------------------------------------------------------------------------
 
     def _outputs(self, X: Any) -> Array:
         """Decision values of the pairs, shape (n, pairs); with the signs that OneVsOne expects."""
@@ -455,7 +455,7 @@ class CrossTraining(MetaEstimatorMixin, ClassPredictions, BaseEstimator):
         # positive for the second class of a pair; there, of more than two classes, for the first
         return out if len(self.classes_) == 2 else -out
 
-    # -- what a model file must know ------------------------------------------------------------------
+    # -- what a model file must know ---------------------------------------------------------------
 
     @classmethod
     def _sizes(cls, a: dict[str, Any]) -> dict[str, int]:
@@ -465,7 +465,10 @@ class CrossTraining(MetaEstimatorMixin, ClassPredictions, BaseEstimator):
 
     @classmethod
     def _check_fitted(cls, a: dict[str, Any]) -> None:
-        """One model for each pair of classes; what is inside them was checked when they were made."""
+        """One model for each pair of classes.
+
+        What is inside them was checked when they were made.
+        """
         classes, n_features = a["classes_"], a["n_features_in_"]
         pairs = classes[np.sort(OneVsOne(classes.size).pairs, axis=1)]
         demand(np.array_equal(a["pairs_"], pairs), "pairs_ are not the pairs of classes_")
@@ -490,7 +493,8 @@ class CrossTraining(MetaEstimatorMixin, ClassPredictions, BaseEstimator):
     def _in_support_layout(self, form: str) -> tuple[str, dict[str, Any]]:
         raise ValueError(
             f"{form} holds one model, a CrossTraining one for each pair of classes. Use "
-            "slimsvm.save, or write its models (estimators_) one by one; what refit_intercept added "
+            "slimsvm.save, or write its models (estimators_) one by one; what refit_intercept "
+            "added "
             "to their decision values is in shifts_."
         )
 

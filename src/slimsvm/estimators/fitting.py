@@ -6,7 +6,8 @@
     4. solved      problem and solver, under :func:`slimsvm.run.run`
     5. concluded   fitted attributes, and how it ended
 
-An estimator writes 4 and 5. Nothing is set on it before 5, and a fit that fails leaves it as it was.
+An estimator writes 4 and 5. Nothing is set on it before 5, and a fit that fails leaves it as it
+was.
 """
 
 from __future__ import annotations
@@ -35,7 +36,8 @@ from slimsvm.tiles import prepare
 from slimsvm.training import Data, Fit, finite, refuse_broken, refuse_targets
 
 Array = NDArray[Any]
-# times the largest weight: squares of it, times kernel values and numbers of rows, are still numbers
+# times the largest weight: squares of it, times kernel values and numbers of rows, are still
+# numbers
 LARGEST_C = 1e100
 
 
@@ -175,7 +177,10 @@ class Estimator(CallbackSupportMixin, BaseEstimator):
         return self._data(X, target[used], weight[used], used, weight)
 
     def _data(self, X: Any, target: Array, weight: Array, used: Array, given: Array) -> Data:
-        """The rows of a problem; the given ones that have weight zero stay only in ``_all_rows``."""
+        """The rows of a problem.
+
+        The given ones that have weight zero stay only in ``_all_rows``.
+        """
         if self._all_rows or used.size == given.size:
             return Data(X, target, weight, used, given)
         return Data(X[used], target, weight, used, given[used])

@@ -101,7 +101,7 @@ class OneClassSVM(OutlierMixin, DualEstimator):
         return Ending.of([solved], "kkt", **limits)
 
     def decision_function(self, X: Any) -> Array:
-        """Signed distance from the border: positive inside, exactly zero for rows on it (within rounding).
+        """Signed distance from the border: positive inside, exactly zero for rows on it.
 
         Parameters
         ----------

@@ -96,7 +96,8 @@ class PairBasis:
 class ReducedSVC(BasisVectors, Classifier):
     """The reduced support vector machine (RSVM): random rows, and a penalty on their coefficients.
 
-    For two classes, with R a random set of rows, f(x) = sum_j coef_j k(r_j, x) + intercept minimises
+    For two classes, with R a random set of rows, f(x) = sum_j coef_j k(r_j, x) + intercept
+    minimises
 
         1/2 (|coef|^2 + intercept^2) + C sum_i weight_i max(0, 1 - y_i f(x_i))^2.
 

@@ -131,7 +131,7 @@ class SparseEstimator(BasisVectors, Estimator):
     _row_duals: Array | None
     break_ties = False
 
-    # -- what a subclass says -------------------------------------------------------------------------
+    # -- what a subclass says ----------------------------------------------------------------------
 
     def _loss(self) -> Loss:
         raise NotImplementedError
@@ -152,7 +152,7 @@ class SparseEstimator(BasisVectors, Estimator):
         """Rows of positive weight, their targets, and weights, for a fitted estimator."""
         raise NotImplementedError
 
-    # -- the plan -------------------------------------------------------------------------------------
+    # -- the plan ----------------------------------------------------------------------------------
 
     def _encoded(self, X: Any, y: Any, weight: Array) -> Data:
         data = super()._encoded(X, y, weight)
@@ -173,7 +173,10 @@ class SparseEstimator(BasisVectors, Estimator):
         return isinstance(self.basis, str) and self.basis == ALL
 
     def _moves(self, loss: Loss, kernel: Kernel) -> bool:
-        """Whether the basis vectors are moved; complains if that was asked for and is impossible."""
+        """Whether the basis vectors are moved.
+
+        Complains if that was asked for and is impossible.
+        """
         others = "'squared_epsilon_insensitive'"
         if loss.takes_labels:
             others = "'squared_hinge', 'smooth_hinge' or 'least_squares'"
@@ -212,7 +215,7 @@ class SparseEstimator(BasisVectors, Estimator):
         shape = (self.basis_.shape[1], self.basis_coef_.shape[1])
         return self.basis_ if shape == (data.X.shape[1], data.target.shape[1]) else None
 
-    # -- training -------------------------------------------------------------------------------------
+    # -- training ----------------------------------------------------------------------------------
 
     def _solved(self, data: Data, fit: Fit) -> Result:
         loss = self._loss()
@@ -334,7 +337,7 @@ class SparseEstimator(BasisVectors, Estimator):
         """Be the model of this size."""
         self._hold(kernel, point.basis, point.indices, point.coef, point.intercept)
 
-    # -- what a fitted estimator can do ---------------------------------------------------------------
+    # -- what a fitted estimator can do ------------------------------------------------------------
 
     def truncated(self, n_basis: int) -> Self:
         """The model that the one fit found at a smaller size of the basis; needs no data.
@@ -365,7 +368,7 @@ class SparseEstimator(BasisVectors, Estimator):
     def certify(
         self, X: Any, y: Any, sample_weight: Any = None, *, max_time: float | None = None
     ) -> Certificate:
-        """How far this model is, at most, from the exact solution with the same loss, on these rows.
+        """How far this model is, at most, from the exact solution with the same loss.
 
         Takes the kernel values among all rows that are not safely on their side; the time that
         takes is printed first.

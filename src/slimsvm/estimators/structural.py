@@ -149,7 +149,7 @@ class StructuralEstimator(BasisVectors, Estimator):
     def _with_oracle(
         self, data: Data, oracle: StructuredOracle, Y: Any, weight: Array, lengths: Any = None
     ) -> Data:
-        """Remember a prepared clone of the oracle, the outputs as numbers, and examples' weights."""
+        """Remember a prepared clone of the oracle, the outputs as numbers, and the weights."""
         oracle = clone(oracle)
         true = oracle.encode(Y, data.X.shape[0], lengths)
         data.classes, data.target = true.classes, true.labels
@@ -222,7 +222,7 @@ class StructuralEstimator(BasisVectors, Estimator):
         sizes = np.diff(true.offsets) if self.oracle_.per_part else np.ones(losses.size)
         return float(weight @ losses) / float(weight @ sizes)
 
-    # -- what a model file must know -----------------------------------------------------------------
+    # -- what a model file must know ---------------------------------------------------------------
 
     @classmethod
     def _n_outputs(cls, a: dict[str, Any]) -> int:
@@ -246,7 +246,8 @@ class StructuralEstimator(BasisVectors, Estimator):
 
     def _in_support_layout(self, form: str) -> tuple[str, dict[str, Any]]:
         raise ValueError(
-            f"{form} holds models that compare numbers with zero; a {type(self).__name__} does more "
+            f"{form} holds models that compare numbers with zero; a {type(self).__name__} "
+            "does more "
             "with its scores. Use slimsvm.save."
         )
 

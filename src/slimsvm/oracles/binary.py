@@ -17,8 +17,8 @@ method that uses nothing but balanced cuts has an intercept without a penalty.
 Piecewise linear losses are sums of kinks: the slope of row i is base_i plus the number of its kinks
 below f_i (hinge: one, at y_i; epsilon- insensitive: two, at y_i -+ epsilon). The best intercept,
 and the best step along a line, is where a sum of steps changes its sign: a weighted selection, O(n)
-without sorting. Other losses have a derivative, and :func:`slimsvm.solvers.line_search.least_along` does
-the same for them.
+without sorting. Other losses have a derivative, and :func:`slimsvm.solvers.line_search.least_along`
+does the same for them.
 
 Symbols: f scores; d their change along a line; u slopes; at, jump where the slope of a sum jumps,
 and by how much; tau share of a jump. Cost: O(n) for every column, in everything.

@@ -164,15 +164,13 @@ def load_svmlight(
         Number of features that rows to predict will have; by default the "highest feature index" of
         the file.
     sparse : bool, optional
-        Whether ``support_vectors_`` shall be CSR or an array; by default an array if at least a
-        quarter of the values are not zero.
+        Whether ``support_vectors_`` shall be CSR; see :func:`slimsvm.persistence.load_libsvm`.
 
     Returns
     -------
     SVC, NuSVC, SVR or NuSVR
-        The estimator, fitted; a classifier has the classes -1 and 1. Parameters of the training
-        that the file does not hold have their default values, ``support_`` is -1 (unknown), and
-        ``status_`` says where the model comes from.
+        The estimator, fitted, as from :func:`slimsvm.persistence.load_libsvm`; ``support_`` is
+        always unknown (-1), and a classifier has the classes -1 and 1.
 
     Raises
     ------

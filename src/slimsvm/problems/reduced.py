@@ -1,18 +1,23 @@
-"""The reduced machine: kernel values against a few rows as features, the plain norm of their coefficients as the penalty.
+"""The reduced problem: kernel values against a few rows as features.
 
-    min over u of  F(u) = 1/2 |u|^2 + sum_i weight_i L(v_i u),     v_i = y_i [k(x_i, r_1), ..., k(x_i, r_m), 1],     weight_i = C c_i
+The penalty is the plain norm of their coefficients:
 
-Lee & Mangasarian (2001), lee2001rsvm, in the form of Lin & Lin (2003), lin2003rsvm. Two things set it apart from
-:mod:`slimsvm.problems.subspace`: the penalty is |u|^2 and not the norm of the function in the space of the kernel, and it includes the
-intercept, the last entry of u. Both make it easy: Newton's matrix is I + V'DV, always regular, whatever the kernel; and for any u
+    min over u of  F(u) = 1/2 |u|^2 + sum_i weight_i L(v_i u),
+    v_i = y_i [k(x_i, r_1), ..., k(x_i, r_m), 1],     weight_i = C c_i
+
+Lee & Mangasarian (2001), lee2001rsvm, in the form of Lin & Lin (2003), lin2003rsvm. Two things set
+it apart from :mod:`slimsvm.problems.subspace`: the penalty is |u|^2 and not the norm of the
+function in the space of the kernel, and it includes the intercept, the last entry of u. Both make
+it easy: Newton's matrix is I + V'DV, always regular, whatever the kernel; and for any u
 
     gap = 1/2 |u + V'g|^2,     g_i = weight_i L'(v_i u),
 
-half of the squared gradient, is the duality gap: -g is a feasible point of the dual. L is the squared hinge max(0, 1 - t)^2 (lagrangian and
-chunking), its smooth version P(1 - t)^2 (smooth Newton), or (1 - t)^2 (least squares), all seen with the label +1: labels are in V.
+half of the squared gradient, is the duality gap: -g is a feasible point of the dual. L is the
+squared hinge max(0, 1 - t)^2 (lagrangian and chunking), its smooth version P(1 - t)^2 (smooth
+Newton), or (1 - t)^2 (least squares), all seen with the label +1: labels are in V.
 
-V is kept with the rows, in float32 where that is safe, as long as it fits the budget of bytes; beyond it, it is made anew in every pass. Sums
-are in float64, over chunks with fixed edges.
+V is kept with the rows, in float32 where that is safe, as long as it fits the budget of bytes;
+beyond it, it is made anew in every pass. Sums are in float64, over chunks with fixed edges.
 
 Symbols: n rows, m basis vectors, V (n, m + 1), D second derivatives of the weighted loss.
 """
@@ -43,7 +48,10 @@ GROUPS, GROUP_VALUES = (
 
 
 def block_rows(size: int) -> int:
-    """Rows of V in one block, if it has so many columns: whole chunks of the tiles that it is made of, where there is more than one."""
+    """Rows of V in one block, if it has so many columns.
+
+    Whole chunks of the tiles that it is made of, where there is more than one.
+    """
     most = max(64, BLOCK_VALUES // size)
     return most if most < CHUNK_ROWS else most // CHUNK_ROWS * CHUNK_ROWS
 
@@ -102,7 +110,7 @@ class Signed:
         return some.astype(np.float64, copy=False)
 
     def each(self, where: Block, work: Callable[[int, int, Array], Any]) -> list[Any]:
-        """work(first row, last row, rows of V in float64) for all chunks of a block, on all threads; the results in order."""
+        """work(first row, last row, rows of V in float64) for all chunks of a block, in order."""
         V, parts = self.all(where), [None] * -(-where.n // self.step)
 
         def task(k: int) -> None:
@@ -114,7 +122,7 @@ class Signed:
         return parts
 
 
-# -- tasks --------------------------------------------------------------------------------------------------------------------------------
+# -- tasks -----------------------------------------------------------------------------------------
 
 
 def margins_of(where: Block, signed: Signed, u: Array) -> Array:
@@ -201,7 +209,7 @@ def gram_of(where: Block, signed: Signed, D: Array, dtype: Any, even: bool) -> A
     return matrix
 
 
-# -- all rows -----------------------------------------------------------------------------------------------------------------------------
+# -- all rows --------------------------------------------------------------------------------------
 
 
 class SignedFeatures:
@@ -218,7 +226,8 @@ class SignedFeatures:
     max_memory : float, optional
         Megabytes for V; beyond, its chunks are computed in every pass.
     many : bool
-        Whether there will be many passes over V: then it is kept in float64, if that fits, and not converted in each.
+        Whether there will be many passes over V: then it is kept in float64, if that fits, and not
+        converted in each.
 
     Examples
     --------
@@ -292,11 +301,14 @@ class SignedFeatures:
         return self._squares
 
     def inverse(self, D: Array, single: bool = False) -> Callable[[Array], Array]:
-        """x -> (I + V' diag(D) V)^-1 x; (rows with D > 0) m^2 + m^3/3, or for k < m/2 such rows k^2 m + k^3/3.
+        """x -> (I + V' diag(D) V)^-1 x.
 
-        With ``single`` the products may be in float32: nearly the inverse then, for those who correct what they solve with it. Where values are
-        so large that rounding errors hide the identity, a little more of it is added: what is solved with it is not exact then, but a direction
-        of descent all the same.
+        Cost: (rows with D > 0) m^2 + m^3/3, or for k < m/2 such rows k^2 m + k^3/3.
+
+        With ``single`` the products may be in float32: nearly the inverse then, for those who
+        correct what they solve with it. Where values are so large that rounding errors hide the
+        identity, a little more of it is added: what is solved with it is not exact then, but a
+        direction of descent all the same.
         """
         felt = np.flatnonzero(D)
         if self.size >= FEW_ROWS and 2 * felt.size < self.size:
@@ -314,7 +326,8 @@ class SignedFeatures:
         scale = float(np.trace(matrix))
         if not np.isfinite(scale):
             raise ValueError(
-                "Sums of squared kernel values are too large for floating-point numbers. Scale the features, or choose other parameters of "
+                "Sums of squared kernel values are too large for floating-point numbers. Scale the "
+                "features, or choose other parameters of "
                 "the kernel."
             )
         while True:
@@ -330,12 +343,17 @@ class SignedFeatures:
         return joined(self.rows.map(rows_of, self.signed, rows))
 
     def gram(self, D: Array, single: bool = False) -> Array:
-        """I + V' diag(D) V; single: products of chunks in float32, where V is kept so, which takes half of the time."""
+        """I + V' diag(D) V.
+
+        Single: products of chunks in float32, where V is kept so, which takes half of the time.
+        """
         dtype = np.float32 if single and self.single else np.float64
         least, most = (float(D[D > 0].min()), float(D.max())) if D.any() else (1.0, 1.0)
         even = (
             least == most
-        )  # as with least squares and the squared hinge, without weights: V is multiplied as it lies, without a copy
+            # as with least squares and the squared hinge, without weights: V is multiplied as it lies,
+            # without a copy
+        )
         state = (self.signed, PerRow(D), dtype, even)
         matrix: Array = self.rows.sum(gram_of, *state, groups=GROUPS)
         if even:

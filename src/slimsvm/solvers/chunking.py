@@ -1,28 +1,35 @@
-"""Decomposition for the dual of the reduced machine, with a working set that holds all support vectors: chunking.
+"""Decomposition for the dual of the reduced problem: chunking.
+
+The working set ends with all support vectors.
 
 Problem: :class:`slimsvm.problems.reduced.Reduced` with the squared hinge; its dual is
 
     min over a >= 0 of  1/2 a'(V V' + D^-1)a - 1'a,     D = diag(2 weight_i),     and u = V'a.
 
-Algorithm: the decomposition of Lin & Lin (2003), lin2003rsvm: choose a working set of variables by their violation, solve the problem in them
-with the others fixed, update u = V'a and with it all slopes v_i u + a_i/D_i - 1, which takes one pass over V. Here the variables outside of the
-working set are all zero (chunking; Vapnik 1982, Osuna, Freund & Girosi 1997, osuna1997): the set begins with a few random rows,
-and takes in those that violate their conditions most, up to twice its size at a time, until none does.
+Algorithm: the decomposition of Lin & Lin (2003), lin2003rsvm: choose a working set of variables by
+their violation, solve the problem in them with the others fixed, update u = V'a and with it all
+slopes v_i u + a_i/D_i - 1, which takes one pass over V. Here the variables outside of the working
+set are all zero (chunking; Vapnik 1982, Osuna, Freund & Girosi 1997, osuna1997): the set begins
+with a few random rows, and takes in those that violate their conditions most, up to twice its size
+at a time, until none does.
 
-Why not sets of a fixed size: where C is large, they never end. Let the rows be K sets; given the others, each is solved exactly. In the primal
-problem that is a sum of K losses with curvatures H_k ~ 2C V_k'V_k beside |u|^2/2, so that a sweep over the sets leaves
-about 1 - K/(K + lambda(H_1 + ... + H_K)) of the error in a direction: next to all of it for C = 2^12, whether a set has one row or thousands.
-(:mod:`slimsvm.solvers.dual_descent` is the case of one row; after 1,000 sweeps its gap was still near one.) A set that holds all
-support vectors has no such partners to agree with.
+Why not sets of a fixed size: where C is large, they never end. Let the rows be K sets; given the
+others, each is solved exactly. In the primal problem that is a sum of K losses with curvatures H_k
+~ 2C V_k'V_k beside |u|^2/2, so that a sweep over the sets leaves about 1 - K/(K + lambda(H_1 + ...
++ H_K)) of the error in a direction: next to all of it for C = 2^12, whether a set has one row or
+thousands. (:mod:`slimsvm.solvers.dual_descent` is the case of one row; after 1,000 sweeps its gap
+was still near one.) A set that holds all support vectors has no such partners to agree with.
 
-The problem in the working set is that of the machine on its rows alone, and its dual solution is a_i = D_i (1 - v_i u)_+ at the solution u of
-its primal, which :class:`slimsvm.solvers.smooth_newton.SmoothNewton` finds with the squared hinge itself. The others' slopes come with it.
+The problem in the working set is that of the machine on its rows alone, and its dual solution is
+a_i = D_i (1 - v_i u)_+ at the solution u of its primal, which
+:class:`slimsvm.solvers.smooth_newton.SmoothNewton` finds with the squared hinge itself. The others'
+slopes come with it.
 
-What differs: every value of u on the way is a primal point of the whole problem, and a a dual one, scaled to its best; the best of them
-are kept, and their difference is the gap.
+What differs: every value of u on the way is a primal point of the whole problem, and a a dual one,
+scaled to its best; the best of them are kept, and their difference is the gap.
 
-Symbols: inside: the working set; u = V'a; missing: 1 - v_i u, the violation of a variable that is zero.
-Cost: of a step of Newton's, (support vectors in the set) m^2 + m^3/3, and two passes over V.
+Symbols: inside: the working set; u = V'a; missing: 1 - v_i u, the violation of a variable that is
+zero. Cost: of a step of Newton's, (support vectors in the set) m^2 + m^3/3, and two passes over V.
 """
 
 from __future__ import annotations
@@ -98,7 +105,10 @@ class Chunking(ReducedSolver):
     seed: int = 0
 
     def init(self, problem: Reduced, start: Array | None = None) -> ChunkingState:
-        """A few rows; Newton's method begins at ``start`` (coefficients and intercept), or at zero."""
+        """A few rows.
+
+        Newton's method begins at ``start`` (coefficients and intercept), or at zero.
+        """
         V = problem.features
         inside = np.zeros(V.n, bool)
         inside[np.random.default_rng(self.seed).permutation(V.n)[: max(FIRST, V.size)]] = True
@@ -142,7 +152,10 @@ class Chunking(ReducedSolver):
 
     @staticmethod
     def _measure(problem: Reduced, S: ChunkingState) -> None:
-        """The value of u in the primal problem, and in the dual one that of its multipliers within the working set."""
+        """The value of u in the primal problem, and of its multipliers in the dual one.
+
+        These are zero outside of the working set.
+        """
         inner = S.inner
         primal = problem.value(inner.u, inner.margins)
         if primal < S.primal:

@@ -44,6 +44,7 @@ from slimsvm.losses import Loss
 from slimsvm.rows import Rows, joined
 from slimsvm.run import FULL, Certificate
 from slimsvm.solvers.line_search import best_shift, least_along
+from slimsvm.solvers.newton import SubspaceSolution
 from slimsvm.solvers.sampled_space import diagonal_of, expanded
 from slimsvm.tiles import Frame, Operand, Strips, accumulate, block
 
@@ -132,16 +133,8 @@ class AllRows:
         )
 
 
-@dataclass(frozen=True)
-class AllRowsSolution:
-    """Coefficients of all rows (n, columns), intercepts (columns,), and scores.
-
-    Scores have the shape (n, columns) and include the intercept.
-    """
-
-    coef: Array
-    intercept: Array
-    scores: Array
+class AllRowsSolution(SubspaceSolution):
+    """The same with a coefficient for each of the rows: (n, columns)."""
 
 
 @dataclass

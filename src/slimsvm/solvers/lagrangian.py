@@ -1,46 +1,62 @@
-"""The Lagrangian method for the dual of the reduced machine: LSVM, as it was published and with a corrected metric.
+"""The Lagrangian method for the dual of the reduced problem: LSVM.
+
+As it was published, and with a corrected metric.
 
 Problem: :class:`slimsvm.problems.reduced.Reduced` with the squared hinge; its dual is
 
-    min over a >= 0 of  1/2 a'Ha - 1'a,     H = V V' + D^-1,     D = diag(2 weight_i),     and u = V'a.
+    min over a >= 0 of  1/2 a'Ha - 1'a,
+    H = V V' + D^-1,     D = diag(2 weight_i),     and u = V'a.
 
-Algorithm: Mangasarian & Musicant (2001), "Lagrangian support vector machines" (mangasarian2001lsvm), used for RSVM in Lin & Lin (2003),
-lin2003rsvm. The optimality conditions 0 <= a, 0 <= Ha - 1, a'(Ha - 1) = 0 are the fixed point Ha - 1 = (Ha - 1 - b a)_+ for any b > 0, hence
+Algorithm: Mangasarian & Musicant (2001), "Lagrangian support vector machines"
+(mangasarian2001lsvm), used for RSVM in Lin & Lin (2003), lin2003rsvm. The optimality conditions 0
+<= a, 0 <= Ha - 1, a'(Ha - 1) = 0 are the fixed point Ha - 1 = (Ha - 1 - b a)_+ for any b > 0, hence
 
-    a <- H^-1 (1 + (Ha - 1 - b a)_+)     from     a = H^-1 1,     H^-1 = D - D V (I + V'DV)^-1 V'D     (Woodbury).
+    a <- H^-1 (1 + (Ha - 1 - b a)_+)     from     a = H^-1 1,
+    H^-1 = D - D V (I + V'DV)^-1 V'D     (Woodbury).
 
-What differs. b is b_i = share / weight_i, that is beta / c_i for beta = share / C: the iteration of the paper for variables a_i / sqrt(c_i), in
-which D is 2C I. So a weight of two is the same as a row twice, and the condition is the paper's, 0 < beta < 1/C, whatever the weights.
+What differs. b is b_i = share / weight_i, that is beta / c_i for beta = share / C: the iteration of
+the paper for variables a_i / sqrt(c_i), in which D is 2C I. So a weight of two is the same as a row
+twice, and the condition is the paper's, 0 < beta < 1/C, whatever the weights.
 
-With z = Ha - 1 cut at zero, the iteration is z <- (z - b a)_+ with a = H^-1 (1 + z): projected gradient steps of length b for
+With z = Ha - 1 cut at zero, the iteration is z <- (z - b a)_+ with a = H^-1 (1 + z): projected
+gradient steps of length b for
 
-    min over z >= 0 of  1/2 (1 + z)'H^-1(1 + z),     whose curvature is less than 2C: hence the condition.
+    min over z >= 0 of  1/2 (1 + z)'H^-1(1 + z),
 
-Near the solution, with N the rows beyond the margin and A the others, the error shrinks by 1 - 2 share / kappa a step,
+whose curvature is less than 2C: hence the condition.
+
+Near the solution, with N the rows beyond the margin and A the others, the error shrinks by 1 - 2
+share / kappa a step,
 
     kappa = 1 + 2C lambda_max(V_N (I + 2C V_A'V_A)^-1 V_N'),
 
-which is about 1 + |N|/|A| where many rows are support vectors, and grows with C where they are fewer than the columns of V: then 10^5 steps
-are not enough. That is :class:`Lagrangian`.
+which is about 1 + |N|/|A| where many rows are support vectors, and grows with C where they are
+fewer than the columns of V: then 10^5 steps are not enough. That is :class:`Lagrangian`.
 
-At share = 1/2, the middle of what is allowed, b = D^-1 and the iteration is one in u: z = (V u - 1)_+, and with F the primal objective
+At share = 1/2, the middle of what is allowed, b = D^-1 and the iteration is one in u: z = (V u -
+1)_+, and with F the primal objective
 
     u <- (I + V'DV)^-1 V'D (1 + z) = u - (I + V'DV)^-1 F'(u),
 
-gradient steps in the metric I + V'DV: Newton's matrix, if all rows were before their margins. :class:`AcceleratedLagrangian` begins at the same
-point and keeps that metric and its one factor, but corrects it by what the last few moves have shown (limited-memory BFGS: Nocedal 1980,
-nocedal1980lbfgs), and goes as far along each direction as F falls. An example where kappa is large, satimage's first pair at C = 2^11 with 15
-support vectors and 156 columns: a relative gap of 1e-3 after 5,192 steps, or with extrapolated steps and restarts (Nesterov) after 15,091; the
-iteration of the paper is at 0.999 after 2,000.
+gradient steps in the metric I + V'DV: Newton's matrix, if all rows were before their margins.
+:class:`AcceleratedLagrangian` begins at the same point and keeps that metric and its one factor,
+but corrects it by what the last few moves have shown (limited-memory BFGS: Nocedal 1980,
+nocedal1980lbfgs), and goes as far along each direction as F falls. An example where kappa is large,
+satimage's first pair at C = 2^11 with 15 support vectors and 156 columns: a relative gap of 1e-3
+after 5,192 steps, or with extrapolated steps and restarts (Nesterov) after 15,091; the iteration of
+the paper is at 0.999 after 2,000.
 
-Iterates of the paper may be negative: cut at zero, they are feasible and give a dual value. For large C little is left of that value, and a
-second dual point, which is feasible as it is, does better: the multipliers D (1 - V u)_+ that belong to the primal point u. Both are scaled to
-their best, (1'a)^2 / (2 a'Ha). The best primal and dual values are kept, and their difference is the gap, taken every tenth step. Only one
-pass over V is made in a step: with r = 1 + z known, V'a = (I + V'DV)^-1 V'D r = u, and a = D (r - V u). In the metric's iteration V'a is
-u - F'(u), and the gap is there at every step; but two passes are made, since the length of the step stands between them.
+Iterates of the paper may be negative: cut at zero, they are feasible and give a dual value. For
+large C little is left of that value, and a second dual point, which is feasible as it is, does
+better: the multipliers D (1 - V u)_+ that belong to the primal point u. Both are scaled to their
+best, (1'a)^2 / (2 a'Ha). The best primal and dual values are kept, and their difference is the gap,
+taken every tenth step. Only one pass over V is made in a step: with r = 1 + z known, V'a = (I +
+V'DV)^-1 V'D r = u, and a = D (r - V u). In the metric's iteration V'a is u - F'(u), and the gap is
+there at every step; but two passes are made, since the length of the step stands between them.
 
-Symbols: u = V'a; cut = max(0, a); own = D (1 - V u)_+; moves: changes s of u, y of the gradient, 1 / s'y.
-Cost of a step: 4 n m, m^2; of the paper's, twice that where the gap is taken; at the beginning n m^2 + m^3/3.
+Symbols: u = V'a; cut = max(0, a); own = D (1 - V u)_+; moves: changes s of u, y of the gradient, 1
+/ s'y. Cost of a step: 4 n m, m^2; of the paper's, twice that where the gap is taken; at the
+beginning n m^2 + m^3/3.
 """
 
 from __future__ import annotations
@@ -109,7 +125,8 @@ class Lagrangian(ReducedSolver):
     Parameters
     ----------
     share : float
-        beta times C, between 0 and 1 (both excluded): only there the iteration is known to converge.
+        beta times C, between 0 and 1 (both excluded): only there the iteration is known to
+        converge.
 
     Examples: see :class:`slimsvm.solvers.duality.ReducedSolver`.
     """
@@ -119,7 +136,8 @@ class Lagrangian(ReducedSolver):
     def __post_init__(self) -> None:
         if not 0.0 < self.share < 1.0:
             raise ValueError(
-                f"share={self.share!r}, which is beta times C, must be between 0 and 1, both excluded: beyond, the iteration may cycle or "
+                f"share={self.share!r}, which is beta times C, must be between 0 and 1, both "
+                "excluded: beyond, the iteration may cycle or "
                 "diverge. 0.5 is a good choice."
             )
 
@@ -156,7 +174,10 @@ class Lagrangian(ReducedSolver):
 
     @staticmethod
     def _measured(S: LagrangianState, u: Array, products: Array, sums: Array) -> None:
-        """The value of u in the primal problem, and of both points in the dual one; own^2 / D is twice the loss."""
+        """The value of u in the primal problem, and of both points in the dual one.
+
+        Own^2 / D is twice the loss.
+        """
         totals, squares = sums
         primal = 0.5 * float(u @ u) + 0.5 * float(squares[1])
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -173,7 +194,10 @@ class Lagrangian(ReducedSolver):
 def iterated(
     where: Block, signed: Signed, u: Array, measure: bool, D: Array, b: Array, z: Array
 ) -> tuple[Array, Array, Array, Array]:
-    """A task: products with V, sums and extremes of one step, and the next z; see :meth:`Lagrangian._iterate`."""
+    """A task: products with V, sums and extremes of one step, and the next z.
+
+    See :meth:`Lagrangian._iterate`.
+    """
     following = np.empty(where.n)
 
     def work(start: int, end: int, V: Array) -> tuple[Array, Array, Array]:
@@ -199,7 +223,7 @@ def iterated(
     return products, sums, np.max([part[2] for part in parts], axis=0), following
 
 
-# -- with a corrected metric ------------------------------------------------------------------------------------------------------------------
+# -- with a corrected metric -----------------------------------------------------------------------
 
 
 @dataclass
@@ -226,7 +250,10 @@ class AcceleratedLagrangian(ReducedSolver):
     """
 
     def init(self, problem: Reduced, start: Array | None = None) -> AcceleratedState:
-        """Begin where the paper does, at u = V'a for a = H^-1 1; or at ``start`` (coefficients and intercept)."""
+        """Begin where the paper does, at u = V'a for a = H^-1 1.
+
+        Or at ``start`` (coefficients and intercept).
+        """
         V, D = problem.features, 2.0 * problem.weight
         inverse = V.inverse(D)
         first = begin(problem, inverse(V.project(D)) if start is None else start)
@@ -249,7 +276,8 @@ class AcceleratedLagrangian(ReducedSolver):
         slopes = problem.weight * problem.loss.gradient(1.0, S.margins)
         S.objective, S.gradient = problem.value(S.u, S.margins), S.u + V.project(slopes)
         S.n_iter += 1
-        # 3. the multipliers of u as a dual point: -slopes, with V'a = u - F'(u); a^2 / D is twice the loss
+        # 3. the multipliers of u as a dual point: -slopes, with V'a = u - F'(u); a^2 / D is twice
+        # the loss
         total, combined = -float(slopes.sum()), S.u - S.gradient
         curve = float(combined @ combined) + 2.0 * (S.objective - 0.5 * float(S.u @ S.u))
         if curve > 0.0:
@@ -266,7 +294,10 @@ class AcceleratedLagrangian(ReducedSolver):
 
     @staticmethod
     def _in_metric(S: AcceleratedState) -> Array:
-        """The gradient in the corrected metric: Nocedal's two loops around a solve with I + V'DV."""
+        """The gradient in the corrected metric.
+
+        Nocedal's two loops around a solve with I + V'DV.
+        """
         q, shares = S.gradient.copy(), []
         for move, change, rho in reversed(S.moves):
             shares.append(rho * float(move @ q))

@@ -4,15 +4,18 @@ Problem: :class:`slimsvm.problems.reduced.Reduced` with the least-squares loss,
 
     min over u of  1/2 |u|^2 + sum_i weight_i (1 - v_i u)^2.
 
-Algorithm: the least-squares SVM (Suykens & Vandewalle 1999, suykens1999lssvm) on the reduced problem, as in Lin & Lin (2003), lin2003rsvm:
+Algorithm: the least-squares SVM (Suykens & Vandewalle 1999, suykens1999lssvm) on the reduced
+problem, as in Lin & Lin (2003), lin2003rsvm:
 
     (I + V'DV) u = V'D 1,     D = diag(2 weight_i).
 
-It is another loss, not another way to the same solution: rows beyond the margin cost as much as rows before it.
+It is another loss, not another way to the same solution: rows beyond the margin cost as much as
+rows before it.
 
-What differs: the factor is used again for what rounding errors left of the gradient, as long as that helps. Where float32 hardly hides the
-identity in I + V'DV (its trace is known, nearly, from a few rows), the products are made in it, in half of the time: two corrections
-bring the gradient down to what float64 leaves.
+What differs: the factor is used again for what rounding errors left of the gradient, as long as
+that helps. Where float32 hardly hides the identity in I + V'DV (its trace is known, nearly, from a
+few rows), the products are made in it, in half of the time: two corrections bring the gradient down
+to what float64 leaves.
 
 Symbols: u coefficients and intercept, V labels times [K_XR, 1].
 Cost: n m^2 + m^3/3, and two passes over V for each correction.
@@ -31,7 +34,9 @@ from slimsvm.solvers.duality import ReducedSolver
 
 Array = NDArray[Any]
 CORRECTIONS = 3
-CLOSE = 1e-5  # norm of the gradient, relative to that of u, with which corrections end: the error of u is not larger, as I is in the matrix
+# norm of the gradient, relative to that of u, with which corrections end: the error of u is not
+# larger, as I is in the matrix
+CLOSE = 1e-5
 SINGLE, HIDDEN = (
     float(np.finfo(np.float32).eps),
     0.5,

@@ -1,11 +1,15 @@
 """The least value along a line, for sums of losses with a derivative.
 
-    min over t >= 0 of  t slope + t^2 curve / 2 + sum_i weight_i L(y_i, f_i + t d_i),     for each column on its own
+    min over t >= 0 of  t slope + t^2 curve / 2 + sum_i weight_i L(y_i, f_i + t d_i),
 
-Algorithm: Newton's method on the derivative, which never decreases, with bisection or doubling where a step leaves the bracket.
+for each column on its own
 
-For rows wherever they are (:func:`least_in`) every look is a sum of two numbers a column; where all are at one place
-(:func:`least_along`) it is one compiled loop. Both take the next point from the same function.
+Algorithm: Newton's method on the derivative, which never decreases, with bisection or doubling
+where a step leaves the bracket.
+
+For rows wherever they are (:func:`least_in`) every look is a sum of two numbers a column; where all
+are at one place (:func:`least_along`) it is one compiled loop. Both take the next point from the
+same function.
 
 Symbols: f scores; d their change along the line; low, high what brackets the minimum.
 """
@@ -38,9 +42,12 @@ def slopes_along(
     slope: Array,
     curve: Array,
 ) -> Array:
-    """A task: first and second derivative of t slope + t^2 curve / 2 + sum_i weight_i L(y_i, f_i + t d_i) by t, (2, which).
+    """A task: first and second derivative by t of the value along a direction, (2, which).
 
-    Only those of the direction's columns that ``which`` names; the first block of all adds the quadratic.
+    The value is t slope + t^2 curve / 2 + sum_i weight_i L(y_i, f_i + t d_i).
+
+    Only those of the direction's columns that ``which`` names; the first block of all adds the
+    quadratic.
     """
     scores, change = trail.at(block), direction.at(block, trail.span)
     y, weight, out = targets(block), weights(block), np.empty((2, which.size))
@@ -57,7 +64,10 @@ def slopes_along(
 def least_in(
     problem: Subspace, trail: Trail, direction: Direction, slope: Array, curve: Array
 ) -> Array:
-    """The t >= 0 of each of the direction's columns that minimises t slope + t^2 curve / 2 + sum_i weight_i L(y_i, f_i + t d_i)."""
+    """The best step t >= 0 of each of the direction's columns.
+
+    It minimises t slope + t^2 curve / 2 + sum_i weight_i L(y_i, f_i + t d_i).
+    """
     rows = problem.columns.rows
     if isinstance(rows, MemoryRows):  # all at one place: no sums are needed
         block, at = rows.block, columns_at(direction, trail.n_columns)
@@ -116,7 +126,9 @@ def least_along(
     slope: Array,
     curve: Array,
 ) -> Array:
-    """The t >= 0 of each column that minimises t slope + t^2 curve / 2 + sum_i weight_i L(y_i, f_i + t d_i).
+    """The best step t >= 0 of each column.
+
+    It minimises t slope + t^2 curve / 2 + sum_i weight_i L(y_i, f_i + t d_i).
 
     Examples
     --------
@@ -124,7 +136,8 @@ def least_along(
     >>> from slimsvm.losses import LeastSquares
     >>> from slimsvm.solvers.line_search import least_along
     >>> one, zero = np.ones((3, 1)), np.zeros(1)
-    >>> least_along(LeastSquares(), np.array([[1.0], [2.0], [6.0]]), np.ones(3), 0 * one, one, zero, zero)
+    >>> y = np.array([[1.0], [2.0], [6.0]])
+    >>> least_along(LeastSquares(), y, np.ones(3), 0 * one, one, zero, zero)
     array([3.])
     """
     target, scores, d_scores = (
@@ -167,7 +180,10 @@ def _least(
 def _next(
     step: int, t: float, low: float, high: float, at_begin: float, first: float, second: float
 ) -> tuple[float, float, float, bool]:
-    """Where to look next, the bracket, and whether this is the end; steps that leave it are replaced by bisection or doubling."""
+    """Where to look next, the bracket, and whether this is the end.
+
+    Steps that leave it are replaced by bisection or doubling.
+    """
     if step == 0:
         if first >= 0.0:
             return 0.0, low, high, True

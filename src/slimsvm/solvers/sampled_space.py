@@ -48,10 +48,8 @@ class SampledSpace(Space):
 
     Parameters
     ----------
-    rows : Rows
-        All rows of the data.
-    frame : Frame
-        How they are prepared.
+    rows, frame
+        As in :class:`slimsvm.problems.columns.KernelColumns`.
     width, n_linear : int
         Columns of the scores, and length of the linear part.
     intercept_scaling : float

@@ -2,22 +2,29 @@
 
 Problem: :class:`slimsvm.problems.reduced.Reduced` with the smooth hinge,
 
-    min over u of  F(u) = 1/2 |u|^2 + sum_i weight_i P(1 - v_i u)^2,     P(t) = t + log(1 + exp(-beta t)) / beta.
+    min over u of  F(u) = 1/2 |u|^2 + sum_i weight_i P(1 - v_i u)^2,
+    P(t) = t + log(1 + exp(-beta t)) / beta.
 
-Algorithm: Lee & Mangasarian (2001), "SSVM: a smooth support vector machine for classification", algorithm 3.1 (lee2001ssvm), used for RSVM
-in lee2001rsvm: Newton's direction, halved until Armijo's rule holds. The solution tends to that of the squared hinge as beta grows. The loss of
-a row exceeds the squared hinge by up to (log(2)/beta)^2 + 2 log(2)/beta max(0, t), which is not little at beta = 5, the papers' choice.
+Algorithm: Lee & Mangasarian (2001), "SSVM: a smooth support vector machine for classification",
+algorithm 3.1 (lee2001ssvm), used for RSVM in lee2001rsvm: Newton's direction, halved until Armijo's
+rule holds. The solution tends to that of the squared hinge as beta grows. The loss of a row exceeds
+the squared hinge by up to (log(2)/beta)^2 + 2 log(2)/beta max(0, t), which is not little at beta =
+5, the papers' choice.
 
-What differs: a step goes to the least value along its direction, which costs no more than Armijo's rule once V d is known; where C is large
-and the classes are nearly apart, halved steps crawl (a pair of shuttle at C = 2^12 and beta = 10^4 takes 36 steps; with Armijo's rule it is far
-from its end after 40). Rows far beyond their margins, whose D_i |v_i|^2 add up to next to nothing, are left out of Newton's matrix: at
-least the identity is in it, so that the step is hardly another one, and the less so the nearer the end. The end is the duality gap of the
-smooth problem, 1/2 |F'(u)|^2, relative to F, instead of the norm of the gradient alone. Where the values of F differ by no more than rounding
-errors, a whole step is taken as long as it halves the gradient. The squared hinge itself may stand in for the smooth one: then this is the
-finite Newton method, and at its end the exact solution.
+What differs: a step goes to the least value along its direction, which costs no more than Armijo's
+rule once V d is known; where C is large and the classes are nearly apart, halved steps crawl (a
+pair of shuttle at C = 2^12 and beta = 10^4 takes 36 steps; with Armijo's rule it is far from its
+end after 40). Rows far beyond their margins, whose D_i |v_i|^2 add up to next to nothing, are left
+out of Newton's matrix: at least the identity is in it, so that the step is hardly another one, and
+the less so the nearer the end. The end is the duality gap of the smooth problem, 1/2 |F'(u)|^2,
+relative to F, instead of the norm of the gradient alone. Where the values of F differ by no more
+than rounding errors, a whole step is taken as long as it halves the gradient. The squared hinge
+itself may stand in for the smooth one: then this is the finite Newton method, and at its end the
+exact solution.
 
 Symbols: d direction, t its length, D second derivatives of the weighted loss.
-Cost of a step: (rows that count) m^2 + m^3/3, and two passes over V; where k < m/2 rows count, k^2 m.
+Cost of a step: (rows that count) m^2 + m^3/3, and two passes over V; where k < m/2 rows count, k^2
+m.
 """
 
 from __future__ import annotations
@@ -32,7 +39,9 @@ from slimsvm.problems.reduced import Reduced, ReducedState, begin
 from slimsvm.solvers.duality import ReducedSolver, step_along
 
 Array = NDArray[Any]
-FAINT = 0.1  # trace of what is left out of Newton's matrix, which is the identity and more; the less the nearer the end
+# trace of what is left out of Newton's matrix, which is the identity and more; the less the nearer
+# the end
+FAINT = 0.1
 HALF_GRADIENT = 0.25  # of the gap
 SHORT = 0.1  # of Newton's step: then C is too large to begin with
 FIRST_PULL = 100.0  # mean of weight_i |v_i|^2 at the first share of C
@@ -67,7 +76,8 @@ class SmoothNewton(ReducedSolver):
         u, margins = S.u + t * d, S.margins + t * d_margins
         half = 0.5 * float(u @ u)
         lower = half + S.share * (problem.value(u, margins) - half) < before
-        # 2. where that is; if all values are the same but for rounding errors, the gradient says whether a whole step is good
+        # 2. where that is; if all values are the same but for rounding errors, the gradient says
+        # whether a whole step is good
         u = u if lower else S.u + d
         margins, value, gradient = problem.at(u)
         S.n_iter += 1
@@ -77,7 +87,8 @@ class SmoothNewton(ReducedSolver):
         else:
             S.stalled = S.share == 1.0
         S.done = S.stalled or S.relative_gap <= tol
-        # 3. less of C, if the step was too short; more of it, where its present share is nearly solved
+        # 3. less of C, if the step was too short; more of it, where its present share is nearly
+        # solved
         if lower and t < SHORT and not S.eased:
             S.eased, S.share = (
                 True,

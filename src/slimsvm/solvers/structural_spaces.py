@@ -1,8 +1,9 @@
 """The spaces of structural estimators: what a function is in each of them, and how it is found.
 
-There is a function for each space. It gets a :class:`StructuralTask` and returns the solver's result
-and the :class:`StructuralModel`. Problem and column layout are in :mod:`slimsvm.solvers.joint`, the
-solvers in :mod:`slimsvm.solvers.cutting_plane` and :mod:`slimsvm.solvers.sampled_cuts`.
+There is a function for each space. It gets a :class:`StructuralTask` and returns the solver's
+result and the :class:`StructuralModel`. Problem and column layout are in
+:mod:`slimsvm.solvers.joint`, the solvers in :mod:`slimsvm.solvers.cutting_plane` and
+:mod:`slimsvm.solvers.sampled_cuts`.
 """
 
 from __future__ import annotations
@@ -126,7 +127,7 @@ def chosen_space(asked: Any, kernel: Any, n_rows: int, n_examples: int, oracle: 
     return "kernel" if is_small(n_rows) else "subspace" if oracle.one_example else "sampled"
 
 
-# -- one function for each space ---------------------------------------------------------------------
+# -- one function for each space -------------------------------------------------------------------
 
 
 def explicit(task: StructuralTask) -> Found:
