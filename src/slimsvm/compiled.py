@@ -51,7 +51,7 @@ def compiled(loop: Loop) -> Loop:
 
 
 def _fresh(loop: Any) -> Any:
-    """The loop, whose cache is stale too when a loop that it calls, in whatever file, has changed."""
+    """The loop, with a cache that is stale, too, when a loop that it calls has changed."""
     file = getattr(getattr(loop, "_cache", None), "_cache_file", None)
     if file is None or not hasattr(file, "_source_stamp"):  # another Numba: its own rule holds
         return loop

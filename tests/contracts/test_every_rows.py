@@ -1,6 +1,7 @@
-"""What every source of rows must do: equal edges give equal bits, wherever blocks are and whatever was kept; other edges the same model.
+"""What every source of rows must do: equal edges give equal bits, other edges the same model.
 
-A source is a way to hold the same rows; ``MODELS`` fit whole models over any of them, by problems and solvers alone.
+Wherever blocks are, and whatever was kept. A source is a way to hold the same rows; ``MODELS`` fit
+whole models over any of them, by problems and solvers alone.
 """
 
 import importlib
@@ -51,7 +52,7 @@ EDGES = [0, 1100, 1101, 1700, N]  # more than one chunk, a single row, and less 
 TASK_BYTES = 2000  # of a task alone
 STATE_BYTES = 40_000  # with its state, for the models here: some 20 vectors
 
-# -- sources --------------------------------------------------------------------------------------------------------------------------------
+# -- sources ---------------------------------------------------------------------------------------
 
 
 def data(form="dense", seed=0):
@@ -128,7 +129,7 @@ def source(name, X, y, weight, folder=None):
 SOURCES = ("memory", "blocks", "mapped", "threads", "forgetful", "sent")
 
 
-# -- what rows do ---------------------------------------------------------------------------------------------------------------------------
+# -- what rows do ----------------------------------------------------------------------------------
 
 
 def total(block, factor):
@@ -204,7 +205,7 @@ def test_gamma_is_the_same(name, tmp_path):
     assert gamma_value("scale", rows) == pytest.approx(expected, rel=1e-12)
 
 
-# -- whole models ---------------------------------------------------------------------------------------------------------------------------
+# -- whole models ----------------------------------------------------------------------------------
 KERNEL = RBF(0.4)
 
 
@@ -471,7 +472,7 @@ def test_values_are_kept_within_the_budget():
     assert all("prepared" not in kept for kept in rows.kept)
 
 
-# -- tasks ----------------------------------------------------------------------------------------------------------------------------------
+# -- tasks -----------------------------------------------------------------------------------------
 
 
 def tasks():

@@ -260,7 +260,7 @@ def test_labels_of_a_stream_that_have_no_order():
 
 
 def test_a_stream_that_begins_with_rows_of_weight_zero():
-    """Rows of sample weight zero are not seen by gamma='scale'; weights of classes do not matter."""
+    """Rows of sample weight zero are not seen by gamma='scale'; class weights do not matter."""
     weight, begun = np.where(y == 0, 0.0, 1.0), OnlineSVC(random_state=0)
     with pytest.raises(ValueError, match="Sample weights must contain at least one non-zero"):
         begun.partial_fit(X, y, classes=[0, 1], sample_weight=0.0 * weight)

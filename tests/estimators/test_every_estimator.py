@@ -1,4 +1,4 @@
-"""What every estimator must do, whatever it computes: parameters, fitted attributes, failed fits."""
+"""What every estimator must do: parameters, fitted attributes, fits that fail."""
 
 import inspect
 import warnings
@@ -11,7 +11,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 import slimsvm
 from slimsvm.declarations import fitted_of
-from slimsvm.ending import Certificate, Status
+from slimsvm.ending import Certificate, Ending, Status
 from slimsvm.estimators import REGISTRY
 from slimsvm.oracles import Multiclass
 
@@ -48,6 +48,25 @@ def fitted():
             warnings.simplefilter("ignore", ConvergenceWarning)
             models[name] = made(name).fit(*data(name))
     return models
+
+
+class Noting:
+    """scikit-learn's callback protocol; notes what is called."""
+
+    def __init__(self, calls):
+        self.calls = calls
+
+    def setup(self, estimator, context):
+        self.calls.append("setup")
+
+    def on_fit_task_begin(self, estimator, context):
+        self.calls.append("begin")
+
+    def on_fit_task_end(self, estimator, context, **given):
+        self.calls.append("end")
+
+    def teardown(self, estimator, context):
+        self.calls.append("teardown")
 
 
 @pytest.mark.parametrize("name", REGISTRY)
@@ -107,6 +126,34 @@ class TestEvery:
                     model.fit(X, y)
             assert vars(model).keys() == before.keys()
             assert all(vars(model)[key] is value for key, value in before.items())
+
+    def test_a_warning_that_is_an_error_is_a_failure_too(self, name, fitted, monkeypatch):
+        model, before = fitted[name], dict(vars(fitted[name]))
+        if name == "CrossTraining":
+            return  # its estimators warn
+
+        def warned(self, estimator):
+            estimator.status_ = None
+            raise ConvergenceWarning("stopped")
+
+        monkeypatch.setattr(Ending, "record_on", warned)
+        with pytest.raises(ConvergenceWarning):
+            model.fit(*data(name, seed=1))
+        assert all(vars(model)[key] is value for key, value in before.items())
+
+    def test_callbacks_are_taken_down_when_a_fit_fails(self, name, fitted, monkeypatch):
+        if name == "CrossTraining":
+            return  # takes no callbacks
+        calls, model = [], clone(fitted[name])
+        model.set_callbacks(Noting(calls))
+
+        def fails(self, *given):
+            raise MemoryError("no more memory")
+
+        monkeypatch.setattr(type(model), "_solved", fails)
+        with pytest.raises(MemoryError):
+            model.fit(*data(name))
+        assert calls[0] == "setup" and calls[-1] == "teardown"
 
     def test_how_it_ended(self, name, fitted):
         model = fitted[name]

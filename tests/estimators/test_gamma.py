@@ -1,4 +1,4 @@
-"""gamma='scale' in every estimator: sample weights count, class weights and the number of BLAS threads do not."""
+"""gamma='scale': sample weights count, class weights and the number of BLAS threads do not."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Model files that an earlier version wrote, one of each class: they load, and predict what they did."""
+"""Model files of an earlier version, one of each class: they load, and predict what they did."""
 
 import shutil
 from pathlib import Path

@@ -39,6 +39,7 @@ Array = NDArray[Any]
 # times the largest weight: squares of it, times kernel values and numbers of rows, are still
 # numbers
 LARGEST_C = 1e100
+CALLBACKS = ("_callback_fit_ctx", "_skl_callbacks_to_teardown")
 
 
 class Estimator(CallbackSupportMixin, BaseEstimator):
@@ -165,9 +166,8 @@ class Estimator(CallbackSupportMixin, BaseEstimator):
             with self._fitting() as fit:
                 self._prepared(data)
                 solved = self._solved(data, fit)
-            ending = self._concluded(data, solved, fit)
-        ending.record_on(self)
-        self._make_ready()
+            self._concluded(data, solved, fit).record_on(self)
+            self._make_ready()
         return self
 
     def _encoded(self, X: Any, y: Any, weight: Array) -> Data:
@@ -221,8 +221,10 @@ class Estimator(CallbackSupportMixin, BaseEstimator):
         try:
             yield
         except BaseException:
+            # scikit-learn takes the callbacks of this fit down by what it has noted here
+            noted = {name: self.__dict__[name] for name in CALLBACKS if name in self.__dict__}
             self.__dict__.clear()
-            self.__dict__.update(before)
+            self.__dict__.update(before | noted)
             raise
 
     def _checked(

@@ -351,7 +351,7 @@ class SignedFeatures:
         least, most = (float(D[D > 0].min()), float(D.max())) if D.any() else (1.0, 1.0)
         even = (
             least == most
-            # as with least squares and the squared hinge, without weights: V is multiplied as it lies,
+            # as with least squares and the squared hinge, without weights: V is multiplied as is,
             # without a copy
         )
         state = (self.signed, PerRow(D), dtype, even)
