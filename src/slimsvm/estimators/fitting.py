@@ -192,7 +192,7 @@ class Estimator(CallbackSupportMixin, BaseEstimator):
         in_place = order.size == data.X.shape[0] and bool(np.all(order[1:] > order[:-1]))
         if isinstance(data.kernel, Precomputed):
             rows = prepare(data.kernel, data.X)
-        else:  # few rows: float64, because the solver goes on to near machine precision
+        else:  # few rows: float64, because the solver goes on to near float64 precision
             dtype = np.float64 if is_small(order.size) else None
             rows = prepare(data.kernel, data.X, dtype=dtype, alone=self._all_rows)
         data.rows = finite(rows if in_place else rows.take(order))

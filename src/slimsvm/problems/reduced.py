@@ -184,14 +184,18 @@ def gram_of(where: Block, signed: Signed, D: Array, dtype: Any, even: bool) -> A
     def task(k: int) -> None:
         for start in groups[k]:
             end = min(where.n, int(start) + step)
-            felt = np.flatnonzero(D[start:end])
-            if felt.size:
+            active = np.flatnonzero(D[start:end])
+            if active.size:
                 V = (
                     signed.made(where, slice(int(start), end))
                     if all_V is None
                     else all_V[start:end]
                 )
-                V, own = (V, D[start:end]) if felt.size == len(V) else (V[felt], D[start:end][felt])
+                V, own = (
+                    (V, D[start:end])
+                    if active.size == len(V)
+                    else (V[active], D[start:end][active])
+                )
                 scaled: Array = (
                     V.astype(dtype, copy=False)
                     if even
@@ -310,13 +314,13 @@ class SignedFeatures:
         identity, a little more of it is added: what is solved with it is not exact then, but a
         direction of descent all the same.
         """
-        felt = np.flatnonzero(D)
-        if self.size >= FEW_ROWS and 2 * felt.size < self.size:
+        active = np.flatnonzero(D)
+        if self.size >= FEW_ROWS and 2 * active.size < self.size:
             # Woodbury: I - S'(I + S S')^-1 S with S = D^1/2 V, on these rows alone
-            S = np.sqrt(D[felt])[:, None] * self._at(felt)
+            S = np.sqrt(D[active])[:, None] * self._at(active)
             with single_threaded_blas():
                 small = S @ S.T
-            small[np.diag_indices(felt.size)] += 1.0
+            small[np.diag_indices(active.size)] += 1.0
             try:
                 factor = cho_factor(small, lower=True, check_finite=True)
                 return lambda x: x - S.T @ cho_solve(factor, S @ x, check_finite=False)

@@ -20,7 +20,7 @@ others, each is solved exactly. In the primal problem that is a sum of K losses 
 thousands. (:mod:`slimsvm.solvers.dual_descent` is the case of one row; after 1,000 sweeps its gap
 was still near one.) A set that holds all support vectors has no such partners to agree with.
 
-The problem in the working set is that of the machine on its rows alone, and its dual solution is
+The problem in the working set is that of its rows alone, and its dual solution is
 a_i = D_i (1 - v_i u)_+ at the solution u of its primal, which
 :class:`slimsvm.solvers.smooth_newton.SmoothNewton` finds with the squared hinge itself. The others'
 slopes come with it.
@@ -59,7 +59,7 @@ class ChunkingState(BestValues):
     """The working set, the problem in it, and the best values; ``n_iter`` counts the sets."""
 
     inside: Array
-    part: Reduced  # the machine on the working set: other rows have no weight
+    part: Reduced  # the problem on the working set: other rows have no weight
     inner: ReducedState
     closer: float  # tolerance of that problem, as a share of the whole one's
     u: Array  # the best so far

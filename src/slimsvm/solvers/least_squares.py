@@ -1,4 +1,4 @@
-"""The reduced machine with equalities in place of inequalities: one linear system.
+"""The reduced problem with equalities in place of inequalities: one linear system.
 
 Problem: :class:`slimsvm.problems.reduced.Reduced` with the least-squares loss,
 

@@ -1,4 +1,4 @@
-"""Newton's method for the reduced machine with a smooth loss: SSVM.
+"""Newton's method for the reduced problem with a smooth loss: SSVM.
 
 Problem: :class:`slimsvm.problems.reduced.Reduced` with the smooth hinge,
 
