@@ -200,13 +200,13 @@ class OneVsOne:
         if break_ties:
             if shape == "ovo":
                 raise ValueError("break_ties must be False when decision_function_shape is 'ovo'")
-            return np.argmax(self.decision(values), axis=1)
+            return np.asarray(np.argmax(self.decision(values), axis=1))
         votes = np.zeros((values.shape[0], self.n_classes), np.int64)
         for column, (i, j) in enumerate(self.pairs):
             first = values[:, column] > 0
             votes[:, i] += first
             votes[:, j] += ~first
-        return np.argmax(votes, axis=1)
+        return np.asarray(np.argmax(votes, axis=1))
 
 
 # -- one problem for all classes -----------------------------------------------------------------
@@ -244,7 +244,7 @@ class OneVsRest:
         """The class with the largest value."""
         if self.n_classes == 2:
             return (values[:, 0] > 0).astype(int)
-        return values.argmax(axis=1)
+        return np.asarray(values.argmax(axis=1))
 
 
 @dataclass(frozen=True)
@@ -264,4 +264,4 @@ class Joint:
 
     def chosen(self, values: Array, shape: str = "ovr", break_ties: bool = False) -> Array:
         """The class with the highest score."""
-        return np.argmax(values, axis=1)
+        return np.asarray(np.argmax(values, axis=1))
