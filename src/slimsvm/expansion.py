@@ -10,7 +10,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from slimsvm.kernels import Kernel, Linear, Precomputed, squared_norms
-from slimsvm.rows import Block, MemoryRows, Rows, joined
+from slimsvm.rows import Block, Rows, joined
 from slimsvm.threads import parallel, single_threaded_blas
 from slimsvm.tiles import Operand, Strips, accumulate, for_each_tile, prepare, safe_dtype
 
@@ -66,7 +66,7 @@ class Expansion:
 
     def decision_function(self, X: Any, n_threads: int = 1) -> Array:
         """The outputs for every row of X, shape (n, outputs)."""
-        return self.over(MemoryRows(X, n_threads=n_threads))
+        return outputs_of(Block(0, X, n_threads=n_threads), self)
 
     def over(self, rows: Rows) -> Array:
         """The same for rows wherever they are.

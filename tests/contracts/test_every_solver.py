@@ -1,5 +1,5 @@
 """What every solver must do, seen from a model that it trains; a new file under solvers/ joins by
-its place in MACHINES or in OTHERS.
+its place in ESTIMATORS or in OTHERS.
 """
 
 import warnings
@@ -25,7 +25,7 @@ N = 1200  # more rows than are solved to the last digit whatever the tolerance
 CENTRES = np.random.default_rng(1).standard_normal((15, 3))
 COMMON = {"C": 5.0, "gamma": 1.0}
 # file of the solver, and what it trains
-MACHINES = {
+ESTIMATORS = {
     "decomposition": SVC(**COMMON),
     "kernel_newton": SparseSVC(N, basis="all", refine=False, **COMMON),
     "newton, path": SparseSVC(15, basis=CENTRES, refine=False, **COMMON),
@@ -49,6 +49,7 @@ OTHERS = {
     "online": "one pass; its certificate is that of the vectors it holds",
     "sampled_cuts": "ends when samples say so",
     "cuts, spaces, sampled_space, dual_state, online_loops, growth": "parts of the above",
+    "duality, line_search, structural_spaces": "parts that solvers share",
     "polish": "brings few rows to the last digits; tests/solvers/test_smo.py has exact answers",
     "whole_gap": "measures what others found; tests/contracts/test_every_rows.py",
 }
@@ -65,7 +66,7 @@ ROUNDING = {
     "float32": 2e-6,
     "float64": 1e-9,
 }  # of an objective: some times the precision of the kernel values that a certificate names
-every_solver = pytest.mark.parametrize("name", MACHINES)
+every_solver = pytest.mark.parametrize("name", ESTIMATORS)
 
 
 @pytest.fixture(scope="module")
@@ -77,7 +78,7 @@ def rows():
 
 
 def fitted(name, rows, tol=None, **limits):
-    machine = clone(MACHINES[name])
+    machine = clone(ESTIMATORS[name])
     if tol is not None:
         limits["eps" if "eps" in machine.get_params() else "tol"] = tol
     with warnings.catch_warnings():
@@ -96,7 +97,7 @@ def test_no_solver_is_forgotten():
     files = {path.stem for path in Path(slimsvm.solvers.__file__).parent.glob("*.py")} - {
         "__init__"
     }
-    named = [word for key in (*MACHINES, *OTHERS) for word in key.split(", ")]
+    named = [word for key in (*ESTIMATORS, *OTHERS) for word in key.split(", ")]
     assert files == set(named) - {"linear"}
 
 
@@ -116,7 +117,7 @@ def test_the_gap_bounds_what_more_work_would_gain(name, rows):
     assert_within_gaps(loose, tight)
 
 
-@pytest.mark.parametrize("name", [name for name in MACHINES if name not in DRAWN])
+@pytest.mark.parametrize("name", [name for name in ESTIMATORS if name not in DRAWN])
 def test_the_order_of_the_rows_changes_nothing_but_digits(name, rows):
     X, y = rows
     order = np.random.default_rng(2).permutation(N)

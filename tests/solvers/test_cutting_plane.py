@@ -542,7 +542,7 @@ def test_rows_that_were_thrown_away():
 
 def test_a_step_after_the_end_makes_no_cut():
     X, y, _ = random_rows(50)
-    problem = OneSlack(ExplicitSpace(X), LossOracle(Hinge(), y, np.ones(50)))
+    problem = OneSlack(ExplicitSpace(MemoryRows(X)), LossOracle(Hinge(), y, np.ones(50)))
     solver = CuttingPlane()
     state = solver.init(problem)
     while not state.done:
