@@ -191,11 +191,7 @@ def test_a_model_of_another_program(rows, tmp_path):
     page, data = check(model_page(load_libsvm(tmp_path / "m.libsvm"), X, y))
     assert (
         "does not hold the steps of the training" in page.text
-<<<<<<< HEAD
         and "does not say how far from its optimum it is" in page.text
-=======
-        and "does not say how far" in page.text
->>>>>>> words
         and data["charts"] == []
     )
 
