@@ -297,7 +297,8 @@ def cutting_planes(rows, loss, grows=False, line_search=True, scaling=np.inf, **
 
 def explicit(rows, line_search=True, scaling=np.inf):
     problem = OneSlack(ExplicitSpace(rows), oracle_of(rows, Hinge()), scaling)
-    result = run(CuttingPlane(line_search=line_search), problem, tol=1e-6, max_iter=100)
+    # a number of rounds, and not a gap: which round is the last to be made depends on last digits
+    result = run(CuttingPlane(line_search=line_search), problem, tol=1e-15, max_iter=20)
     return {"objective": result.model.objective, "coef": result.model.coef}
 
 
