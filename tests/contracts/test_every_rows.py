@@ -311,7 +311,8 @@ def structured(rows, kind):
     risk = JointRisk(oracle, true.labels, true.offsets, weight)
     if kind == "explicit":
         space = JointSpace(ExplicitSpace(rows), risk.width, risk.n_linear, 1.0)
-        result = run(CuttingPlane(keep_rows=False), OneSlack(space, risk, 0.0), tol=1e-4)
+        solver = CuttingPlane(keep_rows=False)
+        result = run(solver, OneSlack(space, risk, 0.0), tol=1e-15, max_iter=20)  # as above
         return {"objective": result.model.objective, "coef": result.model.coef}
     if kind == "subspace":
         choose, rng = PursuitRows(), np.random.default_rng(0)
@@ -321,7 +322,7 @@ def structured(rows, kind):
 
         space = SubspaceSpace(columns_over(rows, 6), grow)
         joint = OneSlack(JointSpace(space, risk.width, risk.n_linear, 1.0), risk, 0.0)
-        result = run(CuttingPlane(), joint, tol=1e-4, max_iter=60)
+        result = run(CuttingPlane(), joint, tol=1e-15, max_iter=8)
         return {"objective": result.model.objective, "coef": result.model.coef}
     memory = 3 * 4 * N * risk.width / 2**20 if kind == "few places" else None
     frame = Frame.of(KERNEL, rows, np.float64)
