@@ -104,8 +104,7 @@ class SampledSpace(Space):
 
     def scores(self, W: Array) -> Array:
         """Of all parts and labels, then the weights of the linear part, (n, 1)."""
-        w, out = W[:, 0], np.empty(self.n)
-        end = self.n - self.n_linear
+        w, end = W[:, 0], self.n - self.n_linear
         used = [
             (k, sample) for k, sample in enumerate(self.slots) if sample is not None and w[k] != 0.0
         ]
@@ -114,7 +113,9 @@ class SampledSpace(Space):
             if sample.place >= 0:
                 coef[sample.place] = w[k]
         kept = tuple(sample for _, sample in used if sample.place >= 0)
-        out[:end] = joined(self.rows.map(scores_of_cuts, self.frame, coef, kept, self.width))
+        out = joined(self.rows.map(scores_of_cuts, self.frame, coef, kept, self.width))
+        if self.n_linear:
+            out = np.append(out, np.empty(self.n_linear))
         others = [(k, sample) for k, sample in used if sample.place < 0]
         if others:
             vectors = self.take(np.concatenate([s.parts for _, s in others]))
