@@ -34,6 +34,7 @@ LAYERS = (
     "solvers",
     "oracles",
     "declarations",
+    "stream",
     "estimators",
     "compression",
     "recipes",

@@ -17,13 +17,6 @@ from slimsvm.declarations import Attribute, attribute, declared, parameter
 from slimsvm.ending import SUBSPACE, Ending, Status, worst
 from slimsvm.estimators.dual import LARGEST_SEED, PairwiseClassifier
 from slimsvm.estimators.parameters import AT_LEAST_ONE, shared
-from slimsvm.estimators.stream import (
-    Stream,
-    check_stream,
-    encoded_batch,
-    known_classes,
-    refuse_another_kernel,
-)
 from slimsvm.gram import make_gram
 from slimsvm.kernels import make_kernel
 from slimsvm.multiclass import OneVsOne, Part
@@ -32,6 +25,13 @@ from slimsvm.problems.dual_qp import classification
 from slimsvm.run import Limits, Result, run
 from slimsvm.solvers.dual_state import DualSolution
 from slimsvm.solvers.online import SELECTIONS, Expanding, Online, Passing, decayed
+from slimsvm.stream import (
+    Stream,
+    check_stream,
+    encoded_batch,
+    known_classes,
+    refuse_another_kernel,
+)
 from slimsvm.tiles import Operand, prepare
 from slimsvm.training import Data, Fit, finite
 
