@@ -30,7 +30,7 @@ ESTIMATORS = {
     "kernel_newton": SparseSVC(N, basis="all", refine=False, **COMMON),
     "newton, path": SparseSVC(15, basis=CENTRES, refine=False, **COMMON),
     "cutting_plane, path_cuts": SparseSVC(15, basis=CENTRES, refine=False, loss="hinge", **COMMON),
-    "cutting_plane, linear": LinearSVC(loss="hinge"),
+    "cutting_plane, linear_hinge": LinearSVC(loss="hinge"),
     "linear_newton": LinearSVC(),
     "smooth_newton": ReducedSVC(30, solver="smooth", **COMMON, random_state=0),
     "least_squares": ReducedSVC(30, solver="least_squares", **COMMON, random_state=0),

@@ -1,13 +1,12 @@
 """LinearSVC: no kernel, for many rows and features.
 
 The squared hinge is minimised by Newton's method (:mod:`slimsvm.solvers.linear_newton`), the hinge
-by cutting planes (:mod:`slimsvm.solvers.cutting_plane`). Few rows end at near float64 precision.
+by cutting planes (:mod:`slimsvm.solvers.linear_hinge`). Few rows end at near float64 precision.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -16,26 +15,23 @@ from numpy.typing import NDArray
 from sklearn.utils._param_validation import StrOptions
 
 from slimsvm.declarations import declared, parameter
-from slimsvm.ending import FULL, Certificate, Ending
+from slimsvm.ending import Ending
 from slimsvm.estimators.fitting import Classifier
 from slimsvm.estimators.models import LinearWeights
 from slimsvm.estimators.parameters import shared
 from slimsvm.losses import Hinge, SquaredHinge
 from slimsvm.multiclass import OneVsRest
 from slimsvm.oracles import LossOracle
-from slimsvm.precision import LINEAR_CUTS_TOL, NEWTON_TOL, is_small
+from slimsvm.precision import NEWTON_TOL, is_small
 from slimsvm.problems.coordinates import coordinates
 from slimsvm.rows import MemoryRows
-from slimsvm.run import Limits, Result, run
-from slimsvm.solvers.cutting_plane import CuttingPlane, OneSlack
+from slimsvm.run import Result, run
+from slimsvm.solvers.linear_hinge import linear_hinge
 from slimsvm.solvers.linear_newton import LinearNewton, LinearProblem
-from slimsvm.solvers.polish import polished
 from slimsvm.solvers.spaces import ExplicitSpace
 from slimsvm.training import Data, Fit
 
 Array = NDArray[Any]
-ROUGH = 1e-9  # relative gap above which few rows are tried again with more cuts
-TINY = float(np.finfo(float).tiny)
 LARGEST_SQUARE = 1e150  # of a value, times C: the same squared is still a number
 ZERO = 1e-12  # scores that are zero but for rounding errors would decide ties between classes
 
@@ -123,94 +119,30 @@ class LinearSVC(LinearWeights, Classifier):
     def _prepared(self, data: Data) -> None:
         data.rows = coordinates(data.X, data.weight, bool(self.fit_intercept))
 
-    def _solved(self, data: Data, fit: Fit) -> tuple[Result, Array, Array]:
+    def _solved(self, data: Data, fit: Fit) -> Result:
         target = OneVsRest(data.classes.size).columns(data.target)
         start = None
         if self.warm_start:
             last = getattr(self, "coef_", np.empty(0))
             if last.shape == (target.shape[1], data.X.shape[1]):
                 start = data.rows.own(last.T, self.intercept_)
-        train = self._cutting_planes if self.loss == "hinge" else self._newton
-        return train(data.rows.X, target, data.weight, fit, start)
-
-    def _newton(
-        self, X: Any, target: Array, weight: Array, fit: Fit, start: Any
-    ) -> tuple[Result, Array, Array]:
+        rows, intercept, tol = data.rows.X, bool(self.fit_intercept), float(self.tol)
+        going: dict[str, Any] = {"max_iter": int(self.max_iter), "start": start}
+        if self.loss == "hinge":
+            oracle = LossOracle(Hinge(), target, data.weight, fit.threads)
+            return linear_hinge(rows, oracle, intercept, tol=tol, fit=fit, **going)
         # scores are carried on from step to step: products in float32 would hide how far they stray
-        space = ExplicitSpace(MemoryRows(X, n_threads=fit.threads), exact=True)
-        problem = LinearProblem(space, target, weight, SquaredHinge(), bool(self.fit_intercept))
-        tol = min(float(self.tol), NEWTON_TOL) if is_small(space.n) else float(self.tol)
-        result = self._run(LinearNewton(), problem, tol, int(self.max_iter), fit, start)
-        return result.against(float(self.tol)), result.model.coef, result.model.intercept
+        space = ExplicitSpace(MemoryRows(rows, n_threads=fit.threads), exact=True)
+        problem = LinearProblem(space, target, data.weight, SquaredHinge(), intercept)
+        going |= {"limits": fit.limits, "watchers": fit.watchers}
+        nearer = min(tol, NEWTON_TOL) if is_small(space.n) else tol
+        return run(LinearNewton(), problem, tol=nearer, **going).against(tol)
 
-    def _cutting_planes(
-        self, X: Any, target: Array, weight: Array, fit: Fit, start: Any
-    ) -> tuple[Result, Array, Array]:
-        small = is_small(target.shape[0])
-        oracle = LossOracle(Hinge(), target, weight, fit.threads)
-        scaling = np.inf if self.fit_intercept else 0.0
-        problem = OneSlack(ExplicitSpace(MemoryRows(X, n_threads=fit.threads)), oracle, scaling)
-        solver = CuttingPlane(keep_rows=small)
-        state = solver.init(problem, start)
-        result = self._run(solver, problem, float(self.tol), int(self.max_iter), fit, state)
-        found = result.model.coef, result.model.intercept, result.certificate
-        if small and fit.limits.reason() is None:
-            found = self._exact(X, oracle, result, fit.limits)
-            left = -1 if self.max_iter < 0 else int(self.max_iter) - result.n_iter
-            if found[2].violation > ROUGH and result.status.converged and left != 0:
-                # features of very different size: more cuts get on where the exact solver crawls
-                more = self._run(solver, problem, LINEAR_CUTS_TOL, left, fit, state)
-                history = {
-                    name: np.concatenate([values, more.history[name]])
-                    for name, values in result.history.items()
-                }
-                steps = result.n_iter + more.n_iter
-                result = replace(more, status=result.status, history=history, n_iter=steps)
-                found = self._exact(X, oracle, result, fit.limits)
-        result = replace(result, certificate=found[2]).against(float(self.tol))
-        return result, found[0], found[1]
-
-    @staticmethod
-    def _run(solver: Any, problem: Any, tol: float, max_iter: int, fit: Fit, start: Any) -> Result:
-        limits, watchers = fit.limits, fit.watchers
-        return run(
-            solver,
-            problem,
-            tol=tol,
-            max_iter=max_iter,
-            limits=limits,
-            start=start,
-            watchers=watchers,
-        )
-
-    def _exact(
-        self, X: Array, oracle: LossOracle, result: Result, limits: Limits
-    ) -> tuple[Array, Array, Certificate]:
-        """Few rows: on from the multipliers of the cuts; what it was, where that fails."""
-        intercept = bool(self.fit_intercept)
-        W, gap = np.empty_like(result.model.coef), np.empty(oracle.n_columns)
-        for c in range(oracle.n_columns):
-            sign = np.ascontiguousarray(oracle.target[:, c])
-            duals = np.abs(result.model.row_duals[:, c])
-            a, W[:, c] = polished(X, sign, oracle.weight, duals, intercept, limits)
-            gap[c] = float(W[:, c] @ W[:, c]) - float(a.sum())
-        scores = X @ W
-        b = oracle.intercept(scores, middle=True) if intercept else np.zeros(oracle.n_columns)
-        risk = oracle.risk(scores + b)
-        values = 0.5 * np.einsum("jc,jc->c", W, W) + risk
-        gap = np.maximum(0.0, gap + risk)
-        relative = float((gap / np.maximum(values, TINY)).max())
-        if relative > max(ROUGH, result.certificate.violation):
-            return result.model.coef, result.model.intercept, result.certificate
-        total, tol = float(values.sum()), result.certificate.tol
-        return W, b, Certificate(FULL, total, relative, float(gap.sum()), tol, "float64")
-
-    def _concluded(self, data: Data, solved: Any, fit: Fit) -> Ending:
-        result, W, b = solved
-        coef, intercept = data.rows.given(W, b)
+    def _concluded(self, data: Data, solved: Result, fit: Fit) -> Ending:
+        coef, intercept = data.rows.given(solved.model.coef, solved.model.intercept)
         nothing = np.abs(coef).max(axis=0) * data.about["largest"] <= ZERO
         self.coef_ = np.ascontiguousarray(np.where(nothing, 0.0, coef).T)
-        self.intercept_ = np.asarray(intercept if self.fit_intercept else np.zeros(W.shape[1]))
-        self.classes_, self.class_weight_, self.n_iter_ = data.classes, data.factors, result.n_iter
+        self.intercept_ = np.asarray(intercept if self.fit_intercept else np.zeros(coef.shape[1]))
+        self.classes_, self.class_weight_, self.n_iter_ = data.classes, data.factors, solved.n_iter
         seconds = fit.limits.seconds
-        return Ending.of([result], "gap", seconds=seconds, max_iter=int(self.max_iter))
+        return Ending.of([solved], "gap", seconds=seconds, max_iter=int(self.max_iter))
