@@ -27,7 +27,7 @@ COMMON = {"C": 5.0, "gamma": 1.0}
 # file of the solver, and what it trains
 ESTIMATORS = {
     "decomposition": SVC(**COMMON),
-    "kernel_newton": SparseSVC(N, basis="all", refine=False, **COMMON),
+    "kernel_newton, path_all": SparseSVC(N, basis="all", refine=False, **COMMON),
     "newton, path": SparseSVC(15, basis=CENTRES, refine=False, **COMMON),
     "cutting_plane, path_cuts": SparseSVC(15, basis=CENTRES, refine=False, loss="hinge", **COMMON),
     "cutting_plane, linear_hinge": LinearSVC(loss="hinge"),

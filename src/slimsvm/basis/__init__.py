@@ -48,7 +48,29 @@ __all__ = [
     "Selection",
     "Unsupervised",
     "choice_of",
+    "choices",
 ]
+
+
+def choices(labels: bool) -> tuple[set[str], list[str]]:
+    """Names of all choices, and a sentence about each; some make no sense without ``labels``.
+
+    Examples
+    --------
+    >>> from slimsvm.basis import choices
+    >>> sorted(choices(labels=True)[0] - choices(labels=False)[0])
+    ['margin']
+    """
+    found = {name: kind for name, kind in REGISTRY.items() if labels or not kind.needs_labels}
+    words = [
+        f"{name!r} {kind.in_words}{', for a loss with a curvature' * kind.needs_curvature};"
+        for name, kind in found.items()
+    ]
+    words.append(
+        f"{ALL!r} finds the exact solution over all rows by Newton's method, for a loss with a "
+        "curvature; n_basis is ignored, and the basis is the rows that carry weight."
+    )
+    return {*found, ALL}, words
 
 
 def choice_of(basis: Any, weight: Any = None) -> Basis:

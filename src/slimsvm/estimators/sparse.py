@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import textwrap
-from dataclasses import replace
 from numbers import Real
 from typing import Any, ClassVar, Self
 
@@ -14,7 +13,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from slimsvm.basis import ALL, REGISTRY, Given, Selection, choice_of
+from slimsvm.basis import ALL, REGISTRY, Given, Selection, choice_of, choices
 from slimsvm.declarations import (
     Attribute,
     attribute,
@@ -29,21 +28,18 @@ from slimsvm.estimators.certify import certified
 from slimsvm.estimators.fitting import Classifier, Estimator, Regressor
 from slimsvm.estimators.models import BasisVectors
 from slimsvm.estimators.parameters import AT_LEAST_ONE, NOT_NEGATIVE, shared
-from slimsvm.expansion import Expansion
 from slimsvm.kernels import Kernel
 from slimsvm.losses import LOSSES, Loss
 from slimsvm.multiclass import OneVsOne, OneVsRest, class_factors
 from slimsvm.oracles import LossOracle
-from slimsvm.precision import SUBSPACE_TOL, is_small
 from slimsvm.problems.columns import KernelColumns
 from slimsvm.problems.sparse import Sparse
 from slimsvm.row_hashes import distinct
 from slimsvm.run import Result, run
 from slimsvm.solvers.growth import in_order
-from slimsvm.solvers.kernel_newton import AllRows, KernelNewton
-from slimsvm.solvers.path import HISTORY, Path, PathModel, PathPoint, Scoring, sizes_up_to
+from slimsvm.solvers.path import HISTORY, Path, PathPoint, Scoring, accuracy, r_squared, sizes_up_to
+from slimsvm.solvers.path_all import path_over_all_rows
 from slimsvm.solvers.path_cuts import CutPath
-from slimsvm.tiles import in_memory, prepare
 from slimsvm.training import Data, Fit
 
 Array = NDArray[Any]
@@ -54,29 +50,16 @@ ACCURACY = Interval(Real, 0.0, 1.0, closed="both")
 FRACTION = Interval(Real, 0.0, 1.0, closed="neither")
 
 
-def _bases(labels: bool) -> dict[str, Any]:
-    """The choices of a basis by name, for labels or for numbers."""
-    return {name: kind for name, kind in REGISTRY.items() if labels or not kind.needs_labels}
-
-
 def _basis(*, labels: bool) -> Any:
     """The parameter ``basis``, whose text is what the choices say of themselves."""
 
     def text() -> str:
-        items = [
-            f"{name!r} {kind.in_words}{', for a loss with a curvature' * kind.needs_curvature};"
-            for name, kind in _bases(labels).items()
-        ]
-        items.append(
-            f"{ALL!r} finds the exact solution over all rows by Newton's method, for a loss with a "
-            "curvature; n_basis is ignored, and the basis is the rows that carry weight."
-        )
-        wrapped = [textwrap.wrap(f"- {item}", WIDTH, subsequent_indent="  ") for item in items]
         first = "Where the basis vectors come from; an array is used as it is."
-        return "\n".join([first, "", *(line for lines in wrapped for line in lines)])
+        lines = [textwrap.wrap(f"- {item}", WIDTH, subsequent_indent="  ") for item in words]
+        return "\n".join([first, "", *(line for item in lines for line in item)])
 
-    accepts = (StrOptions({*_bases(labels), ALL}), "array-like", "sparse matrix")
-    return parameter("pursuit", *accepts, text=text)
+    names, words = choices(labels)
+    return parameter("pursuit", StrOptions(names), "array-like", "sparse matrix", text=text)
 
 
 class SparseEstimator(BasisVectors, Estimator):
@@ -129,6 +112,7 @@ class SparseEstimator(BasisVectors, Estimator):
     fitted: ClassVar[tuple[Attribute, ...]] = (*BasisVectors.fitted, attribute("path_", "path"))
     path_: list[PathPoint]
     _row_duals: Array | None
+    _measure: ClassVar[Any]  # of scores, targets and weights: accuracy, or R^2
     break_ties = False
 
     # -- what a subclass says ----------------------------------------------------------------------
@@ -138,14 +122,6 @@ class SparseEstimator(BasisVectors, Estimator):
 
     def _targets(self, target: Array, n_classes: int) -> Array:
         """One column for each output."""
-        raise NotImplementedError
-
-    def _score(self, scores: Array, target: Array, weight: Array) -> float:
-        """Accuracy, or R^2."""
-        raise NotImplementedError
-
-    def _held_out(self, data: Data, fraction: float) -> Array:
-        """Which rows are held out; ``target`` is still that of :meth:`_given_again`."""
         raise NotImplementedError
 
     def _given_again(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Array, Array]:
@@ -168,6 +144,15 @@ class SparseEstimator(BasisVectors, Estimator):
             data.weight, data.used = data.weight[stays], data.used[stays]
             data.sample_weight = data.sample_weight[stays]
         return data
+
+    def _held_out(self, data: Data, fraction: float) -> Array:
+        """Of every class, or of all rows, the fraction, but never all of it."""
+        rng, held = check_random_state(self.random_state), np.zeros(data.used.size, bool)
+        groups = [data.target == c for c in range(data.classes.size)] or [~held]
+        for group in groups:
+            own = rng.permutation(np.flatnonzero(group))
+            held[own[: min(own.size - 1, round(fraction * own.size))]] = True
+        return held
 
     def _is_all(self) -> bool:
         return isinstance(self.basis, str) and self.basis == ALL
@@ -221,10 +206,21 @@ class SparseEstimator(BasisVectors, Estimator):
         loss = self._loss()
         moves = self._moves(loss, data.kernel)
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
-        scoring = Scoring(self._score, data.about.get("held_out"), fit.threads)
-        weight = float(self.C) * data.weight
+        scoring = Scoring(self._measure, data.about.get("held_out"), fit.threads)
+        weight, intercept = float(self.C) * data.weight, bool(self.fit_intercept)
         if self._is_all():
-            return self._over_all_rows(data, weight, loss, scoring, seed, fit)
+            return path_over_all_rows(
+                data,
+                weight,
+                loss,
+                intercept,
+                scoring,
+                fit,
+                tol=float(self.tol),
+                max_iter=self._max_iter,
+                max_memory=self.max_memory,
+                seed=seed,
+            )
         candidates, named = distinct(data.X), isinstance(self.basis, str)
         last, auto = self._last_basis(data), self.n_basis == "auto"
         wanted = Given(self.basis).size
@@ -256,7 +252,7 @@ class SparseEstimator(BasisVectors, Estimator):
             "limits": fit.limits,
             "watchers": fit.watchers,
         }
-        given = (data.rows, data.target, weight, loss, bool(self.fit_intercept), candidates)
+        given = (data.rows, data.target, weight, loss, intercept, candidates)
         problem = Sparse(*given, self.max_memory, fit.threads)
         solver: Path | CutPath
         if loss.differentiable:
@@ -269,43 +265,6 @@ class SparseEstimator(BasisVectors, Estimator):
     @property
     def _max_iter(self) -> int:
         return int(self.max_iter) if self.max_iter > 0 else MAX_ITER
-
-    def _over_all_rows(
-        self, data: Data, weight: Array, loss: Loss, scoring: Scoring, seed: int, fit: Fit
-    ) -> Result:
-        """The exact solution; its basis is the rows with a gradient."""
-        where = in_memory(data.rows, n_threads=fit.threads)
-        given = (data.rows.frame, data.target, weight, loss, bool(self.fit_intercept))
-        problem = AllRows(where, *given, self.max_memory)
-        if problem.rounding_error() > float(self.tol):  # float32 would hide what was asked for
-            wide = prepare(data.kernel, data.X, dtype=np.float64)
-            problem.rows, problem.frame = in_memory(wide, n_threads=fit.threads), wide.frame
-        result = run(
-            KernelNewton(seed=int(np.random.default_rng(seed).integers(2**31 - 1))),
-            problem,
-            tol=SUBSPACE_TOL if is_small(data.rows.n) else float(self.tol),
-            max_iter=self._max_iter,
-            limits=fit.limits,
-            watchers=fit.watchers,
-        )
-        model, certificate = result.model, result.certificate
-        rows = np.flatnonzero(model.coef.any(axis=1))
-        basis, coef, exact = data.X[rows], model.coef[rows], certificate.precision == "float64"
-        f = Expansion(data.kernel, basis, coef, model.intercept, exact=exact)
-        point = PathPoint(
-            rows.size,
-            basis,
-            coef,
-            model.intercept,
-            rows,
-            certificate.objective,
-            certificate.gap,
-            self._score(model.scores, data.target, weight),
-            scoring.validated(f),
-            projection_error=0.0,
-            bound=certificate.gap,
-        )
-        return replace(result, model=PathModel([point], point, rows.size))
 
     def _concluded(self, data: Data, solved: Result, fit: Fit) -> Ending:
         model, about = solved.model, solved.certificate
@@ -490,6 +449,7 @@ class SparseSVC(SparseEstimator, Classifier):
         attribute("class_weight_", "float", ("n_classes",), optional=True),  # not if compressed
     )
     scheme: ClassVar[Any] = OneVsRest
+    _measure = staticmethod(accuracy)
     _same_as: ClassVar[str] = "SVC"
 
     def _loss(self) -> Loss:
@@ -497,22 +457,6 @@ class SparseSVC(SparseEstimator, Classifier):
 
     def _targets(self, target: Array, n_classes: int) -> Array:
         return OneVsRest(n_classes).columns(target)
-
-    def _score(self, scores: Array, target: Array, weight: Array) -> float:
-        if target.shape[1] == 1:
-            right = (scores[:, 0] > 0) == (target[:, 0] > 0)
-        else:
-            right = scores.argmax(axis=1) == target.argmax(axis=1)
-        return float(np.average(right, weights=weight))
-
-    def _held_out(self, data: Data, fraction: float) -> Array:
-        """Of every class the fraction, but never all of it."""
-        rng = check_random_state(self.random_state)
-        held = np.zeros(data.target.size, bool)
-        for c in range(data.classes.size):
-            own = rng.permutation(np.flatnonzero(data.target == c))
-            held[own[: min(own.size - 1, round(fraction * own.size))]] = True
-        return held
 
     def _given_again(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Array, Array]:
         X, y, weight = self._checked(X, y, sample_weight, reset=False)
@@ -603,6 +547,7 @@ class SparseSVR(SparseEstimator, Regressor):
     random_state: Any = shared("random_state")
     verbose: bool = shared("verbose")
 
+    _measure = staticmethod(r_squared)
     _same_as: ClassVar[str] = "SVR"
 
     def _loss(self) -> Loss:
@@ -612,21 +557,6 @@ class SparseSVR(SparseEstimator, Regressor):
 
     def _targets(self, target: Array, n_classes: int) -> Array:
         return target[:, None]
-
-    def _score(self, scores: Array, target: Array, weight: Array) -> float:
-        mean = np.average(target[:, 0], weights=weight)
-        spread = float(weight @ np.square(target[:, 0] - mean))
-        if not spread > 0:
-            return 0.0
-        return 1.0 - float(weight @ np.square(target[:, 0] - scores[:, 0])) / spread
-
-    def _held_out(self, data: Data, fraction: float) -> Array:
-        n = data.used.size
-        held = np.zeros(n, bool)
-        if n > 1:
-            order = check_random_state(self.random_state).permutation(n)
-            held[order[: min(n - 1, round(fraction * n))]] = True
-        return held
 
     def _given_again(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Array, Array]:
         X, y, weight = self._checked(X, y, sample_weight, reset=False)

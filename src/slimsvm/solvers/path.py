@@ -1,7 +1,8 @@
 """The path of a sparse model: the best model at each of several sizes of a growing basis.
 
 Problem: :class:`slimsvm.problems.sparse.Sparse`, for losses with a derivative
-(:mod:`slimsvm.solvers.path_cuts` for the others).
+(:mod:`slimsvm.solvers.path_cuts` for the others; :mod:`slimsvm.solvers.path_all` where all rows are
+the basis).
 
 Algorithm: a step goes on to the next size. The basis grows (:mod:`slimsvm.solvers.pursuit`; or a
 part of the vectors that were known at the beginning is taken), Newton's method finds the
@@ -138,6 +139,24 @@ class Scoring:
             return float(self.validated(f) or 0.0)
 
         return score
+
+
+def accuracy(scores: Array, target: Array, weight: Array) -> float:
+    """The weighted share of rows whose class is found: a measure for labels in columns of +-1."""
+    if target.shape[1] == 1:
+        right = (scores[:, 0] > 0) == (target[:, 0] > 0)
+    else:
+        right = scores.argmax(axis=1) == target.argmax(axis=1)
+    return float(np.average(right, weights=weight))
+
+
+def r_squared(scores: Array, target: Array, weight: Array) -> float:
+    """The weighted coefficient of determination: a measure for one column of numbers."""
+    mean = np.average(target[:, 0], weights=weight)
+    spread = float(weight @ np.square(target[:, 0] - mean))
+    if not spread > 0:
+        return 0.0
+    return 1.0 - float(weight @ np.square(target[:, 0] - scores[:, 0])) / spread
 
 
 def path_point(

@@ -1,0 +1,97 @@
+"""The path of a sparse model whose basis is all rows that carry weight: one point, exact.
+
+Problem: :class:`slimsvm.solvers.kernel_newton.AllRows`, for losses with a derivative. Newton's
+method there finds the solution among all functions; the rows that have a coefficient at the end are
+the basis, of the one size that there is.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from slimsvm.expansion import Expansion
+from slimsvm.losses import Loss
+from slimsvm.precision import SUBSPACE_TOL, is_small
+from slimsvm.run import Result, run
+from slimsvm.solvers.kernel_newton import AllRows, KernelNewton
+from slimsvm.solvers.path import PathModel, PathPoint, Scoring
+from slimsvm.tiles import in_memory, prepare
+from slimsvm.training import Data, Fit
+
+Array = NDArray[Any]
+
+
+def path_over_all_rows(
+    data: Data,
+    weight: Array,
+    loss: Loss,
+    fit_intercept: bool,
+    scoring: Scoring,
+    fit: Fit,
+    *,
+    tol: float,
+    max_iter: int,
+    max_memory: float | None,
+    seed: int,
+) -> Result:
+    """The exact solution as a :class:`slimsvm.solvers.path.PathModel` of one point.
+
+    Parameters
+    ----------
+    data : Data
+        Rows, as they were given and ready for products, kernel and targets.
+    weight : array of shape (n,)
+        C times the weight of each row.
+    loss : Loss
+        With a derivative.
+    fit_intercept : bool
+        Whether there is an intercept; it is not penalised.
+    scoring : Scoring
+        For the scores of the point.
+    fit : Fit
+        Limits, threads, watchers.
+    tol : float
+        Relative gap; few rows go on to near float64 precision.
+    max_iter : int
+        Limit on Newton steps.
+    max_memory : float, optional
+        Megabytes for the kernel values among the rows that carry weight.
+    seed : int
+        Of the order in which rows join.
+    """
+    where = in_memory(data.rows, n_threads=fit.threads)
+    given = (data.rows.frame, data.target, weight, loss, fit_intercept)
+    problem = AllRows(where, *given, max_memory)
+    if problem.rounding_error() > tol:  # float32 would hide what was asked for
+        wide = prepare(data.kernel, data.X, dtype=np.float64)
+        problem.rows, problem.frame = in_memory(wide, n_threads=fit.threads), wide.frame
+    result = run(
+        KernelNewton(seed=int(np.random.default_rng(seed).integers(2**31 - 1))),
+        problem,
+        tol=SUBSPACE_TOL if is_small(data.rows.n) else tol,
+        max_iter=max_iter,
+        limits=fit.limits,
+        watchers=fit.watchers,
+    )
+    model, certificate = result.model, result.certificate
+    rows = np.flatnonzero(model.coef.any(axis=1))
+    basis, coef, exact = data.X[rows], model.coef[rows], certificate.precision == "float64"
+    f = Expansion(data.kernel, basis, coef, model.intercept, exact=exact)
+    point = PathPoint(
+        rows.size,
+        basis,
+        coef,
+        model.intercept,
+        rows,
+        certificate.objective,
+        certificate.gap,
+        scoring.measure(model.scores, data.target, weight),
+        scoring.validated(f),
+        projection_error=0.0,
+        bound=certificate.gap,
+    )
+    return replace(result, model=PathModel([point], point, rows.size))
