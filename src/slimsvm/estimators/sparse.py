@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import check_random_state
-from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils._param_validation import Interval, StrOptions, validate_parameter_constraints
 from sklearn.utils.validation import check_is_fitted
 
 from slimsvm.basis import ALL, REGISTRY, Given, Selection, choice_of, choices
@@ -24,7 +24,6 @@ from slimsvm.declarations import (
     parameter,
 )
 from slimsvm.ending import FULL, Certificate, Ending, Status, sentence
-from slimsvm.estimators.certify import certified
 from slimsvm.estimators.fitting import Classifier, Estimator, Regressor
 from slimsvm.estimators.models import BasisVectors
 from slimsvm.estimators.parameters import AT_LEAST_ONE, NOT_NEGATIVE, shared
@@ -32,14 +31,18 @@ from slimsvm.kernels import Kernel
 from slimsvm.losses import LOSSES, Loss
 from slimsvm.multiclass import OneVsOne, OneVsRest, class_factors
 from slimsvm.oracles import LossOracle
+from slimsvm.precision import is_small
 from slimsvm.problems.columns import KernelColumns
 from slimsvm.problems.sparse import Sparse
 from slimsvm.row_hashes import distinct
+from slimsvm.rows import MemoryRows
 from slimsvm.run import Result, run
 from slimsvm.solvers.growth import in_order
 from slimsvm.solvers.path import HISTORY, Path, PathPoint, Scoring, accuracy, r_squared, sizes_up_to
 from slimsvm.solvers.path_all import path_over_all_rows
 from slimsvm.solvers.path_cuts import CutPath
+from slimsvm.solvers.whole_gap import Clock, whole_gap
+from slimsvm.threads import n_threads
 from slimsvm.training import Data, Fit
 
 Array = NDArray[Any]
@@ -350,9 +353,25 @@ class SparseEstimator(BasisVectors, Estimator):
                 "A model compressed from one-vs-one pairs has no problem of its own to certify; "
                 "fit a SparseSVC on the rows."
             )
+        validate_parameter_constraints(
+            {"max_time": self._parameter_constraints["max_time"]},
+            {"max_time": max_time},
+            caller_name=f"{type(self).__name__}.certify",
+        )
         X, target, weight = self._given_again(X, y, sample_weight)
         target = self._targets(target, len(getattr(self, "classes_", ())))
-        return certified(self, X, target, weight, max_time)
+        objective, gap = whole_gap(
+            MemoryRows(X, target, float(self.C) * weight, n_threads(self.n_jobs)),
+            self._function(),
+            self._loss(),
+            bool(self.fit_intercept),
+            getattr(self, "_row_duals", None),
+            np.float64 if is_small(X.shape[0]) else None,
+            Clock(max_time),
+        )
+        relative = gap / objective if objective > 0 else 0.0
+        precision = self.certificate_.precision
+        return Certificate(FULL, objective, relative, gap, float(self.tol), precision)
 
     @classmethod
     def _check_fitted(cls, a: dict[str, Any]) -> None:

@@ -15,16 +15,19 @@ is far too much for that.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from slimsvm.ending import warn
 from slimsvm.expansion import Expansion
 from slimsvm.losses import Loss
 from slimsvm.problems.subspace import weights
 from slimsvm.rows import Block, Rows, joined
+from slimsvm.run import Limits
 from slimsvm.solvers.line_search import best_shift
 from slimsvm.tiles import Strips, accumulate, prepare
 
@@ -66,7 +69,8 @@ def whole_gap(
     Examples
     --------
     >>> import numpy as np
-    >>> from slimsvm.expansion import Expansion
+    >>> from slimsvm.ending import warn
+    from slimsvm.expansion import Expansion
     >>> from slimsvm.kernels import Linear
     >>> from slimsvm.losses import LeastSquares
     >>> from slimsvm.rows import MemoryRows
@@ -128,3 +132,28 @@ def _square(
         if not going_on(part.stop, active.size):
             return float("inf")
     return total
+
+
+class Clock:
+    """For ``going_on``: says how long the sum will take, and ends it at the time limit."""
+
+    def __init__(self, max_time: float | None) -> None:
+        self.max_time, self.limits, self.begin = max_time, Limits(), 0.0
+        self.told = False
+
+    def __call__(self, done: int, n: int) -> bool:
+        """Whether to go on, with so many of n rows done."""
+        if not done:
+            self.limits, self.begin = Limits(self.max_time), time.perf_counter()
+            return True
+        if not self.told and n > done:
+            expected = (time.perf_counter() - self.begin) * n / done
+            print(f"certify: {n:,} rows among themselves, about {expected:.0f} s", flush=True)
+        self.told = True
+        if self.limits.reason() is None or done == n:
+            return True
+        warn(
+            f"certify stopped at max_time={self.max_time:g} s with {done:,} of {n:,} rows done: "
+            "the gap is not known."
+        )
+        return False
