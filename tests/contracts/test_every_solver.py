@@ -46,7 +46,7 @@ ESTIMATORS = {
 OTHERS = {
     "smo, small_qp": "solve the small problems of a round; tests/solvers has exact answers",
     "pursuit, refine, reduced_set": "look for vectors; what others would give has no bound",
-    "online": "one pass; its certificate is that of the vectors it holds",
+    "online, finishing": "one pass; its certificate is that of the vectors it holds",
     "sampled_cuts": "ends when samples say so",
     "cuts, spaces, sampled_space, dual_state, online_loops, growth": "parts of the above",
     "duality, line_search, structural_spaces": "parts that solvers share",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
@@ -14,16 +13,14 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.metaestimators import available_if
 
 from slimsvm.declarations import Attribute, attribute, declared, parameter
-from slimsvm.ending import SUBSPACE, Ending, Status, worst
+from slimsvm.ending import SUBSPACE, Ending, worst
 from slimsvm.estimators.dual import LARGEST_SEED, PairwiseClassifier
 from slimsvm.estimators.parameters import AT_LEAST_ONE, shared
-from slimsvm.gram import make_gram
 from slimsvm.kernels import make_kernel
 from slimsvm.multiclass import OneVsOne, Part
 from slimsvm.precision import is_small
-from slimsvm.problems.dual_qp import classification
-from slimsvm.run import Limits, Result, run
-from slimsvm.solvers.dual_state import DualSolution
+from slimsvm.run import Limits, Result
+from slimsvm.solvers.finishing import finished, pass_over
 from slimsvm.solvers.online import SELECTIONS, Expanding, Online, Passing, decayed
 from slimsvm.stream import (
     Stream,
@@ -36,9 +33,6 @@ from slimsvm.tiles import Operand, prepare
 from slimsvm.training import Data, Fit, finite
 
 Array = NDArray[Any]
-# of the histories: what both solvers say
-KEPT = ("seconds", "objective", "gap", "violation", "kernel_values", "active", "n_support")
-PASSED = "All {n:,} rows of this call have passed; the expansion has {size:,} vectors"
 
 
 def _streams(self: OnlineSVC) -> bool:
@@ -176,59 +170,22 @@ class OnlineSVC(PairwiseClassifier):
         budget, rng = self._cache_bytes / fit.side_by_side(shared.size), np.random.default_rng(seed)
         order = np.concatenate([rng.permutation(n) for _ in range(int(self.epochs))])
         problem = Passing(operand, sign, upper, np.arange(n), order, None, budget, fit.threads)
-        passed = self._pass(problem, seed, None, fit, limits)
-        S: Expanding = passed.model
-        v = S.alive
-        rows = np.concatenate([S.ids[v], S.f_ids])
-        a, upper = np.zeros(n), upper.copy()
-        a[rows] = np.concatenate([S.a[v], S.f_a])
-        upper[rows] = np.concatenate([S.upper[v], S.f_upper])
-        unfinished = replace(passed, model=DualSolution(a, np.empty(0), (S.level, S.level)))
-        if not self.finishing or not passed.status.converged:
-            return unfinished
-        if (reason := limits.reason()) is not None:
-            said = f"Stopped ({reason}) after {{seconds:.1f}} s, before the finishing"
-            return replace(unfinished, status=Status(reason, said))
-        everything = is_small(n) and self.max_support is None
-        support = np.arange(n) if everything else np.sort(rows)
-        if np.unique(sign[support]).size < 2:  # nothing was asked about the other class
-            return unfinished
-        del S, passed.model  # its kernel values: the finishing has a cache of its own
-        operand = operand if everything else operand.take(support)
-        gram = make_gram(operand, budget, fit.threads)
-        finishing = classification(gram, sign[support], upper[support])
-        result = self._decomposed(finishing, fit, limits, a[support])
-        a[:] = 0.0
-        a[support] = result.model.a
-        scope = result.certificate.scope if everything else SUBSPACE
-        histories = (passed.history, result.history)
-        return replace(
-            result,
-            model=replace(result.model, a=a, s=np.empty(0)),
-            certificate=replace(result.certificate, scope=scope),
-            history={name: np.concatenate([h[name] for h in histories]) for name in KEPT},
-            n_iter=passed.n_iter + result.n_iter,
+        return finished(
+            problem,
+            self._pass(problem, seed, None, fit, limits),
+            wanted=bool(self.finishing),
+            everything=is_small(n) and self.max_support is None,
+            limits=limits,
+            solve=lambda dual, near: self._decomposed(dual, fit, limits, near),
         )
 
     def _pass(
         self, problem: Passing, seed: Any, start: Expanding | None, fit: Fit, limits: Limits
     ) -> Result:
-        """All rows once; what ends a pass is that there are no more rows."""
-        result = run(
-            Online(selection=self.selection, max_support=self.max_support, seed=seed),
-            problem,
-            tol=float(self.tol),
-            max_iter=int(self.max_iter),
-            limits=limits,
-            start=start,
-            watchers=fit.watchers,
-        )
-        status = result.status
-        if result.model.done:
-            size = result.model.alive.size + result.model.f_a.size
-            status = Status("converged", PASSED.format(n=problem.order.size, size=size))
-        kept = {name: result.history[name] for name in KEPT}
-        return replace(result, status=status, history=kept)
+        solver = Online(selection=self.selection, max_support=self.max_support, seed=seed)
+        tol, max_iter = float(self.tol), int(self.max_iter)
+        about = {"limits": limits, "watchers": fit.watchers}
+        return pass_over(solver, problem, start, tol=tol, max_iter=max_iter, **about)
 
     def _concluded(self, data: Data, solved: list[Result], fit: Fit) -> Ending:
         for name in ("_stream", "n_seen_"):  # a fit forgets the stream
@@ -322,11 +279,8 @@ class OnlineSVC(PairwiseClassifier):
         budget, threads = self._cache_bytes / len(parts), fit.threads if len(parts) == 1 else 1
 
         def learn(part: Part, limits: Limits) -> Result:
-            rows, state, seed = (
-                part.rows,
-                stream.pairs[part.k],
-                [stream.seed, part.k, stream.n_calls],
-            )
+            rows, state = part.rows, stream.pairs[part.k]
+            seed = [stream.seed, part.k, stream.n_calls]
             if self.decay < 1.0 and stream.n_calls:
                 decayed(state, float(self.decay))
             order, ids = np.random.default_rng(seed).permutation(rows.size), batch.used[rows]
