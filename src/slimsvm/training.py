@@ -53,6 +53,17 @@ class Data:
     about: dict[str, Any] = field(default_factory=dict)  # what else an estimator must remember
 
 
+def canonical(X: Any) -> Any:
+    """X; a copy of a sparse matrix that has entries written in parts, with these added up.
+
+    Products of SciPy would add them up in the caller's matrix.
+    """
+    if sp.issparse(X) and not X.has_canonical_format:
+        X = X.copy()
+        X.sum_duplicates()
+    return X
+
+
 # -- what is refused -------------------------------------------------------------------------------
 
 

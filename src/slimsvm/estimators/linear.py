@@ -10,7 +10,6 @@ import math
 from typing import Any, ClassVar
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.utils._param_validation import StrOptions
 
@@ -29,7 +28,7 @@ from slimsvm.run import Result, run
 from slimsvm.solvers.linear_hinge import linear_hinge
 from slimsvm.solvers.linear_newton import LinearNewton, LinearProblem
 from slimsvm.solvers.spaces import ExplicitSpace
-from slimsvm.training import Data, Fit
+from slimsvm.training import Data, Fit, canonical
 
 Array = NDArray[Any]
 LARGEST_SQUARE = 1e150  # of a value, times C: the same squared is still a number
@@ -101,10 +100,7 @@ class LinearSVC(LinearWeights, Classifier):
     # -- training ---------------------------------------------------------------------------------
 
     def _encoded(self, X: Any, y: Any, weight: Array) -> Data:
-        if sp.issparse(X) and not X.has_canonical_format:
-            X = X.copy()  # products of SciPy add up entries written in parts, in the given matrix
-            X.sum_duplicates()
-        data = super()._encoded(X, y, weight)
+        data = super()._encoded(canonical(X), y, weight)
         data.weight = float(self.C) * data.weight
         largest = max(float(data.X.max()), -float(data.X.min()))
         if largest > math.sqrt(LARGEST_SQUARE / max(1.0, float(data.weight.max()))):

@@ -10,7 +10,6 @@ from dataclasses import MISSING
 from typing import Any, ClassVar, Self
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.callback import with_callbacks
@@ -19,12 +18,12 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
 from slimsvm.basis import REGISTRY
 from slimsvm.declarations import Attribute, attribute, declared, demand, parameter
-from slimsvm.ending import Ending, warn
+from slimsvm.ending import Ending
 from slimsvm.estimators.fitting import Estimator
 from slimsvm.estimators.models import BasisVectors
 from slimsvm.estimators.parameters import AT_LEAST_ONE, SAME, SHARED
-from slimsvm.oracles.sequences import stacked
-from slimsvm.oracles.structured import Encoded, StructuredOracle
+from slimsvm.oracles.sequences import of_positive_weight, stacked
+from slimsvm.oracles.structured import StructuredOracle
 from slimsvm.solvers.joint import JointRisk
 from slimsvm.solvers.sampled_cuts import CONSTANT, LINEAR
 from slimsvm.solvers.structural_spaces import (
@@ -32,12 +31,12 @@ from slimsvm.solvers.structural_spaces import (
     Found,
     StructuralTask,
     chosen_space,
+    scaled,
 )
 from slimsvm.threads import n_threads
-from slimsvm.training import Data, Fit
+from slimsvm.training import Data, Fit, canonical
 
 Array = NDArray[Any]
-LARGEST = 1e16  # of C times a weight: beyond, |w|^2 is lost in the rounding errors of the losses
 OPTIMA = {  # what the gap is to, where that is not the optimum
     "sampled": "the optimum over the sampled cuts",
     "subspace": "the optimum in the span of the basis",
@@ -138,7 +137,7 @@ class StructuralEstimator(BasisVectors, Estimator):
         attribute("oracle_", "oracle"),
         attribute("space_", "text"),
     )
-    _largest_C: ClassVar[float] = np.inf  # larger ones are taken for LARGEST
+    _largest_C: ClassVar[float] = np.inf  # too large ones are replaced, with a warning
 
     classes_: Array
     coef_: Array
@@ -158,27 +157,15 @@ class StructuralEstimator(BasisVectors, Estimator):
 
     def _prepared(self, data: Data) -> None:
         data.kernel = self._kernel_for(data.X, data.sample_weight)
-        if sp.issparse(data.X) and not data.X.has_canonical_format:
-            # products of SciPy would add up entries written in parts, in the caller's matrix
-            data.X = data.X.copy()
-            data.X.sum_duplicates()
+        data.X = canonical(data.X)
 
     def _solved(self, data: Data, fit: Fit) -> tuple[str, Found]:
         oracle, true, weight = (data.about[name] for name in ("oracle", "true", "weight"))
         n_examples = true.offsets.size - 1
         space = chosen_space(self, data.kernel, data.X.shape[0], n_examples, oracle)
-        risk = JointRisk(oracle, true.labels, true.offsets, self._scaled(weight), fit.threads)
+        weight = scaled(float(self.C), weight)
+        risk = JointRisk(oracle, true.labels, true.offsets, weight, fit.threads)
         return space, SPACES[space](StructuralTask(self, data, risk, fit))
-
-    def _scaled(self, weight: Array) -> Array:
-        """C times the weights, within what float64 can tell apart."""
-        if float(self.C) <= LARGEST / float(weight.max()):
-            return float(self.C) * weight
-        warn(
-            f"C={self.C:g} is so large that float64 cannot tell it from {LARGEST:g}, which is used "
-            "instead; such a model allows no errors."
-        )
-        return weight * (LARGEST / float(weight.max()))
 
     def _concluded(self, data: Data, solved: tuple[str, Found], fit: Fit) -> Ending:
         self.space_, (result, model) = solved
@@ -214,13 +201,6 @@ class StructuralEstimator(BasisVectors, Estimator):
     def _best(self, scores: Array, offsets: Array) -> Array:
         """The predicted labels of all parts, as numbers."""
         return self.oracle_.best(scores, offsets, self.linear_, n_threads(self.n_jobs))
-
-    def _mean_loss(self, true: Encoded, found: Array, weight: Array | None = None) -> float:
-        """Of all examples, or of all parts where a loss is a sum over these."""
-        losses = self.oracle_.losses(true.labels, found, true.offsets)
-        weight = np.ones(losses.size) if weight is None else weight
-        sizes = np.diff(true.offsets) if self.oracle_.per_part else np.ones(losses.size)
-        return float(weight @ losses) / float(weight @ sizes)
 
     # -- what a model file must know ---------------------------------------------------------------
 
@@ -303,17 +283,9 @@ class OutputsEstimator(StructuralEstimator):
 
     def _encoded(self, X: Any, y: Any, weight: Array) -> Data:
         (Y, lengths), oracle = y, self._oracle()
-        used, kept = np.flatnonzero(weight > 0), np.arange(X.shape[0])
-        if used.size < weight.size:
-            Y = np.asarray(Y) if lengths is None else list(Y)
-            if len(Y) != weight.size:
-                raise ValueError(
-                    f"{oracle.name}: Y has {len(Y)} examples, but X has {weight.size}."
-                )
-            kept = used if lengths is None else np.flatnonzero(np.repeat(weight > 0, lengths))
-            Y = Y[used] if lengths is None else [Y[i] for i in used]
-            X, lengths = X[kept], None if lengths is None else lengths[used]
-            weight = weight[used]
+        kept = np.arange(X.shape[0])
+        if not weight.all():
+            X, Y, weight, lengths, kept = of_positive_weight(X, Y, weight, lengths, oracle.name)
         data = Data(X, kept, kept, kept, kept)
         self._with_oracle(data, oracle, Y, weight, lengths)
         sizes = np.diff(data.about["true"].offsets)
@@ -387,7 +359,8 @@ class OutputsEstimator(StructuralEstimator):
         scores = self._outputs(rows)
         true = self.oracle_.encode(Y, scores.shape[0], lengths, self.classes_)
         weight = _example_weights(sample_weight, true.offsets.size - 1)
-        return 1.0 - self._mean_loss(true, self._best(scores, true.offsets), weight)
+        found = self._best(scores, true.offsets)
+        return 1.0 - self.oracle_.mean_loss(true, found, weight)
 
 
 def _example_weights(sample_weight: Any, n: int) -> Array:

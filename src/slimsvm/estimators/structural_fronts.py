@@ -225,7 +225,7 @@ class MultivariateSVC(ClassPredictions, StructuralEstimator):
             )
         scores = self._outputs(X)
         true = self.oracle_.encode(y, scores.shape[0], None, self.classes_)
-        return 1.0 - self._mean_loss(true, self._best(scores, true.offsets))
+        return 1.0 - self.oracle_.mean_loss(true, self._best(scores, true.offsets))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -47,6 +47,29 @@ def stacked(X: Any, name: str) -> tuple[Any, Array | None]:
     return (_framed(rows, X, name) if hasattr(X[0], "iloc") else rows), lengths
 
 
+def of_positive_weight(
+    X: Any, Y: Any, weight: Array, lengths: Array | None, name: str
+) -> tuple[Any, Any, Array, Array | None, Array]:
+    """The examples that count: rows, outputs, weights and lengths; and which rows these are.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from slimsvm.oracles.sequences import of_positive_weight
+    >>> given = np.zeros((3, 1)), [[0, 1], [1]], np.array([0.0, 2.0]), np.array([2, 1])
+    >>> of_positive_weight(*given, "Chain")[1:]
+    ([[1]], array([2.]), array([1]), array([2]))
+    """
+    used = np.flatnonzero(weight > 0)
+    Y = np.asarray(Y) if lengths is None else list(Y)
+    if len(Y) != weight.size:
+        raise ValueError(f"{name}: Y has {len(Y)} examples, but X has {weight.size}.")
+    if lengths is None:
+        return X[used], Y[used], weight[used], None, used
+    kept = np.flatnonzero(np.repeat(weight > 0, lengths))
+    return X[kept], [Y[i] for i in used], weight[used], lengths[used], kept
+
+
 def _has_rows(x: Any) -> bool:
     """Whether x is an example of several parts."""
     try:

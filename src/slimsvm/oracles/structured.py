@@ -352,6 +352,13 @@ class StructuredOracle(BaseEstimator):
             [self._cost(i, labels[a:b], found[a:b]) for i, (a, b) in enumerate(pairwise(offsets))]
         )
 
+    def mean_loss(self, true: Encoded, found: Array, weight: Array | None = None) -> float:
+        """Of all examples, or of all parts where a loss is a sum over these."""
+        losses = self.losses(true.labels, found, true.offsets)
+        weight = np.ones(losses.size) if weight is None else weight
+        sizes = np.diff(true.offsets) if self.per_part else np.ones(losses.size)
+        return float(weight @ losses) / float(weight @ sizes)
+
     def features(self, labels: Array, offsets: Array, weight: Array) -> Array:
         """sum_i weight_i phi(y_i), (n_linear,)."""
         total = np.zeros(self.n_linear)

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
 from slimsvm.basis import REGISTRY, Given, KMeans
+from slimsvm.ending import warn
 from slimsvm.kernels import Linear, squared_norms
 from slimsvm.precision import CUTS_TOL, is_small
 from slimsvm.problems.columns import DEFAULT_MEMORY, KernelColumns
@@ -38,6 +39,7 @@ SAMPLE_ERROR = 1e-3
 # of the basis: so many vectors join with one cut, since a function of many labels needs many
 # vectors. Satimage, 500 of them: 196 rounds and not 590, and a lower objective
 GROWTH = 1 / 16
+LARGEST = 1e16  # of C times a weight: beyond, |w|^2 is lost in the rounding errors of the losses
 
 
 @dataclass(frozen=True)
@@ -96,6 +98,18 @@ class StructuralTask:
             watchers=self.fit.watchers,
         )
         return result.against(tol)
+
+
+def scaled(C: float, weight: Array) -> Array:
+    """C times the weights, within what float64 can tell apart."""
+    largest = float(weight.max())
+    if LARGEST / largest >= C:
+        return C * weight
+    warn(
+        f"C={C:g} is so large that float64 cannot tell it from {LARGEST:g}, which is used instead; "
+        "such a model allows no errors."
+    )
+    return weight * (LARGEST / largest)
 
 
 def chosen_space(asked: Any, kernel: Any, n_rows: int, n_examples: int, oracle: Any) -> str:
