@@ -14,7 +14,7 @@ from slimsvm.estimators.dual import PairwiseClassifier
 from slimsvm.estimators.parameters import NU, shared
 from slimsvm.gram import Gram
 from slimsvm.multiclass import OneVsOne, Part
-from slimsvm.problems.dual_qp import DualQP, classification, nu_classification
+from slimsvm.problems.dual_qp import DualQP, classification, largest_nu, nu_classification
 from slimsvm.problems.pair_grams import PairGrams
 from slimsvm.run import Limits, Result
 from slimsvm.solvers.decomposition import WHOLE
@@ -170,8 +170,7 @@ class NuSVC(DecomposedPairs):
 
     def _problem(self, gram: Gram, part: Part, weight: Array, names: list[Any]) -> DualQP:
         sign, nu = part.sign(part.rows), float(self.nu)
-        lighter = min(float(weight[sign > 0].sum()), float(weight[sign < 0].sum()))
-        largest = 2.0 * lighter / float(weight.sum())
+        largest = largest_nu(sign, weight)
         if nu > largest:
             warn(
                 f"nu={nu:g} is not feasible for the classes {names[0]!r} and {names[1]!r}; this "
@@ -182,19 +181,5 @@ class NuSVC(DecomposedPairs):
         return nu_classification(gram, sign, weight, min(nu, largest))
 
     def _point(self, result: Result) -> tuple[Array, float]:
-        """Divide by the margin: levels of o are rho - b for positive rows, -rho - b for negative.
-
-        At the largest feasible nu all rows of the lighter class are at their bound, and its level
-        may lie anywhere beyond them: the border between the classes may move from the middle of the
-        margin towards the lighter class, and once it has passed its last row nothing changes any
-        more. The border is put halfway.
-        """
-        plus, minus = result.model.level
-        if result.model.open[1]:
-            minus = (3 * minus - plus) / 2
-        elif result.model.open[0]:
-            plus = (3 * plus - minus) / 2
-        margin = (plus - minus) / 2
-        if not margin > 1e-12:  # nu so small, or classes so alike, that no margin is left
-            margin = 1.0
-        return result.model.a / margin, -(plus + minus) / (2 * margin)
+        point: tuple[Array, float] = result.model.by_margin()
+        return point

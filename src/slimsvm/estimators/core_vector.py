@@ -17,12 +17,10 @@ from slimsvm.estimators.dual import PairwiseClassifier
 from slimsvm.estimators.parameters import POSITIVE, shared
 from slimsvm.multiclass import Part
 from slimsvm.run import Limits, Result, run
-from slimsvm.solvers.core_vector import Ball, CoreVector
-from slimsvm.tiles import Operand
+from slimsvm.solvers.core_vector import Ball, CoreVector, refuse_unequal
 from slimsvm.training import Data, Fit
 
 Array = NDArray[Any]
-SAME = 1e-5  # relative differences of k(x, x) up to which they are rounding errors of the rows
 
 
 @declared
@@ -162,15 +160,3 @@ class CoreVectorSVC(PairwiseClassifier):
         full = f"Stopped at max_memory={self.max_memory:g}, with a core set of {size:,} vectors"
         begins = {"max_memory": full}
         return super()._ending(results, fit, measure="ball", begins=begins, **about)
-
-
-def refuse_unequal(operand: Operand) -> None:
-    """Raise ValueError unless k(x, x) is the same for all rows."""
-    diag = operand.diag()
-    low, high = float(diag.min()), float(diag.max())
-    if high - low > SAME * max(abs(low), abs(high)):
-        raise ValueError(
-            f"CoreVectorSVC needs k(x, x) to be the same for all rows; with {operand.kernel!r} it "
-            f"goes from {low:.4g} to {high:.4g}. Use the rbf or the Laplacian kernel, or scale the "
-            "rows to unit length (sklearn.preprocessing.Normalizer), or use SVC."
-        )

@@ -124,7 +124,3 @@ class PairwiseClassifier(DualEstimator, Classifier):
         steps = [result.n_iter for result in solved]
         self.n_iter_ = np.array(steps, np.int32 if max(steps) < 2**31 else np.int64)
         return self._ending(solved, fit)
-
-    def _ending(self, results: list[Result], fit: Fit, **about: Any) -> Ending:
-        limits = {"seconds": fit.limits.seconds, "max_iter": int(self.max_iter)}
-        return Ending.of(results, **{"measure": "kkt", **limits, **about})

@@ -30,7 +30,7 @@ from slimsvm.multiclass import class_factors, encoded
 from slimsvm.precision import is_small
 from slimsvm.progress import Progress
 from slimsvm.rows import MemoryRows
-from slimsvm.run import Limits, Record, Watcher
+from slimsvm.run import Limits, Record, Result, Watcher
 from slimsvm.threads import n_threads, single_threaded_blas
 from slimsvm.tiles import prepare
 from slimsvm.training import Data, Fit, finite, refuse_broken, refuse_targets
@@ -211,6 +211,11 @@ class Estimator(CallbackSupportMixin, BaseEstimator):
     def _concluded(self, data: Data, solved: Any, fit: Fit) -> Ending:
         """Step 5."""
         raise NotImplementedError
+
+    def _ending(self, results: list[Result], fit: Fit, **about: Any) -> Ending:
+        """How it ended; ``measure`` says what ``tol`` is about (``MEASURES`` in ending.py)."""
+        limits = {"seconds": fit.limits.seconds, "max_iter": int(self.max_iter)}
+        return Ending.of(results, **{"measure": "kkt", **limits, **about})
 
     # -- around them ------------------------------------------------------------------------------
 

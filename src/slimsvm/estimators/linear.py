@@ -140,5 +140,4 @@ class LinearSVC(LinearWeights, Classifier):
         self.coef_ = np.ascontiguousarray(np.where(nothing, 0.0, coef).T)
         self.intercept_ = np.asarray(intercept if self.fit_intercept else np.zeros(coef.shape[1]))
         self.classes_, self.class_weight_, self.n_iter_ = data.classes, data.factors, solved.n_iter
-        seconds = fit.limits.seconds
-        return Ending.of([solved], "gap", seconds=seconds, max_iter=int(self.max_iter))
+        return self._ending([solved], fit, measure="gap")

@@ -97,8 +97,7 @@ class OneClassSVM(OutlierMixin, DualEstimator):
     def _concluded(self, data: Data, solved: Result, fit: Fit) -> Ending:
         self._hold(data, solved.model.a[None, :], None, np.array([-solved.model.level[0]]))
         self.offset_, self.n_iter_ = -self.intercept_, solved.n_iter
-        limits = {"seconds": fit.limits.seconds, "max_iter": int(self.max_iter)}
-        return Ending.of([solved], "kkt", **limits)
+        return self._ending([solved], fit)
 
     def decision_function(self, X: Any) -> Array:
         """Signed distance from the border: positive inside, exactly zero for rows on it.

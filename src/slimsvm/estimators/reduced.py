@@ -294,11 +294,6 @@ class ReducedSVC(BasisVectors, Classifier):
         self._hold(data.kernel, data.X[rows], data.used[rows], coef, intercept)
         self.n_iter_ = np.array([result.n_iter for result in results], np.int64)
         slow = self.solver == "lagrangian" and any(r.status.reason == "max_iter" for r in results)
-        return Ending.of(
-            results,
-            "gap",
-            seconds=fit.limits.seconds,
-            max_iter=int(self.max_iter),
-            optimum=SOLVERS[self.solver].problem,
-            further="; solver='smooth' needs fewer steps" if slow else "",
-        )
+        about = {"further": "; solver='smooth' needs fewer steps"} if slow else {}
+        optimum = SOLVERS[self.solver].problem
+        return self._ending(results, fit, measure="gap", optimum=optimum, **about)

@@ -42,8 +42,7 @@ class DecomposedRegressor(DualEstimator, Regressor):
         intercept = -(result.model.level[0] + result.model.level[1]) / 2
         self._hold(data, problem.coef(result.model.a)[None, :], None, np.array([intercept]))
         self.n_iter_ = result.n_iter
-        limits = {"seconds": fit.limits.seconds, "max_iter": int(self.max_iter)}
-        return Ending.of([result], "kkt", **limits)
+        return self._ending([result], fit)
 
 
 @declared

@@ -179,13 +179,9 @@ class StructuralEstimator(BasisVectors, Estimator):
         indices = None if model.indices is None else data.used[model.indices]
         self._hold(data.kernel, basis, indices, coef, intercept)
         self.n_iter_ = result.n_iter
-        ending = Ending.of(
-            [result],
-            "cut" if self.space_ == "sampled" else "gap",
-            seconds=fit.limits.seconds,
-            max_iter=int(self.max_iter),
-            optimum=OPTIMA.get(self.space_, "the optimum"),
-        )
+        measure = "cut" if self.space_ == "sampled" else "gap"
+        optimum = OPTIMA.get(self.space_, "the optimum")
+        ending = self._ending([result], fit, measure=measure, optimum=optimum)
         self.certificate_ = ending.certificate  # the function has its precision
         return ending
 

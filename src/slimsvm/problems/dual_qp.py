@@ -190,6 +190,12 @@ def nu_classification(gram: Gram, sign: Array, weight: Array, nu: float) -> Dual
     return DualQP(gram, sign, np.zeros(n), weight, np.arange(n), start, two_equalities=True)
 
 
+def largest_nu(sign: Array, weight: Array) -> float:
+    """The largest nu that the weights of both classes allow."""
+    lighter = min(float(weight[sign > 0].sum()), float(weight[sign < 0].sum()))
+    return 2.0 * lighter / float(weight.sum())
+
+
 def nu_regression(gram: Gram, target: Array, upper: Array, nu: float) -> DualQP:
     """nu-SVR: the tube's width is a result, its outside a share nu of the rows."""
     n, half = target.size, nu * upper.sum() / 2

@@ -59,6 +59,7 @@ FEW_DRAWS = 32  # where a pool needs few
 INNER = 0.3
 LOOSE = 0.3  # and while points are being added, this share of how far these were outside
 TOGETHER = 64  # one vector joins at a time, and one more for every so many in the core set
+SAME = 1e-5  # relative differences of k(x, x) up to which they are rounding errors of the rows
 SPARE = 0.2  # share of core vectors without weight from which on they leave
 
 
@@ -125,6 +126,18 @@ class Ball:
         accumulate(self.operand.take(rows), self.strips, coef, sums, self.n_threads)
         s += self.sign * (sums + coef.sum())
         s[rows] += self.ridge * delta
+
+
+def refuse_unequal(operand: Operand) -> None:
+    """Raise ValueError unless k(x, x) is the same for all rows."""
+    diag = operand.diag()
+    low, high = float(diag.min()), float(diag.max())
+    if high - low > SAME * max(abs(low), abs(high)):
+        raise ValueError(
+            f"CoreVectorSVC needs k(x, x) to be the same for all rows; with {operand.kernel!r} it "
+            f"goes from {low:.4g} to {high:.4g}. Use the rbf or the Laplacian kernel, or scale the "
+            "rows to unit length (sklearn.preprocessing.Normalizer), or use SVC."
+        )
 
 
 @dataclass

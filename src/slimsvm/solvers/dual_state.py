@@ -168,3 +168,22 @@ class DualSolution:
     s: Array
     level: tuple[float, float]
     open: tuple[bool, bool] = (False, False)
+
+    def by_margin(self) -> tuple[Array, float]:
+        """The point and the intercept of a nu-SVC, divided by the margin.
+
+        Levels of o are rho - b for positive rows, -rho - b for negative. At the largest feasible nu
+        all rows of the lighter class are at their bound, and its level may lie anywhere beyond
+        them: the border between the classes may move from the middle of the margin towards the
+        lighter class, and once it has passed its last row nothing changes any more. The border is
+        put halfway.
+        """
+        plus, minus = self.level
+        if self.open[1]:
+            minus = (3 * minus - plus) / 2
+        elif self.open[0]:
+            plus = (3 * plus - minus) / 2
+        margin = (plus - minus) / 2
+        if not margin > 1e-12:  # nu so small, or classes so alike, that no margin is left
+            margin = 1.0
+        return self.a / margin, -(plus + minus) / (2 * margin)
