@@ -20,7 +20,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import expit
+from scipy.special import expit, logsumexp, softmax, xlog1py, xlogy
 
 from slimsvm.compiled import compiled
 
@@ -28,6 +28,7 @@ Array = NDArray[np.float64]
 # of the smooth hinge's conjugate: measured to reach rounding error from its starting point for
 # beta |u| from 1e-300 to 1e200
 NEWTON_STEPS = 6
+ROUNDING = 1e-9  # by which probabilities may miss their sum, or zero
 
 
 @dataclass(frozen=True)
@@ -63,7 +64,7 @@ class Loss:
         return {f.name: getattr(self, f.name) for f in fields(self)}
 
 
-SQUARED_HINGE, SMOOTH_HINGE, LEAST_SQUARES, SQUARED_TUBE = range(4)
+SQUARED_HINGE, SMOOTH_HINGE, LEAST_SQUARES, SQUARED_TUBE, LOGISTIC, SMOOTH_TUBE = range(6)
 
 
 @compiled
@@ -85,9 +86,20 @@ def slopes(form: int, p: float, y: float, f: float) -> tuple[float, float]:
         s = 1.0 / (1.0 + small) if x > 0.0 else small / (1.0 + small)
         rest = small / (1.0 + small) if x > 0.0 else 1.0 / (1.0 + small)
         return -2.0 * y * P * s, 2.0 * s * s + 2.0 * p * P * s * rest
+    if form == LOGISTIC:
+        x = y * f
+        small = np.exp(-abs(x))
+        s = small / (1.0 + small) if x > 0.0 else 1.0 / (1.0 + small)
+        return -y * s, y * y * small / ((1.0 + small) * (1.0 + small))
     residual = f - y
     if form == LEAST_SQUARES:
         return 2.0 * residual, 2.0
+    if form == SMOOTH_TUBE:
+        t = abs(residual) - p
+        if t <= 0.0:
+            return 0.0, 0.0
+        sign = 1.0 if residual > 0.0 else -1.0
+        return (sign * t / p, 1.0 / p) if t < p else (sign, 0.0)
     if residual > p:
         return 2.0 * (residual - p), 2.0
     if residual < -p:
@@ -280,6 +292,96 @@ class SmoothHinge(Loss):
 
 
 @dataclass(frozen=True)
+class Logistic(Loss):
+    """L(y, f) = log(1 + exp(-y f)), whose scores are log odds: P(y = 1 | x) = 1/(1 + exp(-f(x))).
+
+    Examples
+    --------
+    >>> from slimsvm.losses import Logistic
+    >>> loss = Logistic()
+    >>> loss.value([1, 1, -1], [2.0, 0.0, 2.0]).round(4)
+    array([0.1269, 0.6931, 2.1269])
+    >>> loss.gradient([1, 1, -1], [2.0, 0.0, 2.0]).round(4)
+    array([-0.1192, -0.5   ,  0.8808])
+    """
+
+    name: ClassVar[str] = "logistic"
+
+    def form(self) -> tuple[int, float]:
+        """Of :func:`slopes`."""
+        return LOGISTIC, 0.0
+
+    def value(self, y: ArrayLike, f: ArrayLike) -> Array:
+        """log(1 + exp(-y f))"""
+        labels, scores = _floats(y, f)
+        return np.logaddexp(0.0, -labels * scores)
+
+    def gradient(self, y: ArrayLike, f: ArrayLike) -> Array:
+        """-y / (1 + exp(y f))"""
+        labels, scores = _floats(y, f)
+        return np.asarray(-labels * expit(-labels * scores))
+
+    def curvature(self, y: ArrayLike, f: ArrayLike) -> Array:
+        """s (1 - s), s the probability of the label"""
+        labels, scores = _floats(y, f)
+        return np.asarray(np.square(labels) * expit(labels * scores) * expit(-labels * scores))
+
+    def conjugate(self, y: ArrayLike, u: ArrayLike) -> Array:
+        """v log v + (1 - v) log(1 - v) for 0 <= v = -y u <= 1"""
+        labels, slopes = _floats(y, u)
+        v = np.asarray(-labels * slopes)
+        inside = (v >= 0.0) & (v <= 1.0)
+        v = np.where(inside, v, 0.5)
+        return np.where(inside, xlogy(v, v) + xlog1py(1.0 - v, -v), np.inf)
+
+
+@dataclass(frozen=True)
+class Softmax:
+    """L(c, f) = log sum_j exp(f_j) - f_c, over the scores of all classes together.
+
+    It is not a sum over columns, so it is no :class:`Loss` but has the same four methods, with rows
+    of scores in place of scores and a one for the class of a row in place of the label: P(c | x) =
+    exp(f_c(x)) / sum_j exp(f_j(x)).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from slimsvm.losses import Softmax
+    >>> loss, y, f = Softmax(), np.array([[1.0, 0.0, 0.0]]), np.array([[2.0, 0.0, 0.0]])
+    >>> loss.value(y, f).round(4), loss.gradient(y, f).round(4)
+    (array([0.2395]), array([[-0.213 ,  0.1065,  0.1065]]))
+    """
+
+    name: ClassVar[str] = "softmax"
+    differentiable: ClassVar[bool] = True
+    takes_labels: ClassVar[bool] = True
+
+    def value(self, y: ArrayLike, f: ArrayLike) -> Array:
+        """log sum exp f - f_c, one number a row"""
+        labels, scores = _floats(y, f)
+        return np.asarray(logsumexp(scores, axis=1) - np.einsum("ij,ij->i", labels, scores))
+
+    def gradient(self, y: ArrayLike, f: ArrayLike) -> Array:
+        """p - y, p the probabilities"""
+        labels, scores = _floats(y, f)
+        return np.asarray(softmax(scores, axis=1) - labels)
+
+    def curvature(self, y: ArrayLike, f: ArrayLike) -> Array:
+        """p (1 - p): the diagonal of the second derivative, diag(p) - p p'"""
+        _, scores = _floats(y, f)
+        p = softmax(scores, axis=1)
+        return np.asarray(p * (1.0 - p))
+
+    def conjugate(self, y: ArrayLike, u: ArrayLike) -> Array:
+        """sum_j q_j log q_j for q = y + u >= 0 of sum one, one number a row"""
+        labels, slopes = _floats(y, u)
+        q = labels + slopes
+        inside = (q >= -ROUNDING).all(axis=1) & (np.abs(q.sum(axis=1) - 1.0) <= ROUNDING)
+        q = np.maximum(q, 0.0)
+        return np.where(inside, xlogy(q, q).sum(axis=1), np.inf)
+
+
+@dataclass(frozen=True)
 class LeastSquares(Loss):
     """L(y, f) = (y - f)^2; for labels that is (1 - y f)^2.
 
@@ -423,14 +525,76 @@ class SquaredEpsilonInsensitive(_Tube):
         )
 
 
+@dataclass(frozen=True)
+class SmoothEpsilonInsensitive(_Tube):
+    """The epsilon-insensitive loss with rounded edges.
+
+    With t = |y - f| - epsilon it is zero for t <= 0, t^2 / (2 epsilon) up to t = epsilon, and
+    t - epsilon/2 from there on: outliers count as in :class:`EpsilonInsensitive`, and it has a
+    derivative.
+
+    Parameters
+    ----------
+    epsilon : float
+        Half of the width of the tube, positive; the edge is rounded over as much again.
+
+    Examples
+    --------
+    >>> from slimsvm.losses import SmoothEpsilonInsensitive
+    >>> loss, f = SmoothEpsilonInsensitive(epsilon=0.5), [1.25, 1.75, -1.0]
+    >>> loss.value([1.0, 1.0, 1.0], f), loss.gradient([1.0, 1.0, 1.0], f)
+    (array([0.    , 0.0625, 1.25  ]), array([ 0. ,  0.5, -1. ]))
+    """
+
+    name: ClassVar[str] = "smooth_epsilon_insensitive"
+
+    def __post_init__(self) -> None:
+        if not self.epsilon > 0:
+            raise ValueError(f"epsilon={self.epsilon!r} must be a positive number.")
+
+    def form(self) -> tuple[int, float]:
+        """Of :func:`slopes`."""
+        return SMOOTH_TUBE, float(self.epsilon)
+
+    def _beyond(self, y: ArrayLike, f: ArrayLike) -> tuple[Array, Array]:
+        """The residual, and how far it is outside of the tube, over epsilon."""
+        residual = _residual(y, f)
+        return residual, np.maximum(0.0, np.abs(residual) - self.epsilon) / self.epsilon
+
+    def value(self, y: ArrayLike, f: ArrayLike) -> Array:
+        """epsilon times (s^2 / 2 up to s = 1, then s - 1/2), s = t / epsilon"""
+        _, s = self._beyond(y, f)
+        inner = np.minimum(s, 1.0)
+        return np.asarray(self.epsilon * (0.5 * inner**2 + (s - inner)))
+
+    def gradient(self, y: ArrayLike, f: ArrayLike) -> Array:
+        """min(1, s), with the sign of f - y"""
+        residual, s = self._beyond(y, f)
+        return np.asarray(np.sign(residual) * np.minimum(s, 1.0))
+
+    def curvature(self, y: ArrayLike, f: ArrayLike) -> Array:
+        """1 / epsilon on the rounded edge"""
+        _, s = self._beyond(y, f)
+        return np.where((s > 0.0) & (s < 1.0), 1.0 / self.epsilon, 0.0)
+
+    def conjugate(self, y: ArrayLike, u: ArrayLike) -> Array:
+        """y u + epsilon (|u| + u^2/2) for |u| <= 1"""
+        targets, slopes = _floats(y, u)
+        size = np.abs(slopes)
+        inside = targets * slopes + self.epsilon * (size + 0.5 * np.square(slopes))
+        return np.where(size <= 1.0, inside, np.inf)
+
+
 LOSSES: dict[str, type[Loss]] = {
     loss.name: loss
     for loss in (
         Hinge,
         SquaredHinge,
         SmoothHinge,
+        Logistic,
         LeastSquares,
         EpsilonInsensitive,
         SquaredEpsilonInsensitive,
+        SmoothEpsilonInsensitive,
     )
 }

@@ -7,7 +7,14 @@ from dataclasses import FrozenInstanceError, fields
 import numpy as np
 import pytest
 
-from slimsvm.losses import LOSSES, EpsilonInsensitive, Loss, SmoothHinge, SquaredEpsilonInsensitive
+from slimsvm.losses import (
+    LOSSES,
+    EpsilonInsensitive,
+    Loss,
+    SmoothEpsilonInsensitive,
+    SmoothHinge,
+    SquaredEpsilonInsensitive,
+)
 
 INSTANCES: list[Loss] = [
     *(kind() for kind in LOSSES.values()),
@@ -17,6 +24,7 @@ INSTANCES: list[Loss] = [
     EpsilonInsensitive(epsilon=1.5),
     SquaredEpsilonInsensitive(epsilon=0.0),
     SquaredEpsilonInsensitive(epsilon=1.5),
+    SmoothEpsilonInsensitive(epsilon=1.5),
 ]
 every_loss = pytest.mark.parametrize("loss", INSTANCES, ids=repr)
 smooth_losses = pytest.mark.parametrize(
@@ -37,7 +45,8 @@ def points(loss, seed=0, n=400):
 def kinks(loss, y):
     """Scores at which the value or its derivative may jump."""
     epsilon = getattr(loss, "epsilon", 0.0)
-    return [y] if loss.takes_labels else [y - epsilon, y, y + epsilon]
+    edges = [y - epsilon, y, y + epsilon]
+    return [y] if loss.takes_labels else [*edges, y - 2 * epsilon, y + 2 * epsilon]
 
 
 def away_from_kinks(loss, y, f, distance):

@@ -1,0 +1,491 @@
+"""A sparse model in a metric that is learned: rows in inner coordinates, and vectors among them.
+
+    min over coef, intercept of  1/2 |f|^2 + sum_i weight_i L(y_i, f(x_i)),
+    f(x) = sum_j coef_j k_j(x) + intercept
+
+with the vectors, widths and metric that :mod:`slimsvm.solvers.descent` found. Inner coordinates are
+the features without their mean, times the root of gamma (the kernel's width is one there), perhaps
+in a few principal directions.
+
+The norm. Vectors with widths of their own, k_j(x) = exp(-g_j |x - b_j|^2), are not values of one
+kernel; |f|^2 = coef' K_BB coef with
+
+    K_BB[i, j] = (2 r_i r_j / (r_i^2 + r_j^2))^(d/2) exp(-2 g_i g_j / (g_i + g_j) |b_i - b_j|^2),
+
+r = sqrt(g): the inner products of the functions exp(-2 g_j |x - b_j|^2) of norm one (Gibbs 1997),
+which is the kernel's own matrix where all widths are equal.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Any, Self
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+from scipy.linalg import cholesky, solve_triangular
+
+from slimsvm.ending import SUBSPACE, Certificate
+from slimsvm.forms import EXPONENTIAL, LINEAR, POWER, exp_rows
+from slimsvm.kernels import Kernel
+from slimsvm.losses import LeastSquares, Loss, Softmax
+from slimsvm.threads import parallel
+
+Array = NDArray[Any]
+SOFTMAX = 100  # beside the forms of the losses that are sums over columns
+CHUNK = 2048  # rows whose kernel values are made at once
+GROUPS = 8  # of chunks, whose sums are added in order: the same bits for any number of threads
+JITTER = 1e-10  # of the mean of K_BB's diagonal
+MEGABYTES = 2000.0  # for kernel values, unless something else is said
+DIRECTIONS = 128  # coordinates up to which principal directions are not looked for
+HELD, AT_MOST = 0.85, 0.2  # of the variance, by this share of the coordinates: then they are taken
+LOOKED_AT = 4000  # rows
+CENTRING = 50  # steps of Newton's method for the intercepts, at most
+
+
+@dataclass(frozen=True)
+class Coordinates:
+    """From features to inner coordinates: (x - mean) turn.
+
+    Parameters
+    ----------
+    mean : array of shape (d,), or None
+        None: nothing is subtracted.
+    turn : float or array of shape (d, q)
+        Root of gamma, perhaps times principal directions.
+    """
+
+    mean: Array | None
+    turn: Any
+
+    def of(self, X: Any, dtype: Any = np.float32) -> Array:
+        """Rows in inner coordinates."""
+        n, out = X.shape[0], None
+        step = max(64, (1 << 21) // max(1, X.shape[1]))
+        for i in range(0, n, step):  # differences in float64, one block at a time
+            x = X[i : i + step]
+            if sp.issparse(x) and np.ndim(self.turn) and self.mean is None:
+                z = np.asarray(x @ self.turn)
+            else:
+                x = x.toarray() if sp.issparse(x) else x
+                x = x.astype(np.float64) if self.mean is None else x - self.mean
+                z = x @ self.turn if np.ndim(self.turn) else x * self.turn
+            if out is None:
+                out = np.empty((n, z.shape[1]), dtype)
+            out[i : i + step] = z
+        return np.empty((0, 0), dtype) if out is None else out
+
+
+@dataclass(frozen=True)
+class Vectors:
+    """Vectors in inner coordinates, with all that makes a function of them.
+
+    Attributes
+    ----------
+    B : array of shape (k, q)
+        The vectors, before the metric.
+    widths : array of shape (k,)
+        Factors of gamma; ones for kernels that have none.
+    coef, intercept : arrays of shape (k, outputs), (outputs,)
+        The function.
+    scales, W : arrays of shape (q,), (q, q), or None
+        The metric is diag(scales) W.
+    """
+
+    B: Array
+    widths: Array
+    coef: Array
+    intercept: Array
+    scales: Array | None = None
+    W: Array | None = None
+
+    @property
+    def n(self) -> int:
+        """Number of vectors."""
+        return int(self.B.shape[0])
+
+    @property
+    def n_coordinates(self) -> int:
+        """Number of inner coordinates."""
+        return int(self.B.shape[1])
+
+    @property
+    def metric(self) -> Array | None:
+        """diag(scales) W: None, its diagonal, or all of it."""
+        if self.scales is None:
+            return None
+        return self.scales if self.W is None else self.scales[:, None] * self.W
+
+    def placed(self, X: Array) -> Array:
+        """Rows of inner coordinates in the metric."""
+        M = self.metric
+        if M is None:
+            return X
+        M = M.astype(X.dtype)
+        return X * M if M.ndim == 1 else X @ M
+
+
+@dataclass(frozen=True)
+class Mapped:
+    """Rows in inner coordinates, with targets and weights.
+
+    Parameters
+    ----------
+    X : array of shape (n, q)
+        Rows in inner coordinates, float32, or float64 where they are few.
+    Y : array of shape (n, outputs)
+        Labels of -1 and +1, ones for the class of a row (softmax), or numbers.
+    weight : array of shape (n,)
+        C times the weight of each row.
+    loss : Loss or Softmax
+        What a mistake costs.
+    form : tuple
+        Of the kernel in inner coordinates; see :mod:`slimsvm.forms`.
+    coordinates : Coordinates
+        How the rows were made.
+    norm : float
+        Kernel values are so many times those of ``form``.
+    fit_intercept : bool
+        Whether there are intercepts, which are not penalised.
+    n_threads : int
+        Results are the same bits for any number.
+    max_memory : float, optional
+        Megabytes for kernel values between rows and vectors.
+    """
+
+    X: Array = field(repr=False)
+    Y: Array = field(repr=False)
+    weight: Array = field(repr=False)
+    loss: Loss | Softmax
+    form: tuple[int, float, float, int]
+    coordinates: Coordinates = field(repr=False)
+    norm: float = 1.0
+    fit_intercept: bool = True
+    n_threads: int = 1
+    max_memory: float | None = None
+
+    @classmethod
+    def of(
+        cls,
+        kernel: Kernel,
+        X: Any,
+        Y: Array,
+        weight: Array,
+        loss: Loss | Softmax,
+        *,
+        coordinates: Coordinates | None = None,
+        dtype: Any = np.float32,
+        **options: Any,
+    ) -> Self:
+        """The problem of rows as they were given."""
+        form, gamma, coef0, degree = kernel.form()
+        norm = 1.0
+        if coordinates is None:
+            coordinates = coordinates_for(kernel, X)
+        inner = coordinates.of(X, dtype)
+        if form != EXPONENTIAL:  # of mean size one, and with gamma in the coordinates
+            power = degree if form == POWER else 1
+            sizes = np.abs(kernel.diag_from_sq(np.einsum("ij,ij->i", inner, inner) / gamma))
+            norm = float(max(sizes.mean(), np.finfo(float).tiny)) if len(sizes) else 1.0
+            shrink = norm ** (-1.0 / power)
+            if np.isfinite(shrink) and shrink > 0:
+                coef0 *= shrink
+                coordinates = replace(coordinates, turn=coordinates.turn * np.sqrt(shrink))
+                inner *= dtype(np.sqrt(shrink))
+            gamma, degree, form = 1.0, power, POWER
+        return cls(
+            inner, np.asarray(Y, np.float64), np.asarray(weight, np.float64), loss,
+            (form, 1.0, float(coef0), int(degree)), coordinates, norm, **options,
+        )  # fmt: skip
+
+    @property
+    def n(self) -> int:
+        """Number of rows."""
+        return int(self.X.shape[0])
+
+    @property
+    def n_coordinates(self) -> int:
+        """Number of inner coordinates."""
+        return int(self.X.shape[1])
+
+    @property
+    def takes_labels(self) -> bool:
+        """Whether targets are labels."""
+        return isinstance(self.loss, Softmax) or self.loss.takes_labels or self._signs
+
+    @property
+    def _signs(self) -> bool:
+        return isinstance(self.loss, LeastSquares) and bool(np.all(np.abs(self.Y[:100]) == 1.0))
+
+    @property
+    def total_weight(self) -> float:
+        """C times the sum of the weights."""
+        return float(self.weight.sum())
+
+    @property
+    def loss_form(self) -> tuple[int, float]:
+        """Number of the loss in compiled loops, and its parameter."""
+        return (SOFTMAX, 0.0) if isinstance(self.loss, Softmax) else self.loss.form()
+
+    def batch(self, rows: Array) -> tuple[Array, Array, Array]:
+        """Rows by number, float32: coordinates, targets, and weights that are one on average."""
+        mean = self.total_weight / self.n
+        return (
+            np.take(self.X, rows, axis=0).astype(np.float32, copy=False),
+            self.Y[rows].astype(np.float32),
+            (self.weight[rows] / mean).astype(np.float32),
+        )
+
+    def certificate(self, vectors: Vectors, tol: float) -> Certificate:
+        """How far these coefficients are from the best for these vectors."""
+        span = MappedSpan(self, vectors)
+        look = span.look(vectors.coef, vectors.intercept)
+        relative = look.gap / look.objective if look.objective > 0 else 0.0
+        return Certificate(
+            SUBSPACE, look.objective, relative, look.gap, tol, str(np.dtype(self.X.dtype))
+        )
+
+
+def coordinates_for(kernel: Kernel, X: Any) -> Coordinates:
+    """Inner coordinates for rows: centred if the kernel allows it, principal directions if few do.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from slimsvm.kernels import RBF
+    >>> from slimsvm.problems.mapped import coordinates_for
+    >>> coordinates_for(RBF(4.0), np.array([[0.0], [2.0]]))
+    Coordinates(mean=array([1.]), turn=2.0)
+    """
+    form, gamma, _, _ = kernel.form()
+    root = float(np.sqrt(gamma if form != LINEAR else 1.0))
+    if not kernel.shift_invariant:
+        return Coordinates(None, root)
+    mean = np.asarray(X.mean(axis=0), np.float64).ravel()
+    n, d = X.shape
+    if d > DIRECTIONS:
+        some = X[:: max(1, n // LOOKED_AT)]
+        S = (some.toarray() if sp.issparse(some) else np.asarray(some, np.float64)) - mean
+        value, vector = np.linalg.eigh(S.T @ S)
+        total = np.cumsum(value[::-1])
+        q = int(np.searchsorted(total, HELD * total[-1])) + 1
+        if q <= AT_MOST * d:
+            return Coordinates(mean, root * vector[:, ::-1][:, :q])
+    return Coordinates(mean, root)
+
+
+# -- values of all rows ----------------------------------------------------------------------------
+
+
+@dataclass
+class Look:
+    """A point of the problem: scores, slopes, and how far it is from the optimum at most."""
+
+    scores: Array
+    intercept: Array
+    slopes: Array  # weighted, (n, outputs)
+    gradient: Array  # by the coefficients
+    objective: float
+    gap: float
+
+
+class MappedSpan:
+    """Kernel values of all rows against vectors with widths in a metric, kept or made again."""
+
+    def __init__(self, problem: Mapped, vectors: Vectors) -> None:
+        self.problem, self.k = problem, vectors.n
+        self.dtype = problem.X.dtype
+        placed = vectors.placed(vectors.B.astype(np.float64))
+        M = vectors.metric
+        self.M = None if M is None else M.astype(self.dtype)
+        self.A = exponents(problem.form, placed, vectors.widths).astype(self.dtype)
+        self.K_BB = norm_matrix(problem.form, placed, vectors.widths) / problem.norm
+        jitter = JITTER * float(np.trace(self.K_BB)) / max(1, self.k)
+        self.K_BB[np.diag_indices(self.k)] += jitter
+        self.L = _factor(self.K_BB)
+        budget = (problem.max_memory or MEGABYTES) * 1e6
+        self._keeps = problem.n * self.k * self.dtype.itemsize <= budget
+        self._kept: list[Array | None] = [None] * len(self.starts)
+
+    @property
+    def starts(self) -> range:
+        """Of the chunks."""
+        return range(0, self.problem.n, CHUNK)
+
+    def values(self, chunk: int) -> Array:
+        """k_j(x) of the rows of a chunk, (rows, k)."""
+        kept = self._kept[chunk]
+        if kept is not None:
+            return kept
+        x = self.problem.X[self.starts[chunk] : self.starts[chunk] + CHUNK]
+        K = kernel_values(self.problem.form, self.A, x, self.M)
+        if self._keeps:
+            self._kept[chunk] = K
+        return K
+
+    def each(self, work: Callable[[slice, Array, int], None]) -> None:
+        """work(rows, their values, group) for all chunks; those of a group one after the other."""
+        n_chunks, n = len(self.starts), self.problem.n
+
+        def group(g: int) -> None:
+            for chunk in range(g, n_chunks, GROUPS):
+                start = self.starts[chunk]
+                work(slice(start, min(n, start + CHUNK)), self.values(chunk), g)
+
+        parallel(group, min(GROUPS, n_chunks), self.problem.n_threads)
+
+    def scores(self, coef: Array) -> Array:
+        """Sums over the vectors, for all rows, without intercepts."""
+        out, Z = np.empty((self.problem.n, coef.shape[1])), coef.astype(self.dtype)
+
+        def work(rows: slice, K: Array, g: int) -> None:
+            out[rows] = K @ Z
+
+        self.each(work)
+        return out
+
+    def products(self, G: Array) -> Array:
+        """sum_i k_j(x_i) G_i, for all vectors."""
+        parts = np.zeros((min(GROUPS, len(self.starts)), self.k, G.shape[1]))
+
+        def work(rows: slice, K: Array, g: int) -> None:
+            parts[g] += K.T @ G[rows].astype(self.dtype)
+
+        self.each(work)
+        return np.asarray(parts.sum(axis=0))
+
+    def look(self, coef: Array, intercept: Array, scores: Array | None = None) -> Look:
+        """The point with the best intercepts for these coefficients: only there is the gap a bound.
+
+        ``scores`` without intercepts, where they are known.
+        """
+        P = self.problem
+        raw = self.scores(coef) if scores is None else scores
+        b = centred(P.loss, P.Y, P.weight, raw, intercept) if P.fit_intercept else intercept
+        F = raw + b
+        G = P.weight[:, None] * P.loss.gradient(P.Y, F)
+        gradient = self.K_BB @ coef + self.products(G)
+        gap = 0.5 * float(np.square(solve_triangular(self.L, gradient, lower=True)).sum())
+        if P.fit_intercept:
+            curve = P.weight @ P.loss.curvature(P.Y, F)
+            gap += 0.5 * float((np.square(G.sum(axis=0)) / np.maximum(curve, 1e-300)).sum())
+        objective = 0.5 * float(np.einsum("jc,jc->", coef, self.K_BB @ coef))
+        objective += float(np.sum(P.weight @ P.loss.value(P.Y, F)))
+        return Look(raw, b, G, gradient, objective, gap)
+
+
+def kernel_values(form: tuple[int, float, float, int], A: Array, x: Array, M: Array | None) -> Array:
+    """k_j(x) from the matrix of :func:`exponents`; ``M`` is the metric."""
+    z = x if M is None else x * M if M.ndim == 1 else x @ M
+    v = np.empty((z.shape[0], z.shape[1] + 2), A.dtype)
+    v[:, :-2] = z
+    np.einsum("ij,ij->i", z, z, out=v[:, -2])
+    v[:, -1] = 1.0
+    K = v @ A
+    if form[0] == EXPONENTIAL:
+        zero = np.zeros(max(K.shape), A.dtype)
+        exp_rows(K, 1.0, 0.0, zero[: K.shape[0]], zero[: K.shape[1]])
+    else:
+        np.power(K, form[3], out=K)
+    return K
+
+
+def exponents(form: tuple[int, float, float, int], placed: Array, widths: Array) -> Array:
+    """The matrix A with [x, |x|^2, 1] A: exponents, or what is raised to a power; float64."""
+    k, q = placed.shape
+    A = np.zeros((q + 2, k))
+    if form[0] == EXPONENTIAL:
+        A[:q] = 2.0 * (widths[:, None] * placed).T
+        A[q], A[q + 1] = -widths, -widths * np.einsum("ij,ij->i", placed, placed)
+    else:
+        A[:q], A[q + 1] = form[1] * placed.T, form[2]
+    return A
+
+
+def norm_matrix(form: tuple[int, float, float, int], placed: Array, widths: Array) -> Array:
+    """K_BB of the module's text.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from slimsvm.forms import EXPONENTIAL
+    >>> from slimsvm.problems.mapped import norm_matrix
+    >>> B = np.array([[0.0], [1.0]])
+    >>> norm_matrix((EXPONENTIAL, 1.0, 0.0, 1), B, np.ones(2)).round(4)
+    array([[1.    , 0.3679],
+           [0.3679, 1.    ]])
+    """
+    dots = placed @ placed.T
+    if form[0] != EXPONENTIAL:
+        return np.asarray((form[1] * dots + form[2]) ** form[3])
+    sq = np.diag(dots)
+    distance = np.maximum(sq[:, None] + sq - 2.0 * dots, 0.0)
+    np.fill_diagonal(distance, 0.0)
+    mean = 0.5 * (widths[:, None] + widths)
+    both = np.sqrt(widths[:, None] * widths)
+    overlap = 0.5 * placed.shape[1] * np.log(both / mean)
+    return np.asarray(np.exp(overlap - both**2 / mean * distance))
+
+
+def _factor(K: Array) -> Array:
+    """Lower Cholesky factor, of K with as much more on its diagonal as that takes."""
+    more, size = 0.0, float(np.trace(K)) / max(1, len(K))
+    while True:
+        try:
+            return np.asarray(cholesky(K + more * np.eye(len(K)), lower=True, check_finite=True))
+        except np.linalg.LinAlgError:
+            more = max(10.0 * more, 1e-12 * size)
+
+
+def centred(
+    loss: Loss | Softmax, Y: Array, weight: Array, raw: Array, intercept: Array
+) -> Array:
+    """The best intercepts for these scores, from ``intercept`` on: Newton's method, damped."""
+    b = np.array(intercept, np.float64)
+
+    def value(at: Array) -> float:
+        return float(np.sum(weight @ loss.value(Y, raw + at)))
+
+    now = value(b)
+    for _ in range(CENTRING):
+        F = raw + b
+        G = loss.gradient(Y, F)
+        slope, size = weight @ G, weight @ np.abs(G)
+        if np.all(np.abs(slope) <= 1e-12 * np.maximum(size, 1e-300)):
+            break
+        if isinstance(loss, Softmax):
+            p = G + Y
+            H = np.diag(weight @ p) - (p * weight[:, None]).T @ p
+            step = -np.linalg.lstsq(H, slope, rcond=1e-12)[0]
+        else:
+            curve = weight @ loss.curvature(Y, F)
+            flat = curve <= 1e-12 * float(weight.sum())
+            step = -slope / np.where(flat, float(weight.sum()), curve)
+        t = 1.0
+        while t > 1e-10:
+            new = value(b + t * step)
+            if new < now:
+                break
+            t *= 0.5
+        else:
+            break
+        gained, b, now = now - new, b + t * step, new
+        if gained <= 1e-15 * abs(now):
+            break
+    return b
+
+
+def standardised(problem: Mapped) -> tuple[Mapped, float, float]:
+    """A regression whose targets have mean zero and deviation one; the mean and deviation."""
+    w = problem.weight / problem.total_weight
+    mean = float(w @ problem.Y[:, 0]) if problem.fit_intercept else 0.0
+    scale = float(np.sqrt(w @ np.square(problem.Y[:, 0] - mean)))
+    scale = scale if scale > 0 and np.isfinite(1.0 / scale) else 1.0
+    loss: Any = problem.loss
+    if hasattr(loss, "epsilon"):
+        loss = replace(loss, epsilon=loss.epsilon / scale)
+    return replace(problem, Y=(problem.Y - mean) / scale, loss=loss), mean, scale
+
+
