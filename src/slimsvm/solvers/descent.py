@@ -12,7 +12,7 @@ What follows from n rows, d coordinates, k vectors and C (:func:`plan_for`; meas
 recipe for all of them): labels are smoothed, so that margins stop growing and one set of rates
 serves every set; W is pulled towards the identity and log e towards zero by constants over n, so
 that few rows keep the kernel that was given and many may move it; a ridge on the coefficients where
-rows are few beside vectors. These belong to the descent alone: :mod:`slimsvm.solvers.finish` then
+rows are few beside vectors. These belong to the descent alone: :mod:`slimsvm.solvers.mapped_newton` then
 solves the problem as it is written for the coefficients of the vectors found.
 
 Work is in float32. A batch is cut into parts of PART rows whatever the number of threads, and the
