@@ -44,6 +44,7 @@ ESTIMATORS = {
     ),
 }
 OTHERS = {
+    "descent, first_vectors, mapped_newton": "tests/solvers/test_descent.py has other answers",
     "smo, small_qp": "solve the small problems of a round; tests/solvers has exact answers",
     "pursuit, refine, reduced_set": "look for vectors; what others would give has no bound",
     "online, finishing": "one pass; its certificate is that of the vectors it holds",

@@ -376,7 +376,9 @@ class MappedSpan:
         return Look(raw, b, G, gradient, objective, gap)
 
 
-def kernel_values(form: tuple[int, float, float, int], A: Array, x: Array, M: Array | None) -> Array:
+def kernel_values(
+    form: tuple[int, float, float, int], A: Array, x: Array, M: Array | None
+) -> Array:
     """k_j(x) from the matrix of :func:`exponents`; ``M`` is the metric."""
     z = x if M is None else x * M if M.ndim == 1 else x @ M
     v = np.empty((z.shape[0], z.shape[1] + 2), A.dtype)
@@ -439,9 +441,7 @@ def _factor(K: Array) -> Array:
             more = max(10.0 * more, 1e-12 * size)
 
 
-def centred(
-    loss: Loss | Softmax, Y: Array, weight: Array, raw: Array, intercept: Array
-) -> Array:
+def centred(loss: Loss | Softmax, Y: Array, weight: Array, raw: Array, intercept: Array) -> Array:
     """The best intercepts for these scores, from ``intercept`` on: Newton's method, damped."""
     b = np.array(intercept, np.float64)
 
@@ -487,5 +487,3 @@ def standardised(problem: Mapped) -> tuple[Mapped, float, float]:
     if hasattr(loss, "epsilon"):
         loss = replace(loss, epsilon=loss.epsilon / scale)
     return replace(problem, Y=(problem.Y - mean) / scale, loss=loss), mean, scale
-
-

@@ -2,18 +2,19 @@
 
 Problem: :class:`slimsvm.problems.mapped.Mapped`. The function is
 
-    f(x) = sum_j coef_j k_j(x) + intercept,   k_j(x) = exp(-width_j |M'x - M'b_j|^2),   M = diag(e) W,
+    f(x) = sum_j coef_j k_j(x) + intercept,
+    k_j(x) = exp(-width_j |M'x - M'b_j|^2),   M = diag(e) W,
 
-for the rbf kernel, or (M'x . M'b_j + coef0)^degree without widths; Adam (Kingma & Ba 2015) moves
+for the rbf kernel, or (x . b_j + coef0)^degree for polynomials; Adam (Kingma & Ba 2015) moves
 b, width, coef, intercept, e and W together on batches of rows in an order that follows from the
 seed alone, with a rate that rises in a short warm-up and falls to zero along a cosine.
 
-What follows from n rows, d coordinates, k vectors and C (:func:`plan_for`; measured on 16 sets, one
-recipe for all of them): labels are smoothed, so that margins stop growing and one set of rates
-serves every set; W is pulled towards the identity and log e towards zero by constants over n, so
-that few rows keep the kernel that was given and many may move it; a ridge on the coefficients where
-rows are few beside vectors. These belong to the descent alone: :mod:`slimsvm.solvers.mapped_newton` then
-solves the problem as it is written for the coefficients of the vectors found.
+What follows from n rows, d coordinates, k vectors and C (:func:`plan_for`; one recipe, measured on
+16 sets): labels are smoothed, so that margins stop growing and one set of rates serves every set; W
+is pulled towards the identity and log e towards zero by constants over n, so that few rows keep the
+kernel that was given and many may move it; a ridge on the coefficients where rows are few beside
+vectors. These belong to the descent alone: :mod:`slimsvm.solvers.mapped_newton` then solves the
+problem as it is written for the coefficients of the vectors found.
 
 Work is in float32. A batch is cut into parts of PART rows whatever the number of threads, and the
 gradients of the parts are added in their order: the same bits for any number of threads.
@@ -27,7 +28,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -35,7 +36,7 @@ from numpy.typing import NDArray
 
 from slimsvm.compiled import compiled
 from slimsvm.forms import EXPONENTIAL, exp_rows
-from slimsvm.losses import LEAST_SQUARES, LOGISTIC, SMOOTH_TUBE, SQUARED_TUBE, slopes
+from slimsvm.losses import LOGISTIC, slopes
 from slimsvm.problems.mapped import SOFTMAX, Mapped, Vectors
 from slimsvm.run import Certificate
 from slimsvm.threads import parallel
@@ -218,7 +219,7 @@ class Moving:
             Share of the rates of the plan.
         """
         k, d = self.R.shape
-        n, c = y.shape
+        n = y.shape[0]
         g = np.exp(self.log_width)
         e = np.exp(self.log_scale) if self.metric else None
         M = None if e is None else e if self.W is None else self.W * e[:, None]
@@ -313,7 +314,7 @@ class Moving:
         self.t += 1
         debias = np.sqrt(1.0 - (1.0 - SECOND) ** self.t) / (1.0 - (1.0 - FIRST) ** self.t)
         arrays = (self.flat, self.gradient, self.first, self.second, self.rates)
-        _adam(*arrays, f4(rate * debias))
+        _adam(*arrays, float(rate * debias))
 
 
 # -- the solver ------------------------------------------------------------------------------------
@@ -333,7 +334,11 @@ class DescentState:
     n_iter: int = 0
     done: bool = False
     looks: int = 0  # at the rows held out
-    best: tuple[float, Vectors | None, int] = (-np.inf, None, 0)  # score, what had it, at which look
+    best: tuple[float, Vectors | None, int] = (
+        -np.inf,
+        None,
+        0,
+    )  # score, what had it, at which look
 
     def record(self) -> dict[str, float]:
         """A line of the history."""
@@ -351,8 +356,8 @@ class Descent:
     seed : int
         Of the order of the rows.
     score : callable, optional
-        Of :class:`Vectors`, on rows held out: the best of CHECKS looks is kept, and the descent ends
-        after PATIENCE looks without a gain.
+        Of :class:`Vectors`, on rows held out: the best of CHECKS looks is kept, and the descent
+        ends after PATIENCE looks without a gain.
     """
 
     plan: Plan
@@ -372,7 +377,7 @@ class Descent:
 
     def step(self, problem: Mapped, state: DescentState, tol: float, max_iter: int) -> None:
         """Batches for half a second, or up to the next look at the rows held out."""
-        S, plan, begin = state, self.plan, time.perf_counter()
+        S, begin = state, time.perf_counter()
         until = 1.0 if self.score is None else (S.looks + 1) / CHECKS
         while S.share < until and time.perf_counter() - begin < CHUNK_SECONDS:
             self._batch(problem, S)
@@ -454,9 +459,7 @@ def _values(form: int, gamma: float, coef0: float, degree: int, K: Array) -> Arr
 
 
 @compiled
-def _respond(
-    form: int, p: float, smooth: float, y: Array, weight: Array, F: Array
-) -> float:
+def _respond(form: int, p: float, smooth: float, y: Array, weight: Array, F: Array) -> float:
     """Turn scores into slopes of the weighted loss, in place; returns the weight of the errors."""
     n, c = F.shape
     wrong = 0.0
@@ -506,4 +509,4 @@ def _adam(
         g = gradient[i]
         first[i] += one * (g - first[i])
         second[i] += two * (g * g - second[i])
-        flat[i] -= rate * rates[i] * first[i] / (np.sqrt(second[i]) + tiny)
+        flat[i] -= np.float32(rate) * rates[i] * first[i] / (np.sqrt(second[i]) + tiny)

@@ -1,0 +1,166 @@
+"""The descent over vectors, widths, coefficients and metric, and the coefficients after it."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy.optimize import minimize
+
+from slimsvm.kernels import RBF, Linear, Polynomial
+from slimsvm.losses import (
+    LeastSquares,
+    Logistic,
+    SmoothEpsilonInsensitive,
+    SmoothHinge,
+    Softmax,
+    SquaredEpsilonInsensitive,
+    SquaredHinge,
+)
+from slimsvm.problems.mapped import Mapped, MappedSpan, Vectors
+from slimsvm.run import run
+from slimsvm.solvers.descent import Descent, Moving, plan_for
+from slimsvm.solvers.first_vectors import first_vectors
+from slimsvm.solvers.mapped_newton import MappedNewton
+
+LABELS = [Logistic(), SquaredHinge(), SmoothHinge(), Softmax(), LeastSquares()]
+NUMBERS = [SquaredEpsilonInsensitive(0.1), SmoothEpsilonInsensitive(0.1)]
+KERNELS = [RBF(0.7), Polynomial(0.5, 2, 1.0), Linear()]
+
+
+def rows(n=300, d=3, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n, d))
+    return X, np.sin(2 * X[:, 0]) * X[:, 1] + 0.1 * rng.standard_normal(n)
+
+
+def problem(loss, kernel=RBF(0.7), n=300, dtype=np.float64, weight=None, **options):  # noqa: B008
+    X, f = rows(n)
+    group = np.digitize(f, [-0.3, 0.3])
+    if isinstance(loss, Softmax):
+        Y = np.eye(3)[group]
+    elif loss.takes_labels or isinstance(loss, LeastSquares):
+        Y = 2.0 * np.eye(3)[group] - 1.0
+    else:
+        Y = f[:, None]
+    weight = np.full(n, 2.0) if weight is None else weight
+    return Mapped.of(kernel, X, Y, weight, loss, dtype=dtype, **options)
+
+
+def random_vectors(P, k=6, seed=1):
+    rng = np.random.default_rng(seed)
+    d, c = P.n_coordinates, P.Y.shape[1]
+    return Vectors(
+        rng.standard_normal((k, d)),
+        np.exp(0.3 * rng.standard_normal(k)) if P.form[0] == 1 else np.ones(k),
+        rng.standard_normal((k, c)),
+        rng.standard_normal(c),
+        np.exp(0.2 * rng.standard_normal(d)),
+        np.eye(d) + 0.2 * rng.standard_normal((d, d)),
+    )
+
+
+@pytest.mark.parametrize("loss", [*LABELS, *NUMBERS], ids=repr)
+@pytest.mark.parametrize("metric", ["full", "diagonal", None])
+def test_the_gradient_of_a_batch_is_the_derivative_of_its_mean_loss(loss, metric):
+    weight = np.random.default_rng(2).uniform(0.5, 2.0, 300)
+    P = problem(loss, weight=weight)
+    found = random_vectors(P)
+    if metric != "full":
+        found = replace(found, W=None)
+    if metric is None:
+        found = replace(found, scales=None)
+    plan = replace(plan_for(P, 6, metric), smooth=0.0, ridge=0.0, pull_metric=0.0, pull_scale=0.0)
+    moving = Moving(found, P, plan)
+    at = moving.flat.astype(np.float64)
+    x, y, w = P.batch(np.arange(P.n))
+
+    def value(flat):
+        moving.flat[:] = flat
+        found = moving.vectors()
+        F = MappedSpan(P, found).scores(found.coef) + found.intercept
+        losses = P.loss.value(P.Y, F)
+        return float(np.mean(P.weight / P.weight.mean() * losses.reshape(P.n, -1).sum(axis=1)))
+
+    moving.learn(x, y, w, 0.0)
+    gradient = moving.gradient.astype(np.float64)
+    rng = np.random.default_rng(3)
+    for _ in range(3):
+        direction = rng.standard_normal(at.size)
+        h = 1e-2 / np.linalg.norm(direction)
+        up, down = at + h * direction, at - h * direction
+        numeric = (value(up) - value(down)) / (2 * h)
+        assert numeric == pytest.approx(float(gradient @ direction), rel=2e-3, abs=2e-3)
+
+
+@pytest.mark.parametrize("kernel", KERNELS, ids=repr)
+@pytest.mark.parametrize("loss", [*LABELS, *NUMBERS], ids=repr)
+def test_the_coefficients_are_the_best_for_these_vectors(loss, kernel):
+    P = problem(loss, kernel, n=120)
+    found = random_vectors(P)
+    if kernel != KERNELS[0]:
+        found = replace(found, scales=None, W=None)
+    result = run(MappedNewton(vectors=found), P, tol=1e-10, max_iter=100)
+    assert result.status.reason == "converged" and result.certificate.violation <= 1e-10
+    span, shape = MappedSpan(P, found), found.coef.shape
+
+    def value(flat):
+        coef, b = flat[: -shape[1]].reshape(shape), flat[-shape[1] :]
+        F = span.scores(coef) + b
+        g = P.weight[:, None] * P.loss.gradient(P.Y, F)
+        slope = span.K_BB @ coef + span.products(g)
+        norm = 0.5 * np.sum(coef * (span.K_BB @ coef))
+        risk = np.sum(P.weight @ P.loss.value(P.Y, F))
+        return norm + risk, np.concatenate([slope.ravel(), g.sum(axis=0)])
+
+    start = np.zeros(found.coef.size + shape[1])
+    best = minimize(value, start, jac=True, method="BFGS", options={"gtol": 1e-8, "maxiter": 5000})
+    assert result.certificate.objective == pytest.approx(best.fun, rel=1e-7)
+
+
+def test_the_gap_is_a_bound_for_any_coefficients():
+    P = problem(Softmax())
+    found = random_vectors(P)
+    best = run(MappedNewton(vectors=found), P, tol=1e-12, max_iter=100).certificate.objective
+    for scale in (0.0, 0.3, 1.0):
+        about = P.certificate(replace(found, coef=scale * found.coef), 1e-3)
+        assert 0.0 <= about.objective - best <= about.gap
+
+
+def test_equal_widths_have_the_norm_of_the_kernel():
+    P = problem(Logistic())
+    found = replace(random_vectors(P), widths=np.ones(6), scales=None, W=None)
+    np.testing.assert_allclose(MappedSpan(P, found).K_BB, RBF(1.0)(found.B), atol=1e-9)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_norm_of_other_widths_is_a_norm(seed):
+    P = problem(Logistic())
+    K = MappedSpan(P, random_vectors(P, k=40, seed=seed)).K_BB
+    assert np.linalg.eigvalsh(K).min() > 0.0
+
+
+@pytest.mark.parametrize("loss", [Logistic(), Softmax(), SquaredEpsilonInsensitive(0.1)], ids=repr)
+def test_threads_do_not_change_a_bit(loss):
+    found = []
+    for n_threads in (1, 2):
+        P = problem(loss, dtype=np.float32, n=1000, n_threads=n_threads)
+        start = first_vectors(P, 10, np.random.default_rng(0))
+        plan = replace(plan_for(P, 10), batch=300, n_steps=60)
+        result = run(Descent(plan=plan), P, tol=1e-3, start=start)
+        found.append(run(MappedNewton(vectors=result.model), P, tol=1e-3).model)
+    for name in ("B", "widths", "coef", "intercept", "scales", "W"):
+        np.testing.assert_array_equal(getattr(found[0], name), getattr(found[1], name))
+
+
+@pytest.mark.parametrize("kernel", [RBF(0.7), Polynomial(0.5, 3, 1.0)], ids=repr)
+def test_a_descent_learns(kernel):
+    X, f = rows(2000)
+    Y = np.where(f > 0, 1.0, -1.0)[:, None]
+    P = Mapped.of(kernel, X, Y, np.ones(2000), Logistic())
+    start = first_vectors(P, 5, np.random.default_rng(0))
+    found = run(Descent(plan=plan_for(P, 5)), P, tol=1e-3, start=start).model
+
+    def errors(v):
+        return np.mean((MappedSpan(P, v).scores(v.coef) + v.intercept) * Y <= 0)
+
+    assert errors(found) < 0.7 * errors(start)
