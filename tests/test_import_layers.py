@@ -33,6 +33,7 @@ LAYERS = (
     "basis",
     "solvers",
     "oracles",
+    "cross_training",
     "declarations",
     "stream",
     "estimators",

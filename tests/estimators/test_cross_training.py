@@ -23,7 +23,8 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.multiclass import _ovr_decision_function
 
 from slimsvm import SVC, CrossTraining, LinearSVC, SparseSVC
-from slimsvm.estimators.cross_subsets import BEYOND, class_counts, ended
+from slimsvm.cross_training.models import ended
+from slimsvm.cross_training.subsets import BEYOND, class_counts
 from slimsvm.run import Status
 
 

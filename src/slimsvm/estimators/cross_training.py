@@ -1,43 +1,12 @@
-"""Cross-training: models of small subsets say which rows matter; the final one is trained on these.
-
-Problem: with noisy labels the number of support vectors grows with the number of rows, since every
-row on the wrong side of its margin is one (steinwart2004sparseness): training and prediction slow
-down for rows that teach nothing.
-
-Algorithm: Bakir, Bottou & Weston, "Breaking SVM complexity with cross-training", NIPS 17, 2005
-(bakir2005crosstraining), as in Bakir & Chapelle's talk "Tricks of the trade for training SVMs":
-
-    1. draw s subsets of N2 rows, half of them from either class
-    2. train s models f_1 ... f_s, one on each
-    3. m_i = 1/s sum_r y_i f_r(x_i),  v_i = 1/s sum_r (m_i - y_i f_r(x_i))^2     for every row
-    4. discard rows with m_i + v_i < 0: noise, on the wrong side whatever the subset
-    5. discard rows with m_i - v_i > 1: redundant, no support vectors anyway
-    6. train the final model on the rest
-
-What differs. Any classifier with a decision function will do, and several classes are one-vs-one. A
-class with fewer than N2/2 rows gives all it has, the other one fills up; and the classes of a
-subset may also have their share of all rows (``balanced_subsets``). Mean and variance are taken
-over the models whose subset a row is not in (``held_out``): the talk calls step 3
-cross-validation, and a model that was trained on a noisy row will often side with it. Where subsets
-hold half of the rows, as in the talk's smallest sets, that makes the difference. Rows on the margin
-itself, which a solver finds at 1 +- its tolerance, are not redundant (BEYOND). A class that would
-vanish keeps its rows that are nearest to the margin, as many as a subset has of it. Where the
-classifier takes weights, equal rows of one class are one row with the sum of their weights; subsets
-are drawn from distinct rows, in an order that does not depend on that of the rows: so weights are
-repetitions, and the order of the rows does not matter. The talk warns that the balance of the
-classes is lost: it is reported, and the intercept can be chosen anew for all rows. Its guess for
-the exact problem, to begin where the margins point to, is ``warm_start_dual``.
+"""CrossTraining: a classifier trained on the rows that matter (:mod:`slimsvm.cross_training`).
 
 The fit has the steps of all estimators, but is one of its own: it has no kernel and no solver, and
 limits, Ctrl-C, callbacks, history and warnings are those of the fits inside.
-
-Symbols: m, v as above; sign y_i = +1 for the second class of a pair; f decision values.
-Cost: s trainings on N2 rows, s n decision values, and one training on what is left.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from numbers import Integral
 from typing import Any, ClassVar, Self
 
@@ -46,7 +15,6 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, MetaEstimatorMixin
 from sklearn.utils import check_random_state, get_tags
 from sklearn.utils._param_validation import HasMethods, Interval
-from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import (
     _check_sample_weight,
     check_is_fitted,
@@ -54,32 +22,16 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
+from slimsvm.cross_training.models import CrossResult, CrossTrainer, decisions, ended, knows_limits
+from slimsvm.cross_training.subsets import Judged, PairRows, TrainingSet, distinct_rows
 from slimsvm.declarations import Attribute, attribute, declared, demand, parameter
-from slimsvm.ending import SUBSPACE, Certificate, Status, merged
+from slimsvm.ending import SUBSPACE, Certificate, merged
 from slimsvm.estimators.classification import SVC
-from slimsvm.estimators.cross_subsets import (
-    Judged,
-    PairRows,
-    TrainingSet,
-    class_counts,
-    decisions,
-    distinct_rows,
-    draw_subset,
-    ended,
-    final_model,
-    judged,
-    knows_limits,
-    limited,
-    opinion_of,
-    seeded,
-)
 from slimsvm.estimators.fitting import ClassPredictions, Estimator, refuse_broken
 from slimsvm.estimators.parameters import AT_LEAST_ONE, SHARE, shared
 from slimsvm.multiclass import OneVsOne, encoded
-from slimsvm.run import Limits, interrupts_at_once
 
 Array = NDArray[Any]
-LEAST = 50  # rows in a subset that is given as a share, if there are so many: as for a basis
 
 
 @dataclass(frozen=True)
@@ -92,15 +44,6 @@ class CrossData:
     pairs: list[tuple[int, int]]
     rows: list[PairRows]
     seeds: Array
-
-
-@dataclass(frozen=True)
-class CrossResult:
-    """What was found: for each pair, what is kept, the final model and its shift."""
-
-    judged: list[Judged]
-    finals: list[tuple[Any, float]]
-    before: list[Status | None]  # of the fits on subsets
 
 
 @declared
@@ -360,64 +303,20 @@ class CrossTraining(MetaEstimatorMixin, ClassPredictions, BaseEstimator):
 
     def _solved(self, data: CrossData) -> CrossResult:
         """What is kept of each pair, and the final models."""
-        n_pairs, whole = len(data.pairs), self.max_time
-        limits, judging = Limits(whole), Limits(None if whole is None else 0.5 * whole)
-        pairs: list[Judged] = []
-        before: list[Status | None] = []
-        with Parallel(n_jobs=self.n_jobs, prefer="threads") as parallel:
-            for k in range(n_pairs):
-                with interrupts_at_once():
-                    pair, endings = self._judge(data, k, parallel, judging.part(n_pairs - k))
-                pairs.append(pair)
-                before += endings
-                if self.verbose:
-                    print(_line(data.classes[list(data.pairs[k])].tolist(), pair), flush=True)
-            # 6. the final models
-            finals = parallel(
-                delayed(final_model)(
-                    self._next(own[-1], limits, n_pairs - k),
-                    data.given,
-                    pair,
-                    self.refit_intercept,
-                    self.warm_start_dual,
-                )
-                for k, (pair, own) in enumerate(zip(pairs, data.seeds, strict=True))
-            )
-        return CrossResult(pairs, finals, before)
+        names = [field.name for field in fields(CrossTrainer) if field.name != "template"]
+        asked = {name: getattr(self, name) for name in names}
 
-    def _next(self, seed: int, limits: Limits, n_left: int) -> Any:
-        """The next of n_left estimators to train."""
-        return limited(seeded(self._template, seed), limits, n_left, self.n_jobs)
+        def tell(k: int, pair: Judged) -> None:
+            if self.verbose:
+                first, second = data.classes[list(data.pairs[k])].tolist()
+                print(f"CrossTraining  {pair.in_words(first, second)}", flush=True)
 
-    def _judge(
-        self, data: CrossData, k: int, parallel: Parallel, limits: Limits
-    ) -> tuple[Judged, list[Status | None]]:
-        """Steps 1 to 5 for one pair, on its distinct rows; and how the trainings ended."""
-        given, pair, seeds = data.given, data.rows[k], data.seeds[k, :-1]
-        distinct = pair.distinct
-        counts = class_counts(self._size(distinct.size), pair.counts, self.balanced_subsets)
-        shown = None if given.square else given.part(distinct, distinct)
-        subsets = [draw_subset(pair, counts, seed) for seed in seeds]
-        opinions = parallel(
-            delayed(opinion_of)(
-                self._next(seed, limits, len(subsets) - r), given, *subset, distinct, shown
-            )
-            for r, (seed, subset) in enumerate(zip(seeds, subsets, strict=True))
-        )
-        unheard = [rows if self.held_out else rows[:0] for rows, _ in subsets]
-        values = [own for own, _ in opinions]
-        found = judged(pair, counts, values, unheard, bool(self.warm_start_dual))
-        return found, [status for _, status in opinions]
-
-    def _size(self, n: int) -> int:
-        """Rows in a subset of n."""
-        if isinstance(self.subset_size, Integral):
-            return min(n, int(self.subset_size))
-        return min(n, max(LEAST, int(np.ceil(self.subset_size * n))))
+        trainer = CrossTrainer(template=self._template, **asked)
+        return trainer.trained(data.given, data.rows, data.seeds, tell)
 
     def _concluded(self, data: CrossData, solved: CrossResult) -> None:
         """Set the fitted attributes."""
-        pairs, weight = solved.judged, data.weight
+        pairs = solved.judged
         self.classes_, self.pairs_ = data.classes, data.classes[np.array(data.pairs)]
         self.estimators_ = [model for model, _ in solved.finals]
         self.shifts_ = np.array([shift for _, shift in solved.finals])
@@ -428,9 +327,9 @@ class CrossTraining(MetaEstimatorMixin, ClassPredictions, BaseEstimator):
         self.n_kept_ = np.array([pair.kept.size for pair in pairs])
         self.n_noise_ = np.array([pair.n_noise for pair in pairs])
         self.n_redundant_ = np.array([pair.n_redundant for pair in pairs])
-        self.balance_before_ = np.array([_balance(weight[pair.rows], pair.sign) for pair in pairs])
-        kept = [_balance(weight[pair.kept], pair.sign[pair.stays]) for pair in pairs]
-        self.balance_after_ = np.array(kept)
+        balances = [pair.balance(data.weight) for pair in pairs]
+        self.balance_before_ = np.array([before for before, _ in balances])
+        self.balance_after_ = np.array([after for _, after in balances])
         self.status_ = ended(self.estimators_, solved.before)
         own: list[Any] = [getattr(model, "certificate_", None) for model in self.estimators_]
         self.certificate_ = None
@@ -511,16 +410,3 @@ def _accepted(tags: Any) -> dict[str, Any]:
     """How rows are validated: what the estimator takes is taken."""
     finite = "allow-nan" if tags.allow_nan else True
     return {"accept_sparse": "csr" if tags.sparse else False, "ensure_all_finite": finite}
-
-
-def _balance(weight: Array, sign: Array) -> Array:
-    """Share of either class in the weight."""
-    second = float(weight[sign > 0].sum()) / float(weight.sum())
-    return np.array([1.0 - second, second])
-
-
-def _line(names: list[Any], pair: Judged) -> str:
-    return (
-        f"CrossTraining  {names[0]!r} and {names[1]!r}: {pair.rows.size} rows, {pair.n_noise} "
-        f"noise, {pair.n_redundant} redundant, {pair.kept.size} kept"
-    )

@@ -1,10 +1,11 @@
-"""What cross-training is made of: rows, subsets of them, and the models of one pair of classes.
+"""The models of cross-training, on subsets and on what is kept: steps 2 and 6, and all in order.
 
-The algorithm and its steps are those of :mod:`slimsvm.estimators.cross_training`.
+Limits, Ctrl-C, callbacks and history are those of the fits inside.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,173 +14,119 @@ from joblib import effective_n_jobs
 from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.utils.class_weight import compute_class_weight
+from sklearn.utils.parallel import Parallel, delayed
 
+from slimsvm.cross_training.subsets import (
+    Judged,
+    PairRows,
+    TrainingSet,
+    class_counts,
+    draw_subset,
+    judged,
+    rows_in_subset,
+)
 from slimsvm.ending import Status
 from slimsvm.losses import Hinge
 from slimsvm.oracles import LossOracle
-from slimsvm.row_hashes import codes
-from slimsvm.run import Limits
+from slimsvm.run import Limits, interrupts_at_once
 
 Array = NDArray[Any]
 SOME = 1e-3  # seconds that a fit gets at least: none at all is not a limit that estimators take
-# how far a mean margin must lie beyond 1: the default tolerance of SVC, within which support
-# vectors on the margin lie
-BEYOND = 1e-3
 
 
 @dataclass(frozen=True)
-class TrainingSet:
-    """Rows, labels, and weights if the estimator takes them; ``square``: X holds kernel values."""
+class CrossResult:
+    """What was found: for each pair, what is kept, the final model and its shift."""
 
-    X: Any
-    y: Array
-    weight: Array | None
-    square: bool
-
-    def part(self, rows: Array, against: Array) -> Any:
-        """The rows; of kernel values, those with the rows ``against``."""
-        if self.square:
-            return self.X[np.ix_(rows, against)]
-        everything = rows.size == self.X.shape[0] and bool(np.all(rows[1:] > rows[:-1]))
-        return self.X if everything else self.X[rows]
-
-    def weights_of(self, rows: Array) -> Array:
-        """The weights of rows; ones, if the estimator takes none."""
-        return np.ones(rows.size) if self.weight is None else self.weight[rows]
-
-    def as_argument(self, weight: Array) -> dict[str, Array]:
-        """Weights as an argument of fit, where they are taken and say something."""
-        said = self.weight is not None and not bool(np.all(weight == 1.0))
-        return {"sample_weight": weight} if said else {}
+    judged: list[Judged]
+    finals: list[tuple[Any, float]]
+    before: list[Status | None]  # of the fits on subsets
 
 
-@dataclass(frozen=True)
-class Candidates:
-    """The distinct rows of one class: their indices, and the weight of each."""
+@dataclass(frozen=True, kw_only=True)
+class CrossTrainer:
+    """The six steps, for any number of pairs of classes.
 
-    rows: Array
-    weight: Array
-
-
-@dataclass(frozen=True)
-class PairRows:
-    """The rows of a pair of classes, +1 for the second and -1 for the first; the distinct ones."""
-
-    rows: Array
-    sign: Array
-    same: Array  # for each row, the distinct one that it equals
-    candidates: tuple[Candidates, Candidates]
-
-    @property
-    def distinct(self) -> Array:
-        """The distinct rows, in order."""
-        return np.sort(np.concatenate([own.rows for own in self.candidates]))
-
-    @property
-    def counts(self) -> tuple[int, int]:
-        """How many distinct rows either class has."""
-        return self.candidates[0].rows.size, self.candidates[1].rows.size
-
-
-@dataclass(frozen=True)
-class Judged:
-    """What the models of the subsets say about the rows of one pair."""
-
-    rows: Array
-    sign: Array
-    mean: Array
-    variance: Array
-    kept: Array  # indices, as rows
-    n_noise: int
-    n_redundant: int
-
-    @property
-    def stays(self) -> Array:
-        """Which of the rows are kept."""
-        return np.isin(self.rows, self.kept, assume_unique=True)
-
-
-# -- subsets ---------------------------------------------------------------------------------------
-
-
-def distinct_rows(given: TrainingSet, members: list[Array]) -> tuple[list[Candidates], Array]:
-    """The distinct rows of each class, in an order of their own; for every row its representative.
-
-    Equal rows become one only where weights can say how many they were.
+    Parameters
+    ----------
+    template : estimator
+        What is trained.
+    subset_size, balanced_subsets, held_out, refit_intercept, warm_start_dual, max_time, n_jobs
+        As those of :class:`slimsvm.CrossTraining`.
     """
-    same = np.arange(given.y.size)
-    if given.weight is None or given.square:
-        return [Candidates(rows, given.weights_of(rows)) for rows in members], same
-    code, found = codes(given.X), []
-    for rows in members:
-        _, first, place = np.unique(code[rows], return_index=True, return_inverse=True)
-        same[rows] = rows[first][place]
-        found.append(Candidates(rows[first], np.bincount(place, given.weight[rows])))
-    return found, same
+
+    template: Any
+    subset_size: float
+    balanced_subsets: bool
+    held_out: bool
+    refit_intercept: bool
+    warm_start_dual: bool
+    max_time: float | None
+    n_jobs: int | None
+
+    def trained(
+        self,
+        given: TrainingSet,
+        pairs: list[PairRows],
+        seeds: Array,
+        tell: Callable[[int, Judged], None],
+    ) -> CrossResult:
+        """What is kept of each pair, and the final models; ``tell`` hears of each pair.
+
+        ``seeds`` has a row for each pair: one for each subset, and that of the final model.
+        """
+        n_pairs, whole = len(pairs), self.max_time
+        limits, judging = Limits(whole), Limits(None if whole is None else 0.5 * whole)
+        found: list[Judged] = []
+        before: list[Status | None] = []
+        with Parallel(n_jobs=self.n_jobs, prefer="threads") as parallel:
+            for k, pair in enumerate(pairs):
+                with interrupts_at_once():
+                    own, endings = self._judge(
+                        given, pair, seeds[k, :-1], parallel, judging.part(n_pairs - k)
+                    )
+                found.append(own)
+                before += endings
+                tell(k, own)
+            # 6. the final models
+            finals = parallel(
+                delayed(final_model)(
+                    self._next(last, limits, n_pairs - k),
+                    given,
+                    own,
+                    self.refit_intercept,
+                    self.warm_start_dual,
+                )
+                for k, (own, last) in enumerate(zip(found, seeds[:, -1], strict=True))
+            )
+        return CrossResult(found, finals, before)
+
+    def _next(self, seed: int, limits: Limits, n_left: int) -> Any:
+        """The next of n_left estimators to train."""
+        return limited(seeded(self.template, seed), limits, n_left, self.n_jobs)
+
+    def _judge(
+        self, given: TrainingSet, pair: PairRows, seeds: Array, parallel: Parallel, limits: Limits
+    ) -> tuple[Judged, list[Status | None]]:
+        """Steps 1 to 5 for one pair, on its distinct rows; and how the trainings ended."""
+        distinct = pair.distinct
+        size = rows_in_subset(self.subset_size, distinct.size)
+        counts = class_counts(size, pair.counts, self.balanced_subsets)
+        shown = None if given.square else given.part(distinct, distinct)
+        subsets = [draw_subset(pair, counts, seed) for seed in seeds]
+        opinions = parallel(
+            delayed(opinion_of)(
+                self._next(seed, limits, len(subsets) - r), given, *subset, distinct, shown
+            )
+            for r, (seed, subset) in enumerate(zip(seeds, subsets, strict=True))
+        )
+        unheard = [rows if self.held_out else rows[:0] for rows, _ in subsets]
+        values = [own for own, _ in opinions]
+        found = judged(pair, counts, values, unheard, bool(self.warm_start_dual))
+        return found, [status for _, status in opinions]
 
 
-def class_counts(size: int, counts: tuple[int, int], balanced: bool = True) -> tuple[int, int]:
-    """How many of ``size`` rows come from either class: half, or its share, and at least one.
-
-    Where a class has less, the other fills up.
-
-    Examples
-    --------
-    >>> from slimsvm.estimators.cross_subsets import class_counts
-    >>> class_counts(10, (100, 100)), class_counts(10, (3, 100)), class_counts(10, (100, 3))
-    ((5, 5), (3, 7), (7, 3))
-    >>> class_counts(10, (30, 70), balanced=False), class_counts(10, (1000, 1), balanced=False)
-    ((3, 7), (9, 1))
-    """
-    wanted = size // 2 if balanced else round(size * counts[0] / sum(counts))
-    first = min(counts[0], max(1, min(size - 1, wanted), size - counts[1]))
-    return first, min(counts[1], size - first)
-
-
-def draw_subset(pair: PairRows, counts: tuple[int, int], seed: int) -> tuple[Array, Array]:
-    """Rows of one subset, and their weights."""
-    rng = np.random.RandomState(seed)
-    chosen = [
-        (own, np.sort(rng.permutation(own.rows.size)[:count]))
-        for own, count in zip(pair.candidates, counts, strict=True)
-    ]
-    rows = np.concatenate([own.rows[places] for own, places in chosen])
-    return rows, np.concatenate([own.weight[places] for own, places in chosen])
-
-
-def judged(
-    pair: PairRows,
-    counts: tuple[int, int],
-    values: list[Array],
-    subsets: list[Array],
-    keep_all: bool,
-) -> Judged:
-    """Steps 3 to 5: which rows stay, by the decision values of all models for the distinct rows.
-
-    A model does not judge the rows of its subset, one of ``subsets``, unless no other model could.
-    """
-    # 3. mean and variance of the margins
-    distinct = pair.distinct
-    place, sign = np.searchsorted(distinct, pair.same), np.empty(distinct.size)
-    sign[place] = pair.sign
-    margins = sign * np.stack(values)
-    heard = np.array([~np.isin(distinct, own) for own in subsets])
-    heard[:, ~heard.any(axis=0)] = True
-    mean, variance = margins.mean(axis=0, where=heard), margins.var(axis=0, where=heard)
-    # 4. and 5. noise, and what is redundant
-    noise, redundant = mean + variance < 0.0, mean - variance > 1.0 + BEYOND
-    kept = np.ones(distinct.size, bool) if keep_all else ~(noise | redundant)
-    for side, count in zip((-1.0, 1.0), counts, strict=True):
-        mine = np.flatnonzero(sign == side)
-        if not kept[mine].any():
-            away = np.abs(mean[mine] - 1.0)
-            kept[mine] = away <= np.partition(away, count - 1)[count - 1]
-    discarded = [int(np.count_nonzero((rule & ~kept)[place])) for rule in (noise, redundant)]
-    stays = pair.rows[kept[place]]
-    return Judged(pair.rows, pair.sign, mean[place], variance[place], stays, *discarded)
-
-
-# -- estimators and models -------------------------------------------------------------------------
+# -- single models ---------------------------------------------------------------------------------
 
 
 def seeded(estimator: Any, seed: int) -> Any:
@@ -282,7 +229,7 @@ def ended(models: list[Any], before: list[Status | None]) -> Status:
     --------
     >>> from types import SimpleNamespace
     >>> from slimsvm.ending import Status
-    >>> from slimsvm.estimators.cross_subsets import ended
+    >>> from slimsvm.cross_training.models import ended
     >>> good, late = Status("converged", "Converged."), Status("max_time", "Stopped at max_time.")
     >>> ended([SimpleNamespace(status_=good)], [good, good]).converged
     True
