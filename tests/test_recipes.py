@@ -21,6 +21,7 @@ from slimsvm import (
 from slimsvm.datasets import checkers
 from slimsvm.oracles import Binary
 from slimsvm.recipes import RECIPES
+from slimsvm.solvers.svm_light import SVMLight
 
 REFERENCES = Path(__file__).resolve().parent.parent / "docs" / "refs.bib"
 FIXED = {
@@ -28,6 +29,8 @@ FIXED = {
     "cpsp_rows": {"loss": "hinge", "basis": "pursuit_rows", "refine": False},
     "nystrom": {"loss": "hinge", "basis": "random", "refine": False},
     "refined": {"loss": "squared_hinge", "refine": True},
+    "svm_light": {"solver": SVMLight(), "tol": 0.001},
+    "libsvm_q": {"solver": SVMLight(working_set=2, inner="smo", loss="squared_hinge")},
     "linear_cutting_plane": {"loss": "hinge"},
     "cross_training": {
         "balanced_subsets": True,
@@ -52,7 +55,11 @@ FIXED = {
     "cvm": {"ball": "minimum"},
     "bvm": {"ball": "fixed"},
 }
+# what else differs from the estimator's defaults: the papers' settings, which may be changed
+SET = {"svm_light": {"cache_size": 40}}
 KINDS = {
+    "svm_light": SVC,
+    "libsvm_q": SVC,
     "linear_cutting_plane": LinearSVC,
     "cross_training": CrossTraining,
     **{name: ReducedSVC for name in FIXED if name.startswith("rsvm")},
@@ -67,6 +74,8 @@ KINDS = {
     "bvm": CoreVectorSVC,
 }
 SIZES = {
+    "svm_light": None,
+    "libsvm_q": None,
     "cross_training": "n_subsets",
     "linear_cutting_plane": None,
     "primal_newton": None,
@@ -114,10 +123,10 @@ def test_what_makes_the_method(name):
         if type(model) is StructuralSVM
         else type(model)()
     )
-    others = {
+    others = SET.get(name, {}) | {
         key: value
         for key, value in default.get_params().items()
-        if key not in {*expected, "estimator", "oracle"}
+        if key not in {*expected, *SET.get(name, {}), "estimator", "oracle"}
     }
     assert {key: model.get_params()[key] for key in others} == others, "all else is the default"
     for key, value in FIXED[name].items():

@@ -23,6 +23,7 @@ from slimsvm.estimators.reduced import ReducedSVC
 from slimsvm.estimators.sparse import SparseSVC
 from slimsvm.estimators.structural import StructuralSVM
 from slimsvm.oracles import Binary, StructuredOracle
+from slimsvm.solvers.svm_light import SVMLight
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -51,6 +52,10 @@ _PAPERS = {
     "joachims2009structural": (
         'T. Joachims, T. Finley, C.-N. J. Yu, "Cutting-plane training of structural SVMs", '
         "Machine Learning 77, 2009."
+    ),
+    "joachims1999svmlight": (
+        'T. Joachims, "Making large-scale SVM learning practical", Advances in Kernel Methods, '
+        "1999."
     ),
     "keerthi2006reduced": (
         'S. Keerthi, O. Chapelle, D. DeCoste, "Building support vector machines with reduced '
@@ -215,9 +220,13 @@ def _recipe(
     return register
 
 
-def _configured(recipe: str, /, **given: Any) -> Any:
-    """The estimator of a recipe; what the recipe fixes cannot be given."""
+def _configured(recipe: str, made: dict[str, Any] | None = None, /, **given: Any) -> Any:
+    """The estimator of a recipe; what the recipe fixes cannot be given.
+
+    ``made``: of what is fixed, that which depends on the recipe's own parameters.
+    """
     kind, fixed = _ROWS[recipe]
+    fixed = {**fixed, **(made or {})}
     for name, value in fixed.items():
         if name in given:
             raise ValueError(
@@ -335,6 +344,78 @@ def greedy_subset(n_basis: int = 100, **parameters: Any) -> SparseSVC:
     Each is the one of 59 random rows whose virtual Newton step lowers the objective most.
     """
     return _configured("greedy_subset", n_basis=n_basis, **parameters)
+
+
+# -- decomposition of the exact dual problem -------------------------------------------------------
+
+
+@_recipe(
+    SVC,
+    {"solver": SVMLight(), "tol": 0.001},
+    "joachims1999svmlight",
+    parameters=(
+        """\
+working_set : int, default=10
+    Variables in a working set, q: even, from 2 to the number of rows.
+history : int, default=100
+    Iterations in which the multiplier estimate of a variable at a bound must be positive before it
+    leaves the problem, h.
+cache_size : float, default=40
+    Megabytes for kernel rows.
+eps : float, default=0.001
+    Within which the Kuhn-Tucker conditions hold at the end.
+selection : {'steepest', 'basic'}
+    The steepest feasible direction, or any variables that violate in place of half of the set.
+shrinking : bool, default=True
+    Whether variables leave the problem.
+inner : {'interior_point', 'smo'}
+    How the problem in the working set is solved.
+new_variables : int, optional
+    New variables in each iteration, from 1 to q; by default q, or half of them for 'basic'.
+prefer_cached : bool, default=False
+    At least half of the working set has its kernel rows cached (the rule for Ohsumed).""",
+    ),
+    others=(
+        "Of :class:`slimsvm.SVC`, except for solver and tol. max_iter limits the iterations; "
+        "shrinking is that of the solver."
+    ),
+    example=("C=10.0", "cache_size", "40"),
+)
+def svm_light(
+    working_set: int = 10,
+    history: int = 100,
+    cache_size: float = 40,
+    eps: float = 0.001,
+    selection: str = "steepest",
+    shrinking: bool = True,
+    inner: str = "interior_point",
+    *,
+    new_variables: int | None = None,
+    prefer_cached: bool = False,
+    **parameters: Any,
+) -> SVC:
+    """SVM-light as it was published: decomposition with small working sets, at every size.
+
+    Sections 2 to 5 of the paper; see :class:`slimsvm.solvers.svm_light.SVMLight` for what it leaves
+    open.
+
+    Notes
+    -----
+    The extraction of the text has lost most of its digits: q = 10, h = 100, 40 megabytes and eps =
+    0.001 are the settings of the printed paper. :class:`slimsvm.SVC` by itself has working sets of
+    a thousand variables, and is many times faster.
+    """
+    solver = SVMLight(
+        working_set=working_set,
+        new_variables=new_variables,
+        selection=selection,
+        prefer_cached=prefer_cached,
+        shrinking=shrinking,
+        history=history,
+        inner=inner,
+    )
+    made = {"solver": solver, "tol": eps}
+    return _configured("svm_light", made, cache_size=cache_size, **parameters)
 
 
 # -- cutting planes --------------------------------------------------------------------------------
@@ -494,6 +575,30 @@ def rsvm_decomposition(n_basis: int | float = 0.1, **parameters: Any) -> Reduced
     hold all support vectors.
     """
     return _configured("rsvm_decomposition", n_basis=n_basis, **parameters)
+
+
+@_recipe(
+    SVC,
+    {"solver": SVMLight(working_set=2, inner="smo", loss="squared_hinge")},
+    "lin2003rsvm",
+    others=(
+        "Of :class:`slimsvm.SVC`, except for solver. C multiplies the sum of the squared losses; "
+        "max_iter limits the pair steps."
+    ),
+    example=("C=10.0", "C", "10.0"),
+)
+def libsvm_q(**parameters: Any) -> SVC:
+    """The exact SVM with squared losses, by decomposition: libsvm-q of the slides.
+
+    Its dual has Q + I/(2C) in place of Q, and no upper bounds. Working sets are pairs, those that
+    violate most, with a cache of rows and shrinking, as in the LIBSVM of that time; several classes
+    are pairs of classes that vote.
+
+    Notes
+    -----
+    The slides do not say how libsvm-q was made. h = 100 iterations of shrinking are SVM-light's.
+    """
+    return _configured("libsvm_q", **parameters)
 
 
 @_recipe(

@@ -20,6 +20,7 @@ from slimsvm import (
     ReducedSVC,
     SparseSVC,
 )
+from slimsvm.solvers.svm_light import SVMLight
 
 N = 1200  # more rows than are solved to the last digit whatever the tolerance
 CENTRES = np.random.default_rng(1).standard_normal((15, 3))
@@ -27,6 +28,7 @@ COMMON = {"C": 5.0, "gamma": 1.0}
 # file of the solver, and what it trains
 ESTIMATORS = {
     "decomposition": SVC(**COMMON),
+    "svm_light": SVC(**COMMON, solver=SVMLight(working_set=20, inner="smo")),
     "kernel_newton, path_all": SparseSVC(N, basis="all", refine=False, **COMMON),
     "newton, path": SparseSVC(15, basis=CENTRES, refine=False, **COMMON),
     "cutting_plane, path_cuts": SparseSVC(15, basis=CENTRES, refine=False, loss="hinge", **COMMON),
@@ -45,6 +47,7 @@ ESTIMATORS = {
 }
 OTHERS = {
     "descent, first_vectors, mapped_newton": "tests/solvers/test_descent.py has other answers",
+    "interior_point, row_cache": "parts of svm_light; its tests have exact answers",
     "smo, small_qp": "solve the small problems of a round; tests/solvers has exact answers",
     "pursuit, refine, reduced_set": "look for vectors; what others would give has no bound",
     "online, finishing": "one pass; its certificate is that of the vectors it holds",

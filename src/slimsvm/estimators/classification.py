@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.callback import with_callbacks
+from sklearn.utils._param_validation import HasMethods
 
 from slimsvm.declarations import declared, parameter
 from slimsvm.ending import warn
@@ -15,9 +16,9 @@ from slimsvm.estimators.parameters import NU, shared
 from slimsvm.gram import Gram
 from slimsvm.multiclass import OneVsOne, Part
 from slimsvm.problems.dual_qp import DualQP, classification, largest_nu, nu_classification
-from slimsvm.problems.pair_grams import PairGrams
+from slimsvm.problems.pair_grams import OwnGrams, PairGrams
 from slimsvm.run import Limits, Result
-from slimsvm.solvers.decomposition import WHOLE
+from slimsvm.solvers.decomposition import WHOLE, Decomposition
 from slimsvm.training import Data, Fit
 
 Array = NDArray[Any]
@@ -33,6 +34,8 @@ class DecomposedPairs(PairwiseClassifier):
     def _shared(self, parts: list[Part], data: Data, fit: Fit) -> PairGrams:
         if data.start is None:
             data.start = self._last_point(data)
+        if self.solver is not None and not isinstance(self.solver, Decomposition):
+            return OwnGrams(data.rows, parts, self._cache_bytes, fit.threads, 0)
         return PairGrams(data.rows, parts, self._cache_bytes, fit.threads, WHOLE)
 
     def _small(self, part: Part, shared: PairGrams) -> bool:
@@ -70,8 +73,16 @@ class SVC(DecomposedPairs):
 
     Parameters
     ----------
+    max_iter : int
+        Limit on pair steps of the solver, for each problem (with a ``solver`` of its own: on its
+        iterations); -1: none.
     random_state : ignored
         Here for compatibility: nothing is random.
+    solver : object, optional
+        Another solver of the dual problem, with its own options, in place of
+        :class:`slimsvm.solvers.decomposition.Decomposition` with the usual ones: for example
+        ``Decomposition(working_set=100)``, or one of those that the recipes ``svm_light``, ``smo``
+        and ``chunking`` set. ``shrinking`` is then that of the solver.
 
     See Also
     --------
@@ -110,6 +121,7 @@ class SVC(DecomposedPairs):
     warm_start: bool = shared("warm_start")
     n_jobs: int | None = shared("n_jobs")
     random_state: Any = shared("random_state")
+    solver: Any = parameter(None, HasMethods(["init", "step", "certificate", "model"]), None)
 
     def _problem(self, gram: Gram, part: Part, weight: Array, names: list[Any]) -> DualQP:
         return classification(gram, part.sign(part.rows), float(self.C) * weight)

@@ -39,6 +39,7 @@ class DualEstimator(SupportVectors, Estimator):
     shrinking = True
     cache_size: float = 200.0
     warm_start = False
+    solver: Any = None
 
     @property
     def _cache_bytes(self) -> float:
@@ -47,7 +48,7 @@ class DualEstimator(SupportVectors, Estimator):
     def _decomposed(self, problem: DualQP, fit: Fit, limits: Limits, start: Any = None) -> Result:
         """The problem, solved; ``start`` is made feasible."""
         return run(
-            Decomposition(shrinking=bool(self.shrinking)),
+            self.solver or Decomposition(shrinking=bool(self.shrinking)),
             problem,
             tol=float(self.tol),
             max_iter=int(self.max_iter),

@@ -11,6 +11,7 @@ object with the key "type":
      "data": array, "indices": array, "indptr": array}
     {"type": "kernel", "name": "rbf", "parameters": {...}}
     {"type": "oracle", "class": "Multiclass", "parameters": {...}}
+    {"type": "options", "class": "SVMLight", "parameters": {...}}    a solver that is a parameter
     {"type": "estimator", "class": "SVC", "parameters": {...}, "fitted": {...}}
     {"type": "certificate", ...}, {"type": "status", ...}, {"type": "path_point", ...}
 
@@ -35,10 +36,14 @@ from slimsvm.estimators.models import attributes_of
 from slimsvm.kernels import KERNELS, FromCallable, Kernel
 from slimsvm.oracles import Binary, Chain, Multiclass, Multivariate
 from slimsvm.persistence.fitted import class_named, is_known, rebuild
+from slimsvm.solvers.decomposition import Decomposition
 from slimsvm.solvers.path import PathPoint
+from slimsvm.solvers.svm_light import SVMLight
 
 Array = NDArray[Any]
 ORACLES = {kind.__name__: kind for kind in (Binary, Multiclass, Multivariate, Chain)}
+# solvers that a parameter may be
+OPTIONS: dict[str, type] = {kind.__name__: kind for kind in (Decomposition, SVMLight)}
 RECORDS: dict[str, type] = {"certificate": Certificate, "status": Status, "path_point": PathPoint}
 CONTAINERS: dict[str, type] = {"csr_matrix": sp.csr_matrix, "csr_array": sp.csr_array}
 DTYPES = "biufUSMm"  # kinds of arrays that need no pickle
@@ -119,6 +124,13 @@ def encode(value: Any, name: str, keep: Callable[[str, Array], str]) -> Any:
             "class": type(value).__name__,
             "parameters": {k: encode(v, f"{name}{k}", keep) for k, v in value.get_params().items()},
         }
+    if type(value) in OPTIONS.values():
+        given = {field.name: getattr(value, field.name) for field in fields(value)}
+        return {
+            "type": "options",
+            "class": type(value).__name__,
+            "parameters": {k: encode(v, f"{name}{k}", keep) for k, v in given.items()},
+        }
     if is_known(value):
         return {"type": "estimator", **encode_estimator(value, name, keep)}
     for record, kind in RECORDS.items():
@@ -133,7 +145,7 @@ def encode(value: Any, name: str, keep: Callable[[str, Array], str]) -> Any:
     raise ValueError(
         f"{name} is an object of class {type(value).__name__}, which a model file cannot hold; it "
         "takes None, booleans, numbers, strings, lists, dicts, arrays of numbers or strings, and "
-        "slimsvm's own kernels, oracles and estimators. Give a parameter another value "
+        "slimsvm's own kernels, oracles, solvers and estimators. Give a parameter another value "
         "(set_params) before saving, or use pickle or joblib."
     )
 
@@ -213,6 +225,10 @@ def decode(value: Any, fetch: Callable[[str], Array]) -> Any:
             )
         if kind == "oracle":
             return ORACLES[value["class"]](
+                **{name: decode(item, fetch) for name, item in value["parameters"].items()}
+            )
+        if kind == "options":
+            return OPTIONS[value["class"]](
                 **{name: decode(item, fetch) for name, item in value["parameters"].items()}
             )
         if kind == "estimator":

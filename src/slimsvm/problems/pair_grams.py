@@ -105,3 +105,18 @@ class WholePairGram(Gram):
     def upgrade(self) -> None:
         """In float64, and on its own."""
         Gram.__init__(self, self.operand.exact(), 0.0, 1)
+
+
+class OwnGrams(PairGrams):
+    """The same without sharing: every pair has the whole budget, for solvers with their own cache.
+
+    What such a solver needs of a Gram is its rows, and what rounding does to their values.
+    """
+
+    def gram(self, part: Part) -> Gram:
+        """The Gram of a pair."""
+        return Gram(
+            self.operand if len(self.parts) == 1 else self.operand.take(part.rows),
+            self.budget,
+            self.n_threads,
+        )
