@@ -11,11 +11,15 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
+from sklearn.utils.validation import _check_sample_weight
 
 from slimsvm.run import Limits, Watcher
 from slimsvm.tiles import Operand
 
 Array = NDArray[Any]
+# of C times the largest weight: squares of it, times kernel values and numbers of rows, are still
+# numbers
+LARGEST_C = 1e100
 LARGEST_TARGET = 1e150
 
 
@@ -65,6 +69,44 @@ def canonical(X: Any) -> Any:
 
 
 # -- what is refused -------------------------------------------------------------------------------
+
+
+def checked_weights(sample_weight: Any, X: Any) -> Array:
+    """The weights of the rows of X, a copy; ones, where none were given."""
+    return np.asarray(
+        _check_sample_weight(
+            sample_weight, X, dtype=np.float64, ensure_non_negative=True, copy=True
+        )
+    )
+
+
+def refuse_large_C(C: float, weight: Array, largest: float) -> None:
+    """Raise ValueError where C times the largest weight is beyond what squares can be taken of."""
+    most = float(weight.max())
+    if most > 0.0 and largest / most < C:
+        raise ValueError(
+            f"C={C:g} times the largest weight, {most:g}, is more than {largest:g}, where squares "
+            "leave the range of float64. Pass a smaller C: from about 1e10 on, no error is allowed "
+            "anyway."
+        )
+
+
+def refuse_sparse_kernel(X: Any) -> None:
+    """Raise ValueError for kernel values in a sparse matrix."""
+    if sp.issparse(X):
+        raise ValueError(
+            "A sparse precomputed kernel is not supported: pass the matrix of kernel values as a "
+            "dense array."
+        )
+
+
+def refuse_not_square(X: Any) -> None:
+    """Raise ValueError for kernel values that are not those of all pairs of rows."""
+    if X.shape[0] != X.shape[1]:
+        raise ValueError(
+            f"Precomputed matrix must be a square matrix. Input is a {X.shape[0]}x{X.shape[1]} "
+            "matrix. Pass kernel values between all pairs of training rows."
+        )
 
 
 def refuse_broken(X: Any) -> None:

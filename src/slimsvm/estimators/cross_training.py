@@ -16,7 +16,6 @@ from sklearn.base import BaseEstimator, MetaEstimatorMixin
 from sklearn.utils import check_random_state, get_tags
 from sklearn.utils._param_validation import HasMethods, Interval
 from sklearn.utils.validation import (
-    _check_sample_weight,
     check_is_fitted,
     has_fit_parameter,
     validate_data,
@@ -27,9 +26,10 @@ from slimsvm.cross_training.subsets import Judged, PairRows, TrainingSet, distin
 from slimsvm.declarations import Attribute, attribute, declared, demand, parameter
 from slimsvm.ending import SUBSPACE, Certificate, merged
 from slimsvm.estimators.classification import SVC
-from slimsvm.estimators.fitting import ClassPredictions, Estimator, refuse_broken
+from slimsvm.estimators.fitting import ClassPredictions, Estimator
 from slimsvm.estimators.parameters import AT_LEAST_ONE, SHARE, shared
 from slimsvm.multiclass import OneVsOne, encoded
+from slimsvm.training import checked_weights, refuse_broken, refuse_not_square
 
 Array = NDArray[Any]
 
@@ -264,14 +264,9 @@ class CrossTraining(MetaEstimatorMixin, ClassPredictions, BaseEstimator):
             )
         X, y = validate_data(self, X, y, **_accepted(tags))
         refuse_broken(X)
-        if tags.pairwise and X.shape[0] != X.shape[1]:
-            raise ValueError(
-                f"Precomputed matrix must be a square matrix. Input is a {X.shape[0]}x{X.shape[1]} "
-                "matrix. Pass kernel values between all pairs of training rows."
-            )
-        weight = _check_sample_weight(
-            sample_weight, X, dtype=np.float64, ensure_non_negative=True, copy=True
-        )
+        if tags.pairwise:
+            refuse_not_square(X)
+        weight = checked_weights(sample_weight, X)
         takes_weights = has_fit_parameter(template, "sample_weight")
         if not takes_weights and np.unique(weight[weight > 0]).size > 1:
             raise ValueError(

@@ -17,11 +17,10 @@ from contextlib import ExitStack, contextmanager
 from typing import Any, ClassVar, Self
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.callback import CallbackSupportMixin, with_callbacks
-from sklearn.utils.validation import _check_sample_weight, validate_data
+from sklearn.utils.validation import validate_data
 
 from slimsvm.declarations import Attribute, attribute
 from slimsvm.ending import Certificate, Ending, Status
@@ -33,12 +32,20 @@ from slimsvm.rows import MemoryRows
 from slimsvm.run import Limits, Record, Result, Watcher
 from slimsvm.threads import n_threads, single_threaded_blas
 from slimsvm.tiles import prepare
-from slimsvm.training import Data, Fit, finite, refuse_broken, refuse_targets
+from slimsvm.training import (
+    LARGEST_C,
+    Data,
+    Fit,
+    checked_weights,
+    finite,
+    refuse_broken,
+    refuse_large_C,
+    refuse_not_square,
+    refuse_sparse_kernel,
+    refuse_targets,
+)
 
 Array = NDArray[Any]
-# times the largest weight: squares of it, times kernel values and numbers of rows, are still
-# numbers
-LARGEST_C = 1e100
 CALLBACKS = ("_callback_fit_ctx", "_skl_callbacks_to_teardown")
 
 
@@ -237,11 +244,8 @@ class Estimator(CallbackSupportMixin, BaseEstimator):
     ) -> tuple[Any, Any, Array]:
         """Step 1: validated X, y (None where there is no target) and weights."""
         self._validate_params()
-        if sp.issparse(X) and self._precomputed:
-            raise ValueError(
-                "A sparse precomputed kernel is not supported: pass the matrix of kernel values as "
-                "a dense array."
-            )
+        if self._precomputed:
+            refuse_sparse_kernel(X)
         given = {"y": y, "y_numeric": self._numeric_target} if self._takes_target else {}
         checked = validate_data(
             self,
@@ -256,21 +260,10 @@ class Estimator(CallbackSupportMixin, BaseEstimator):
         refuse_broken(X)
         if self._numeric_target:
             refuse_targets(y)
-        if self._precomputed and X.shape[0] != X.shape[1]:
-            raise ValueError(
-                f"Precomputed matrix must be a square matrix. Input is a {X.shape[0]}x{X.shape[1]} "
-                "matrix. Pass kernel values between all pairs of training rows."
-            )
-        weight = _check_sample_weight(
-            sample_weight, X, dtype=np.float64, ensure_non_negative=True, copy=True
-        )
-        C, most = float(getattr(self, "C", 0.0)), float(weight.max())
-        if most > 0.0 and self._largest_C / most < C:
-            raise ValueError(
-                f"C={C:g} times the largest weight, {most:g}, is more than {self._largest_C:g}, "
-                "where squares leave the range of float64. Pass a smaller C: from about 1e10 on, "
-                "no error is allowed anyway."
-            )
+        if self._precomputed:
+            refuse_not_square(X)
+        weight = checked_weights(sample_weight, X)
+        refuse_large_C(float(getattr(self, "C", 0.0)), weight, self._largest_C)
         return X, y, weight
 
     @property

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.callback import with_callbacks
 from sklearn.utils._param_validation import StrOptions
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted
+from sklearn.utils.validation import check_is_fitted
 
 from slimsvm.basis import REGISTRY
 from slimsvm.declarations import Attribute, attribute, declared, demand, parameter
@@ -34,7 +34,7 @@ from slimsvm.solvers.structural_spaces import (
     scaled,
 )
 from slimsvm.threads import n_threads
-from slimsvm.training import Data, Fit, canonical
+from slimsvm.training import Data, Fit, canonical, checked_weights
 
 Array = NDArray[Any]
 OPTIMA = {  # what the gap is to, where that is not the optimum
@@ -267,7 +267,8 @@ class OutputsEstimator(StructuralEstimator):
             raise ValueError(f"{oracle.name}: requires y to be passed, but the target y is None.")
         rows, lengths = self._stacked(X)
         rows, _, _ = super()._checked(rows, None, None, reset)
-        weight = _example_weights(sample_weight, rows.shape[0] if lengths is None else lengths.size)
+        n_examples = rows.shape[0] if lengths is None else lengths.size
+        weight = checked_weights(sample_weight, np.empty((n_examples, 1)))
         if oracle.one_example:
             if sample_weight is not None and not np.all(weight == weight[0]):
                 raise ValueError(
@@ -354,16 +355,9 @@ class OutputsEstimator(StructuralEstimator):
         rows, lengths = self._stacked(X)
         scores = self._outputs(rows)
         true = self.oracle_.encode(Y, scores.shape[0], lengths, self.classes_)
-        weight = _example_weights(sample_weight, true.offsets.size - 1)
+        weight = checked_weights(sample_weight, np.empty((true.offsets.size - 1, 1)))
         found = self._best(scores, true.offsets)
         return 1.0 - self.oracle_.mean_loss(true, found, weight)
-
-
-def _example_weights(sample_weight: Any, n: int) -> Array:
-    examples = np.empty((n, 1))
-    return _check_sample_weight(
-        sample_weight, examples, dtype=np.float64, ensure_non_negative=True, copy=True
-    )
 
 
 @declared
