@@ -18,20 +18,28 @@ from slimsvm import (
     StructuralSVM,
     recipes,
 )
+from slimsvm.basis import FixedPoint, Greedy, Margin, PursuitRows, Unsupervised
 from slimsvm.datasets import checkers
 from slimsvm.oracles import Binary
 from slimsvm.recipes import RECIPES
+from slimsvm.solvers.cutting_plane import CuttingPlane
+from slimsvm.solvers.sampled_cuts import SampledCuts
 from slimsvm.solvers.svm_light import SVMLight
 
 REFERENCES = Path(__file__).resolve().parent.parent / "docs" / "refs.bib"
+PLANES = CuttingPlane(line_search=False, stop="violation")
+SAMPLED = SampledCuts(line_search=False, stop="violation", whole=False, max_draws=10_000)
+SUBSPACE = {"loss": "hinge", "refine": False, "fit_intercept": False, "solver": PLANES}
+SQUARED = {"loss": "squared_hinge", "refine": False}
 FIXED = {
-    "cpsp": {"loss": "hinge", "basis": "pursuit", "refine": False},
-    "cpsp_rows": {"loss": "hinge", "basis": "pursuit_rows", "refine": False},
-    "nystrom": {"loss": "hinge", "basis": "random", "refine": False},
+    "cpsp": {**SUBSPACE, "basis": FixedPoint()},
+    "cpsp_rows": {**SUBSPACE, "basis": PursuitRows(59, n_rows=None, orthogonal=False)},
+    "nystrom": {**SUBSPACE, "basis": "random"},
+    "incomplete_cholesky": {**SUBSPACE, "basis": "cholesky"},
     "refined": {"loss": "squared_hinge", "refine": True},
     "svm_light": {"solver": SVMLight(), "tol": 0.001},
     "libsvm_q": {"solver": SVMLight(working_set=2, inner="smo", loss="squared_hinge")},
-    "linear_cutting_plane": {"loss": "hinge"},
+    "linear_cutting_plane": {"loss": "hinge", "fit_intercept": False, "solver": PLANES},
     "cross_training": {
         "balanced_subsets": True,
         "held_out": False,
@@ -44,19 +52,34 @@ FIXED = {
     "rsvm_decomposition": {"solver": "decomposition"},
     "primal_newton": {"loss": "squared_hinge", "basis": "all", "refine": False},
     "random_subset": {"loss": "squared_hinge", "basis": "random", "refine": False},
-    "greedy_subset": {"loss": "squared_hinge", "basis": "greedy", "refine": False},
+    "greedy_subset": {**SQUARED, "basis": Greedy(59, alone=False, retrain="powers")},
+    "margin_subset": {**SQUARED, "basis": Margin(None, retrain="always")},
+    "unsupervised_subset": {**SQUARED, "basis": Unsupervised(None)},
     "icf_threshold": {"factorization": "threshold", "retrain": False, "fit_intercept": False},
     "icf_pivoted": {"factorization": "pivoted", "retrain": False, "fit_intercept": False},
     "icf_retrain": {"factorization": "pivoted", "retrain": True, "fit_intercept": False},
-    "sampled_cuts_constant": {"space": "sampled", "sampling": "constant_time"},
-    "sampled_cuts_linear": {"space": "sampled", "sampling": "linear_time", "line_search": False},
-    "kernel_cutting_plane": {"space": "kernel"},
+    "sampled_cuts_constant": {
+        "space": "sampled",
+        "sampling": "constant_time",
+        "line_search": False,
+        "solver": SAMPLED,
+    },
+    "sampled_cuts_linear": {
+        "space": "sampled",
+        "sampling": "linear_time",
+        "line_search": False,
+        "solver": SAMPLED,
+    },
+    "kernel_cutting_plane": {"space": "kernel", "line_search": False, "solver": PLANES},
     "lasvm": {"selection": "random", "max_support": None, "finishing": True, "epochs": 1},
     "cvm": {"ball": "minimum"},
     "bvm": {"ball": "fixed"},
 }
 # what else differs from the estimator's defaults: the papers' settings, which may be changed
-SET = {"svm_light": {"cache_size": 40}}
+SET = {"svm_light": {"cache_size": 40}, "linear_cutting_plane": {"max_iter": -1, "tol": 1e-3}}
+for planes in ("cpsp", "cpsp_rows", "nystrom", "incomplete_cholesky", "kernel_cutting_plane"):
+    SET[planes] = {"max_iter": -1}
+SET["sampled_cuts_constant"] = SET["sampled_cuts_linear"] = {"max_iter": -1}
 KINDS = {
     "svm_light": SVC,
     "libsvm_q": SVC,
@@ -129,6 +152,8 @@ def test_what_makes_the_method(name):
         if key not in {*expected, *SET.get(name, {}), "estimator", "oracle"}
     }
     assert {key: model.get_params()[key] for key in others} == others, "all else is the default"
+    for key, value in SET.get(name, {}).items():
+        assert made(name, **{key: 2 * abs(value)}).get_params()[key] == 2 * abs(value)
     for key, value in FIXED[name].items():
         with pytest.raises(ValueError, match=rf"{name} has {key}="):
             made(name, **{key: value})

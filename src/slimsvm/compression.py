@@ -22,6 +22,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import validate_parameter_constraints
 from sklearn.utils.validation import check_is_fitted
 
+from slimsvm.basis import is_choice
 from slimsvm.ending import DISTANCE, REASONS, Certificate, Ending, Status
 from slimsvm.estimators import SVC, SVR, NuSVC, NuSVR
 from slimsvm.estimators.reduced import ReducedSVC
@@ -219,9 +220,10 @@ def _estimator_for(
     if isinstance(model, SparseSVC | SparseSVR):
         kind: Any = type(model)
         common = {**model.get_params(deep=False), **common}
-        if not model._loss().differentiable:
+        if not model._loss().differentiable:  # and so no solver of its own
             common["loss"] = kind().loss
-        if not isinstance(model.basis, str):
+            common.pop("solver", None)
+        if not is_choice(model.basis):
             common["basis"] = "pursuit"
         small = kind(**common)
     else:

@@ -111,6 +111,7 @@ REASONS = {
     "max_iter": "Stopped at max_iter={max_iter} before the tolerance was reached",
     "max_time": "Stopped at max_time after {seconds:.1f} s",
     "max_memory": "Stopped at max_memory",
+    "max_draws": "Stopped because no sample was violated as all examples together are",
     "interrupted": "Interrupted after {seconds:.1f} s",
     "stopped": "Stopped by a callback after {seconds:.1f} s",
     "stalled": "Stopped because rounding errors hide any further progress",

@@ -1,9 +1,11 @@
 """The methods of the papers: one function for each, which returns the unfitted estimator.
 
 A method is a choice of basis, problem and solver, and so a row of a table: its estimator, the
-parameters that make the method, and the key of its paper in docs/refs.bib. Whatever a recipe leaves
-open (C, kernel, gamma, weights, limits) is passed on to the estimator. The sections of a docstring
-that all recipes have are written from the row.
+parameters that make the method, and the key of its paper in docs/refs.bib. A recipe is the method
+as it was published; where the defaults of an estimator are quicker, the recipe has them off. What a
+paper leaves open, its docstring says. Whatever a recipe leaves open (C, kernel, gamma, weights,
+limits) is passed on to the estimator. The sections of a docstring that all recipes have are written
+from the row.
 """
 
 from __future__ import annotations
@@ -11,8 +13,10 @@ from __future__ import annotations
 import inspect
 import textwrap
 from collections.abc import Callable
+from copy import deepcopy
 from typing import Any, NamedTuple, TypeVar
 
+from slimsvm.basis import FixedPoint, Greedy, Margin, PursuitRows, Unsupervised
 from slimsvm.estimators.classification import SVC
 from slimsvm.estimators.core_vector import CoreVectorSVC
 from slimsvm.estimators.cross_training import CrossTraining
@@ -23,6 +27,8 @@ from slimsvm.estimators.reduced import ReducedSVC
 from slimsvm.estimators.sparse import SparseSVC
 from slimsvm.estimators.structural import StructuralSVM
 from slimsvm.oracles import Binary, StructuredOracle
+from slimsvm.solvers.cutting_plane import CuttingPlane
+from slimsvm.solvers.sampled_cuts import SampledCuts
 from slimsvm.solvers.svm_light import SVMLight
 
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -104,6 +110,11 @@ _PAPERS = {
     ),
 }
 
+# cutting planes as published: the newest cut decides the end, and there is no line search
+_PLANES = CuttingPlane(line_search=False, stop="violation")
+_SAMPLED = SampledCuts(line_search=False, stop="violation", whole=False, max_draws=10_000)
+_UNLIMITED = {"max_iter": -1}
+
 # parameters that several recipes have
 _N_BASIS = """\
 n_basis : int, default=100
@@ -153,6 +164,7 @@ Examples
 class _Row(NamedTuple):
     kind: type
     fixed: dict[str, Any]
+    defaults: dict[str, Any]
 
 
 _ROWS: dict[str, _Row] = {}
@@ -165,6 +177,7 @@ def _recipe(
     kind: type,
     fixed: dict[str, Any],
     *papers: str,
+    defaults: dict[str, Any] | None = None,
     parameters: tuple[str, ...] = (),
     others: str = "",
     example: tuple[str, str, str],
@@ -177,6 +190,8 @@ def _recipe(
         The estimator, and its parameters that make the method.
     *papers : str
         Keys of the papers, that of the method first.
+    defaults : dict, optional
+        Parameters that are not those of the estimator unless they are given.
     parameters : tuple of str
         Sections of the docstring for the parameters that the function names.
     others : str
@@ -187,12 +202,14 @@ def _recipe(
 
     def register(function: Function) -> Function:
         name = function.__name__
-        _ROWS[name] = _Row(kind, fixed)
+        _ROWS[name] = _Row(kind, fixed, defaults or {})
         RECIPES[name] = function, papers[0]
         text, heading, notes = inspect.cleandoc(function.__doc__ or "").partition("\nNotes\n-----")
         *first, last = fixed
         names = f"{', '.join(first)} and {last}" if first else last
         passed = others or f"Of :class:`slimsvm.{kind.__name__}`, except for {names}."
+        for key, value in (defaults or {}).items():
+            passed = f"{passed} By default, {key}={value!r}."
         passed = textwrap.fill(passed, 96, initial_indent="    ", subsequent_indent="    ")
         references = [
             textwrap.fill(
@@ -225,15 +242,15 @@ def _configured(recipe: str, made: dict[str, Any] | None = None, /, **given: Any
 
     ``made``: of what is fixed, that which depends on the recipe's own parameters.
     """
-    kind, fixed = _ROWS[recipe]
-    fixed = {**fixed, **(made or {})}
+    kind, fixed, defaults = _ROWS[recipe]
+    fixed = {**deepcopy(fixed), **(made or {})}
     for name, value in fixed.items():
         if name in given:
             raise ValueError(
                 f"{recipe} has {name}={value!r}: that is what makes it this method. "
                 f"Leave {name} out, or use {kind.__name__} for another."
             )
-    return kind(**fixed, **given)
+    return kind(**fixed, **{**defaults, **given})
 
 
 # -- sparse models ---------------------------------------------------------------------------------
@@ -241,48 +258,111 @@ def _configured(recipe: str, made: dict[str, Any] | None = None, /, **given: Any
 
 @_recipe(
     SparseSVC,
-    {"loss": "hinge", "basis": "pursuit", "refine": False},
+    {
+        "loss": "hinge",
+        "basis": FixedPoint(),
+        "refine": False,
+        "fit_intercept": False,
+        "solver": _PLANES,
+    },
     "joachims2009cpsp",
+    defaults=_UNLIMITED,
     parameters=(_N_BASIS,),
     example=("20, C=10.0", "loss", "'hinge'"),
 )
 def cpsp(n_basis: int = 100, **parameters: Any) -> SparseSVC:
-    """Cutting-plane subspace pursuit: cuts projected on a basis that grows by pre-images.
+    """Cutting-plane subspace pursuit, Algorithm 3 of the paper, with its fixed point.
 
-    Each new basis vector is the pre-image of what the basis leaves of a cut.
+    Cuts are projected on a basis that grows by one vector for each, the pre-image of what the basis
+    leaves of it (:class:`slimsvm.basis.FixedPoint`), for the RBF kernel. It ends when the newest
+    cut is violated by at most ``tol`` (the paper's eps), also where there are fewer than n_basis
+    vectors then, and the model is the last point. There is no intercept.
 
     Notes
     -----
     C multiplies the sum of the losses, as everywhere in slimsvm; the paper's C is n times ours.
+    Left open: after how many rounds an idle cut is dropped (here 20), where the fixed point begins
+    (at the best of 59 rows) and ends. Several classes share their basis: a round adds one vector
+    for the cuts of all. :class:`slimsvm.SparseSVC` by itself has a line search (franc2008ocas), an
+    intercept, other pre-images and the models of all smaller sizes.
     """
     return _configured("cpsp", n_basis=n_basis, **parameters)
 
 
 @_recipe(
     SparseSVC,
-    {"loss": "hinge", "basis": "pursuit_rows", "refine": False},
+    {
+        "loss": "hinge",
+        "basis": PursuitRows(n_rows=None, orthogonal=False),
+        "refine": False,
+        "fit_intercept": False,
+        "solver": _PLANES,
+    },
     "joachims2009cpsp",
+    defaults=_UNLIMITED,
     parameters=(_N_BASIS,),
-    example=("20", "basis", "'pursuit_rows'"),
+    example=("20", "loss", "'hinge'"),
 )
 def cpsp_rows(n_basis: int = 100, **parameters: Any) -> SparseSVC:
     """Cutting-plane subspace pursuit with training rows as basis vectors, CPSP(tr) in the paper.
 
-    Each is the best of 59 random rows.
+    Algorithm 3 of the paper, where each vector is the best of 59 random rows by <r, phi(b)>^2 /
+    k(b, b), r what the basis leaves of the newest cut.
+
+    Notes
+    -----
+    As for :func:`cpsp`.
     """
     return _configured("cpsp_rows", n_basis=n_basis, **parameters)
 
 
 @_recipe(
     SparseSVC,
-    {"loss": "hinge", "basis": "random", "refine": False},
+    {
+        "loss": "hinge",
+        "basis": "random",
+        "refine": False,
+        "fit_intercept": False,
+        "solver": _PLANES,
+    },
     "williams2001nystrom",
+    "joachims2009cpsp",
+    defaults=_UNLIMITED,
     parameters=(_N_BASIS,),
     example=("20", "basis", "'random'"),
 )
 def nystrom(n_basis: int = 100, **parameters: Any) -> SparseSVC:
-    """The Nystroem method: random training rows as the basis, and the best SVM in their span."""
+    """The Nystroem method: random training rows as the basis, and the best SVM in their span.
+
+    The SVM is found by the cutting planes of [2]_, which compares with it; that is also the
+    "Cholesky" rival of yu2008sampled: a random subsample, the projection of all rows on its span,
+    and a linear SVM on them.
+    """
     return _configured("nystrom", n_basis=n_basis, **parameters)
+
+
+@_recipe(
+    SparseSVC,
+    {
+        "loss": "hinge",
+        "basis": "cholesky",
+        "refine": False,
+        "fit_intercept": False,
+        "solver": _PLANES,
+    },
+    "fine2001",
+    "joachims2009cpsp",
+    defaults=_UNLIMITED,
+    parameters=(_N_BASIS,),
+    example=("20", "basis", "'cholesky'"),
+)
+def incomplete_cholesky(n_basis: int = 100, **parameters: Any) -> SparseSVC:
+    """IncChol of [2]_: the pivots of the incomplete Cholesky factor as the basis.
+
+    Each is the row that is farthest from the span of those before it; the best SVM in their span is
+    found by the cutting planes of [2]_.
+    """
+    return _configured("incomplete_cholesky", n_basis=n_basis, **parameters)
 
 
 @_recipe(
@@ -333,17 +413,94 @@ def random_subset(n_basis: int = 100, **parameters: Any) -> SparseSVC:
 
 @_recipe(
     SparseSVC,
-    {"loss": "squared_hinge", "basis": "greedy", "refine": False},
+    {"loss": "squared_hinge", "basis": Greedy(retrain="powers"), "refine": False},
     "keerthi2006reduced",
-    parameters=(_N_BASIS,),
-    example=("20", "basis", "'greedy'"),
+    parameters=(
+        _N_BASIS,
+        """\
+n_candidates : int or None, default=59
+    Random rows of which the best joins, p in the talk; None: all rows.
+alone : bool, default=False
+    Whether only the new coefficient moves in the virtual step, as in [1]_, and not all of them.
+retrain : {'powers', 'always'}, default='powers'
+    When the model is trained anew: before the i-th vector joins, i a power of 2; or after every
+    vector.""",
+    ),
+    example=("20", "loss", "'squared_hinge'"),
 )
-def greedy_subset(n_basis: int = 100, **parameters: Any) -> SparseSVC:
+def greedy_subset(
+    n_basis: int = 100,
+    *,
+    n_candidates: int | None = 59,
+    alone: bool = False,
+    retrain: str = "powers",
+    **parameters: Any,
+) -> SparseSVC:
     """Newton's method in the primal over the coefficients of training rows chosen one by one.
 
-    Each is the one of 59 random rows whose virtual Newton step lowers the objective most.
+    The "final algorithm" of Bakir and Chapelle's talk "Tricks of the trade for training SVMs": each
+    is the one of ``n_candidates`` random rows whose virtual Newton step lowers the objective most;
+    in between, the solution follows by rank-one updates that assume the same support vectors.
+
+    Notes
+    -----
+    The talk leaves p open. C multiplies the sum of the squared losses beside 1/2 |w|^2; the talk's
+    C is twice ours.
     """
-    return _configured("greedy_subset", n_basis=n_basis, **parameters)
+    basis = Greedy(n_candidates=n_candidates, alone=alone, retrain=retrain)
+    return _configured("greedy_subset", {"basis": basis}, n_basis=n_basis, **parameters)
+
+
+@_recipe(
+    SparseSVC,
+    {
+        "loss": "squared_hinge",
+        "basis": Margin(n_candidates=None, retrain="always"),
+        "refine": False,
+    },
+    "keerthi2006reduced",
+    parameters=(
+        _N_BASIS,
+        """\
+n_candidates : int or None, default=None
+    Random rows among which the smallest is looked for; None: all rows.""",
+    ),
+    example=("20", "loss", "'squared_hinge'"),
+)
+def margin_subset(
+    n_basis: int = 100, *, n_candidates: int | None = None, **parameters: Any
+) -> SparseSVC:
+    """Newton's method in the primal over training rows with the smallest decision values.
+
+    "Margin" of Bakir and Chapelle's talk "Tricks of the trade for training SVMs": after every
+    training the row nearest to the decision border joins.
+    """
+    basis = Margin(n_candidates=n_candidates, retrain="always")
+    return _configured("margin_subset", {"basis": basis}, n_basis=n_basis, **parameters)
+
+
+@_recipe(
+    SparseSVC,
+    {"loss": "squared_hinge", "basis": Unsupervised(n_candidates=None), "refine": False},
+    "keerthi2006reduced",
+    parameters=(
+        _N_BASIS,
+        """\
+n_candidates : int or None, default=None
+    Random rows among which the farthest is looked for; None: all rows.""",
+    ),
+    example=("20", "loss", "'squared_hinge'"),
+)
+def unsupervised_subset(
+    n_basis: int = 100, *, n_candidates: int | None = None, **parameters: Any
+) -> SparseSVC:
+    """Newton's method in the primal over training rows far from the span of those before them.
+
+    "Unsupervised" of Bakir and Chapelle's talk "Tricks of the trade for training SVMs": of all rows
+    the one at the largest distance in feature space joins.
+    """
+    basis = Unsupervised(n_candidates=n_candidates)
+    return _configured("unsupervised_subset", {"basis": basis}, n_basis=n_basis, **parameters)
 
 
 # -- decomposition of the exact dual problem -------------------------------------------------------
@@ -421,29 +578,56 @@ def svm_light(
 # -- cutting planes --------------------------------------------------------------------------------
 
 
-@_recipe(LinearSVC, {"loss": "hinge"}, "joachims2006linear", example=("C=0.1", "loss", "'hinge'"))
+@_recipe(
+    LinearSVC,
+    {"loss": "hinge", "fit_intercept": False, "solver": _PLANES},
+    "joachims2006linear",
+    "joachims2009cpsp",
+    defaults={"tol": 1e-3, **_UNLIMITED},
+    example=("C=0.1", "loss", "'hinge'"),
+)
 def linear_cutting_plane(**parameters: Any) -> LinearSVC:
-    """The linear SVM by cutting planes with one slack, and OCAS's line search (franc2008ocas)."""
+    """The linear SVM by cutting planes with one slack, Algorithm 1 of both papers.
+
+    It ends when the newest cut is violated by at most ``tol`` (the papers' eps) more than xi, and
+    the model is the last point. There is no intercept; a feature that is always one is one with a
+    penalty, as [1]_ has it.
+
+    Notes
+    -----
+    C multiplies the sum of the losses; the papers' C is n times ours. Left open: after how many
+    rounds an idle cut is dropped (here 20). :class:`slimsvm.LinearSVC` by itself has a line search
+    (franc2008ocas), an intercept without a penalty, and solves few rows to near float64 precision.
+    """
     return _configured("linear_cutting_plane", **parameters)
 
 
 @_recipe(
     StructuralSVM,
-    {"space": "sampled", "sampling": "constant_time"},
+    {
+        "space": "sampled",
+        "sampling": "constant_time",
+        "line_search": False,
+        "solver": _SAMPLED,
+    },
     "yu2008sampled",
+    defaults=_UNLIMITED,
     parameters=(_SAMPLE_SIZE, _ORACLE),
     example=("1000", "sampling", "'constant_time'"),
 )
 def sampled_cuts_constant(
     sample_size: int = 400, *, oracle: StructuredOracle | None = None, **parameters: Any
 ) -> StructuralSVM:
-    """Structural SVMs with kernels in constant time: every cut is made of a few examples.
+    """Structural SVMs with kernels in constant time, Algorithm 2 of the paper.
 
-    Nothing else is looked at.
+    Every cut is made of a few examples; nothing else is looked at. It ends after p = 4 cuts in a
+    row that are violated by at most ``tol``, as in the paper's experiments;
+    ``solver=SampledCuts(quiet=1)`` of :class:`slimsvm.StructuralSVM` would be the plain algorithm.
 
     Notes
     -----
     C multiplies the sum of the losses, as everywhere in slimsvm; the paper's C is n times ours.
+    Left open: whether the cuts of the last p rounds join (here not).
     """
     oracle = Binary() if oracle is None else oracle
     return _configured(
@@ -453,25 +637,28 @@ def sampled_cuts_constant(
 
 @_recipe(
     StructuralSVM,
-    {"space": "sampled", "sampling": "linear_time", "line_search": False},
+    {"space": "sampled", "sampling": "linear_time", "line_search": False, "solver": _SAMPLED},
     "yu2008sampled",
+    defaults=_UNLIMITED,
     parameters=(_SAMPLE_SIZE, _ORACLE),
     example=("1000", "sampling", "'linear_time'"),
 )
 def sampled_cuts_linear(
     sample_size: int = 400, *, oracle: StructuredOracle | None = None, **parameters: Any
 ) -> StructuralSVM:
-    """Structural SVMs with kernels in linear time: cuts of a few violated examples.
+    """Structural SVMs with kernels in linear time, Algorithm 3 of the paper.
 
-    They are drawn after the worst outputs of all examples have been found.
+    Cuts are made of a few violated examples, drawn after the worst outputs of all examples have
+    been found, and drawn again until the cut is violated. The exact cut decides the end, and the
+    model is the last point.
 
     Notes
     -----
     C multiplies the sum of the losses, as everywhere in slimsvm; the paper's C is n times ours.
-    :class:`slimsvm.StructuralSVM` by itself also moves the best point by a line search, which the
-    paper names as future work (franc2008ocas); here there is none. What differs from the paper:
-    where no more than ``sample_size`` examples are violated all of them are taken, and a sample is
-    drawn again ten times at most.
+    After 10,000 draws of which none is violated the fit ends, and the status says so; the paper's
+    loop goes on. :class:`slimsvm.StructuralSVM` by itself takes all violated examples where they
+    are no more than a sample, draws ten times at most, and moves the best point by a line search,
+    which the paper names as future work (franc2008ocas).
     """
     oracle = Binary() if oracle is None else oracle
     return _configured("sampled_cuts_linear", oracle=oracle, sample_size=sample_size, **parameters)
@@ -479,8 +666,10 @@ def sampled_cuts_linear(
 
 @_recipe(
     StructuralSVM,
-    {"space": "kernel"},
+    {"space": "kernel", "line_search": False, "solver": _PLANES},
     "joachims2009structural",
+    "joachims2009cpsp",
+    defaults=_UNLIMITED,
     parameters=(_ORACLE,),
     example=("C=0.1", "space", "'kernel'"),
 )
@@ -489,12 +678,16 @@ def kernel_cutting_plane(
 ) -> StructuralSVM:
     """The structural SVM by cutting planes with one slack, over all rows with kernels.
 
-    It is exact, for few rows.
+    Algorithm 2 of [2]_, for any oracle; n^2 kernel values, and so for few rows. It ends when the
+    newest cut is violated by at most ``tol`` (the papers' eps) more than xi, and the model is the
+    last point.
 
     Notes
     -----
-    What differs from the paper: the best point moves by a line search (franc2008ocas), which leads
-    to the same optimum in fewer rounds; ``line_search=False`` leaves it out.
+    C multiplies the sum of the losses; the papers' C is n times ours. An intercept, with
+    ``fit_intercept=True``, is a constant in the kernel, and so has a penalty. Left open: after how
+    many rounds an idle cut is dropped (here 20). :class:`slimsvm.StructuralSVM` by itself has a
+    line search (franc2008ocas), and solves few rows to near float64 precision.
     """
     oracle = Binary() if oracle is None else oracle
     return _configured("kernel_cutting_plane", oracle=oracle, **parameters)

@@ -8,6 +8,8 @@ for users is in REGISTRY, from which estimators, documentation and command line 
 
 from __future__ import annotations
 
+from copy import copy
+from dataclasses import is_dataclass, replace
 from typing import Any
 
 from slimsvm.basis.cholesky import Cholesky
@@ -15,7 +17,7 @@ from slimsvm.basis.given import Given
 from slimsvm.basis.greedy import Greedy
 from slimsvm.basis.kmeans import KMeans
 from slimsvm.basis.margin import Margin
-from slimsvm.basis.preimage import Pursuit, PursuitRows
+from slimsvm.basis.preimage import FixedPoint, Pursuit, PursuitRows
 from slimsvm.basis.random import Random
 from slimsvm.basis.selection import Basis, Here, Selection
 from slimsvm.basis.unsupervised import Unsupervised
@@ -37,6 +39,7 @@ __all__ = [
     "REGISTRY",
     "Basis",
     "Cholesky",
+    "FixedPoint",
     "Given",
     "Greedy",
     "Here",
@@ -49,6 +52,7 @@ __all__ = [
     "Unsupervised",
     "choice_of",
     "choices",
+    "is_choice",
 ]
 
 
@@ -73,8 +77,15 @@ def choices(labels: bool) -> tuple[set[str], list[str]]:
     return {*found, ALL}, words
 
 
+def is_choice(basis: Any) -> bool:
+    """Whether it is a way to choose vectors, by name or as an object; else an array of vectors."""
+    return isinstance(basis, str | Basis)
+
+
 def choice_of(basis: Any, weight: Any = None) -> Basis:
-    """The choice that a name stands for, or an array of vectors; ``weight`` of the rows.
+    """The choice that a name stands for, a copy of one, or an array of vectors.
+
+    ``weight`` of the rows.
 
     Examples
     --------
@@ -82,8 +93,14 @@ def choice_of(basis: Any, weight: Any = None) -> Basis:
     >>> choice_of("random"), choice_of("greedy").needs_curvature
     (Random(), True)
     """
+    made: Basis
+    if isinstance(basis, Basis):  # a copy: what one learns in a fit is no part of the next
+        chosen: Any = replace(basis) if is_dataclass(basis) else copy(basis)
+        weigh = chosen.takes_weights and chosen.sample_weight is None
+        made = replace(chosen, sample_weight=weight) if weigh else chosen
+        return made
     if not isinstance(basis, str):
         return Given(basis)
     kind = REGISTRY[basis]
-    chosen: Basis = kind(sample_weight=weight) if kind.takes_weights else kind()
-    return chosen
+    made = kind(sample_weight=weight) if kind.takes_weights else kind()
+    return made

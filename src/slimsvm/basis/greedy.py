@@ -15,7 +15,10 @@ paper's text: cheap, and much too timid.
 
 Between retrainings the step is made in the model: D stays, scores, G and coefficients follow, and
 the factor of H grows by one row. The model is trained anew when its size is a power of 2
-(``at_once``).
+(``retrain="sizes"``). Bakir & Chapelle's talk "Tricks of the trade for training SVMs" has the loop
+"for i = 1 to k: if i is a power of 2, train; choose p candidates, the best of them joins", which
+trains before the i-th vector (``retrain="powers"``), and compares selection rules with a training
+after each (``retrain="always"``).
 
 Symbols: R lower Cholesky factor of H, the intercept first; q candidates; t vectors chosen since the
 last training. Cost of a vector: q n kernel values, q n (m + t) for u, for each column.
@@ -37,7 +40,9 @@ from slimsvm.basis.selection import (
     Wanted,
     against_basis,
     among,
+    at_least,
     drawn,
+    one_of,
     rows_at,
 )
 from slimsvm.problems.columns import KernelColumns
@@ -57,10 +62,13 @@ class Greedy(Basis):
 
     Parameters
     ----------
-    n_candidates : int
-        Size of the pool for each vector.
+    n_candidates : int or None
+        Size of the pool for each vector, p in the talk; None: all rows.
     alone : bool
         Whether only the new coefficient moves in the virtual step.
+    retrain : {"sizes", "powers", "always"}
+        When the model is trained anew: when its size is a power of 2; before the i-th vector joins,
+        i a power of 2; or after every vector.
 
     Examples
     --------
@@ -84,13 +92,34 @@ class Greedy(Basis):
     in_words: ClassVar[str] = "takes the one of 59 random rows with the best virtual Newton step"
     needs_curvature: ClassVar[bool] = True
 
-    n_candidates: int = 59
+    n_candidates: int | None = 59
     alone: bool = False
+    retrain: str = "sizes"
 
-    @staticmethod
-    def at_once(m: int) -> int:
-        """How many join before the model is trained anew: up to the next power of 2."""
-        return (1 << m.bit_length()) - m
+    def __post_init__(self) -> None:
+        at_least(1, n_candidates=self.n_candidates)
+        one_of(("sizes", "powers", "always"), retrain=self.retrain)
+
+    @property
+    def undisturbed(self) -> bool:
+        """Whether no other training may come between its own."""
+        return self.retrain != "sizes"
+
+    def at_once(self, m: int) -> int:
+        """How many join before the model is trained anew: up to the next power of 2.
+
+        Examples
+        --------
+        >>> from slimsvm.basis import Greedy
+        >>> [Greedy().at_once(m) for m in (0, 1, 2, 3, 4)]
+        [1, 1, 2, 1, 4]
+        >>> [Greedy(retrain="powers").at_once(m) for m in (0, 1, 3, 7)]  # i = m + 1
+        [1, 2, 4, 8]
+        """
+        if self.retrain == "always":
+            return 1
+        i = m + 1 if self.retrain == "powers" else m
+        return (1 << i.bit_length()) - i
 
     def _choose(self, wanted: Wanted) -> Selection:
         """Up to ``n_new`` rows; ``basis_weights`` are the coefficients with their sign changed."""
@@ -112,7 +141,9 @@ class Greedy(Basis):
         chosen: list[int] = []
         with single_threaded_blas():
             for _ in range(n_new):
-                pool = drawn(candidates, self.n_candidates, rng)
+                pool = candidates
+                if self.n_candidates is not None:
+                    pool = drawn(candidates, self.n_candidates, rng)
                 pool = pool[free[pool]]
                 best = model.join_best(pool, self.alone) if pool.size else -1
                 if best < 0:

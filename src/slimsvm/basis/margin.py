@@ -1,6 +1,8 @@
 """Rows where the model is least sure: those with the smallest |f|.
 
-As in the active learning of Bordes, Ertekin, Weston & Bottou (2005).
+As in the active learning of Bordes, Ertekin, Weston & Bottou (2005). ``Margin(n_candidates=None,
+retrain="always")`` is the rule of Bakir & Chapelle's talk "Tricks of the trade for training SVMs":
+of all rows the one with the smallest |f|, and the objective is minimised after each.
 """
 
 from __future__ import annotations
@@ -11,7 +13,16 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from slimsvm.basis.selection import Basis, Selection, Wanted, against_basis, rows_at
+from slimsvm.basis.selection import (
+    Basis,
+    Selection,
+    Wanted,
+    against_basis,
+    at_least,
+    grown_share,
+    one_of,
+    rows_at,
+)
 from slimsvm.problems.span import DEPENDENT
 
 Array = NDArray[Any]
@@ -23,8 +34,11 @@ class Margin(Basis):
 
     Parameters
     ----------
-    n_candidates : int
+    n_candidates : int or None
         As in :class:`slimsvm.basis.Unsupervised`.
+    retrain : {"share", "always"}
+        When the model is trained anew: when an eighth of its size has joined, or after every
+        vector.
 
     Examples
     --------
@@ -47,7 +61,21 @@ class Margin(Basis):
     needs_curvature: ClassVar[bool] = True
     needs_labels: ClassVar[bool] = True
 
-    n_candidates: int = 59
+    n_candidates: int | None = 59
+    retrain: str = "share"
+
+    def __post_init__(self) -> None:
+        at_least(1, n_candidates=self.n_candidates)
+        one_of(("share", "always"), retrain=self.retrain)
+
+    @property
+    def undisturbed(self) -> bool:
+        """Whether no other training may come between its own."""
+        return self.retrain == "always"
+
+    def at_once(self, m: int) -> int:
+        """How many join before the model is trained anew."""
+        return 1 if self.retrain == "always" else grown_share(m)
 
     def _choose(self, wanted: Wanted) -> Selection:
         """Up to ``n_new`` rows that are not in the span of the basis already.

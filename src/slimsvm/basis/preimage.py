@@ -7,12 +7,14 @@ The pre-image problem of cutting-plane subspace pursuit:
 Algorithm: section 3.3 of Joachims & Yu (2009). :class:`PursuitRows` is their CPSP(tr): the best of
 59 random rows, which is with probability 0.95 among the best 5 % of all rows. :class:`Pursuit`
 climbs from the best of such rows by the fixed point of the drop, all starts as one block.
+:class:`FixedPoint`, and ``PursuitRows(n_rows=None, orthogonal=False)``, are those of the paper to
+the letter.
 
-What differs: the drop is the true one, with the distance to the span; the sum over rows is a
-sample; several columns share one vector; the fixed point serves every differentiable kernel; a step
-that is not better is shortened and one that is better is followed by a longer one, so that no start
-ever ends below where it began; several vectors at once are chosen greedily, each for what those
-before it leave.
+What differs otherwise: the drop is the true one, with the distance to the span; the sum over rows
+is a sample; several columns share one vector; the fixed point serves every differentiable kernel; a
+step that is not better is shortened and one that is better is followed by a longer one, so that no
+start ever ends below where it began; several vectors at once are chosen greedily, each for what
+those before it leave.
 
     1. score random candidate rows on a small sample: q (T + m) kernel values
     2. choose starts among them, greedily, so that they differ
@@ -43,8 +45,16 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from slimsvm.basis.criterion import Criterion, Values
-from slimsvm.basis.selection import Basis, Selection, Wanted, moved, rows_at
-from slimsvm.kernels import squared_norms
+from slimsvm.basis.selection import (
+    Basis,
+    Selection,
+    Wanted,
+    at_least,
+    drawn,
+    moved,
+    rows_at,
+)
+from slimsvm.kernels import RBF, squared_norms
 from slimsvm.threads import single_threaded_blas
 from slimsvm.tiles import Operand
 
@@ -71,10 +81,10 @@ class PursuitRows(Basis):
     ----------
     n_candidates : int
         Size of the sample for each vector.
-    n_rows : int
-        Terms of the residual that are summed; if it has more, they are sampled.
+    n_rows : int or None
+        Terms of the residual that are summed; if it has more, they are sampled. None: all.
     orthogonal : bool
-        Measure a vector by what it adds to the span, rather than by itself.
+        Measure a vector by what it adds to the span, rather than by itself, as the paper does.
 
     Examples
     --------
@@ -96,8 +106,12 @@ class PursuitRows(Basis):
     in_words: ClassVar[str] = "takes the best of 59 random rows each time"
 
     n_candidates: int = N_CANDIDATES
-    n_rows: int = 8000
+    n_rows: int | None = 8000
     orthogonal: bool = True
+
+    def __post_init__(self) -> None:
+        at_least(1, n_candidates=self.n_candidates)
+        at_least(1, n_rows=self.n_rows)
 
     def _choose(self, wanted: Wanted) -> Selection:
         """Up to ``n_new`` rows, fewer if the candidates are in the span already."""
@@ -163,7 +177,12 @@ class Pursuit(Basis):
     orthogonal: bool = True
     tol: float = 1e-3
     # size of the basis at the last look, and rows it asked for
-    _seen: dict[str, int] = field(default_factory=dict, repr=False, compare=False)
+    _seen: dict[str, int] = field(default_factory=dict, init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        at_least(1, n_starts=self.n_starts, n_rows=self.n_rows, max_rows=self.max_rows)
+        at_least(1, n_candidates=self.n_candidates)
+        at_least(0, max_iter=self.max_iter)
 
     def _choose(self, wanted: Wanted) -> Selection:
         """Up to ``n_new`` vectors, fewer if all that was found is in the span already."""
@@ -230,12 +249,102 @@ class Pursuit(Basis):
         return int(min(max(2.0, wanted) * self.n_rows, max(self.max_rows, self.n_rows)))
 
 
-def _criterion(wanted: Wanted, n_rows: int, orthogonal: bool) -> Criterion:
+@dataclass(frozen=True)
+class FixedPoint(Basis):
+    """The pre-image of the newest cut by the plain fixed point, over all terms: CPSP as published.
+
+    Section 3.3 of Joachims & Yu (2009), for the RBF kernel, one vector at a time: b <- sum_i r_i
+    k(x_i, b) x_i / sum_i r_i k(x_i, b) over all rows of the cut and all basis vectors (Schoelkopf &
+    Smola, Learning with Kernels, section 18.2.2), until the criterion <r, phi(b)>^2 / k(b, b) grows
+    by less than ``tol`` of itself. The paper leaves open where it begins, and what happens where
+    the denominator vanishes or a step is worse than the one before: here it begins at the best of
+    59 random rows, at the next best one where it cannot go on, and the best point on its way is
+    taken.
+
+    Parameters
+    ----------
+    n_candidates : int
+        Random rows, of which the best is the start.
+    max_iter : int
+        Steps, at most.
+    tol : float
+        Growth of the criterion below which it has arrived.
+
+    Examples
+    --------
+    A bump where no row is:
+
+    >>> import numpy as np
+    >>> from slimsvm.basis import FixedPoint
+    >>> from slimsvm.kernels import RBF
+    >>> from slimsvm.problems.columns import KernelColumns
+    >>> from slimsvm.tiles import in_memory, prepare
+    >>> rows = prepare(RBF(1.0), np.array([-0.4, 0.4])[:, None])
+    >>> columns = KernelColumns(in_memory(rows), rows.frame, max_basis=1)
+    >>> weights, rng = np.ones(2), np.random.default_rng(0)
+    >>> found = FixedPoint(tol=1e-9).select(columns, weights, None, 1, rng, np.arange(2))
+    >>> bool(np.abs(columns.in_given_coordinates(found.vectors)).max() < 1e-3)
+    True
+    """
+
+    in_words: ClassVar[str] = "makes vectors by the plain fixed point of the paper"
+
+    n_candidates: int = N_CANDIDATES
+    max_iter: int = 100
+    tol: float = 1e-3
+
+    def __post_init__(self) -> None:
+        at_least(1, n_candidates=self.n_candidates, max_iter=self.max_iter)
+        if not self.tol > 0.0:
+            raise ValueError(f"tol={self.tol!r} must be positive.")
+
+    def _choose(self, wanted: Wanted) -> Selection:
+        """One vector; a row where no start leads anywhere."""
+        columns = wanted.columns
+        if columns.precomputed or not isinstance(columns.kernel, RBF):
+            raise ValueError(
+                f"The fixed point of the paper is for the RBF kernel; got {columns.kernel!r}. Use "
+                "another basis, such as PursuitRows ('pursuit_rows'), or 'pursuit'."
+            )
+        with single_threaded_blas():
+            indices = drawn(wanted.candidates, self.n_candidates, wanted.rng)
+            criterion = _criterion(wanted, columns.n, orthogonal=False)
+            pool = columns.take(indices)
+            known = criterion.at(pool, indices)
+            order = np.argsort(-known.drop, kind="stable")
+            order = order[known.drop[order] >= 0.0]
+            for start in order:
+                b = self._arrived(criterion, _dense(pool.X[start : start + 1]))
+                if b is not None:
+                    return moved(columns, _like(pool, b).X)
+            return rows_at(columns, indices[order[:1]])
+
+    def _arrived(self, criterion: Criterion, b: Array) -> Array | None:
+        """Where the fixed point leads; None where its denominator vanishes at once."""
+        points = criterion.points(b)
+        values = criterion.at(points)
+        best, largest, moves = b, float(values.drop[0]), False
+        for _ in range(self.max_iter):
+            step = criterion.step(points, values)
+            if not step.any():
+                break
+            b, moves = b + step, True
+            points = criterion.points(b)
+            before, values = float(values.drop[0]), criterion.at(points)
+            if values.drop[0] > largest:
+                best, largest = b, float(values.drop[0])
+            if not values.drop[0] > (1.0 + self.tol) * before:
+                break
+        return best if moves and largest > 0.0 else None
+
+
+def _criterion(wanted: Wanted, n_rows: int | None, orthogonal: bool) -> Criterion:
     if wanted.row_weights is None:
         raise ValueError(
             "A pursuit needs the weights of the residual; choose the first vectors with "
             "another basis, such as Random."
         )
+    n_rows = wanted.columns.n if n_rows is None else n_rows
     return Criterion(wanted.columns, wanted.row_weights, n_rows, wanted.rng, orthogonal)
 
 

@@ -7,7 +7,8 @@ all of it in one form. For a precomputed kernel a basis vector is the index of a
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar, Protocol
+from numbers import Integral
+from typing import Any, ClassVar, Protocol, runtime_checkable
 
 import numpy as np
 import scipy.sparse as sp
@@ -20,6 +21,7 @@ from slimsvm.tiles import Operand, Strips, block
 Array = NDArray[Any]
 # an entry of a CSR matrix takes 12 bytes, of an array 8; and products with an array are faster
 SPARSE_DENSITY = 1 / 3
+GROWTH = 1 / 8  # of the present size: so many vectors join at once
 
 
 @dataclass(frozen=True)
@@ -63,11 +65,17 @@ class Wanted:
     candidates: Array
     here: Here | None
 
-    def pool(self, n_each: int) -> Array:
-        """Random candidates, so many for each vector that is wanted; see :func:`drawn`."""
+    def pool(self, n_each: int | None) -> Array:
+        """Random candidates, so many for each vector that is wanted; see :func:`drawn`.
+
+        None: all of them.
+        """
+        if n_each is None:
+            return self.candidates
         return drawn(self.candidates, n_each * self.n_new, self.rng)
 
 
+@runtime_checkable
 class Basis(Protocol):
     """A way to choose basis vectors.
 
@@ -88,6 +96,8 @@ class Basis(Protocol):
         Whether the sign of the function must mean something: of no use to a regression.
     takes_weights : bool
         Whether rows count by the weights that its constructor gets as ``sample_weight``.
+    undisturbed : bool
+        Whether the model is trained only when this choice asks for it, while the basis grows.
     """
 
     in_words: ClassVar[str] = ""
@@ -95,6 +105,15 @@ class Basis(Protocol):
     needs_curvature: ClassVar[bool] = False
     needs_labels: ClassVar[bool] = False
     takes_weights: ClassVar[bool] = False
+
+    @property
+    def undisturbed(self) -> bool:
+        """See above."""
+        return False
+
+    def at_once(self, m: int) -> int:
+        """How many join a basis of m vectors before the model is trained anew."""
+        return grown_share(m)
 
     def select(
         self,
@@ -117,6 +136,25 @@ class Basis(Protocol):
     def _choose(self, wanted: Wanted) -> Selection:
         """The vectors, chosen in the way of this class."""
         ...
+
+
+def at_least(least: int, **values: Any) -> None:
+    """Raise ValueError unless these parameters of a choice are integers of this size, or None."""
+    for name, value in values.items():
+        if value is not None and not (isinstance(value, Integral) and int(value) >= least):
+            raise ValueError(f"{name}={value!r} must be an integer, {least} or more.")
+
+
+def one_of(choices: tuple[str, ...], **values: Any) -> None:
+    """Raise ValueError unless these parameters of a choice are among the names."""
+    for name, value in values.items():
+        if value not in choices:
+            raise ValueError(f"{name}={value!r} is not one of {', '.join(map(repr, choices))}.")
+
+
+def grown_share(m: int) -> int:
+    """How many vectors join m others before the model is trained anew."""
+    return max(1, int(GROWTH * m))
 
 
 def rows_at(columns: KernelColumns, indices: Array) -> Selection:

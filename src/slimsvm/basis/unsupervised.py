@@ -2,9 +2,10 @@
 
 The unsupervised rule of Keerthi, Chapelle & DeCoste (2006).
 
-The best of a random pool for each vector; with all rows as the pool it would be the incomplete
-Cholesky factorisation (:mod:`slimsvm.basis.cholesky`), which costs n kernel values for each vector
-where this costs the size of the pool times that of the basis.
+The best of a random pool for each vector; with all rows as the pool (``n_candidates=None``, as in
+Bakir & Chapelle's talk "Tricks of the trade for training SVMs") it is the incomplete Cholesky
+factorisation (:mod:`slimsvm.basis.cholesky`), which costs n kernel values for each vector where
+this costs the size of the pool times that of the basis.
 """
 
 from __future__ import annotations
@@ -16,7 +17,16 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import solve_triangular
 
-from slimsvm.basis.selection import Basis, Selection, Wanted, against_basis, drawn, rows_at
+from slimsvm.basis.cholesky import Cholesky
+from slimsvm.basis.selection import (
+    Basis,
+    Selection,
+    Wanted,
+    against_basis,
+    at_least,
+    drawn,
+    rows_at,
+)
 from slimsvm.problems.columns import largest_diagonal
 from slimsvm.problems.span import DEPENDENT, JITTER
 from slimsvm.tiles import Strips, block
@@ -31,8 +41,8 @@ class Unsupervised(Basis):
 
     Parameters
     ----------
-    n_candidates : int
-        Size of the pool for each vector.
+    n_candidates : int or None
+        Size of the pool for each vector; None: all rows.
 
     Examples
     --------
@@ -52,7 +62,10 @@ class Unsupervised(Basis):
     in_words: ClassVar[str] = "takes the farthest of 59 random rows"
     one_shot: ClassVar[bool] = True
 
-    n_candidates: int = 59
+    n_candidates: int | None = 59
+
+    def __post_init__(self) -> None:
+        at_least(1, n_candidates=self.n_candidates)
 
     def _choose(self, wanted: Wanted) -> Selection:
         """Up to ``n_new`` rows; all candidates, in order, if there are not more.
@@ -63,6 +76,8 @@ class Unsupervised(Basis):
         rng, candidates = wanted.rng, wanted.candidates
         if n_new >= candidates.size:
             return rows_at(columns, candidates)
+        if self.n_candidates is None:
+            return Cholesky()._choose(wanted)
         largest = max(columns.rows.map(largest_diagonal, columns.frame))
         least = DEPENDENT * JITTER[columns.dtype.name] * largest
         free = np.ones(columns.n, bool)

@@ -90,6 +90,9 @@ class Estimator(CallbackSupportMixin, BaseEstimator):
     n_jobs : int
         Threads: None is one unless a joblib context says otherwise, -1 all. The result does not
         depend on it.
+    solver : object or None
+        A solver with settings of its own, which is followed to the letter: this is how the recipes
+        of :mod:`slimsvm.recipes` are those of the papers. None: the quickest way known here.
     verbose : bool
         Show a line of progress.
     random_state : int, RandomState or None

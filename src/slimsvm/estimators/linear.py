@@ -25,6 +25,7 @@ from slimsvm.precision import NEWTON_TOL, is_small
 from slimsvm.problems.coordinates import coordinates
 from slimsvm.rows import MemoryRows
 from slimsvm.run import Result, run
+from slimsvm.solvers.cutting_plane import CuttingPlane
 from slimsvm.solvers.linear_hinge import linear_hinge
 from slimsvm.solvers.linear_newton import LinearNewton, LinearProblem
 from slimsvm.solvers.spaces import ExplicitSpace
@@ -59,6 +60,10 @@ class LinearSVC(LinearWeights, Classifier):
         Limit on Newton steps, or on rounds of cutting planes; -1: none.
     warm_start : bool
         Begin with the weights of the last fit.
+    solver : CuttingPlane or None
+        For loss='hinge': cutting planes with settings of their own
+        (:class:`slimsvm.solvers.cutting_plane.CuttingPlane`), which are followed to the letter,
+        also for few rows. With ``stop="violation"``, tol is the violation of the last cut.
 
     See Also
     --------
@@ -91,6 +96,7 @@ class LinearSVC(LinearWeights, Classifier):
     max_iter: int = shared("max_iter", default=1000)
     max_time: float | None = shared("max_time")
     warm_start: bool = shared("warm_start")
+    solver: Any = parameter(None, CuttingPlane, None)
     n_jobs: int | None = shared("n_jobs")
     verbose: bool = shared("verbose")
 
@@ -102,6 +108,11 @@ class LinearSVC(LinearWeights, Classifier):
     def _encoded(self, X: Any, y: Any, weight: Array) -> Data:
         data = super()._encoded(canonical(X), y, weight)
         data.weight = float(self.C) * data.weight
+        if self.solver is not None and self.loss != "hinge":
+            raise ValueError(
+                f"solver={self.solver!r} makes cutting planes, which are for loss='hinge'; with "
+                f"loss={self.loss!r} leave solver out."
+            )
         largest = max(float(data.X.max()), -float(data.X.min()))
         if largest > math.sqrt(LARGEST_SQUARE / max(1.0, float(data.weight.max()))):
             raise ValueError(
@@ -126,6 +137,7 @@ class LinearSVC(LinearWeights, Classifier):
         going: dict[str, Any] = {"max_iter": int(self.max_iter), "start": start}
         if self.loss == "hinge":
             oracle = LossOracle(Hinge(), target, data.weight, fit.threads)
+            going |= {"solver": self.solver}
             return linear_hinge(rows, oracle, intercept, tol=tol, fit=fit, **going)
         # scores are carried on from step to step: products in float32 would hide how far they stray
         space = ExplicitSpace(MemoryRows(rows, n_threads=fit.threads), exact=True)
@@ -140,4 +152,5 @@ class LinearSVC(LinearWeights, Classifier):
         self.coef_ = np.ascontiguousarray(np.where(nothing, 0.0, coef).T)
         self.intercept_ = np.asarray(intercept if self.fit_intercept else np.zeros(coef.shape[1]))
         self.classes_, self.class_weight_, self.n_iter_ = data.classes, data.factors, solved.n_iter
-        return self._ending([solved], fit, measure="gap")
+        last_cut = self.solver is not None and self.solver.stop == "violation"
+        return self._ending([solved], fit, measure="cut" if last_cut else "gap")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import textwrap
+from dataclasses import replace
 from numbers import Real
 from typing import Any, ClassVar, Self
 
@@ -13,7 +14,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions, validate_parameter_constraints
 from sklearn.utils.validation import check_is_fitted
 
-from slimsvm.basis import ALL, REGISTRY, Given, Selection, choice_of, choices
+from slimsvm.basis import ALL, REGISTRY, Basis, Given, Selection, choice_of, choices, is_choice
 from slimsvm.declarations import (
     Attribute,
     attribute,
@@ -37,6 +38,7 @@ from slimsvm.problems.sparse import Sparse
 from slimsvm.row_hashes import distinct
 from slimsvm.rows import MemoryRows
 from slimsvm.run import Result, run
+from slimsvm.solvers.cutting_plane import CuttingPlane
 from slimsvm.solvers.growth import in_order
 from slimsvm.solvers.path import HISTORY, Path, PathPoint, Scoring, accuracy, r_squared, sizes_up_to
 from slimsvm.solvers.path_all import path_over_all_rows
@@ -57,12 +59,21 @@ def _basis(*, labels: bool) -> Any:
     """The parameter ``basis``, whose text is what the choices say of themselves."""
 
     def text() -> str:
-        first = "Where the basis vectors come from; an array is used as it is."
-        lines = [textwrap.wrap(f"- {item}", WIDTH, subsequent_indent="  ") for item in words]
-        return "\n".join([first, "", *(line for item in lines for line in item)])
+        first = (
+            "Where the basis vectors come from: one of these names; an object of :mod:`slimsvm."
+            "basis` with settings of its own, such as Greedy(n_candidates=100, alone=True); or the "
+            "vectors themselves."
+        )
+        items = [first, "", *(f"- {item}" for item in words)]
+        lines = [
+            textwrap.wrap(item, WIDTH, subsequent_indent="  " * (item != first)) or [""]
+            for item in items
+        ]
+        return "\n".join(line for item in lines for line in item)
 
     names, words = choices(labels)
-    return parameter("pursuit", StrOptions(names), "array-like", "sparse matrix", text=text)
+    accepts = (StrOptions(names), Basis, "array-like", "sparse matrix")
+    return parameter("pursuit", *accepts, text=text)
 
 
 class SparseEstimator(BasisVectors, Estimator):
@@ -94,7 +105,12 @@ class SparseEstimator(BasisVectors, Estimator):
         Begin with the basis of the last fit; one that is given as an array is taken as it is.
     random_state : int, RandomState or None
         Draws starting points, rows and the split.
-    basis : str or array of shape (m, n_features)
+    basis : str, Basis or array of shape (m, n_features)
+    solver : CuttingPlane or None
+        For a loss that is trained by cutting planes: such with settings of their own
+        (:class:`slimsvm.solvers.cutting_plane.CuttingPlane`), which are followed to the letter,
+        also for few rows, at the size asked for alone. With ``stop="violation"``, tol is the
+        violation of the last cut.
 
     Attributes
     ----------
@@ -117,6 +133,7 @@ class SparseEstimator(BasisVectors, Estimator):
     _row_duals: Array | None
     _measure: ClassVar[Any]  # of scores, targets and weights: accuracy, or R^2
     break_ties = False
+    solver: Any = None  # of those that have no such parameter
 
     # -- what a subclass says ----------------------------------------------------------------------
 
@@ -157,6 +174,13 @@ class SparseEstimator(BasisVectors, Estimator):
             held[own[: min(own.size - 1, round(fraction * own.size))]] = True
         return held
 
+    @property
+    def _choice(self) -> Any:
+        """The class of the choice, or the choice itself; None for vectors as they are."""
+        if isinstance(self.basis, str):
+            return REGISTRY.get(self.basis)
+        return self.basis if is_choice(self.basis) else None
+
     def _is_all(self) -> bool:
         return isinstance(self.basis, str) and self.basis == ALL
 
@@ -168,8 +192,18 @@ class SparseEstimator(BasisVectors, Estimator):
         others = "'squared_epsilon_insensitive'"
         if loss.takes_labels:
             others = "'squared_hinge', 'smooth_hinge' or 'least_squares'"
-        named, everything = isinstance(self.basis, str), self._is_all()
-        curved = everything or (named and REGISTRY[self.basis].needs_curvature)
+        named, everything, choice = is_choice(self.basis), self._is_all(), self._choice
+        if choice is not None and choice.needs_labels and not loss.takes_labels:
+            raise ValueError(
+                f"basis={self.basis!r} looks at signs, which mean nothing to a regression; use "
+                "another basis, such as 'pursuit'."
+            )
+        if self.solver is not None and loss.differentiable:
+            raise ValueError(
+                f"solver={self.solver!r} makes cutting planes, which are for loss='hinge'; with "
+                f"loss={self.loss!r} leave solver out."
+            )
+        curved = everything or (choice is not None and choice.needs_curvature)
         if curved and not loss.differentiable:
             raise ValueError(
                 f"basis={self.basis!r} needs a loss with a curvature, which loss={self.loss!r} has "
@@ -197,7 +231,7 @@ class SparseEstimator(BasisVectors, Estimator):
 
     def _last_basis(self, data: Data) -> Any:
         """The basis of the last fit, if this one goes on from it; a given one is taken as it is."""
-        named = isinstance(self.basis, str)
+        named = is_choice(self.basis)
         if not (self.warm_start and named and hasattr(self, "basis_coef_")):
             return None
         shape = (self.basis_.shape[1], self.basis_coef_.shape[1])
@@ -224,12 +258,13 @@ class SparseEstimator(BasisVectors, Estimator):
                 max_memory=self.max_memory,
                 seed=seed,
             )
-        candidates, named = distinct(data.X), isinstance(self.basis, str)
+        candidates, named, choice = distinct(data.X), is_choice(self.basis), self._choice
         last, auto = self._last_basis(data), self.n_basis == "auto"
-        wanted = Given(self.basis).size
         if named:
             wanted = int(self.max_basis if auto else self.n_basis)
-        everything = named and not auto and candidates.size <= wanted
+        else:
+            wanted = Given(self.basis).size
+        everything = named and not auto and candidates.size <= wanted and self.solver is None
         wanted = min(candidates.size, wanted) if named else wanted
 
         def first(columns: KernelColumns, problem: Sparse, rng: Any) -> Selection | None:
@@ -244,11 +279,12 @@ class SparseEstimator(BasisVectors, Estimator):
             return choose.select(columns, None, None, wanted, rng, problem.candidates)
 
         grows = named and not everything
-        grows = grows and (last is not None or not REGISTRY[self.basis].one_shot)
+        grows = grows and (last is not None or not choice.one_shot)
+        alone = everything or self.solver is not None
         options: dict[str, Any] = {
-            "sizes": [wanted] if everything else sizes_up_to(wanted),
+            "sizes": [wanted] if alone else sizes_up_to(wanted),
             "first": first,
-            "choose": REGISTRY[self.basis] if grows else None,
+            "choose": (lambda: choice_of(self.basis)) if grows else None,
             "scoring": scoring,
             "accuracy_loss": float(self.accuracy_loss) if auto else None,
             "seed": seed,
@@ -262,7 +298,8 @@ class SparseEstimator(BasisVectors, Estimator):
             solver = Path(**options, max_iter=self._max_iter, moves=moves and not everything)
         else:
             oracle = LossOracle(loss, data.target, weight, fit.threads)
-            solver = CutPath(**options, max_iter=int(self.max_iter), oracle=oracle)
+            options |= {"oracle": oracle, "solver": self.solver}
+            solver = CutPath(**options, max_iter=int(self.max_iter))
         return run(solver, problem, tol=float(self.tol), limits=fit.limits)
 
     @property
@@ -275,7 +312,11 @@ class SparseEstimator(BasisVectors, Estimator):
         self.path_, self.n_iter_, self._row_duals = model.points, solved.n_iter, model.row_duals
         self._take(chosen, data.kernel)
         certificate = chosen.certificate(tol, about.precision, about.scope)
-        ended = "max_iter" if solved.n_iter >= self._max_iter else "stalled"
+        last_cut = self.solver is not None and self.solver.stop == "violation"
+        if last_cut:
+            certificate = replace(certificate, violation=about.violation)
+        unlimited = self.max_iter < 0 and not self._loss().differentiable
+        ended = "max_iter" if solved.n_iter >= self._max_iter and not unlimited else "stalled"
         # a size that was not reached is not what was asked for, whatever the gap there is
         reason = fit.limits.reason() or ("converged" if certificate.holds else ended)
         n, further = chosen.n_basis, ""
@@ -283,7 +324,7 @@ class SparseEstimator(BasisVectors, Estimator):
             further = f"; no more of the {model.wanted} asked for are independent of these"
         words = sentence(
             reason,
-            "gap",
+            "cut" if last_cut else "gap",
             certificate,
             seconds=fit.limits.seconds,
             max_iter=int(self.max_iter),
@@ -448,6 +489,7 @@ class SparseSVC(SparseEstimator, Classifier):
         "squared_hinge", StrOptions({"squared_hinge", "hinge", "smooth_hinge", "least_squares"})
     )
     basis: Any = _basis(labels=True)
+    solver: Any = parameter(None, CuttingPlane, None)
     refine: bool | str = parameter("auto", "boolean", StrOptions({"auto"}))
     fit_intercept: bool = shared("fit_intercept")
     class_weight: Any = shared("class_weight")

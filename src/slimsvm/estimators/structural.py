@@ -16,7 +16,7 @@ from sklearn.callback import with_callbacks
 from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from slimsvm.basis import REGISTRY
+from slimsvm.basis import REGISTRY, Basis
 from slimsvm.declarations import Attribute, attribute, declared, demand, parameter
 from slimsvm.ending import Ending
 from slimsvm.estimators.fitting import Estimator
@@ -24,6 +24,7 @@ from slimsvm.estimators.models import BasisVectors
 from slimsvm.estimators.parameters import AT_LEAST_ONE, SAME, SHARED
 from slimsvm.oracles.sequences import of_positive_weight, stacked
 from slimsvm.oracles.structured import StructuredOracle
+from slimsvm.solvers.cutting_plane import CuttingPlane
 from slimsvm.solvers.joint import JointRisk
 from slimsvm.solvers.sampled_cuts import CONSTANT, LINEAR
 from slimsvm.solvers.structural_spaces import (
@@ -50,10 +51,12 @@ STRUCTURAL: dict[str, tuple[Any, ...]] = {
     "basis": (
         "pursuit",
         StrOptions({name for name in REGISTRY if not REGISTRY[name].needs_curvature}),
+        Basis,
         "array-like",
         "sparse matrix",
     ),
     "line_search": (True, "boolean"),
+    "solver": (None, CuttingPlane, None),
     "max_iter": (10_000, *SHARED["max_iter"][1:]),
 }
 
@@ -91,9 +94,10 @@ class StructuralEstimator(BasisVectors, Estimator):
         In the sampled space: examples drawn for each cut.
     n_basis : int
         In the subspace: number of basis vectors.
-    basis : str or array
+    basis : str, Basis or array
         In the subspace: 'pursuit' (a vector made for each cut), 'pursuit_rows', 'random', 'kmeans',
-        'cholesky', 'unsupervised', or the vectors themselves.
+        'cholesky', 'unsupervised', an object of :mod:`slimsvm.basis` with settings of its own, or
+        the vectors themselves.
     fit_intercept : bool
         Whether each label has an intercept: a constant in the kernel, so it is penalised like all
         weights.
@@ -101,6 +105,12 @@ class StructuralEstimator(BasisVectors, Estimator):
         Whether the best point moves by a search towards the solution over the cuts so far, and cuts
         are taken near it. False: cuts are taken at that solution, as in the first papers, which
         takes about twice as many rounds. Without meaning for sampling='constant_time'.
+    solver : CuttingPlane, SampledCuts or None
+        Cutting planes with settings of their own
+        (:class:`slimsvm.solvers.cutting_plane.CuttingPlane`, in the sampled space
+        :class:`slimsvm.solvers.sampled_cuts.SampledCuts`), which are followed to the letter, also
+        for few rows; ``line_search`` is then theirs. With ``stop="violation"``, tol is the
+        violation of the last cut in every space.
     tol : float
         Relative duality gap at the end; in the sampled space the largest violation of a cut, in
         units of the mean loss (eps in the paper). Up to 1,000 rows are always solved to near
@@ -144,6 +154,7 @@ class StructuralEstimator(BasisVectors, Estimator):
     linear_: Array
     oracle_: StructuredOracle
     space_: str
+    solver: Any = None  # of those that have no such parameter
 
     def _with_oracle(
         self, data: Data, oracle: StructuredOracle, Y: Any, weight: Array, lengths: Any = None
@@ -179,9 +190,16 @@ class StructuralEstimator(BasisVectors, Estimator):
         indices = None if model.indices is None else data.used[model.indices]
         self._hold(data.kernel, basis, indices, coef, intercept)
         self.n_iter_ = result.n_iter
-        measure = "cut" if self.space_ == "sampled" else "gap"
-        optimum = OPTIMA.get(self.space_, "the optimum")
-        ending = self._ending([result], fit, measure=measure, optimum=optimum)
+        last_cut = self.solver is not None and self.solver.stop == "violation"
+        measure = "cut" if last_cut or self.space_ == "sampled" else "gap"
+        about: dict[str, Any] = {"optimum": OPTIMA.get(self.space_, "the optimum")}
+        if result.status.reason == "max_draws":
+            words = (
+                f"Stopped after max_draws={self.solver.max_draws:,} samples in a row, none of "
+                "which was violated as all examples together are"
+            )
+            about["begins"] = {"max_draws": words}
+        ending = self._ending([result], fit, measure=measure, **about)
         self.certificate_ = ending.certificate  # the function has its precision
         return ending
 
@@ -414,6 +432,7 @@ class StructuralSVM(OutputsEstimator):
     basis: Any = structural("basis")
     fit_intercept: bool = structural("fit_intercept", False)
     line_search: bool = structural("line_search")
+    solver: Any = structural("solver")
     tol: float = structural("tol")
     max_iter: int = structural("max_iter")
     max_time: float | None = structural("max_time")

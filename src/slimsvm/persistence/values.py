@@ -11,7 +11,7 @@ object with the key "type":
      "data": array, "indices": array, "indptr": array}
     {"type": "kernel", "name": "rbf", "parameters": {...}}
     {"type": "oracle", "class": "Multiclass", "parameters": {...}}
-    {"type": "options", "class": "SVMLight", "parameters": {...}}    a solver that is a parameter
+    {"type": "options", "class": "SVMLight", "parameters": {...}}    a solver, a choice of basis
     {"type": "estimator", "class": "SVC", "parameters": {...}, "fitted": {...}}
     {"type": "certificate", ...}, {"type": "status", ...}, {"type": "path_point", ...}
 
@@ -31,19 +31,25 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, clone
 
+from slimsvm.basis import REGISTRY, FixedPoint
 from slimsvm.ending import Certificate, Status
 from slimsvm.estimators.models import attributes_of
 from slimsvm.kernels import KERNELS, FromCallable, Kernel
 from slimsvm.oracles import Binary, Chain, Multiclass, Multivariate
 from slimsvm.persistence.fitted import class_named, is_known, rebuild
+from slimsvm.solvers.cutting_plane import CuttingPlane
 from slimsvm.solvers.decomposition import Decomposition
 from slimsvm.solvers.path import PathPoint
+from slimsvm.solvers.sampled_cuts import SampledCuts
 from slimsvm.solvers.svm_light import SVMLight
 
 Array = NDArray[Any]
 ORACLES = {kind.__name__: kind for kind in (Binary, Multiclass, Multivariate, Chain)}
-# solvers that a parameter may be
-OPTIONS: dict[str, type] = {kind.__name__: kind for kind in (Decomposition, SVMLight)}
+# solvers and ways to choose a basis, that a parameter may be
+SOLVERS = (Decomposition, SVMLight, CuttingPlane, SampledCuts)
+OPTIONS: dict[str, type] = {
+    kind.__name__: kind for kind in (*SOLVERS, *REGISTRY.values(), FixedPoint)
+}
 RECORDS: dict[str, type] = {"certificate": Certificate, "status": Status, "path_point": PathPoint}
 CONTAINERS: dict[str, type] = {"csr_matrix": sp.csr_matrix, "csr_array": sp.csr_array}
 DTYPES = "biufUSMm"  # kinds of arrays that need no pickle
@@ -125,7 +131,7 @@ def encode(value: Any, name: str, keep: Callable[[str, Array], str]) -> Any:
             "parameters": {k: encode(v, f"{name}{k}", keep) for k, v in value.get_params().items()},
         }
     if type(value) in OPTIONS.values():
-        given = {field.name: getattr(value, field.name) for field in fields(value)}
+        given = {field.name: getattr(value, field.name) for field in fields(value) if field.init}
         return {
             "type": "options",
             "class": type(value).__name__,

@@ -19,10 +19,16 @@ found minus lower bound <= tol times the best value. The papers scale the risk b
 when the newest cut is violated by eps more than xi: then the gap is at most C n eps, so tol
 corresponds to eps = tol (best value) / (C sum of weights).
 
-What differs. (1) ``line_search``, after Franc & Sonnenburg (2008), "OCAS": the best point moves
-towards the solution of the small problem as far as the objective falls, and the cut is taken near
-the best point and not at the solution, which jumps about. The scores of both ends are known, so the
-search costs O(n) and no product with the rows. (2) The intercept has no penalty
+``CuttingPlane(line_search=False, stop="violation")`` is Algorithm 1 of Joachims (2006), and over
+kernels or a growing basis Algorithms 2 and 3 of Joachims & Yu (2009), line by line: solve the small
+problem, take the most violated cut at its solution, let it join, and end when it was violated by at
+most eps more than xi; the model is the solution over the cuts before it. The papers leave open
+after how many idle rounds a cut is dropped (``max_idle``).
+
+What differs otherwise. (1) ``line_search``, after Franc & Sonnenburg (2008), "OCAS": the best point
+moves towards the solution of the small problem as far as the objective falls, and the cut is taken
+near the best point and not at the solution, which jumps about. The scores of both ends are known,
+so the search costs O(n) and no product with the rows. (2) The intercept has no penalty
 (``intercept_scaling`` infinite, the default): it is optimised at every point where a cut is taken,
 and the cut is the one with vbar = 0, which bounds the problem for every b. Then sum_t a_t v_t is a
 feasible point of the dual of the exact problem with its equality. A finite scaling s makes it a
@@ -68,6 +74,7 @@ Array = NDArray[Any]
 # problem
 LEAST_DEPTH = 0.1
 ROUNDING = 1e-24  # of the objective: the square of what a norm can be off
+STOPS = ("gap", "violation")
 PATIENCE = 50  # rounds over which progress is measured
 # progress of the relative gap in so many rounds that is only rounding
 STALLED = {"float32": 1e-8, "float64": 1e-14}
@@ -84,6 +91,7 @@ class Oracle(Protocol):
 
     n: int
     n_columns: int
+    weight: Array  # of the examples, C included
 
     def risk(self, scores: Array, columns: Columns = None) -> Array:
         """R(f) for each column."""
@@ -186,6 +194,11 @@ class CuttingPlane:
         (OCAS: 0.1).
     max_idle : int
         Rounds after which an inactive cut is dropped.
+    stop : {"gap", "violation"}
+        When it ends. "gap": the value of the best point is at most ``tol`` times itself above the
+        lower bound. "violation", without a line search: the newest cut is violated by at most
+        ``tol`` more than xi, in units of the mean loss (the papers' eps); the model is the last
+        point, not the best, and a penalised intercept keeps its penalty.
     keep_rows : bool
         Keep the responses of the active cuts, a byte a row each. Needed to grow, to project on
         another basis, and for ``row_duals``.
@@ -211,7 +224,21 @@ class CuttingPlane:
     line_search: bool = True
     towards: float = 0.1
     max_idle: int = 20
+    stop: str = "gap"
     keep_rows: bool = True
+
+    def __post_init__(self) -> None:
+        if self.stop not in STOPS:
+            raise ValueError(f"stop={self.stop!r} is not one of {', '.join(map(repr, STOPS))}.")
+        if self.stop == "violation" and self.line_search:
+            raise ValueError(
+                "stop='violation' looks at cuts that are taken at the solution of the small "
+                "problem, and line_search=True takes them elsewhere; use line_search=False."
+            )
+        if not self.max_idle >= 1:
+            raise ValueError(f"max_idle={self.max_idle!r} must be 1 or more rounds.")
+        if not 0.0 < self.towards <= 1.0:
+            raise ValueError(f"towards={self.towards!r} must be in (0, 1].")
 
     def init(self, problem: OneSlack, start: Any = None) -> CutState:
         """Begin at zero, at a given start, or go on with a state.
@@ -269,7 +296,7 @@ class CuttingPlane:
         if which.size:
             # the vectors are too short for its threads, which would wait for one another
             with single_threaded_blas():
-                grew = self._round(problem, S, which, growing)
+                grew = self._round(problem, S, which, growing, tol)
             S.scores = None
             S.n_iter += 1
         # 4. whose gap is small enough
@@ -280,9 +307,13 @@ class CuttingPlane:
             getattr(getattr(space, "columns", None), "n_values", 0),
         )
 
-    def _round(self, problem: OneSlack, S: CutState, which: Array, growing: bool) -> int:
+    def _round(
+        self, problem: OneSlack, S: CutState, which: Array, growing: bool, tol: float
+    ) -> int:
         # 1. a cut for each column: at the solution of its small problem, or near the best point
         P, V, offset, total = self._new_cuts(problem, S, which)
+        if self.stop == "violation" and S.measured <= tol:
+            return 0  # the papers let this cut join; but the point without it is the solution
         for j, c in enumerate(which):
             self._append(problem, S.cuts[c], P[:, j], V[:, j], float(offset[j]), float(total[j]))
         # 2. the space grows by what the newest cuts have outside of it
@@ -383,6 +414,12 @@ class CuttingPlane:
     ) -> None:
         value = self._value(problem, W, b) + risk
         better = np.flatnonzero(value < S.objective[which])
+        if self.stop == "violation":  # the last point; the value of its cut there is the risk
+            better = np.arange(which.size)
+            S.excess = np.zeros(S.xi.size) if S.excess is None else S.excess
+            S.excess[which] = np.maximum(0.0, risk - S.xi[which]) / float(
+                problem.oracle.weight.sum()
+            )
         c = which[better]
         S.objective[c], S.best_b[c] = value[better], b[better]
         if c.size == S.objective.size:
@@ -483,15 +520,27 @@ class CuttingPlane:
 
     # -- 4. the end --------------------------------------------------------------------------------
 
-    @staticmethod
-    def _close(S: CutState, tol: float, precision: str, fresh: bool) -> None:
+    def _close(self, S: CutState, tol: float, precision: str, fresh: bool) -> None:
         """Close the columns with a small enough gap, or where rounding errors prevent one."""
+        if self.stop == "violation":
+            self._close_unviolated(S, tol, precision, fresh)
+            return
         relative = S.relative_gap
         S.marks = [relative] if fresh else [*S.marks[-PATIENCE:], relative]
         S.stalled &= not fresh
         if len(S.marks) > PATIENCE:
             S.stalled |= S.marks[0] - relative <= STALLED[precision]
         S.open = (relative > tol) & ~S.stalled
+
+    @staticmethod
+    def _close_unviolated(S: CutState, tol: float, precision: str, fresh: bool) -> None:
+        """The same by the rule of the papers; progress is that of the lower bound."""
+        assert S.excess is not None
+        S.marks = [S.lower.copy()] if fresh else [*S.marks[-PATIENCE:], S.lower.copy()]
+        S.stalled &= not fresh
+        if len(S.marks) > PATIENCE:
+            S.stalled |= S.lower - S.marks[0] <= STALLED[precision] * S.lower
+        S.open = (S.excess > tol) & ~S.stalled
 
     def outside(self, problem: OneSlack, state: CutState, distances: Array) -> tuple[Array, Array]:
         """A bound on how much of each column's active cuts lies outside of the span.
@@ -514,12 +563,13 @@ class CuttingPlane:
     def certificate(self, problem: OneSlack, state: CutState, tol: float) -> Certificate:
         """Objective and gap summed over the columns.
 
-        ``violation`` is the largest relative gap of a column.
+        ``violation`` is the largest relative gap of a column, or by how much its newest cut is
+        violated more than xi.
         """
         return Certificate(
             problem.space.scope,
             float(state.objective.sum()),
-            float(state.relative_gap.max()),
+            state.measured,
             float(state.gap.sum()),
             tol,
             problem.space.precision,
@@ -533,11 +583,10 @@ class CuttingPlane:
         if nothing.size:
             S.best_W[:, nothing] = 0.0
             S.best_scores[:, nothing] = 0.0
-        intercept = (
-            oracle.intercept(S.best_scores, middle=True)
-            if problem.intercept_scaling
-            else np.zeros(S.best_b.size)
-        )
+        intercept = np.zeros(S.best_b.size)
+        if problem.intercept_scaling:
+            penalised = self.stop == "violation" and not problem.free
+            intercept = S.best_b if penalised else oracle.intercept(S.best_scores, middle=True)
         duals: Array | None = None
         if self.keep_rows:
             duals = np.zeros((oracle.n, oracle.n_columns))

@@ -41,6 +41,7 @@ def linear_hinge(
     max_iter: int,
     fit: Fit,
     start: tuple[Array, Array] | None = None,
+    solver: CuttingPlane | None = None,
 ) -> Result:
     """Solved; the model is a :class:`slimsvm.solvers.linear_newton.LinearSolution`.
 
@@ -60,6 +61,8 @@ def linear_hinge(
         Limits, threads, watchers.
     start : tuple of arrays, optional
         Weights and intercepts to begin with.
+    solver : CuttingPlane, optional
+        Cutting planes that are followed to the letter: there is nothing after them.
 
     Examples
     --------
@@ -78,9 +81,12 @@ def linear_hinge(
     small = is_small(oracle.n)
     space = ExplicitSpace(MemoryRows(X, n_threads=fit.threads))
     problem = OneSlack(space, oracle, np.inf if fit_intercept else 0.0)
+    watched: dict[str, Any] = {"limits": fit.limits, "watchers": fit.watchers}
+    if solver is not None:
+        own = replace(solver, keep_rows=False)
+        return run(own, problem, tol=tol, max_iter=max_iter, start=start, **watched)
     solver = CuttingPlane(keep_rows=small)
     state = solver.init(problem, start)
-    watched: dict[str, Any] = {"limits": fit.limits, "watchers": fit.watchers}
     result = run(solver, problem, tol=tol, max_iter=max_iter, start=state, **watched)
     if not small or fit.limits.reason() is not None:
         return result.against(tol)

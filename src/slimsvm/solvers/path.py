@@ -351,6 +351,7 @@ class Path(PathSolver):
             there, solution, indices = whole, moved.state, None
             S.n_iter += moved.n_evaluations
         S.points.append(self._point(problem, there, solution, indices))
+        S.points.sort(key=lambda point: point.n_basis)
         S.done = self.enough(S.points) or self.limits.reason() is not None
 
     def _walk(
@@ -376,10 +377,15 @@ class Path(PathSolver):
             return
         if known >= self.sizes[-1]:
             return
-        sizes = [size for size in self.sizes if size > known]
+        sizes, choose = [size for size in self.sizes if size > known], self.choose()
         options: dict[str, Any] = {"tol": tol, "limits": self.limits, "watchers": watchers}
-        for point in pursue(grown, self.choose(), sizes, problem.candidates, rng, **options):
-            yield grown, point.state, point.indices if known == 0 else None
+        at_last = sizes[-1:] if choose.undisturbed else sizes
+        for point in pursue(grown, choose, at_last, problem.candidates, rng, **options):
+            indices = point.indices if known == 0 else None
+            yield grown, point.state, indices
+            for size in sizes if choose.undisturbed else ():  # afterwards, on its first vectors
+                if size < columns.m:
+                    yield *self._solved(replace(grown, columns=columns.first(size)), tol), indices
 
     def _solved(self, problem: Subspace, tol: float) -> tuple[Subspace, NewtonState]:
         state = solve(problem, None, tol, self.max_iter)

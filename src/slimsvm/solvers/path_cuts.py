@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from slimsvm.precision import CUTS_TOL, is_small
 from slimsvm.problems.columns import KernelColumns
 from slimsvm.problems.sparse import Sparse
-from slimsvm.run import run
+from slimsvm.run import Certificate, run
 from slimsvm.solvers.cuts import CutState
 from slimsvm.solvers.cutting_plane import CuttingPlane, OneSlack, Oracle
 from slimsvm.solvers.growth import Growth, appended
@@ -47,9 +47,12 @@ class CutPath(PathSolver):
     ----------
     oracle : Oracle
         The risk: weighted losses of all rows.
+    solver : CuttingPlane, optional
+        Cutting planes that are followed to the letter, also for few rows.
     """
 
     oracle: Oracle
+    solver: CuttingPlane | None = None
 
     def init(self, problem: Sparse, start: Any = None) -> CutPathState:
         """Before the first cut."""
@@ -64,7 +67,8 @@ class CutPath(PathSolver):
 
     def step(self, problem: Sparse, state: CutPathState, tol: float, max_iter: int) -> None:
         """The largest size, and then the next smaller one."""
-        S, solver, first = state, CuttingPlane(), state.cuts is None
+        S, first = state, state.cuts is None
+        solver = CuttingPlane() if self.solver is None else replace(self.solver, keep_rows=True)
         S.records = []
         some = S.columns if first else S.columns.first(S.sizes[0])
         space = SubspaceSpace(some, S.growth if first else None)
@@ -75,7 +79,7 @@ class CutPath(PathSolver):
         result = run(
             solver,
             inner,
-            tol=CUTS_TOL if is_small(problem.rows.n) else tol,
+            tol=CUTS_TOL if is_small(problem.rows.n) and self.solver is None else tol,
             max_iter=self.max_iter,
             limits=self.limits,
             start=S.cuts,
@@ -94,6 +98,13 @@ class CutPath(PathSolver):
         S.points.insert(0, point)  # the smallest first
         S.sizes = [size for size in S.sizes if size < some.m]
         S.done = not S.sizes
+
+    def certificate(self, problem: Sparse, state: CutPathState, tol: float) -> Certificate:
+        """Of the point that is wanted; with the rule of the papers, about its newest cut."""
+        about = super().certificate(problem, state, tol)
+        if state.cuts is None or state.cuts.excess is None:
+            return about
+        return replace(about, violation=state.cuts.measured)
 
     def model(self, problem: Sparse, state: CutPathState) -> PathModel:
         """All points, and the multipliers of the rows at the largest."""

@@ -33,7 +33,6 @@ from slimsvm.solvers.newton import Newton, NewtonState
 from slimsvm.solvers.refine import solve
 
 Array = NDArray[Any]
-GROWTH = 1 / 8  # of the present size: so many join at once
 LOOSE = 1e-4  # relative gap while the basis grows
 MOST_REFUSALS = 3  # rounds in a row in which no vector was new
 
@@ -80,11 +79,7 @@ def pursue(
             and (limits.reason() is None or columns.m == 0)
         ):
             G = problem.gradients(state.trail)
-            at_once = (
-                choose.at_once(columns.m)
-                if hasattr(choose, "at_once")
-                else max(1, int(GROWTH * columns.m))
-            )
+            at_once = choose.at_once(columns.m)
             here = Here(problem, state.scores)
             selection = choose.select(
                 columns, -G, -state.coef, min(size - columns.m, at_once), rng, candidates, here

@@ -38,13 +38,14 @@ from scipy.linalg import LinAlgError
 from scipy.optimize import OptimizeResult, minimize
 
 from slimsvm.basis import Pursuit
+from slimsvm.basis.selection import grown_share
 from slimsvm.losses import Loss
 from slimsvm.problems.columns import KernelColumns, sums_of
 from slimsvm.problems.subspace import Subspace
 from slimsvm.problems.trail import Trail
 from slimsvm.rows import PerRow
 from slimsvm.run import Limits
-from slimsvm.solvers.pursuit import GROWTH, MOST_REFUSALS
+from slimsvm.solvers.pursuit import MOST_REFUSALS
 from slimsvm.solvers.refine import gradient
 
 Array = NDArray[Any]
@@ -148,7 +149,7 @@ class Reduction:
             and error > self.nothing
             and (limits.reason() is None or not columns.m)
         ):
-            n_new = min(n_basis - columns.m, max(1, int(GROWTH * columns.m)))
+            n_new = min(n_basis - columns.m, grown_share(columns.m))
             found = Pursuit().select(columns, self.A, -coef, n_new, rng, candidates)
             refused = 0 if found.n and columns.append(found.vectors).any() else refused + 1
             coef, error = self.solved()

@@ -11,22 +11,26 @@ Algorithms: Yu & Joachims (2008), "Training structural SVMs with kernels using s
     2. the worst output of every example: risk R, offset h, and I, the examples that are in the cut
     3. the end, if R <= xi + eps: the exact cut decides
     4. r examples of I, drawn with replacement, each with |I| / r times its share; drawn again
-       (MOST_DRAWS times at most, then the most violated is taken) until the sampled gradient with
-       the exact offset is violated by eps, as the exact cut is
+       (``max_draws`` times at most, then the most violated is taken) until the sampled gradient
+       with the exact offset is violated by eps, as the exact cut is
     5. its products with all parts (r n kernel values), with all cuts (none), and the small problem
 
 ``sampling="constant_time"``, their Algorithm 2. Each round draws r examples and makes the cut of
-these alone, as if they were all. It stops after QUIET rounds in a row without a violation above
-eps; other rounds add their cut. Only kernel values among drawn parts are ever made.
+these alone, as if they were all. It stops after ``quiet`` rounds in a row without a violation above
+eps (1 in Algorithm 2, p = 4 in the experiments); other rounds add their cut. Only kernel values
+among drawn parts are ever made.
 
-eps is ``tol`` times the sum of the weights: the papers' eps, whose risk is a mean. What differs.
-(1) Where I has no more than r examples all of them are taken, so that the cut is exact; examples
-are drawn in proportion to their weights; A has a budget of bytes, and the products of cuts beyond
-it are made anew in every round. (2) ``line_search``, in linear time: as in the exact driver, the
-best point moves towards the solution of the small problem by an exact search, and the cut is taken
-near it. The end is where the best point's value is at most eps above that of the small problem; at
-the solution of the small problem that is the same rule. Checkers with 100,000 rows, r = 400: 262
-rounds instead of 523, to a lower objective.
+eps is ``tol`` times the sum of the weights: the papers' eps, whose risk is a mean.
+``SampledCuts(line_search=False, stop="violation", whole=False, max_draws=10_000)`` is the paper to
+the letter: I is never taken whole, the model is the last point, and it stops where so many draws in
+a row were not violated, which the status says. (The paper's loop would go on.) What differs
+otherwise. (1) Where I has no more than r examples all of them are taken, so that the cut is exact;
+examples are drawn in proportion to their weights; A has a budget of bytes, and the products of cuts
+beyond it are made anew in every round. (2) ``line_search``, in linear time: as in the exact driver,
+the best point moves towards the solution of the small problem by an exact search, and the cut is
+taken near it. The end is where the best point's value is at most eps above that of the small
+problem; at the solution of the small problem that is the same rule. Checkers with 100,000 rows, r =
+400: 262 rounds instead of 523, to a lower objective.
 
 The coordinates of the space (:mod:`slimsvm.solvers.sampled_space`) are the cuts themselves, each in
 a slot.
@@ -56,8 +60,8 @@ from slimsvm.threads import single_threaded_blas
 
 Array = NDArray[Any]
 LINEAR, CONSTANT = "linear_time", "constant_time"
-QUIET = 4  # rounds in a row without a violated cut (p in the paper)
-MOST_DRAWS = 10  # of a sample, until its cut is violated
+DRAWS = 100  # samples in one step, so that it does not take long
+RECENT = 4  # samples whose mean risk is said to be that of the point
 # where a cut is taken: each round and place has random numbers of its own, whatever was drawn
 # before
 NEAR, HERE = 0, 1
@@ -74,8 +78,8 @@ class Draw:
     gains or loses an example, by a rounding error for one, the others stay the same.
     """
 
-    def __init__(self, weight: Array) -> None:
-        self.weight = weight
+    def __init__(self, weight: Array, whole: bool = True) -> None:
+        self.weight, self.whole = weight, whole
         self.even = bool(weight.size) and bool(np.all(weight == weight[0]))
         self._sums = np.empty(0) if self.even else np.cumsum(weight)
 
@@ -87,7 +91,7 @@ class Draw:
         The weights sum to that of all among which the examples were drawn.
         """
         n = self.weight.size if among is None else among.size
-        if n <= r:  # all of them: exact
+        if n <= r and self.whole:  # all of them: exact
             chosen = np.arange(self.weight.size) if among is None else among
             return chosen, self.weight[chosen]
         total = (
@@ -133,6 +137,10 @@ class SampledState(CutState):
     violation: float = np.inf
     quiet: int = 0
     recent: list[float] = field(default_factory=list)  # risks of the last samples
+    n_draws: int = 0  # samples that were drawn for cuts
+    # of a round that is not over: samples drawn for it, and the most violated of them
+    tried: tuple[int, Any] | None = None
+    exhausted: bool = False  # whether no sample was found that is violated as the exact cut is
     total: float = 1.0  # of the weights
 
     def record(self) -> dict[str, float]:
@@ -159,12 +167,16 @@ class Look:
 
 @dataclass(frozen=True)
 class SampledSolution:
-    """The function found: rows and coefficients (rows, width), intercepts (width,), linear part."""
+    """The function found: rows and coefficients (rows, width), intercepts (width,), linear part.
+
+    ``exhausted``: it ended because no sample was violated.
+    """
 
     indices: Array
     coef: Array
     intercept: Array
     linear: Array
+    exhausted: bool = False
 
 
 @dataclass(kw_only=True)
@@ -184,6 +196,16 @@ class SampledCuts(CuttingPlane):
         As in the exact driver; a sampled cut is less to be trusted near the best point, and more of
         the way is better: on checkers with 20,000 rows 0.1 takes 202 rounds, 0.4 takes 157, 0.7
         takes 205.
+    stop : {"gap", "violation"}
+        "violation", in linear time without a line search: the model is the last point, not the
+        best, and it ends where ``max_draws`` samples in a row were not violated.
+    max_draws : int
+        Samples that are drawn for a cut, at most, until one is violated as the exact cut is.
+    whole : bool
+        Whether all examples are taken where there are no more than a sample has.
+    quiet : int
+        In constant time: rounds in a row without a violated cut, after which it ends; p in the
+        paper.
     seed : int
         The same seed gives the same model.
     """
@@ -192,13 +214,24 @@ class SampledCuts(CuttingPlane):
     keep_rows: bool = False
     sampling: str = LINEAR
     sample_size: int = 400
+    max_draws: int = 10
+    whole: bool = True
+    quiet: int = 4
     seed: int = 0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for name in ("sample_size", "max_draws", "quiet"):
+            if not getattr(self, name) >= 1:
+                raise ValueError(f"{name}={getattr(self, name)!r} must be 1 or more.")
+        if self.sampling not in (LINEAR, CONSTANT):
+            raise ValueError(f"sampling={self.sampling!r} is not one of {LINEAR!r}, {CONSTANT!r}.")
 
     def init(self, problem: OneSlack, start: Any = None) -> SampledState:
         """Begin at zero."""
         space, risk = problem.space, problem.oracle
         assert isinstance(risk, JointRisk)
-        self._draw = Draw(risk.weight)
+        self._draw = Draw(risk.weight, self.whole)
         W = np.zeros((space.size, 1))
         objective = np.array([np.inf])
         S = SampledState(
@@ -222,8 +255,10 @@ class SampledCuts(CuttingPlane):
             )
             if cut is not None:
                 self._take(problem, S, *cut)
+        if S.tried is not None:  # the round is not over: there are samples to draw
+            return
         S.n_iter += 1
-        S.done = cut is None and (self.sampling == LINEAR or S.quiet >= QUIET)
+        S.done = cut is None and (self.sampling == LINEAR or S.quiet >= self.quiet)
         S.n_basis, S.n_values = problem.space.n_basis, problem.space.n_values
 
     def _linear(self, problem: OneSlack, S: SampledState, eps: float) -> Any:
@@ -236,7 +271,7 @@ class SampledCuts(CuttingPlane):
         searched = self.line_search and S.best_scores.size > 0
         if searched:
             self._search_line(problem, S, scores)
-        elif objective < S.objective[0]:
+        elif objective < S.objective[0] or self.stop == "violation":
             S.objective[0], S.best_W, S.best_scores = objective, S.W.copy(), scores
         # 3. the end
         S.violation = (
@@ -252,7 +287,10 @@ class SampledCuts(CuttingPlane):
             best = self._drawn(risk, S, near, scores, max(eps, LEAST_DEPTH * S.violation), NEAR)
         if best is None or best[0] <= eps:
             best = self._drawn(risk, S, here, scores, eps, HERE)
-        return *best[1:], None
+            if S.tried is not None:
+                return None
+        S.exhausted = self.stop == "violation" and best[0] <= eps
+        return None if S.exhausted else (*best[1:], None)
 
     @staticmethod
     def _looked(risk: JointRisk, scores: Array) -> Look:
@@ -283,8 +321,10 @@ class SampledCuts(CuttingPlane):
 
         Returns depth, offset, parts, responses and linear response.
         """
-        (parts, linear), best = risk.split(scores), None
-        for k in range(MOST_DRAWS):
+        (parts, linear), (first, best) = risk.split(scores), S.tried or (0, None)
+        last, S.tried = min(self.max_draws, first + DRAWS), None
+        for k in range(first, last):
+            S.n_draws += 1
             examples, weight = self._draw(
                 self.sample_size,
                 np.random.default_rng([self.seed, S.n_iter, where, k]),
@@ -302,8 +342,9 @@ class SampledCuts(CuttingPlane):
             )
             if best is None or depth > best[0]:
                 best = depth, look.offset, which, V, of_linear
-            if depth > least or look.inside.size <= self.sample_size:
-                break
+            if depth > least or (self.whole and look.inside.size <= self.sample_size):
+                return best
+        S.tried = (last, best) if last < self.max_draws else None
         return best
 
     def _constant(self, problem: OneSlack, S: SampledState, eps: float) -> Any:
@@ -319,7 +360,7 @@ class SampledCuts(CuttingPlane):
             scores, risk.labels[which], offsets, weight, linear, risk.n_threads
         )
         S.violation = value - float(S.xi[0])
-        S.recent = [*S.recent[1 - QUIET :], value]
+        S.recent = [*S.recent[1 - RECENT :], value]
         S.objective[0] = float(self._value(problem, S.W, S.b)[0]) + float(np.mean(S.recent))
         S.best_W = S.W
         S.quiet = S.quiet + 1 if S.violation <= eps else 0
@@ -390,7 +431,9 @@ class SampledCuts(CuttingPlane):
 
     def model(self, problem: OneSlack, state: CutState) -> Any:
         """The best point (linear time), or the last."""
-        return SampledSolution(*problem.space.expansion(state.best_W[:, 0]))
+        assert isinstance(state, SampledState)
+        indices, coef, intercept, linear = problem.space.expansion(state.best_W[:, 0])
+        return SampledSolution(indices, coef, intercept, linear, state.exhausted)
 
 
 def parts_of(examples: Array, offsets: Array) -> tuple[Array, Array]:

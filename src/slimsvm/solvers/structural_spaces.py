@@ -16,14 +16,14 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
-from slimsvm.basis import REGISTRY, Given, KMeans
+from slimsvm.basis import Given, choice_of, is_choice
 from slimsvm.ending import warn
 from slimsvm.kernels import Linear, squared_norms
 from slimsvm.precision import CUTS_TOL, is_small
 from slimsvm.problems.columns import DEFAULT_MEMORY, KernelColumns
 from slimsvm.row_hashes import distinct
 from slimsvm.rows import MemoryRows
-from slimsvm.run import Result, run
+from slimsvm.run import Result, Status, run
 from slimsvm.solvers.cutting_plane import CuttingPlane, OneSlack
 from slimsvm.solvers.growth import Growth, in_order
 from slimsvm.solvers.joint import JointRisk, JointSpace
@@ -65,10 +65,12 @@ class StructuralTask:
     risk: JointRisk
     fit: Fit
 
-    @property
-    def line_search(self) -> bool:
-        """Whether there is one."""
-        return bool(self.asked.line_search)
+    def cutting_planes(self, keep_rows: bool = False) -> CuttingPlane:
+        """The solver that was given, or the usual one."""
+        given: CuttingPlane | None = self.asked.solver
+        if given is not None:
+            return replace(given, keep_rows=keep_rows)
+        return CuttingPlane(line_search=bool(self.asked.line_search), keep_rows=keep_rows)
 
     @property
     def scaling(self) -> float:
@@ -85,8 +87,12 @@ class StructuralTask:
         return np.random.default_rng(check_random_state(self.asked.random_state).randint(2**31 - 1))
 
     def solved(self, solver: CuttingPlane, problem: OneSlack, start: Any = None) -> Result:
-        """The problem, solved; few rows more exactly than was asked for."""
+        """The problem, solved; few rows more exactly than was asked for.
+
+        Not by a solver that was given: that is followed to the letter.
+        """
         exactly = is_small(self.risk.n_parts) and not isinstance(solver, SampledCuts)
+        exactly = exactly and self.asked.solver is None
         tol = float(self.asked.tol)
         result = run(
             solver,
@@ -132,13 +138,20 @@ def chosen_space(asked: Any, kernel: Any, n_rows: int, n_examples: int, oracle: 
             f"space='kernel' needs {needed:,.0f} megabytes for the kernel values of {n_rows:,} "
             "rows; allow them with max_memory, or use 'sampled' or 'subspace'."
         )
-    if asked.space == "sampled" and n_examples <= asked.sample_size and is_small(n_rows):
-        return "kernel"  # every cut would be exact
-    if asked.space != "auto":
-        return str(asked.space)
-    if linear:
-        return "explicit"
-    return "kernel" if is_small(n_rows) else "subspace" if oracle.one_example else "sampled"
+    few = is_small(n_rows)
+    if asked.space == "sampled" and asked.solver is None and n_examples <= asked.sample_size:
+        return "kernel" if few else "sampled"  # every cut would be exact
+    found = str(asked.space)
+    if found == "auto":
+        found = "kernel" if few else "subspace" if oracle.one_example else "sampled"
+        found = "explicit" if linear else found
+    draws = isinstance(asked.solver, SampledCuts)
+    if asked.solver is not None and draws != (found == "sampled"):
+        needed_one = "SampledCuts" if found == "sampled" else "CuttingPlane"
+        raise ValueError(
+            f"solver={asked.solver!r} is not for space={found!r}, which needs a {needed_one}."
+        )
+    return found
 
 
 # -- one function for each space -------------------------------------------------------------------
@@ -151,8 +164,7 @@ def explicit(task: StructuralTask) -> Found:
         finite(Operand(task.data.kernel, X, squared_norms(X)))
     X = X.astype(np.float64) if is_small(X.shape[0]) else X
     problem = task.joint(ExplicitSpace(MemoryRows(X, n_threads=task.fit.threads)))
-    solver = CuttingPlane(line_search=task.line_search, keep_rows=False)
-    result = task.solved(solver, problem)
+    result = task.solved(task.cutting_planes(), problem)
     W, space = result.model.coef[:, 0], problem.space
     return result, StructuralModel(space.by_label(W), space.intercepts(W), W[:n_linear])
 
@@ -163,8 +175,7 @@ def kernel(task: StructuralTask) -> Found:
     finite(prepare(kernel, X))
     K = kernel_values(kernel, X, X, dtype=np.float64, n_threads=task.fit.threads)
     problem = task.joint(KernelSpace(0.5 * (K + K.T)))
-    solver = CuttingPlane(line_search=task.line_search, keep_rows=False)
-    result = task.solved(solver, problem)
+    result = task.solved(task.cutting_planes(), problem)
     W, space = result.model.coef[:, 0], problem.space
     coef, linear = space.by_label(W), W[: task.risk.n_linear]
     rows = np.flatnonzero(coef.any(axis=1))
@@ -184,14 +195,17 @@ def sampled(task: StructuralTask) -> Found:
         asked.sampling == LINEAR,
         asked.max_memory,
     )
-    solver = SampledCuts(
-        line_search=task.line_search,
+    solver = SampledCuts(line_search=bool(asked.line_search))
+    solver = replace(
+        solver if asked.solver is None else asked.solver,
         sampling=asked.sampling,
         sample_size=int(asked.sample_size),
         seed=int(task.rng().integers(2**31 - 1)),
     )
     result = task.solved(solver, OneSlack(space, risk, 0.0))
     m = result.model
+    if m.exhausted:
+        result = replace(result, status=Status("max_draws"))
     return result, StructuralModel(m.coef, m.intercept, m.linear, X[m.indices], m.indices)
 
 
@@ -215,7 +229,7 @@ def subspace(task: StructuralTask) -> Found:
     columns, growth, indices = _basis(task, rows)
     problem = task.joint(SubspaceSpace(columns, growth))
     keep_rows = growth is not None or is_exact
-    solver = CuttingPlane(line_search=task.line_search, keep_rows=keep_rows)
+    solver = task.cutting_planes(keep_rows)
     state = solver.init(problem)
     result = task.solved(solver, problem, state)
     W, space = result.model.coef[:, 0], problem.space
@@ -235,18 +249,22 @@ def _basis(
 ) -> tuple[KernelColumns, Growth | None, Array | None]:
     """The vectors known before any training, which rows they are, and what finds the others."""
     name, X = task.asked.basis, task.data.X
-    given, candidates, rng = not isinstance(name, str), distinct(X), task.rng()
+    given, candidates, rng = not is_choice(name), distinct(X), task.rng()
     wanted = Given(name).size if given else min(candidates.size, int(task.asked.n_basis))
     where = in_memory(rows, n_threads=task.fit.threads)
     columns = KernelColumns(where, rows.frame, wanted, task.asked.max_memory)
-    if not given and wanted == candidates.size:
+    if not given and wanted == candidates.size and task.asked.solver is None:
         indices = candidates[in_order(X[candidates])]
         return columns, None, indices[np.flatnonzero(columns.append(rows.X[indices]))]
-    if not given and not REGISTRY[name].one_shot:
-        return columns, Growth(REGISTRY[name](), rng, candidates, GROWTH), None
-    choose: Any = Given(name) if given else REGISTRY[name]()
-    if isinstance(choose, KMeans):
-        choose = KMeans(sample_weight=task.data.weight)
+    choose = choice_of(name, task.data.weight)
+    if choose.needs_curvature:
+        raise ValueError(
+            f"basis={name!r} needs a loss with a curvature, which cutting planes have not; use "
+            "another, such as 'pursuit' or 'cholesky'."
+        )
+    if not choose.one_shot:  # a solver that is followed to the letter gets one for each cut
+        share = GROWTH if task.asked.solver is None else 0.0
+        return columns, Growth(choose, rng, candidates, share), None
     selection = choose.select(columns, None, None, wanted, rng, candidates)
     accepted = np.flatnonzero(columns.append(selection.vectors))
     return columns, None, None if selection.indices is None else selection.indices[accepted]

@@ -1,0 +1,430 @@
+"""Recipes of cutting planes and of subsets in the primal, step by step as they were published."""
+
+import numpy as np
+import pytest
+from scipy.optimize import minimize
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
+
+from slimsvm import LinearSVC, SparseSVC, StructuralSVM, load, save
+from slimsvm.basis import FixedPoint, Greedy, Margin, Pursuit, PursuitRows, Unsupervised
+from slimsvm.datasets import checkers
+from slimsvm.kernels import RBF, Linear
+from slimsvm.losses import SquaredHinge
+from slimsvm.oracles import Binary
+from slimsvm.problems.columns import KernelColumns
+from slimsvm.recipes import (
+    cpsp,
+    cpsp_rows,
+    greedy_subset,
+    incomplete_cholesky,
+    kernel_cutting_plane,
+    linear_cutting_plane,
+    margin_subset,
+    nystrom,
+    sampled_cuts_constant,
+    sampled_cuts_linear,
+    unsupervised_subset,
+)
+from slimsvm.solvers import pursuit, sampled_cuts
+from slimsvm.solvers.cutting_plane import CuttingPlane
+from slimsvm.solvers.sampled_cuts import Draw, SampledCuts
+from slimsvm.tiles import in_memory, prepare
+from tests.reference.naive import kernel_matrix
+
+GAMMA = 5.0
+
+
+def small(n=60, seed=0):
+    X, y = checkers(n, seed=seed)
+    return X, np.where(y > 0, 1.0, -1.0)
+
+
+def matrix(X, Z, gamma=GAMMA):
+    return np.asarray(kernel_matrix("rbf", X, Z, gamma=gamma), float)
+
+
+def solved(G, h, C):
+    """max h'a - 1/2 a'Ga over a >= 0, sum a <= C, by SciPy; and xi."""
+    t = len(h)
+    start = np.full(t, C / (2 * t))
+    for _ in range(3):
+        found = minimize(
+            lambda a: 0.5 * a @ G @ a - h @ a,
+            start,
+            jac=lambda a: G @ a - h,
+            bounds=[(0, C)] * t,
+            constraints={
+                "type": "ineq",
+                "fun": lambda a: C - a.sum(),
+                "jac": lambda a: -np.ones(t),
+            },
+            method="SLSQP",
+            options={"ftol": 1e-15, "maxiter": 1000},
+        )
+        start = np.clip(found.x, 0, None)
+    a = start
+    return a, float(h @ a - 0.5 * a @ G @ a), max(0.0, float((h - G @ a).max()))
+
+
+def algorithm_2(K, y, C, eps, most=200):
+    """Cutting planes over kernels, as printed: one slack, the mean loss, no cut is ever dropped."""
+    n = y.size
+    cuts, offsets, a, xi = [], [], np.empty(0), 0.0
+    bounds = []
+    for _ in range(most):
+        w = sum((a_t * v for a_t, v in zip(a, cuts, strict=True)), np.zeros(n))
+        f = K @ w
+        inside = y * f < 1.0
+        v, offset = np.where(inside, y, 0.0) / n, inside.mean()
+        if offset - f @ v <= xi + eps:
+            return f, bounds
+        cuts.append(v)
+        offsets.append(offset)
+        V, h = np.array(cuts), np.array(offsets)
+        a, value, xi = solved(V @ K @ V.T, h, C)
+        bounds.append(value)
+    raise AssertionError("no end")
+
+
+@pytest.mark.parametrize("eps", [0.1, 0.01])
+def test_cutting_planes_over_kernels_are_algorithm_2(eps):
+    X, y = small(40)
+    f, bounds = algorithm_2(matrix(X, X), y, 40 * 0.5, eps)
+    model = kernel_cutting_plane(C=0.5, gamma=GAMMA, tol=eps).fit(X, y)
+    assert model.n_iter_ == len(bounds) + 1, "the last round finds nothing violated"
+    np.testing.assert_allclose(model.history_["lower_bound"][:-1], bounds, rtol=1e-5)
+    np.testing.assert_allclose(model.decision_function(X)[:, 0], f, atol=2e-4)
+    assert model.certificate_.violation <= eps and model.status_.converged
+    best = StructuralSVM(Binary(), C=0.5, gamma=GAMMA, space="kernel").fit(X, y)
+    about = model.certificate_
+    optimum = best.certificate_.objective
+    assert about.objective - about.gap <= optimum <= about.objective, "the interval holds it"
+    assert about.gap <= 0.5 * 40 * eps + 1e-12, "C n eps, as the papers say"
+
+
+def test_linear_cutting_planes_are_algorithm_1():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(50, 4))
+    y = np.where(X @ [1.0, -1.0, 0.5, 0.0] + 0.3 * rng.normal(size=50) > 0, 1.0, -1.0)
+    f, bounds = algorithm_2(X @ X.T, y, 50 * 0.2, 0.01)
+    model = linear_cutting_plane(C=0.2, tol=0.01).fit(X, y)
+    assert model.n_iter_ == len(bounds) + 1 and model.intercept_ == 0.0
+    np.testing.assert_allclose(model.history_["lower_bound"][:-1], bounds, rtol=1e-5)
+    np.testing.assert_allclose(model.decision_function(X), f, atol=2e-4)
+
+
+def test_a_round_less_is_violated_and_idle_cuts_leave():
+    X, y = small(300)
+    model = cpsp_rows(30, C=5.0, gamma=GAMMA, random_state=0).fit(X, y)
+    less = cpsp_rows(30, C=5.0, gamma=GAMMA, random_state=0, max_iter=model.n_iter_ - 1)
+    with pytest.warns(ConvergenceWarning, match="violated by"):
+        less.fit(X, y)
+    assert less.certificate_.violation > 1e-3 >= model.certificate_.violation
+
+
+@pytest.mark.parametrize("recipe", [cpsp, cpsp_rows])
+def test_one_vector_a_cut(recipe):
+    X, y = small(300)
+    model = recipe(12, C=5.0, gamma=GAMMA, random_state=0).fit(X, y)
+    grown = model.history_["n_basis"]
+    assert grown[:12].tolist() == list(range(1, 13)) and set(grown[12:]) == {12.0}
+    assert model.n_basis_ == 12 and model.intercept_ == 0.0
+    assert [p.n_basis for p in model.path_] == [12]
+    assert (model.basis_indices_ is None) == (recipe is cpsp)
+
+
+@pytest.mark.parametrize("recipe", [cpsp, cpsp_rows, nystrom, incomplete_cholesky])
+def test_the_model_is_the_best_in_its_span(recipe):
+    X, y = small(200)
+    model = recipe(20, C=1.0, gamma=GAMMA, tol=1e-6, random_state=0).fit(X, y)
+    K, K_BB = matrix(X, model.basis_), matrix(model.basis_, model.basis_)
+    coef = model.basis_coef_[:, 0]
+    value = 0.5 * coef @ K_BB @ coef + np.maximum(0, 1 - y * (K @ coef)).sum()
+    assert value == pytest.approx(model.certificate_.objective, rel=1e-6)
+    again = SparseSVC(
+        C=1.0, gamma=GAMMA, loss="hinge", basis=model.basis_, fit_intercept=False, refine=False
+    ).fit(X, y)
+    assert value == pytest.approx(again.certificate_.objective, rel=1e-4)
+
+
+def residual(seed=0, n=40, m=3):
+    """Rows, a basis, the weights of a cut, and what the basis leaves of it."""
+    rng = np.random.default_rng(seed)
+    X, B = rng.normal(size=(n, 2)), rng.normal(size=(m, 2))
+    v = np.where(rng.random(n) < 0.6, np.sign(rng.normal(size=n)), 0.0) / n
+    rows = prepare(RBF(GAMMA), X, dtype=np.float64)
+    columns = KernelColumns(in_memory(rows), rows.frame, max_basis=m + 5)
+    columns.append(columns.in_rows_coordinates(B))
+    beta = np.linalg.solve(matrix(B, B), matrix(B, X) @ v)
+    return X, B, v, beta, columns
+
+
+def inner(b, X, B, v, beta):
+    """<r, phi(b)>"""
+    b = np.atleast_2d(b)
+    return matrix(b, X) @ v - matrix(b, B) @ beta
+
+
+def test_the_best_of_59_rows_by_the_plain_criterion():
+    X, B, v, beta, columns = residual(n=300)
+    choice = PursuitRows(59, n_rows=None, orthogonal=False)
+    found = choice.select(columns, v, None, 1, np.random.default_rng(7), np.arange(300))
+    seen = np.random.default_rng(7).choice(np.arange(300), 59, replace=False)
+    score = inner(X[seen], X, B, v, beta) ** 2  # k(b, b) = 1
+    assert found.indices.tolist() == [seen[np.argmax(score)]]
+
+
+def test_the_fixed_point_is_plain():
+    X, B, v, beta, columns = residual()
+    score = inner(X, X, B, v, beta) ** 2
+    b = X[np.argmax(score)]
+    points, weights = np.vstack([X, B]), np.concatenate([v, -beta])
+    best = (score.max(), b)
+    before = score.max()
+    for _ in range(100):
+        k = weights * matrix(points, b[None, :])[:, 0]
+        b = k @ points / k.sum()
+        now = inner(b, X, B, v, beta)[0] ** 2
+        best = max(best, (now, b), key=lambda pair: pair[0])
+        if now <= (1 + 1e-6) * before:
+            break
+        before = now
+    found = FixedPoint(tol=1e-6).select(
+        columns, v, None, 3, np.random.default_rng(0), np.arange(40)
+    )
+    assert found.n == 1 and found.indices is None, "one vector for a cut"
+    vector = columns.in_given_coordinates(found.vectors)[0]
+    np.testing.assert_allclose(vector, best[1], atol=1e-6)
+    assert best[0] >= score.max()
+
+
+def test_the_fixed_point_is_for_the_rbf_kernel():
+    X, y = small(100)
+    with pytest.raises(ValueError, match="RBF kernel"):
+        cpsp(5, kernel="poly").fit(X, y)
+    rows = prepare(Linear(), X)
+    columns = KernelColumns(in_memory(rows), rows.frame, max_basis=2)
+    with pytest.raises(ValueError, match="RBF kernel"):
+        FixedPoint().select(columns, y, None, 1, np.random.default_rng(0), np.arange(100))
+
+
+# -- sampled cuts ----------------------------------------------------------------------------------
+
+
+def test_the_violated_examples_are_never_taken_whole():
+    few = np.arange(5)
+    all_of_them = Draw(np.ones(20))
+    chosen, weight = all_of_them(10, np.random.default_rng(0), few)
+    assert chosen.tolist() == few.tolist() and weight.tolist() == [1.0] * 5
+    with_replacement = Draw(np.ones(20), whole=False)
+    chosen, weight = with_replacement(10, np.random.default_rng(0), few)
+    assert weight.sum() == pytest.approx(5.0), "|I| / r for each draw"
+    np.testing.assert_allclose(weight * 10 / 5, np.round(weight * 10 / 5))
+    assert len(set(weight)) > 1
+
+
+@pytest.mark.parametrize("recipe", [sampled_cuts_linear, sampled_cuts_constant])
+def test_sampled_cuts_stay_sampled(recipe):
+    X, y = small(200)
+    model = recipe(500, gamma=GAMMA, random_state=0).fit(X, y)
+    assert model.space_ == "sampled" and model.status_.converged
+
+
+def test_redraws_go_on_and_the_status_names_their_limit(monkeypatch):
+    X, y = small(200)
+    states = []
+    init = SampledCuts.init
+
+    def remembered(self, problem, start=None):
+        states.append(init(self, problem, start))
+        return states[-1]
+
+    monkeypatch.setattr(SampledCuts, "init", remembered)
+    model = sampled_cuts_linear(5, C=1.0, gamma=GAMMA, tol=0.05, random_state=0).fit(X, y)
+    assert model.status_.converged
+    assert states[-1].n_draws > states[-1].n_iter, "some were drawn again"
+    solver = SampledCuts(line_search=False, stop="violation", whole=False, max_draws=2)
+    few = StructuralSVM(
+        Binary(), gamma=GAMMA, space="sampled", sample_size=5, solver=solver, tol=1e-3
+    ).set_params(random_state=0)
+    with pytest.warns(ConvergenceWarning, match="max_draws=2 samples in a row"):
+        few.fit(X, y)
+    assert few.status_.reason == "max_draws" and states[-1].exhausted
+    assert few.certificate_.violation > 1e-3
+
+
+def test_many_redraws_keep_the_limit_of_time(monkeypatch):
+    X, y = small(200)
+    monkeypatch.setattr(sampled_cuts, "DRAWS", 3)
+    once = sampled_cuts_linear(5, C=1.0, gamma=GAMMA, tol=0.05, random_state=0).fit(X, y)
+    monkeypatch.setattr(sampled_cuts, "DRAWS", 10_000)
+    other = sampled_cuts_linear(5, C=1.0, gamma=GAMMA, tol=0.05, random_state=0).fit(X, y)
+    np.testing.assert_array_equal(once.basis_coef_, other.basis_coef_)
+
+
+def test_the_model_of_sampled_cuts_is_the_last_point():
+    X, y = small(200)
+    model = sampled_cuts_linear(50, C=1.0, gamma=GAMMA, tol=0.01, random_state=1).fit(X, y)
+    f, coef = model.decision_function(X)[:, 0], model.basis_coef_[:, 0]
+    norm = coef @ matrix(model.basis_, model.basis_) @ coef
+    value = 0.5 * norm + np.maximum(0.0, 1.0 - y * f).sum()
+    assert value == pytest.approx(model.certificate_.objective, rel=1e-5)
+    assert model.history_["objective"][-1] == pytest.approx(value, rel=1e-5)
+
+
+# -- subsets in the primal -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("retrain", "sizes"),
+    [("powers", [1, 3, 7, 15, 20]), ("always", list(range(1, 21))), ("sizes", None)],
+)
+def test_when_the_model_is_trained_anew(monkeypatch, retrain, sizes):
+    X, y = small(150)
+    trained = []
+    solve = pursuit.solve
+
+    def noted(problem, *rest):
+        trained.append(problem.columns.m)
+        return solve(problem, *rest)
+
+    monkeypatch.setattr(pursuit, "solve", noted)
+    basis = Greedy(n_candidates=20, retrain=retrain)
+    model = SparseSVC(20, gamma=GAMMA, basis=basis, refine=False, random_state=0).fit(X, y)
+    assert [p.n_basis for p in model.path_] == [1, 2, 5, 10, 20], "the path stays"
+    if sizes is None:  # powers of 2, and the sizes of the path
+        sizes = [1, 2, 4, 5, 8, 10, 16, 20]
+        named = SparseSVC(20, gamma=GAMMA, basis="greedy", refine=False, random_state=0).fit(X, y)
+        plain = clone(model).set_params(basis=Greedy()).fit(X, y)
+        np.testing.assert_array_equal(named.basis_indices_, plain.basis_indices_)
+        trained = trained[: trained.index(20) + 1]
+    assert sorted(set(trained)) == sizes
+
+
+def test_the_pool_of_the_greedy_rule():
+    """The first vector: g^2 / h of the empty model, over all rows or 10 of them."""
+    X, y = small(120)
+    K = matrix(X, X)
+    g, h = -2.0 * K @ y, 1.0 + 2.0 * (K**2).sum(axis=1)
+    for alone in (True, False):  # no other coefficient is there to move
+        model = greedy_subset(
+            1, n_candidates=None, alone=alone, gamma=GAMMA, fit_intercept=False, random_state=0
+        ).fit(X, y)
+        assert model.basis_indices_.tolist() == [np.argmax(g**2 / h)]
+    both = [
+        greedy_subset(
+            10, n_candidates=None, alone=alone, gamma=GAMMA, retrain="always", random_state=0
+        ).fit(X, y)
+        for alone in (True, False)
+    ]
+    assert both[0].basis_indices_.tolist() != both[1].basis_indices_.tolist()
+    assert both[1].certificate_.objective < both[0].certificate_.objective
+
+
+def test_margin_over_all_rows_after_every_training():
+    X, y = small(80)
+    chosen = margin_subset(5, gamma=GAMMA, random_state=0).fit(X, y).basis_indices_
+    for m in range(1, 5):
+        here = SparseSVC(gamma=GAMMA, basis=X[chosen[:m]], refine=False).fit(X, y)
+        doubt = np.abs(here.decision_function(X))
+        doubt[chosen[:m]] = np.inf
+        assert np.argmin(doubt) == chosen[m]
+
+
+def test_unsupervised_over_all_rows_takes_the_farthest():
+    X, y = small(80)
+    chosen = unsupervised_subset(6, gamma=GAMMA, random_state=0).fit(X, y).basis_indices_
+    K = matrix(X, X)
+    for m in range(1, 6):
+        some = chosen[:m]
+        left = 1.0 - np.einsum("ij,jk,ik->i", K[:, some], np.linalg.inv(K[np.ix_(some, some)]),
+                               K[:, some])  # fmt: skip
+        assert left[chosen[m]] == pytest.approx(left.max(), abs=1e-9)
+
+
+# -- parameters ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (lambda: CuttingPlane(stop="soon"), "'gap', 'violation'"),
+        (lambda: CuttingPlane(stop="violation"), "line_search=False"),
+        (lambda: CuttingPlane(max_idle=0), "1 or more"),
+        (lambda: CuttingPlane(towards=0.0), r"in \(0, 1\]"),
+        (lambda: SampledCuts(max_draws=0), "1 or more"),
+        (lambda: SampledCuts(quiet=0), "1 or more"),
+        (lambda: SampledCuts(sampling="often"), "linear_time"),
+        (lambda: Greedy(n_candidates=0), "1 or more"),
+        (lambda: Greedy(retrain="never"), "'sizes', 'powers', 'always'"),
+        (lambda: Margin(retrain="powers"), "'share', 'always'"),
+        (lambda: Unsupervised(n_candidates=2.5), "an integer"),
+        (lambda: PursuitRows(n_rows=0), "1 or more"),
+        (lambda: Pursuit(n_starts=0), "1 or more"),
+        (lambda: FixedPoint(tol=0.0), "positive"),
+        (lambda: greedy_subset(5, retrain="later"), "'powers'"),
+    ],
+)
+def test_values_that_make_no_sense(make, words):
+    with pytest.raises(ValueError, match=words):
+        make()
+
+
+@pytest.mark.parametrize(
+    ("model", "words"),
+    [
+        (LinearSVC(solver=CuttingPlane()), "loss='hinge'"),
+        (SparseSVC(solver=CuttingPlane()), "loss='hinge'"),
+        (SparseSVC(basis=Greedy(), loss="hinge"), "needs a loss with a curvature"),
+        (StructuralSVM(Binary(), space="sampled", solver=CuttingPlane()), "needs a SampledCuts"),
+        (StructuralSVM(Binary(), space="kernel", solver=SampledCuts()), "needs a CuttingPlane"),
+        (StructuralSVM(Binary(), space="subspace", basis=Greedy(), n_basis=5), "curvature"),
+        (SparseSVC(solver="fast"), "solver"),
+        (SparseSVC(basis=SquaredHinge()), "basis"),
+    ],
+)
+def test_solvers_and_bases_that_do_not_fit(model, words):
+    X, y = small(60)
+    with pytest.raises(ValueError, match=words):
+        model.fit(X, y)
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        cpsp(5, gamma=GAMMA, random_state=0),
+        linear_cutting_plane(),
+        sampled_cuts_linear(20, gamma=GAMMA, random_state=0),
+        greedy_subset(5, n_candidates=7, alone=True, gamma=GAMMA, random_state=0),
+        margin_subset(5, gamma=GAMMA, random_state=0),
+    ],
+    ids=lambda model: type(model).__name__,
+)
+def test_a_file_holds_solver_and_basis(model, tmp_path):
+    X, y = small(60)
+    model.fit(X, y)
+    save(model, tmp_path / "model")
+    again = load(tmp_path / "model")
+    assert repr(again) == repr(model)
+    np.testing.assert_array_equal(again.decision_function(X), model.decision_function(X))
+    assert clone(again).fit(X, y).certificate_ == model.certificate_
+
+
+def test_what_a_pursuit_learns_stays_in_its_fit():
+    X, y = small(3000)
+    basis = Pursuit()
+    model = SparseSVC(12, gamma=GAMMA, basis=basis, refine=False, random_state=0)
+    first = model.fit(X, y).basis_.copy()
+    named = clone(model).set_params(basis="pursuit").fit(X, y)
+    assert not basis._seen
+    np.testing.assert_array_equal(model.fit(X, y).basis_, first)
+    np.testing.assert_array_equal(named.basis_, first)
+
+
+def test_time_is_limited():
+    X, y = small(3000)
+    model = cpsp(50, C=100.0, gamma=GAMMA, tol=1e-9, random_state=0, max_time=0.2)
+    with pytest.warns(ConvergenceWarning, match="max_time"):
+        model.fit(X, y)
+    assert model.score(X, y) > 0.5
