@@ -193,7 +193,7 @@ class SparseEstimator(BasisVectors, Estimator):
         if loss.takes_labels:
             others = "'squared_hinge', 'smooth_hinge' or 'least_squares'"
         named, everything, choice = is_choice(self.basis), self._is_all(), self._choice
-        if choice is not None and choice.needs_labels and not loss.takes_labels:
+        if choice is not None and choice.needs_labels and not isinstance(self, Classifier):
             raise ValueError(
                 f"basis={self.basis!r} looks at signs, which mean nothing to a regression; use "
                 "another basis, such as 'pursuit'."
