@@ -947,7 +947,7 @@ def test_between_trainings_the_model_moves_as_the_quadratic_one(fit_intercept, n
 def test_greedy_retrains_at_powers_of_two():
     sizes, m = [], 0
     while m < 40:
-        m += Greedy.at_once(m)
+        m += Greedy().at_once(m)
         sizes.append(m)
     assert sizes == [1, 2, 4, 8, 16, 32, 64]
 
