@@ -3,6 +3,7 @@
 python -m benchmarks run NAME    measure
 python -m benchmarks tables      write what is stored into the docs
 python -m benchmarks report      write one page of it for the browser
+python -m benchmarks versions    race another checkout against this one
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 import sys
 from functools import partial
 
-from benchmarks import report, runner, tables
+from benchmarks import report, runner, tables, versions
 
 NAMES = (
     "peers",
@@ -27,6 +28,7 @@ COMMANDS = {
     "run": partial(runner.main, NAMES),
     "tables": partial(tables.main, NAMES),
     "report": report.main,
+    "versions": versions.main,
 }
 
 if __name__ == "__main__":

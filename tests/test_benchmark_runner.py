@@ -16,7 +16,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from benchmarks import rivals, runner, tables
+from benchmarks import rivals, runner, tables, versions
 from benchmarks.__main__ import NAMES
 from benchmarks.runner import Cell, Store, run
 
@@ -395,3 +395,19 @@ def test_pages_say_what_is_stored(name):
         assert path.read_text(encoding="utf-8") == text, (
             f"{path.name} is not what the results say: python -m benchmarks tables {name}"
         )
+
+
+def test_a_race_of_versions_pairs_the_rounds():
+    there = [{"seconds": t, "calls": 100} for t in (1.0, 2.0, 4.0, 8.0, 16.0)]
+    here = [{"seconds": 1.5 * own["seconds"], "calls": 110} for own in there]
+    found = versions.ratio_of(here, there)  # a load that changes falls on both alike
+    assert (found.seconds, found.calls) == (1.5, 1.1)
+    assert found.low == found.high == 1.5
+
+
+def test_a_race_of_versions_needs_another_one(tmp_path, capsys):
+    with pytest.raises(SystemExit):
+        versions.main([str(tmp_path)])
+    assert "there is no package slimsvm in" in capsys.readouterr().err
+    versions.main(["--list", "--only", "LinearSVC, 300"])
+    assert capsys.readouterr().out == "LinearSVC, 300 rows\n"
