@@ -40,6 +40,7 @@ LAYERS = (
     "compression",
     "recipes",
     "persistence",
+    "patching",
     "datasets",
     "report",
     "cli",

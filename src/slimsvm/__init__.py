@@ -28,11 +28,21 @@ if TYPE_CHECKING:  # for type checkers alone: a name that is not here is Any to 
     from slimsvm.estimators import SparseSVC as SparseSVC
     from slimsvm.estimators import SparseSVR as SparseSVR
     from slimsvm.estimators import StructuralSVM as StructuralSVM
+    from slimsvm.patching import patch_sklearn as patch_sklearn
+    from slimsvm.patching import unpatch_sklearn as unpatch_sklearn
     from slimsvm.persistence import load as load
     from slimsvm.persistence import save as save
 
 __version__ = "0.1.0"
-__all__ = [*_ESTIMATORS, "__version__", "compress", "load", "save"]
+__all__ = [
+    *_ESTIMATORS,
+    "__version__",
+    "compress",
+    "load",
+    "patch_sklearn",
+    "save",
+    "unpatch_sklearn",
+]
 _MODULES = (
     "basis",
     "datasets",
@@ -43,7 +53,13 @@ _MODULES = (
     "persistence",
     "recipes",
 )
-_OTHERS = {"compress": "compression", "load": "persistence", "save": "persistence"}
+_OTHERS = {
+    "compress": "compression",
+    "load": "persistence",
+    "patch_sklearn": "patching",
+    "save": "persistence",
+    "unpatch_sklearn": "patching",
+}
 
 
 def __getattr__(name: str) -> Any:

@@ -23,6 +23,10 @@ LARGEST_C = 1e100
 LARGEST_TARGET = 1e150
 
 
+class Unsupported(ValueError):
+    """What scikit-learn's estimators may do with the same arguments, but ours do not."""
+
+
 @dataclass
 class Fit:
     """What goes with one call of fit: limits, threads, and who watches."""

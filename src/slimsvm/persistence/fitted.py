@@ -30,7 +30,7 @@ def class_named(name: Any) -> Any:
 
 def is_known(estimator: Any) -> bool:
     """Whether a model file can hold it: subclasses add what a file could not bring back."""
-    kind = type(estimator)
+    kind = getattr(estimator, "_saved_as", type(estimator))
     return kind.__name__ in estimators.REGISTRY and class_named(kind.__name__) is kind
 
 
