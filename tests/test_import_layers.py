@@ -28,6 +28,7 @@ LAYERS = (
     "run",
     "progress",
     "multiclass",
+    "probability",
     "training",
     "problems",
     "basis",

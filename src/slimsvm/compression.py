@@ -252,7 +252,7 @@ def _C_of(model: Any) -> float:
     loaded = getattr(getattr(model, "status_", None), "reason", "") == "loaded"
     if "C" in model.get_params(deep=False) and not loaded:
         return float(model.C)
-    return float(np.abs(model.dual_coef_).max()) if model.dual_coef_.size else 1.0
+    return float(abs(model.dual_coef_).max()) if model.support_.size else 1.0
 
 
 def _has_epsilon(model: Any) -> bool:

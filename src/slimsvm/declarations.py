@@ -149,6 +149,7 @@ KINDS = {
     "float": "array",
     "int": "array of int",
     "rows": "array or CSR matrix",
+    "matrix": "array or CSR matrix",
     "labels": "array",
     "number": "float",
     "count": "int",
@@ -337,6 +338,10 @@ def _of_dtype(value: Any, kinds: str) -> bool:
     return isinstance(value, np.ndarray) and value.dtype.kind in kinds
 
 
+def _is_real_matrix(value: Any) -> bool:
+    return _of_dtype(value, "f") or (sp.issparse(value) and value.dtype.kind == "f")
+
+
 # kind -> what a value must also be, for messages
 FURTHER = {
     "count": ", zero or more",
@@ -349,7 +354,8 @@ FURTHER = {
 TYPES: dict[str, Callable[[Any], bool]] = {
     "float": lambda value: _of_dtype(value, "f"),
     "int": lambda value: _of_dtype(value, "iu"),
-    "rows": lambda value: _of_dtype(value, "f") or (sp.issparse(value) and value.dtype.kind == "f"),
+    "rows": lambda value: _is_real_matrix(value),
+    "matrix": lambda value: _is_real_matrix(value),
     "labels": lambda value: isinstance(value, np.ndarray),
     "number": _is_number,
     "count": _is_count,

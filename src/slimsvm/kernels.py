@@ -290,13 +290,14 @@ class FromCallable(Kernel):
     uses_dots: ClassVar[bool] = False
     function: Callable[[Any, Any], Any] = None  # type: ignore[assignment]
 
-    def block(self, X: Array, Z: Array, dtype: Any) -> Array:
+    def block(self, X: Any, Z: Any, dtype: Any) -> Array:
         """What the function says, checked for its shape."""
-        values = np.asarray(self.function(X, Z))
-        if values.shape != (X.shape[0], Z.shape[0]):
+        values = np.asarray(_densified(self.function(X, Z)))
+        expected = len_of(X), len_of(Z)
+        if values.shape != expected:
             raise ValueError(
                 f"The kernel function returned an array of shape {values.shape} for blocks of "
-                f"{X.shape[0]} and {Z.shape[0]} rows; expected {(X.shape[0], Z.shape[0])}."
+                f"{expected[0]} and {expected[1]} rows; expected {expected}."
             )
         return values.astype(dtype, copy=False)
 
@@ -467,6 +468,11 @@ def _sums_by_row(data: Array, indptr: Array) -> Array:
         for k in range(indptr[i], indptr[i + 1]):
             out[i] += data[k]
     return out
+
+
+def len_of(X: Any) -> int:
+    """Number of rows, of whatever kind."""
+    return int(X.shape[0] if hasattr(X, "shape") else len(X))
 
 
 def _as_float64(X: Any) -> Any:

@@ -35,11 +35,14 @@ def encoded(y: Any, weight: Array) -> tuple[Array, Array, Array]:
     used = np.flatnonzero(weight > 0)
     present = np.unique(label[used])
     if present.size < 2:
-        what = "samples" if used.size == label.size else "samples with positive weights"
+        one = f"{classes[present].tolist()[0]!r}. Give rows of at least two classes."
+        if used.size < label.size:
+            raise ValueError(
+                "Invalid input - all samples with positive weights belong to the same class: " + one
+            )
         raise ValueError(
-            f"The number of classes has to be greater than one; got {present.size} class: all "
-            f"{what} belong to class {classes[present].tolist()[0]!r}. Give rows of at least two "
-            "classes."
+            "The number of classes has to be greater than one; got 1 class: all samples belong to "
+            f"class {one}"
         )
     if present.size < classes.size:
         label = np.searchsorted(present, label)  # meaningful for the used rows only
@@ -198,8 +201,6 @@ class OneVsOne:
         if self.n_classes == 2:
             return (values[:, 0] > 0).astype(int)
         if break_ties:
-            if shape == "ovo":
-                raise ValueError("break_ties must be False when decision_function_shape is 'ovo'")
             return np.asarray(np.argmax(self.decision(values), axis=1))
         votes = np.zeros((values.shape[0], self.n_classes), np.int64)
         for column, (i, j) in enumerate(self.pairs):

@@ -10,7 +10,8 @@
 
 The classes below are ours with one addition: what they refuse although scikit-learn would do it
 (:class:`slimsvm.training.Unsupported`) is done by scikit-learn's class, with one line of reason.
-They derive from scikit-learn's, too, so that they are its instances for whoever asks, and have a module and a name, so that what is pickled under the patch is loaded without it.
+They derive from scikit-learn's, too, so that they are its instances for whoever asks, and have a
+module and a name, so that what is pickled under the patch is loaded without it.
 """
 
 from __future__ import annotations
@@ -177,7 +178,7 @@ def _init_of_ours(original: type, ours: type) -> Callable[..., None]:
     def init_here(self: Any, *args: Any, **kwargs: Any) -> None:
         if type(self) is original and not getattr(_inside, "plainly", False):
             self.__class__ = ours
-            self.__init__(*args, **kwargs)
+            ours.__init__(self, *args, **kwargs)  # type: ignore[misc]
         else:
             init(self, *args, **kwargs)
 
@@ -209,7 +210,7 @@ def _renamed(old: dict[int, type]) -> None:
                 names[name] = old[id(value)]
 
 
-class _PatchedCalls(joblib.parallel.BatchedCalls):  # type: ignore[misc]
+class _PatchedCalls(joblib.parallel.BatchedCalls):
     """A batch of joblib's that is carried out under the patch."""
 
     def __call__(self) -> Any:

@@ -43,8 +43,9 @@ class Stream:
         """Begin with the support vectors of a fitted OnlineSVC."""
         scheme = OneVsOne(len(model.classes_))
         label = np.repeat(np.arange(scheme.n_classes), model.n_support_)
+        coef = model.dual_coef_.toarray() if sp.issparse(model.dual_coef_) else model.dual_coef_
         for part in scheme.parts(label):
-            rows, a = part.rows, scheme.taken_apart(model.dual_coef_, part)
+            rows, a = part.rows, scheme.taken_apart(coef, part)
             rows, a = rows[a > 0], a[a > 0]
             # weights of rows are not known any more
             upper = np.maximum(a, float(model.C) * model.class_weight_[label[rows]])

@@ -75,20 +75,33 @@ def canonical(X: Any) -> Any:
 # -- what is refused -------------------------------------------------------------------------------
 
 
-def checked_weights(sample_weight: Any, X: Any) -> Array:
-    """The weights of the rows of X, a copy; ones, where none were given."""
-    return np.asarray(
+def checked_weights(sample_weight: Any, X: Any, drop_negative: bool = False) -> Array:
+    """The weights of the rows of X, a copy; ones, where none were given.
+
+    With ``drop_negative`` a negative one is as zero, as in LIBSVM.
+    """
+    weight = np.asarray(
         _check_sample_weight(
-            sample_weight, X, dtype=np.float64, ensure_non_negative=True, copy=True
+            sample_weight,
+            X,
+            dtype=np.float64,
+            ensure_non_negative=not drop_negative,
+            allow_all_zero_weights=drop_negative,
+            copy=True,
         )
     )
+    if drop_negative and sample_weight is not None:
+        weight = np.maximum(weight, 0.0)
+        if not weight.any():
+            raise ValueError("Invalid input - all samples have zero or negative weights.")
+    return weight
 
 
 def refuse_large_C(C: float, weight: Array, largest: float) -> None:
     """Raise ValueError where C times the largest weight is beyond what squares can be taken of."""
     most = float(weight.max())
-    if most > 0.0 and largest / most < C:
-        raise ValueError(
+    if most > 0.0 and largest / most < C < np.inf:
+        raise Unsupported(
             f"C={C:g} times the largest weight, {most:g}, is more than {largest:g}, where squares "
             "leave the range of float64. Pass a smaller C: from about 1e10 on, no error is allowed "
             "anyway."
@@ -96,10 +109,10 @@ def refuse_large_C(C: float, weight: Array, largest: float) -> None:
 
 
 def refuse_sparse_kernel(X: Any) -> None:
-    """Raise ValueError for kernel values in a sparse matrix."""
+    """Raise TypeError for kernel values in a sparse matrix."""
     if sp.issparse(X):
-        raise ValueError(
-            "A sparse precomputed kernel is not supported: pass the matrix of kernel values as a "
+        raise TypeError(
+            "Sparse precomputed kernels are not supported: pass the matrix of kernel values as a "
             "dense array."
         )
 
@@ -111,6 +124,17 @@ def refuse_not_square(X: Any) -> None:
             f"Precomputed matrix must be a square matrix. Input is a {X.shape[0]}x{X.shape[1]} "
             "matrix. Pass kernel values between all pairs of training rows."
         )
+
+
+def is_table(X: Any) -> bool:
+    """Whether these are rows of numbers; otherwise only a kernel that is a function knows them."""
+    if sp.issparse(X) or hasattr(X, "columns"):  # a DataFrame, or one of another library
+        return True
+    try:
+        X = np.asarray(X)
+    except ValueError:  # rows of different lengths
+        return False
+    return bool(X.ndim == 2 and X.dtype.kind in "fiub")
 
 
 def refuse_broken(X: Any) -> None:
@@ -143,8 +167,9 @@ def finite(operand: Operand) -> Operand:
     known = operand.sq is None or np.isfinite(operand.sq).all()
     if not (np.isfinite(operand.diag()).all() and known):
         raise ValueError(
-            f"The kernel {operand.kernel!r} gives values that are not finite (NaN or infinity) for "
-            "these rows. Scale the features, for example with StandardScaler, or choose other "
-            "parameters of the kernel."
+            "The dual coefficients or intercepts are not finite: the kernel "
+            f"{operand.kernel!r} gives values that are not finite (NaN or infinity) for these "
+            "rows. Scale the features, for example with StandardScaler, or choose other parameters "
+            "of the kernel."
         )
     return operand

@@ -238,7 +238,8 @@ def test_sparse_data_with_wide_rows():
     assert np.abs(ours.decision_function(X) - theirs.decision_function(X)).max() < 5e-3
     wide = X.copy()
     wide.indices, wide.indptr = wide.indices.astype(np.int64), wide.indptr.astype(np.int64)
-    np.testing.assert_array_equal(SVC(C=10.0, gamma=1.0).fit(wide, y).dual_coef_, ours.dual_coef_)
+    again = SVC(C=10.0, gamma=1.0).fit(wide, y)
+    np.testing.assert_array_equal(again.dual_coef_.toarray(), ours.dual_coef_.toarray())
     assert sp.issparse(ours.support_vectors_)
     np.testing.assert_allclose(
         ours.decision_function(X[:50].toarray()), ours.decision_function(X[:50]), atol=1e-9

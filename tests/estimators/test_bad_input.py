@@ -60,7 +60,7 @@ def test_lengths(machine):
 def test_one_class_only(machine):
     with pytest.raises(ValueError, match="class"):
         machine().fit(X, np.zeros(4))
-    with pytest.raises(ValueError, match="positive weights belong to class 1"):
+    with pytest.raises(ValueError, match="positive weights belong to the same class: 1"):
         machine().fit(X, y, sample_weight=y)
     with pytest.raises(ValueError, match=r"Unknown label type|continuous"):
         machine().fit(X, y + 0.5)
@@ -92,8 +92,8 @@ def test_parameters(machine):
 def test_weights(machine):
     with pytest.raises(ValueError, match=r"(?i)zero|positive"):
         machine().fit(X, y, sample_weight=np.zeros(4))
-    with pytest.raises(ValueError, match="Negative values"):
-        machine().fit(X, y, sample_weight=[1, -1, 1, 1])
+    left_out = machine().fit(X, y, sample_weight=[1, -1, 1, 1])  # as in scikit-learn
+    assert 1 not in left_out.support_
     with pytest.raises(ValueError, match="sample_weight"):
         machine().fit(X, y, sample_weight=[1, 1])
 
@@ -118,7 +118,7 @@ def test_a_variance_that_has_no_inverse():
 def test_precomputed():
     with pytest.raises(ValueError, match="square"):
         SVC(kernel="precomputed").fit(X, y)
-    with pytest.raises(ValueError, match="dense array"):
+    with pytest.raises(TypeError, match="dense array"):
         SVC(kernel="precomputed").fit(sp.csr_matrix(X @ X.T), y)
     model = SVC(kernel="precomputed").fit(X @ X.T, y)
     with pytest.raises(ValueError, match="4"):

@@ -9,6 +9,7 @@ import warnings
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from sklearn.exceptions import NotFittedError
 from tests.persistence.models import (
     LIBSVM_KERNELS,
@@ -94,7 +95,9 @@ def test_round_trip(machine, kernel, sparse, tmp_path):
             "n_features_in_",
         ):
             if hasattr(model, name):
-                np.testing.assert_array_equal(getattr(again, name), getattr(model, name), name)
+                values = (getattr(again, name), getattr(model, name))
+                values = [v.toarray() if sp.issparse(v) else v for v in values]
+                np.testing.assert_array_equal(*values, name)
         if kernel != "precomputed":
             difference = again.support_vectors_ - model.support_vectors_
             assert abs(difference).max() == 0

@@ -2,30 +2,58 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.callback import with_callbacks
-from sklearn.utils._param_validation import HasMethods
+from sklearn.exceptions import NotFittedError
+from sklearn.utils._param_validation import HasMethods, StrOptions
+from sklearn.utils.validation import check_is_fitted
 
-from slimsvm.declarations import declared, parameter
+from slimsvm.declarations import Attribute, attribute, declared, parameter
 from slimsvm.ending import warn
 from slimsvm.estimators.dual import PairwiseClassifier
-from slimsvm.estimators.parameters import NU, shared
+from slimsvm.estimators.parameters import NU, POSITIVE_OR_INFINITE, shared
 from slimsvm.gram import Gram
 from slimsvm.multiclass import OneVsOne, Part
+from slimsvm.probability import coupled, fold_of_rows, of_pairs, sigmoid
 from slimsvm.problems.dual_qp import DualQP, classification, largest_nu, nu_classification
 from slimsvm.problems.pair_grams import OwnGrams, PairGrams
 from slimsvm.run import Limits, Result
 from slimsvm.solvers.decomposition import WHOLE, Decomposition
+from slimsvm.solvers.out_of_fold import out_of_fold
 from slimsvm.training import Data, Fit
 
 Array = NDArray[Any]
+OUT_OF_FOLD_TOL = 1e-3  # decision values of rows left out: the sigmoid averages over all of them
 
 
 class DecomposedPairs(PairwiseClassifier):
-    """What SVC and NuSVC share: pairs whose kernel values are shared, each solved exactly."""
+    """What SVC and NuSVC share: pairs whose kernel values are shared, each solved exactly.
+
+    Parameters
+    ----------
+    probability : bool
+        Whether ``predict_proba`` is to work: Platt's sigmoid on decision values of rows that were
+        left out, with the kernel values of the fit, and pairs of classes coupled. Deprecated in
+        scikit-learn 1.9, in favour of ``CalibratedClassifierCV(SVC(), ensemble=False)``.
+
+    Attributes
+    ----------
+    _probA, _probB
+        The sigmoids, for each pair of classes.
+    """
+
+    fitted: ClassVar[tuple[Attribute, ...]] = (
+        attribute("_probA", "float", ("n_sigmoids",), optional=True),
+        attribute("_probB", "float", ("n_sigmoids",), optional=True),
+    )
+    _as_libsvm: ClassVar[bool] = True
+    probability: bool | str
+    _probA: Array
+    _probB: Array
 
     def _problem(self, gram: Gram, part: Part, weight: Array, names: list[Any]) -> DualQP:
         """The dual problem of one pair."""
@@ -34,6 +62,15 @@ class DecomposedPairs(PairwiseClassifier):
     def _shared(self, parts: list[Part], data: Data, fit: Fit) -> PairGrams:
         if data.start is None:
             data.start = self._last_point(data)
+        if self.probability != "deprecated":
+            warn(
+                "The `probability` parameter was deprecated in 1.9 and will be removed in version "
+                "1.11. Use `CalibratedClassifierCV(SVC(), ensemble=False)` instead of "
+                "`SVC(probability=True)`",
+                FutureWarning,
+            )
+        n_sigmoids = len(parts) if self._wants_probabilities else 0
+        data.about["_probA"], data.about["_probB"] = np.zeros((2, n_sigmoids))
         if self.solver is not None and not isinstance(self.solver, Decomposition):
             return OwnGrams(data.rows, parts, self._cache_bytes, fit.threads, 0)
         return PairGrams(data.rows, parts, self._cache_bytes, fit.threads, WHOLE)
@@ -49,8 +86,86 @@ class DecomposedPairs(PairwiseClassifier):
         if data.start is not None:
             start = OneVsOne(data.classes.size).taken_apart(data.start[:, data.used], part)
         result = self._decomposed(problem, fit, limits, start)
+        if self._wants_probabilities:
+            found = self._sigmoid(problem, result, part, data, limits)
+            data.about["_probA"][part.k], data.about["_probB"][part.k] = found
         shared.done(part)
         return result
+
+    # -- probabilities -----------------------------------------------------------------------------
+
+    @property
+    def _wants_probabilities(self) -> bool:
+        return self.probability != "deprecated" and bool(self.probability)
+
+    def _sigmoid(
+        self, problem: DualQP, result: Result, part: Part, data: Data, limits: Limits
+    ) -> tuple[float, float]:
+        """A and B of a pair, from decision values of rows that were left out."""
+        rows = part.rows
+        sign = part.sign(rows)
+
+        def without(used: Array) -> DualQP:
+            return self._problem(problem.gram, part, np.where(used, data.weight[rows], 0.0), [])
+
+        tol = min(float(self.tol), OUT_OF_FOLD_TOL)
+        scores = out_of_fold(
+            problem, result.model, without, self._point, fold_of_rows(sign), tol, limits
+        )
+        first = min(part.positive, part.negative)  # whose probability it is, in LIBSVM
+        scores = scores if part.positive == first else -scores
+        weight = data.sample_weight[data.used[rows]]
+        return sigmoid(scores, part.label[rows] == first, weight)
+
+    @property
+    def predict_proba(self) -> Callable[[Any], Array]:
+        """Probabilities of the classes, shape (n_samples, n_classes); a method.
+
+        It is there with ``probability=True`` only. The classes are in the order of ``classes_``.
+        The most probable class may differ from that of ``predict``.
+        """
+        if not self._wants_probabilities:
+            name = type(self).__name__
+            raise AttributeError(
+                f"predict_proba is not available when probability=False. Two ways lead to it: "
+                f"CalibratedClassifierCV({name}(), ensemble=False) of sklearn.calibration, or "
+                f"{name}(probability=True), which scikit-learn has deprecated."
+            )
+        return self._predict_proba
+
+    @property
+    def predict_log_proba(self) -> Callable[[Any], Array]:
+        """Logarithms of :meth:`predict_proba`; a method."""
+        found = self.predict_proba
+        return lambda X: np.log(found(X))
+
+    def _predict_proba(self, X: Any) -> Array:
+        check_is_fitted(self)
+        if not getattr(self, "_probA", np.empty(0)).size:
+            raise NotFittedError(
+                "predict_proba is not available when fitted with probability=False"
+            )
+        outputs = self._libsvm_sign * self._outputs(X)
+        return coupled(of_pairs(outputs, self._probA, self._probB), len(self.classes_))
+
+    def _deprecated(self, name: str) -> Array:
+        warn(
+            f"Attribute `{name}` was deprecated in version 1.9 and will be removed in 1.11 as the "
+            "`probability=True` option for SVC and NuSVC was deprecated and will be removed in "
+            "1.11.",
+            FutureWarning,
+        )
+        return np.asarray(getattr(self, f"_{name[:-1]}"))
+
+    @property
+    def probA_(self) -> Array:
+        """A of the sigmoids 1 / (1 + exp(A f + B)), with f as LIBSVM has it. Deprecated."""
+        return self._deprecated("probA_")
+
+    @property
+    def probB_(self) -> Array:
+        """B of the sigmoids. Deprecated."""
+        return self._deprecated("probB_")
 
     def _last_point(self, data: Data) -> Array | None:
         """The coefficients of the last fit, if this one goes on from them."""
@@ -104,12 +219,13 @@ class SVC(DecomposedPairs):
     True
     """
 
-    C: float = shared("C")
+    C: float = parameter(1.0, POSITIVE_OR_INFINITE)
     kernel: Any = shared("kernel")
     degree: int = shared("degree")
     gamma: float | str = shared("gamma")
     coef0: float = shared("coef0")
     shrinking: bool = shared("shrinking")
+    probability: bool | str = parameter("deprecated", "boolean", StrOptions({"deprecated"}))
     tol: float = shared("tol")
     cache_size: float = shared("cache_size")
     class_weight: Any = shared("class_weight")
@@ -124,7 +240,7 @@ class SVC(DecomposedPairs):
     solver: Any = parameter(None, HasMethods(["init", "step", "certificate", "model"]), None)
 
     def _problem(self, gram: Gram, part: Part, weight: Array, names: list[Any]) -> DualQP:
-        return classification(gram, part.sign(part.rows), float(self.C) * weight)
+        return classification(gram, part.sign(part.rows), self._finite_C * weight)
 
 
 @declared
@@ -168,6 +284,7 @@ class NuSVC(DecomposedPairs):
     gamma: float | str = shared("gamma")
     coef0: float = shared("coef0")
     shrinking: bool = shared("shrinking")
+    probability: bool | str = parameter("deprecated", "boolean", StrOptions({"deprecated"}))
     tol: float = shared("tol")
     cache_size: float = shared("cache_size")
     class_weight: Any = shared("class_weight")
@@ -180,10 +297,18 @@ class NuSVC(DecomposedPairs):
     n_jobs: int | None = shared("n_jobs")
     random_state: Any = shared("random_state")
 
+    def _encoded(self, X: Any, y: Any, weight: Array) -> Data:
+        try:
+            return super()._encoded(X, y, weight)
+        except ValueError as error:
+            if "belong to" in str(error):  # LIBSVM's words for that
+                raise ValueError(f"specified nu is infeasible: {error}") from error
+            raise
+
     def _problem(self, gram: Gram, part: Part, weight: Array, names: list[Any]) -> DualQP:
         sign, nu = part.sign(part.rows), float(self.nu)
         largest = largest_nu(sign, weight)
-        if nu > largest:
+        if nu > largest and names:
             warn(
                 f"nu={nu:g} is not feasible for the classes {names[0]!r} and {names[1]!r}; this "
                 f"pair is trained at nu={largest:.4g}, the largest that their weights allow. "

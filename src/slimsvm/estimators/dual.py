@@ -6,22 +6,32 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils import check_random_state
+from sklearn.utils import check_random_state, column_or_1d
+from sklearn.utils.validation import check_consistent_length
 
 from slimsvm.declarations import Attribute, attribute
 from slimsvm.ending import Ending
 from slimsvm.estimators.fitting import Classifier, Estimator
-from slimsvm.estimators.models import SupportVectors
+from slimsvm.estimators.models import SupportVectors, dense
+from slimsvm.kernels import FromCallable, Kernel, Precomputed
 from slimsvm.multiclass import OneVsOne, Part
 from slimsvm.problems.dual_qp import DualQP
 from slimsvm.rows import MemoryRows
 from slimsvm.run import Limits, Result, run
 from slimsvm.solvers.decomposition import Decomposition
 from slimsvm.tiles import Operand
-from slimsvm.training import Data, Fit
+from slimsvm.training import (
+    Data,
+    Fit,
+    checked_weights,
+    is_table,
+    refuse_large_C,
+    refuse_targets,
+)
 
 Array = NDArray[Any]
 LARGEST_SEED = 2**31 - 1
+ENDLESS = 1e10  # C=inf: LIBSVM's own iterations end by rounding errors, too
 
 
 class DualEstimator(SupportVectors, Estimator):
@@ -40,6 +50,46 @@ class DualEstimator(SupportVectors, Estimator):
     cache_size: float = 200.0
     warm_start = False
     solver: Any = None
+
+    # -- rows that are not numbers: a function that is the kernel may take anything ----------------
+
+    def _checked(
+        self, X: Any, y: Any, sample_weight: Any, reset: bool = True
+    ) -> tuple[Any, Any, Array]:
+        self.__dict__.pop("_objects", None)
+        function = callable(self.kernel) and not isinstance(self.kernel, Kernel)
+        if function and not is_table(X):
+            return self._checked_objects(X, y, sample_weight)
+        return super()._checked(X, y, sample_weight, reset)
+
+    def _checked_objects(self, X: Any, y: Any, weight: Any) -> tuple[Any, Any, Array]:
+        """The kernel values of all pairs in place of the rows, which are kept for predictions."""
+        self._validate_params()
+        if self._takes_target:
+            check_consistent_length(X, y)
+            y = column_or_1d(y, warn=True)
+            if self._numeric_target:
+                refuse_targets(y)
+        for name in ("n_features_in_", "feature_names_in_"):
+            self.__dict__.pop(name, None)
+        K = FromCallable(self.kernel).block(X, X, np.float64)
+        self._objects = X
+        weight = checked_weights(weight, K, drop_negative=self._as_libsvm)
+        refuse_large_C(float(getattr(self, "C", 0.0)), weight, self._largest_C)
+        return K, y if self._takes_target else None, weight
+
+    def _kernel_for(self, X: Any, weight: Array) -> Kernel:
+        return Precomputed() if hasattr(self, "_objects") else super()._kernel_for(X, weight)
+
+    def _new_rows(self, X: Any) -> Any:
+        if hasattr(self, "_objects"):
+            X = FromCallable(self.kernel).block(X, self._objects, np.float64)
+        return super()._new_rows(X)
+
+    @property
+    def _finite_C(self) -> float:
+        """C, or one that allows no error where there need be none."""
+        return min(float(self.C), ENDLESS)
 
     @property
     def _cache_bytes(self) -> float:
@@ -66,7 +116,7 @@ class DualEstimator(SupportVectors, Estimator):
         if getattr(self, "_fingerprint", None) != seen or not hasattr(self, "dual_coef_"):
             return None
         coef = np.zeros((self.dual_coef_.shape[0], data.X.shape[0]))
-        coef[:, self.support_] = self.dual_coef_
+        coef[:, self.support_] = dense(self.dual_coef_)
         return coef
 
     def _hold(self, data: Data, coef: Array, label: Array | None, intercept: Array) -> None:
@@ -100,7 +150,7 @@ class PairwiseClassifier(DualEstimator, Classifier):
         """The rows of a pair, their signs, and the upper bounds of their dual variables."""
         rows = part.rows
         operand = data.rows if data.classes.size == 2 else data.rows.take(rows)
-        return operand, part.sign(rows), float(self.C) * data.weight[rows]
+        return operand, part.sign(rows), self._finite_C * data.weight[rows]
 
     def _solved(self, data: Data, fit: Fit) -> list[Result]:
         parts = OneVsOne(data.classes.size).parts(data.target)

@@ -137,6 +137,9 @@ class Estimator(CallbackSupportMixin, BaseEstimator):
     _numeric_target: ClassVar[bool] = False
     _all_rows: ClassVar[bool] = False  # rows of weight zero are prepared too, and count in a centre
     _largest_C: ClassVar[float] = LARGEST_C
+    # as scikit-learn's class of that name: rows of negative weight leave, and coefficients of sparse
+    # rows are sparse
+    _as_libsvm: ClassVar[bool] = False
 
     # parameters and attributes that every estimator has, for those who read types
     kernel: Any
@@ -265,7 +268,7 @@ class Estimator(CallbackSupportMixin, BaseEstimator):
             refuse_targets(y)
         if self._precomputed:
             refuse_not_square(X)
-        weight = checked_weights(sample_weight, X)
+        weight = checked_weights(sample_weight, X, drop_negative=self._as_libsvm)
         refuse_large_C(float(getattr(self, "C", 0.0)), weight, self._largest_C)
         return X, y, weight
 
@@ -375,8 +378,10 @@ class ClassPredictions(ClassifierMixin):
         -------
         array of shape (n_samples,)
         """
-        outputs = self._outputs(X)
         shape, ties = self.decision_function_shape, bool(self.break_ties)
+        if ties and shape == "ovo" and len(getattr(self, "classes_", ())) > 2:
+            raise ValueError("break_ties must be False when decision_function_shape is 'ovo'")
+        outputs = self._outputs(X)
         return np.asarray(self.classes_[self._scheme().chosen(outputs, shape, ties)])
 
 

@@ -95,7 +95,7 @@ class SupportVectors(KernelModel):
         Number of support vectors for each class (classifiers) or in all.
     dual_coef_
         Coefficients in the decision function, in LIBSVM's layout: one line fewer than classes, or
-        one.
+        one. A CSR matrix where the rows were sparse, as in scikit-learn.
     coef_
         Weights of the features, for the linear kernel only.
     shape_fit_
@@ -107,7 +107,7 @@ class SupportVectors(KernelModel):
         attribute("support_", "int", ("n_SV",)),
         attribute("support_vectors_", "rows", ("n_SV", "n_features")),
         attribute("n_support_", "int", ("n_groups",)),
-        attribute("dual_coef_", "float", ("n_lines", "n_SV")),
+        attribute("dual_coef_", "matrix", ("n_lines", "n_SV")),
         attribute("intercept_", "float", ("n_outputs",)),
         attribute("coef_", "float", ("n_outputs", "n_features"), stored=False, optional=True),
         attribute("kernel_", "kernel"),
@@ -117,8 +117,9 @@ class SupportVectors(KernelModel):
     support_: Array
     support_vectors_: Any
     n_support_: Array
-    dual_coef_: Array
-    shape_fit_: tuple[int, int]
+    dual_coef_: Any
+    shape_fit_: tuple[int, ...]
+    _as_libsvm: ClassVar[bool]
     _precomputed: bool
 
     def _made_from(self) -> tuple[Any, ...]:
@@ -127,7 +128,7 @@ class SupportVectors(KernelModel):
     def _make(self) -> Expansion:
         basis = self.support_ if isinstance(self.kernel_, Precomputed) else self.support_vectors_
         layout = self.n_support_ if self.dual_coef_.shape[0] > 1 else None
-        coef = np.ascontiguousarray(self.dual_coef_.T, np.float64)
+        coef = np.ascontiguousarray(dense(self.dual_coef_).T, np.float64)
         return Expansion(self.kernel_, basis, coef, self.intercept_, layout)
 
     def _hold(self, data: Any, coef: Array, label: Array | None, intercept: Array) -> None:
@@ -141,20 +142,61 @@ class SupportVectors(KernelModel):
             self.n_support_ = counts.astype(np.int32)
         rows = data.used[support]
         self.support_ = rows.astype(np.int32) if data.X.shape[0] < 2**31 else rows
-        self.support_vectors_ = np.empty((0, 0), np.float64) if self._precomputed else data.X[rows]
+        self.support_vectors_ = (
+            np.empty((0, 0), np.float64) if isinstance(data.kernel, Precomputed) else data.X[rows]
+        )
         self.dual_coef_, self.intercept_ = coef[:, support], intercept
+        if self._as_libsvm and sp.issparse(data.X):
+            self.dual_coef_ = _as_csr(self.dual_coef_, type(data.X))
         self.kernel_, self.shape_fit_ = data.kernel, data.X.shape
 
     @property
-    def coef_(self) -> Array:
-        """Weights of the features, for the linear kernel only."""
+    def coef_(self) -> Any:
+        """Weights of the features, for the linear kernel only; sparse where the rows were."""
         if not isinstance(getattr(self, "kernel_", None), Linear):
             raise AttributeError("coef_ is only available when using a linear kernel")
-        if self.dual_coef_.shape[0] == 1:
-            return np.asarray(self.dual_coef_ @ self.support_vectors_)
-        function, d = self._function(), self.support_vectors_.shape[1]
-        at_zero = function.decision_function(np.zeros((1, d)))
-        return np.asarray((function.decision_function(np.eye(d)) - at_zero).T)
+        coef = self.dual_coef_
+        if coef.shape[0] > 1:
+            coef = _by_pair(dense(coef), self.n_support_)
+        coef = coef @ self.support_vectors_
+        if sp.issparse(coef):
+            coef.sort_indices()
+            coef.data.flags.writeable = False
+            return coef
+        coef = np.asarray(coef)
+        coef.flags.writeable = False  # it follows from others: a change would change nothing
+        return coef
+
+    # -- under the names that scikit-learn's own classes have for them, which other programs read --
+
+    @property
+    def _gamma(self) -> float:
+        return float(getattr(self.kernel_, "gamma", 0.0))
+
+    @property
+    def _sparse(self) -> bool:
+        return bool(sp.issparse(self.support_vectors_))
+
+    @property
+    def _n_support(self) -> Array:
+        return self.n_support_
+
+    @property
+    def _libsvm_sign(self) -> float:
+        """Of two classes, LIBSVM's positive one is the first."""
+        return -1.0 if len(getattr(self, "classes_", ())) == 2 else 1.0
+
+    @property
+    def _dual_coef_(self) -> Any:
+        return self._libsvm_sign * self.dual_coef_
+
+    @_dual_coef_.setter
+    def _dual_coef_(self, value: Any) -> None:
+        self.dual_coef_ = self._libsvm_sign * value
+
+    @property
+    def _intercept_(self) -> Array:
+        return self._libsvm_sign * self.intercept_
 
     @classmethod
     def _sizes(cls, a: dict[str, Any]) -> dict[str, int]:
@@ -176,10 +218,17 @@ class SupportVectors(KernelModel):
 
     def _in_support_layout(self, form: str) -> tuple[str, dict[str, Any]]:
         """Class and attributes of the exact model that is the same function."""
-        return self._same_as or type(self).__name__, attributes_of(self)
+        attributes = attributes_of(self)
+        attributes["dual_coef_"] = dense(self.dual_coef_)
+        return self._same_as or type(self).__name__, attributes
 
     def _new_rows(self, X: Any) -> Any:
         X = super()._new_rows(X)
+        if self.n_support_.sum() != self.support_.size:
+            raise ValueError(
+                f"The internal representation of {type(self).__name__} was altered: the counts of "
+                f"n_support_ do not add up to its {self.support_.size} support vectors."
+            )
         if isinstance(self.kernel_, Precomputed) and X.shape[1] != self.shape_fit_[0]:
             raise ValueError(
                 f"X.shape[1] = {X.shape[1]} should be equal to {self.shape_fit_[0]}, the number of "
@@ -300,6 +349,34 @@ class LinearWeights:
     def _in_support_layout(self, form: str) -> tuple[str, dict[str, Any]]:
         """Class and attributes of the exact model that is the same function."""
         return self._same_as, as_support_vectors(self, form, self.coef_, np.ones(1), Linear())
+
+
+def dense(coef: Any) -> Array:
+    """Coefficients as an array."""
+    return np.asarray(coef.toarray() if sp.issparse(coef) else coef)
+
+
+def _as_csr(coef: Array, kind: type) -> Any:
+    """Coefficients with an entry for each number, zero or not."""
+    n, m = coef.shape
+    columns, ends = np.tile(np.arange(m), n), m * np.arange(n + 1)
+    return kind((coef.ravel(), columns, ends), shape=coef.shape)
+
+
+def _by_pair(coef: Array, n_support: Array) -> Any:
+    """The coefficients of each pair of classes, from LIBSVM's layout: a line a pair."""
+    ends = np.concatenate([[0], np.cumsum(n_support)])
+    values, columns, lengths = [], [], [0]
+    for i in range(n_support.size):
+        for j in range(i + 1, n_support.size):
+            first, second = slice(ends[i], ends[i + 1]), slice(ends[j], ends[j + 1])
+            values += [coef[j - 1, first], coef[i, second]]
+            columns += [np.arange(ends[i], ends[i + 1]), np.arange(ends[j], ends[j + 1])]
+            lengths.append(int(n_support[i] + n_support[j]))
+    shape = (len(lengths) - 1, coef.shape[1])
+    return sp.csr_array(
+        (np.concatenate(values), np.concatenate(columns), np.cumsum(lengths)), shape=shape
+    )
 
 
 def as_support_vectors(

@@ -66,6 +66,7 @@ class OneClassSVM(OutlierMixin, DualEstimator):
 
     fitted: ClassVar[tuple[Attribute, ...]] = (attribute("offset_", "float", ("n_outputs",)),)
     _takes_target: ClassVar[bool] = False
+    _as_libsvm: ClassVar[bool] = True
 
     @with_callbacks
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:

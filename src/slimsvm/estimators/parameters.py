@@ -15,6 +15,7 @@ from slimsvm.declarations import parameter
 from slimsvm.kernels import KERNELS, Kernel
 
 POSITIVE = Interval(Real, 0.0, None, closed="neither")
+POSITIVE_OR_INFINITE = Interval(Real, 0.0, None, closed="right")
 NOT_NEGATIVE = Interval(Real, 0.0, None, closed="left")
 AT_LEAST_ONE = Interval(Integral, 1, None, closed="left")
 COUNT_OR_NONE = Interval(Integral, -1, None, closed="left")  # -1: no limit

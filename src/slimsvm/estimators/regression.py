@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,7 +11,7 @@ from slimsvm.declarations import declared, parameter
 from slimsvm.ending import Ending
 from slimsvm.estimators.dual import DualEstimator
 from slimsvm.estimators.fitting import Regressor
-from slimsvm.estimators.parameters import NOT_NEGATIVE, NU, shared
+from slimsvm.estimators.parameters import NOT_NEGATIVE, NU, POSITIVE_OR_INFINITE, shared
 from slimsvm.gram import Gram, make_gram
 from slimsvm.problems.dual_qp import DualQP, nu_regression, regression
 from slimsvm.run import Result
@@ -22,6 +22,8 @@ Array = NDArray[Any]
 
 class DecomposedRegressor(DualEstimator, Regressor):
     """What SVR and NuSVR share: a variable for errors above, and one for errors below, each row."""
+
+    _as_libsvm: ClassVar[bool] = True
 
     def _problem(self, gram: Gram, target: Array, weight: Array) -> DualQP:
         raise NotImplementedError
@@ -76,7 +78,7 @@ class SVR(DecomposedRegressor):
     gamma: float | str = shared("gamma")
     coef0: float = shared("coef0")
     tol: float = shared("tol")
-    C: float = shared("C")
+    C: float = parameter(1.0, POSITIVE_OR_INFINITE)
     epsilon: float = parameter(0.1, NOT_NEGATIVE)
     shrinking: bool = shared("shrinking")
     cache_size: float = shared("cache_size")
@@ -87,7 +89,7 @@ class SVR(DecomposedRegressor):
     n_jobs: int | None = shared("n_jobs")
 
     def _problem(self, gram: Gram, target: Array, weight: Array) -> DualQP:
-        return regression(gram, target, float(self.C) * weight, float(self.epsilon))
+        return regression(gram, target, self._finite_C * weight, float(self.epsilon))
 
 
 @declared
@@ -117,7 +119,7 @@ class NuSVR(DecomposedRegressor):
     """
 
     nu: float = parameter(0.5, NU)
-    C: float = shared("C")
+    C: float = parameter(1.0, POSITIVE_OR_INFINITE)
     kernel: Any = shared("kernel")
     degree: int = shared("degree")
     gamma: float | str = shared("gamma")
@@ -132,4 +134,4 @@ class NuSVR(DecomposedRegressor):
     n_jobs: int | None = shared("n_jobs")
 
     def _problem(self, gram: Gram, target: Array, weight: Array) -> DualQP:
-        return nu_regression(gram, target, float(self.C) * weight, float(self.nu))
+        return nu_regression(gram, target, self._finite_C * weight, float(self.nu))

@@ -89,11 +89,17 @@ class WholePairGram(Gram):
     def __init__(self, operand: Operand, first: Array, second: Array) -> None:
         super().__init__(operand, 0.0, 1)
         self._first, self._second = first, second
+        self._whole: Array | None = None
 
     def block(self, rows: Array) -> Array:
         """k(rows, rows); without computing what is within a class."""
         if rows.size != self.n or self._first.dtype != self.dtype:
             return super().block(rows)
+        if self._whole is None:
+            self._whole = self._block()
+        return self._whole
+
+    def _block(self) -> Array:
         n = self._first.shape[0]
         out = np.empty((self.n, self.n), self.dtype)
         out[:n, :n], out[n:, n:] = self._first, self._second

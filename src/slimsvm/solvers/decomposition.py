@@ -74,6 +74,8 @@ class Decomposition:
         Rounds for which a multiplier estimate must stay positive before its variable leaves (h).
     inner : float
         The subproblem is solved until its violation is this share of that of the whole problem.
+    exact : bool
+        Whether few rows are solved to near float64 precision.
     """
 
     working_set: int = 1024
@@ -83,18 +85,25 @@ class Decomposition:
     shrinking: bool = True
     history: int = 8
     inner: float = 0.1
+    exact: bool = True
 
-    def init(self, problem: DualQP, start: Array | None = None) -> State:
-        """Begin at ``start`` (a feasible a), or at the problem's own starting point."""
-        a = np.array(problem.start if start is None else start, dtype=np.float64)
-        n = problem.gram.n
-        state = State(
-            a, np.zeros(n), np.arange(problem.n_variables), np.arange(n), problem.gram.diag()
-        )
+    def init(self, problem: DualQP, start: Array | DualSolution | None = None) -> State:
+        """Begin at ``start`` (a feasible a), or at the problem's own starting point.
+
+        Of a DualSolution s is known, too. All rows must be active columns of the Gram.
+        """
+        known = isinstance(start, DualSolution)
+        given = start.a if isinstance(start, DualSolution) else start
+        a = np.array(problem.start if given is None else given, dtype=np.float64)
+        n, columns = problem.gram.n, problem.gram.columns
+        rows = np.arange(n) if columns is None else columns
+        s = start.s.copy() if isinstance(start, DualSolution) else np.zeros(n)
+        state = State(a, s, np.arange(problem.n_variables), rows, problem.gram.diag())
+        state.rough = self.exact
         coef = problem.coef(a)
         moved = np.flatnonzero(coef)
-        if moved.size:
-            state.s += problem.gram.products(moved, coef[moved], state.rows)
+        if moved.size and not known:
+            state.s[rows] += problem.gram.products(moved, coef[moved], rows)
         state.objective = problem.objective(a, state.s)
         self._localise(problem, state)
         return state
@@ -292,7 +301,7 @@ class Decomposition:
         K = _block(gram, rows)
         sign, upper, diag = S.sign_[chosen], S.upper_[chosen], S.diag[rows]
         old, a, o = S.a_[chosen], S.a_[chosen].copy(), S.o_[chosen].copy()
-        exact = whole and gram.n <= EXACT and K.dtype == np.float64
+        exact = self.exact and whole and gram.n <= EXACT and K.dtype == np.float64
         most = int(
             min(
                 max_iter - S.n_iter,
