@@ -14,12 +14,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from slimsvm.compiled import compiled
+
 Array = NDArray[Any]
 N_FOLDS = 5  # as LIBSVM
 SEED = 20000  # of the folds: they depend on nothing but the labels
 LEAST = 1e-7  # probability of a pair, as LIBSVM
 MOST_STEPS = 100
-RIDGE = 1e-12
+RIDGE, PRECISE, SHORTEST = 1e-12, 1e-9, 1e-10  # relative to the sum of weights; of a step
 BLOCK_VALUES = 1 << 22  # of the linear systems that are solved at the same time
 
 
@@ -60,28 +62,53 @@ def sigmoid(score: Array, first: Array, weight: Array) -> tuple[float, float]:
     size = max(float(np.abs(score).max(initial=0.0)), np.finfo(float).tiny)
     f = score / size  # so that the Newton step is well scaled
 
-    def cost(A: float, B: float) -> float:
-        z = A * f + B
-        return float(weight @ (np.logaddexp(0.0, z) - (1.0 - target) * z))
-
-    A, B = 0.0, float(np.log((n_other + 1) / (n_first + 1)))
-    now, total = cost(A, B), float(weight.sum())
-    for _ in range(MOST_STEPS):
-        p = _logistic(-(A * f + B))
-        d1, d2 = weight * (target - p), weight * p * (1 - p)
-        g = np.array([d1 @ f, d1.sum()])
-        if np.abs(g).max() <= 1e-10 * total:
-            break
-        h = np.array([[d2 @ (f * f), d2 @ f], [d2 @ f, d2.sum()]]) + RIDGE * total * np.eye(2)
-        step = np.linalg.solve(h, -g)
-        t, slope = 1.0, 1e-4 * float(g @ step)
-        while t > 1e-10 and cost(A + t * step[0], B + t * step[1]) > now + t * slope:
-            t /= 2
-        if t <= 1e-10:
-            break
-        A, B = A + t * float(step[0]), B + t * float(step[1])
-        now = cost(A, B)
+    start = float(np.log((n_other + 1) / (n_first + 1)))
+    A, B = _newton(f, target, weight, start)
     return A / size, B
+
+
+@compiled
+def _newton(f: Array, target: Array, weight: Array, B: float) -> tuple[float, float]:
+    """Maximum likelihood by Newton's method with halved steps, from A = 0 on."""
+    A, total = 0.0, weight.sum()
+    now = _cost(f, target, weight, A, B)
+    for _ in range(MOST_STEPS):
+        g_A = g_B = h_AA = h_AB = h_BB = 0.0
+        for i in range(f.size):
+            z = A * f[i] + B
+            e = np.exp(-abs(z))
+            p = (e if z >= 0 else 1.0) / (1.0 + e)
+            slope, curvature = weight[i] * (target[i] - p), weight[i] * p * (1.0 - p)
+            g_A += slope * f[i]
+            g_B += slope
+            h_AA += curvature * f[i] * f[i]
+            h_AB += curvature * f[i]
+            h_BB += curvature
+        if max(abs(g_A), abs(g_B)) <= PRECISE * total:
+            break
+        h_AA += RIDGE * total
+        h_BB += RIDGE * total
+        det = h_AA * h_BB - h_AB * h_AB
+        d_A, d_B = -(h_BB * g_A - h_AB * g_B) / det, -(h_AA * g_B - h_AB * g_A) / det
+        t, slope = 1.0, 1e-4 * (g_A * d_A + g_B * d_B)
+        new = _cost(f, target, weight, A + d_A, B + d_B)
+        while new > now + t * slope and t > SHORTEST:
+            t /= 2.0
+            new = _cost(f, target, weight, A + t * d_A, B + t * d_B)
+        if t <= SHORTEST:
+            break
+        A, B, now = A + t * d_A, B + t * d_B, new
+    return A, B
+
+
+@compiled
+def _cost(f: Array, target: Array, weight: Array, A: float, B: float) -> float:
+    """Minus the logarithm of the likelihood."""
+    total = 0.0
+    for i in range(f.size):
+        z = A * f[i] + B
+        total += weight[i] * (np.log1p(np.exp(-abs(z))) + max(z, 0.0) - (1.0 - target[i]) * z)
+    return total
 
 
 def of_pairs(outputs: Array, A: Array, B: Array) -> Array:

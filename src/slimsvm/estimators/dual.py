@@ -10,7 +10,7 @@ from sklearn.utils import check_random_state, column_or_1d
 from sklearn.utils.validation import check_consistent_length
 
 from slimsvm.declarations import Attribute, attribute
-from slimsvm.ending import Ending
+from slimsvm.ending import REASONS, Ending
 from slimsvm.estimators.fitting import Classifier, Estimator
 from slimsvm.estimators.models import SupportVectors, dense
 from slimsvm.kernels import FromCallable, Kernel, Precomputed
@@ -31,6 +31,11 @@ from slimsvm.training import (
 
 Array = NDArray[Any]
 LARGEST_SEED = 2**31 - 1
+# scikit-learn's words, and what is so
+AS_LIBSVM = {
+    "max_iter": "Solver terminated early (max_iter={max_iter}).  Consider pre-processing your data "
+    "with StandardScaler or MinMaxScaler. " + REASONS["max_iter"]
+}
 ENDLESS = 1e10  # C=inf: LIBSVM's own iterations end by rounding errors, too
 
 
@@ -85,6 +90,9 @@ class DualEstimator(SupportVectors, Estimator):
         if hasattr(self, "_objects"):
             X = FromCallable(self.kernel).block(X, self._objects, np.float64)
         return super()._new_rows(X)
+
+    def _ending(self, results: list[Result], fit: Fit, **about: Any) -> Ending:
+        return super()._ending(results, fit, **{"begins": AS_LIBSVM, **about})
 
     @property
     def _finite_C(self) -> float:

@@ -224,6 +224,11 @@ class SupportVectors(KernelModel):
 
     def _new_rows(self, X: Any) -> Any:
         X = super()._new_rows(X)
+        if self._as_libsvm and sp.issparse(X) and not self._sparse:
+            raise ValueError(
+                f"cannot use sparse input in {type(self).__name__!r} trained on dense data: pass "
+                "X.toarray(), or train on sparse rows, after which both are accepted"
+            )
         if self.n_support_.sum() != self.support_.size:
             raise ValueError(
                 f"The internal representation of {type(self).__name__} was altered: the counts of "

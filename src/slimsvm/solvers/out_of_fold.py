@@ -26,9 +26,11 @@ from slimsvm.problems.dual_qp import DualQP
 from slimsvm.run import Limits, Result, run
 from slimsvm.solvers.decomposition import WHOLE, Decomposition
 from slimsvm.solvers.dual_state import DualSolution
+from slimsvm.solvers.smo import smo
 
 Array = NDArray[Any]
 MOST_STEPS = 10**9
+STEPS_A_ROW = 100  # of SMO, where one subproblem is the whole problem
 
 
 def out_of_fold(
@@ -59,6 +61,9 @@ def out_of_fold(
     """
     sign, s = problem.sign, _products_with_all_rows(problem, solution)
     score = np.zeros(sign.size)
+    few = problem.gram.n <= WHOLE
+    K = problem.gram.block(np.arange(problem.gram.n)) if few else None
+    diag = problem.gram.diag()
     for k in np.unique(fold):
         held = fold == k
         left = np.unique(sign[~held])
@@ -66,7 +71,10 @@ def out_of_fold(
             score[held] = left.sum()
             continue
         part = without(~held)
-        start = None if part.two_equalities else _start(problem, solution.a, s, held)
+        start = None if part.two_equalities else _start(problem, solution.a, s, held, K)
+        if start is not None and K is not None:
+            score[held] = _few_rows(part, start, K, diag, tol)[held]
+            continue
         result = run(
             Decomposition(shrinking=False, exact=False),
             part,
@@ -94,7 +102,15 @@ def _products_with_all_rows(problem: DualQP, solution: DualSolution) -> Array:
     return s
 
 
-def _start(problem: DualQP, a: Array, s: Array, held: Array) -> DualSolution:
+def _few_rows(part: DualQP, start: DualSolution, K: Array, diag: Array, tol: float) -> Array:
+    """Decision values of all rows by the problem of a fold, which is one subproblem."""
+    a, o = start.a, part.order(start.s)
+    smo(K, diag, part.sign, part.upper, a, o, a.size, tol, STEPS_A_ROW * a.size)
+    s = o - part.sign * part.linear
+    return np.asarray(s + part.multiplier(a, s, np.arange(a.size))[0])
+
+
+def _start(problem: DualQP, a: Array, s: Array, held: Array, K: Array | None) -> DualSolution:
     """The solution without the held rows, balanced by as few coefficients as possible."""
     sign, new = problem.sign, np.where(held, 0.0, a)
     miss = float(sign @ new)
@@ -103,13 +119,13 @@ def _start(problem: DualQP, a: Array, s: Array, held: Array) -> DualSolution:
     new[heavy] = np.minimum(new[heavy], kept)
     delta = sign * (new - a)
     moved = np.flatnonzero(delta)
-    return DualSolution(new, s + _change(problem.gram, moved, delta[moved]), (0.0, 0.0))
+    return DualSolution(new, s + _change(problem.gram, moved, delta[moved], K), (0.0, 0.0))
 
 
-def _change(gram: Gram, moved: Array, delta: Array) -> Array:
+def _change(gram: Gram, moved: Array, delta: Array, K: Array | None) -> Array:
     """What becomes of s where some coefficients change."""
-    if gram.n <= WHOLE:
-        return np.asarray(delta @ gram.block(np.arange(gram.n))[moved], np.float64)
+    if K is not None:
+        return np.asarray(delta.astype(K.dtype) @ K[moved], np.float64)
     columns = np.arange(gram.n) if gram.columns is None else gram.columns
     local, out = np.zeros(gram.n), np.empty(gram.n)
     gram.add(moved, delta, local)
