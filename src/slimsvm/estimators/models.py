@@ -146,6 +146,7 @@ class SupportVectors(KernelModel):
             np.empty((0, 0), np.float64) if isinstance(data.kernel, Precomputed) else data.X[rows]
         )
         self.dual_coef_, self.intercept_ = coef[:, support], intercept
+        self._fitted_dense = isinstance(data.X, np.ndarray)  # not known of a model from a file
         if self._as_libsvm and sp.issparse(data.X):
             self.dual_coef_ = _as_csr(self.dual_coef_, type(data.X))
         self.kernel_, self.shape_fit_ = data.kernel, data.X.shape
@@ -224,7 +225,7 @@ class SupportVectors(KernelModel):
 
     def _new_rows(self, X: Any) -> Any:
         X = super()._new_rows(X)
-        if self._as_libsvm and sp.issparse(X) and not self._sparse:
+        if self._as_libsvm and sp.issparse(X) and getattr(self, "_fitted_dense", False):
             raise ValueError(
                 f"cannot use sparse input in {type(self).__name__!r} trained on dense data: pass "
                 "X.toarray(), or train on sparse rows, after which both are accepted"
