@@ -137,8 +137,8 @@ class Estimator(CallbackSupportMixin, BaseEstimator):
     _numeric_target: ClassVar[bool] = False
     _all_rows: ClassVar[bool] = False  # rows of weight zero are prepared too, and count in a centre
     _largest_C: ClassVar[float] = LARGEST_C
-    # as the class of that name in scikit-learn: rows of negative weight leave, coefficients of sparse
-    # rows are sparse
+    # as the class of that name in scikit-learn: rows of negative weight leave, and coefficients of
+    # sparse rows are sparse
     _as_libsvm: ClassVar[bool] = False
 
     # parameters and attributes that every estimator has, for those who read types
