@@ -53,7 +53,7 @@ OTHERS = {
     "online, finishing": "one pass; its certificate is that of the vectors it holds",
     "sampled_cuts": "ends when samples say so",
     "cuts, spaces, sampled_space, dual_state, online_loops, growth": "parts of the above",
-    "duality, line_search, structural_spaces": "parts that solvers share",
+    "duality, line_search, structural_spaces, reduced_ways": "parts that solvers share",
     "polish": "brings few rows to the last digits; tests/solvers/test_smo.py has exact answers",
     "whole_gap": "measures what others found; tests/contracts/test_every_rows.py",
 }

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from numbers import Integral
 from typing import Any, ClassVar
 
@@ -18,69 +17,17 @@ from slimsvm.ending import Ending
 from slimsvm.estimators.fitting import Classifier
 from slimsvm.estimators.models import BasisVectors
 from slimsvm.estimators.parameters import AT_LEAST_ONE, POSITIVE, SHARE, shared
-from slimsvm.losses import LeastSquares, SmoothHinge, SquaredHinge
 from slimsvm.multiclass import OneVsOne, Part
-from slimsvm.precision import NEWTON_TOL, is_small
-from slimsvm.problems.reduced import Reduced, SignedFeatures
+from slimsvm.problems.reduced import SignedFeatures
 from slimsvm.row_hashes import codes
-from slimsvm.run import Limits, Result, run
-from slimsvm.solvers.chunking import Chunking
-from slimsvm.solvers.lagrangian import AcceleratedLagrangian, Lagrangian
-from slimsvm.solvers.least_squares import LeastSquaresSystem
-from slimsvm.solvers.smooth_newton import SmoothNewton
+from slimsvm.run import Limits, Result
+from slimsvm.solvers.reduced_ways import SOLVERS
 from slimsvm.tiles import in_memory
 from slimsvm.training import Data, Fit
 
 Array = NDArray[Any]
 FEWEST = 50  # basis vectors that a fraction of the rows stands for, at least, if there are so many
 SMALL = 1 << 22  # kernel values of a pair up to which pairs are trained side by side, one a thread
-EXACT_STEPS = 50
-
-
-@dataclass(frozen=True)
-class Way:
-    """One way to train: its loss and its solver, from the estimator and a seed.
-
-    ``polishes``: with few rows the solver itself goes on to near rounding errors.
-    """
-
-    loss: Callable[[Any], Any]
-    solver: Callable[[Any, int], Any]
-    polishes: bool
-    problem: str = "the optimum"
-    takes_beta: bool = True
-
-
-SOLVERS = {
-    "smooth": Way(
-        lambda own: SmoothHinge() if own.beta is None else SmoothHinge(float(own.beta)),
-        lambda own, seed: SmoothNewton(),
-        True,
-        "the optimum of the smooth problem",
-    ),
-    "least_squares": Way(
-        lambda own: LeastSquares(),
-        lambda own, seed: LeastSquaresSystem(),
-        True,
-        "the optimum of the least-squares problem",
-        takes_beta=False,
-    ),
-    "lagrangian": Way(
-        lambda own: SquaredHinge(),
-        lambda own, seed: (
-            AcceleratedLagrangian()
-            if own.beta is None
-            else Lagrangian(share=float(own.beta) * float(own.C))
-        ),
-        False,
-    ),
-    "decomposition": Way(
-        lambda own: SquaredHinge(),
-        lambda own, seed: Chunking(seed=seed),
-        False,
-        takes_beta=False,
-    ),
-}
 
 
 @dataclass
@@ -227,15 +174,16 @@ class ReducedSVC(BasisVectors, Classifier):
         rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31 - 1))
         parts = OneVsOne(data.classes.size).parts(data.target)
         bases = [self._basis(part, place.ravel(), first, rng) for part in parts]
-        weight = float(self.C) * data.weight
+        weight, way = float(self.C) * data.weight, SOLVERS[self.solver]
+        asked: dict[str, Any] = {"tol": float(self.tol), "max_iter": int(self.max_iter)}
 
         def train(part: Part, limits: Limits) -> Result:
             own = bases[part.k]
             rows = data.rows if len(parts) == 1 else data.rows.take(own.rows)
-            many, sign = self.solver != "least_squares", part.sign(own.rows)
-            where = in_memory(rows, sign, n_threads=fit.threads)
-            V = SignedFeatures(where, rows.frame, own.basis, self.max_memory, many=many)
-            return self._pair(V, weight[own.rows], own.seed, fit, limits)
+            where = in_memory(rows, part.sign(own.rows), n_threads=fit.threads)
+            V = SignedFeatures(where, rows.frame, own.basis, self.max_memory, many=way.many)
+            about = {"beta": self.beta, "C": float(self.C), "seed": own.seed, **asked}
+            return way.solved(V, weight[own.rows], limits=limits, watchers=fit.watchers, **about)
 
         def small(part: Part) -> bool:
             return bases[part.k].rows.size * bases[part.k].basis.size <= SMALL
@@ -255,33 +203,6 @@ class ReducedSVC(BasisVectors, Classifier):
         basis = at[np.sort(drawn(np.arange(at.size), int(size), rng))]
         return PairBasis(rows, basis, int(rng.integers(2**31 - 1)))
 
-    def _pair(
-        self, V: SignedFeatures, weight: Array, seed: int, fit: Fit, limits: Limits
-    ) -> Result:
-        """One pair: its result, with a model of coefficients and intercept in one."""
-        way, tol = SOLVERS[self.solver], float(self.tol)
-        problem = Reduced(V, weight, way.loss(self))
-        result = run(
-            way.solver(self, seed),
-            problem,
-            tol=min(tol, NEWTON_TOL) if way.polishes and is_small(V.n) else tol,
-            max_iter=int(self.max_iter),
-            limits=limits,
-            watchers=fit.watchers,
-        ).against(tol)
-        if is_small(V.n) and not way.polishes and result.certificate.holds:  # the last digits
-            near = run(
-                SmoothNewton(),
-                problem,
-                tol=NEWTON_TOL,
-                max_iter=EXACT_STEPS,
-                limits=limits,
-                start=result.model.u,
-            ).against(tol)
-            if near.certificate.gap <= result.certificate.gap:
-                result = replace(result, model=near.model, certificate=near.certificate)
-        return result
-
     def _concluded(self, data: Data, solved: Any, fit: Fit) -> Ending:
         results, places, first = solved
         common = np.unique(np.concatenate(places))  # one basis for all pairs: each row once
@@ -295,5 +216,5 @@ class ReducedSVC(BasisVectors, Classifier):
         self.n_iter_ = np.array([result.n_iter for result in results], np.int64)
         slow = self.solver == "lagrangian" and any(r.status.reason == "max_iter" for r in results)
         about = {"further": "; solver='smooth' needs fewer steps"} if slow else {}
-        optimum = SOLVERS[self.solver].problem
+        optimum = SOLVERS[self.solver].optimum
         return self._ending(results, fit, measure="gap", optimum=optimum, **about)

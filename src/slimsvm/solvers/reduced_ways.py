@@ -1,0 +1,114 @@
+"""The ways to solve the reduced problem (RSVM), by name, and what they have in common.
+
+Problem: :class:`slimsvm.problems.reduced.Reduced`. Each way has a loss and a solver of its own. Few
+rows end at near rounding errors: by the solver itself, or by Newton's method from where it ended.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+from numpy.typing import NDArray
+
+from slimsvm.losses import LeastSquares, Loss, SmoothHinge, SquaredHinge
+from slimsvm.precision import NEWTON_TOL, is_small
+from slimsvm.problems.reduced import Reduced, SignedFeatures
+from slimsvm.run import Limits, Result, run
+from slimsvm.solvers.chunking import Chunking
+from slimsvm.solvers.lagrangian import AcceleratedLagrangian, Lagrangian
+from slimsvm.solvers.least_squares import LeastSquaresSystem
+from slimsvm.solvers.smooth_newton import SmoothNewton
+
+Array = NDArray[Any]
+EXACT_STEPS = 50
+
+
+@dataclass(frozen=True)
+class Way:
+    """One way to train: its loss, from beta, and its solver, from beta, C and a seed.
+
+    ``polishes``: with few rows the solver itself goes on to near rounding errors. ``many``: it
+    passes over the kernel values many times.
+    """
+
+    loss: Callable[[float | None], Loss]
+    solver: Callable[[float | None, float, int], Any]
+    polishes: bool
+    optimum: str = "the optimum"
+    takes_beta: bool = True
+    many: bool = True
+
+    def solved(
+        self,
+        V: SignedFeatures,
+        weight: Array,
+        *,
+        beta: float | None,
+        C: float,
+        seed: int,
+        tol: float,
+        max_iter: int,
+        limits: Limits,
+        watchers: Any = (),
+    ) -> Result:
+        """Its result, with a model of coefficients and intercept in one, measured against tol.
+
+        ``weight`` includes C.
+        """
+        problem, few = Reduced(V, weight, self.loss(beta)), is_small(V.n)
+        result = run(
+            self.solver(beta, C, seed),
+            problem,
+            tol=min(tol, NEWTON_TOL) if self.polishes and few else tol,
+            max_iter=max_iter,
+            limits=limits,
+            watchers=watchers,
+        ).against(tol)
+        if not few or self.polishes or not result.certificate.holds:
+            return result
+        near = run(  # the last digits
+            SmoothNewton(),
+            problem,
+            tol=NEWTON_TOL,
+            max_iter=EXACT_STEPS,
+            limits=limits,
+            start=result.model.u,
+        ).against(tol)
+        if near.certificate.gap > result.certificate.gap:
+            return result
+        return replace(result, model=near.model, certificate=near.certificate)
+
+
+def _smooth(beta: float | None) -> Loss:
+    return SmoothHinge() if beta is None else SmoothHinge(float(beta))
+
+
+def _lagrangian(beta: float | None, C: float, seed: int) -> Any:
+    return AcceleratedLagrangian() if beta is None else Lagrangian(share=float(beta) * C)
+
+
+SOLVERS = {
+    "smooth": Way(
+        _smooth,
+        lambda beta, C, seed: SmoothNewton(),
+        True,
+        "the optimum of the smooth problem",
+    ),
+    "least_squares": Way(
+        lambda beta: LeastSquares(),
+        lambda beta, C, seed: LeastSquaresSystem(),
+        True,
+        "the optimum of the least-squares problem",
+        takes_beta=False,
+        many=False,
+    ),
+    "lagrangian": Way(lambda beta: SquaredHinge(), _lagrangian, False),
+    "decomposition": Way(
+        lambda beta: SquaredHinge(),
+        lambda beta, C, seed: Chunking(seed=seed),
+        False,
+        takes_beta=False,
+    ),
+}
