@@ -77,6 +77,11 @@ class Certificate:
         return self.violation <= self.tol
 
     @property
+    def interval(self) -> tuple[float, float]:
+        """Where the optimum is, of the problem that ``scope`` names."""
+        return self.objective - self.gap, self.objective
+
+    @property
     def relative_gap(self) -> float:
         """The gap as a share of the objective; not a number where there is no such share."""
         size = abs(self.objective)

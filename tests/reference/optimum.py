@@ -1,0 +1,289 @@
+"""The optimum of every problem of the package by one general method, as an interval.
+
+All are quadratic programs with bounds and a few equalities, solved densely by a primal-dual
+interior-point method in float64. Nothing rests on its having converged: for any point x within the
+bounds and any multipliers l of the equalities,
+
+    W(x) + l'(b - Ax) + sum_i min over the bounds of r_i (t - x_i),    r = Px + q - A'l,
+
+is below the minimum, since W is convex, and W at a feasible point is above it.
+"""
+
+import numpy as np
+from scipy.linalg import cho_factor, cho_solve
+
+
+def minimum(P, q, low, high, A=None, b=None):
+    """The interval that the minimum of 1/2 x'Px + q'x is in, where low <= x <= high, Ax = b; and
+    the point x.
+    """
+    q, low, high = (np.asarray(v, float) for v in (q, low, high))
+    A = np.zeros((0, q.size)) if A is None else np.atleast_2d(np.asarray(A, float))
+    b = np.zeros(len(A)) if b is None else np.atleast_1d(np.asarray(b, float))
+    fixed = high - low <= 1e-14 * np.maximum(np.abs(high), np.abs(low))
+    free = np.flatnonzero(~fixed)
+    x = np.where(fixed, low, 0.5 * (low + high))
+    l = np.zeros(len(A))
+    # rows of A that are dependent on the free variables would make the system singular
+    if free.size:
+        x[free], l = _interior(
+            P[np.ix_(free, free)],
+            q[free] + P[np.ix_(free, np.flatnonzero(fixed))] @ x[fixed],
+            low[free],
+            high[free],
+            A[:, free],
+            b - A[:, fixed] @ x[fixed],
+        )
+    value = 0.5 * x @ P @ x + q @ x
+    r = P @ x + q - A.T @ l
+    miss = b - A @ x
+    below = value + l @ miss + np.minimum(r * (low - x), r * (high - x)).sum()
+    above = value + l @ miss + np.abs(l) @ np.abs(miss)
+    return float(below), float(above), x
+
+
+def _interior(P, q, low, high, A, b, most=120):
+    """Mehrotra's predictor and corrector."""
+    n, m = q.size, len(A)
+    size = max(1.0, float(np.abs(q).max()), float(np.abs(P).max()))
+    x, l = 0.5 * (low + high), np.zeros(m)
+    z = np.full(n, size)  # of x >= low
+    v = np.full(n, size)  # of x <= high
+    best, found = np.inf, (x, l)
+    least = 1e-22 * (high - low)  # a distance from a bound that x cannot show
+    for _ in range(most):
+        s, t = np.maximum(x - low, least), np.maximum(high - x, least)
+        r_d = P @ x + q - A.T @ l - z + v
+        r_p = A @ x - b
+        mu = float(z @ s + v @ t) / (2 * n)
+        r = P @ x + q - A.T @ l
+        gap = float(-np.minimum(r * (low - x), r * (high - x)).sum() + np.abs(l) @ np.abs(r_p))
+        if gap < best:
+            best, found = gap, (x.copy(), l.copy())
+        scale = abs(0.5 * x @ P @ x) + abs(q @ x)
+        if gap <= 1e-15 * scale:
+            break
+        D = z / s + v / t
+        H = P + np.diag(D)
+        try:
+            factor = cho_factor(H + 1e-16 * np.trace(P) / n * np.eye(n))
+        except (np.linalg.LinAlgError, ValueError):  # rounding: the best point so far
+            break
+        HA = cho_solve(factor, A.T, check_finite=False)
+        schur = A @ HA
+
+        def newton(c_z, c_v):
+            right = -r_d + c_z / s - c_v / t
+            base = cho_solve(factor, right, check_finite=False)
+            if m:
+                dl = np.linalg.pinv(schur, rcond=1e-14, hermitian=True) @ (-r_p - A @ base)
+                dx = base + HA @ dl
+            else:
+                dl, dx = np.zeros(0), base
+            return dx, dl, (c_z - z * dx) / s, (c_v + v * dx) / t
+
+        dx, dl, dz, dv = newton(-z * s, -v * t)
+        step = _longest(s, dx, t, -dx, z, dz, v, dv)
+        ahead = (z + step * dz) @ (s + step * dx) + (v + step * dv) @ (t - step * dx)
+        sigma = (float(ahead) / (2 * n) / mu) ** 3
+        dx, dl, dz, dv = newton(sigma * mu - z * s - dz * dx, sigma * mu - v * t + dv * dx)
+        step = 0.9995 * _longest(s, dx, t, -dx, z, dz, v, dv)
+        if not np.isfinite(dx).all() or step < 1e-14:
+            break
+        x, l, z, v = x + step * dx, l + step * dl, z + step * dz, v + step * dv
+        x = np.clip(x, low, high)
+        z, v = np.maximum(z, 1e-300), np.maximum(v, 1e-300)
+    return found
+
+
+def _longest(*pairs):
+    step = 1.0
+    for value, change in zip(pairs[::2], pairs[1::2], strict=True):
+        falling = change < 0
+        if falling.any():
+            step = min(step, float((-value[falling] / change[falling]).min()))
+    return max(step, 0.0)
+
+
+# -- losses ----------------------------------------------------------------------------------------
+
+
+def loss_values(loss, target, f, epsilon=0.1, beta=5.0):
+    """L(y, f) of every row, from the definitions."""
+    if loss == "hinge":
+        return np.maximum(0.0, 1.0 - target * f)
+    if loss == "squared_hinge":
+        return np.maximum(0.0, 1.0 - target * f) ** 2
+    if loss == "smooth_hinge":
+        return (np.logaddexp(0.0, beta * (1.0 - target * f)) / beta) ** 2
+    if loss == "least_squares":
+        return (target - f) ** 2
+    if loss == "epsilon_insensitive":
+        return np.maximum(0.0, np.abs(target - f) - epsilon)
+    if loss == "squared_epsilon_insensitive":
+        return np.maximum(0.0, np.abs(target - f) - epsilon) ** 2
+    raise ValueError(loss)
+
+
+def regularised(K, loss, target, weight, intercept=True, epsilon=0.1, beta=5.0):
+    """The interval of  min over f, b of  1/2 |f|^2 + sum_i weight_i L(y_i, f_i + b).
+
+    K is the matrix of inner products in whatever space f may be from.
+    """
+    n = target.size
+    if loss == "smooth_hinge":
+        return _smooth(K, target, weight, intercept, beta)
+    if loss in ("hinge", "squared_hinge"):
+        P, q, high = K * np.outer(target, target), -np.ones(n), weight.copy()
+        A = target[None, :]
+        if loss == "squared_hinge":  # no multiplier is larger: P(0) bounds every loss
+            P, high = P + np.diag(0.5 / weight), 2.0 * np.sqrt(weight * weight.sum()) + 1e-9
+        low = np.zeros(n)
+    elif loss == "least_squares":
+        high = 2.0 * np.sqrt(weight * (weight @ target**2)) + 1e-9
+        P, q, low, A = K + np.diag(0.5 / weight), -target, -high, np.ones((1, n))
+    else:
+        z = np.concatenate([np.ones(n), -np.ones(n)])
+        P = np.block([[K, -K], [-K, K]])
+        q, high, low = epsilon - z * np.tile(target, 2), np.tile(weight, 2), np.zeros(2 * n)
+        A = z[None, :]
+        if loss == "squared_epsilon_insensitive":
+            most = weight @ np.maximum(0.0, np.abs(target) - epsilon) ** 2
+            P, high = P + np.diag(0.5 / high), 2.0 * np.sqrt(high * most) + 1e-9
+    A = A if intercept else None
+    below, above, _ = minimum(P, q, low, high, A, None if A is None else np.zeros(1))
+    return -above, -below
+
+
+def _smooth(K, y, weight, intercept, beta):
+    """By Newton's method on features of K; the value of a dual point is below the minimum."""
+    d, U = np.linalg.eigh(K)
+    F = U * np.sqrt(np.maximum(d, 0.0))
+    Z = np.column_stack([F, np.ones(y.size)]) if intercept else F
+    ridge = np.ones(Z.shape[1])
+    if intercept:
+        ridge[-1] = 0.0
+    u = np.zeros(Z.shape[1])
+
+    def value(u):
+        return 0.5 * ridge @ u**2 + weight @ loss_values("smooth_hinge", y, Z @ u, beta=beta)
+
+    for _ in range(200):
+        t = 1.0 - y * (Z @ u)
+        P, s = np.logaddexp(0.0, beta * t) / beta, 0.5 * (1.0 + np.tanh(0.5 * beta * t))
+        g = -2.0 * weight * y * P * s
+        H = 2.0 * weight * (s * s + beta * P * s * (1.0 - s))
+        slope = ridge * u + Z.T @ g
+        M = (Z.T * H) @ Z + np.diag(ridge)
+        step = -np.linalg.solve(M + 1e-15 * np.trace(M) / len(M) * np.eye(len(M)), slope)
+        length, now = 1.0, value(u)
+        while value(u + length * step) > now and length > 1e-10:
+            length *= 0.5
+        if length <= 1e-10:
+            break
+        u = u + length * step
+        if np.abs(slope @ step) <= 1e-26 * now:
+            break
+    t = 1.0 - y * (Z @ u)
+    P, s = np.logaddexp(0.0, beta * t) / beta, 0.5 * (1.0 + np.tanh(0.5 * beta * t))
+    g = -2.0 * weight * y * P * s
+    w = u[:-1] if intercept else u
+    apart = 0.5 * np.sum((w + F.T @ g) ** 2) + (abs(u[-1] * g.sum()) if intercept else 0.0)
+    return value(u) - apart, value(u)
+
+
+# -- structured outputs ----------------------------------------------------------------------------
+
+
+def structured(K, outputs, weight, intercept):
+    """The interval of the optimum over functions with a column for every label.
+
+    Parameters
+    ----------
+    K : array (parts, parts)
+        Inner products of the parts of all examples.
+    outputs : list of lists
+        For every example, of each of its outputs: loss, the parts, the change of the score
+        (parts, columns), the change of the linear part.
+    weight : array
+        Of the examples, C included.
+    intercept : bool
+        Whether a constant is added to the kernel.
+    """
+    K = K + float(intercept)
+    d, U = np.linalg.eigh(K)
+    F = U * np.sqrt(np.maximum(d, 0.0))
+    rows, delta, owner = [], [], []
+    for i, own in enumerate(outputs):
+        for loss, parts, change, phi in own:
+            rows.append(np.concatenate([(F[parts].T @ change).ravel(), phi]))
+            delta.append(loss)
+            owner.append(i)
+    D, delta, owner = np.array(rows), np.array(delta), np.array(owner)
+    n, m = len(outputs), delta.size
+    P = np.zeros((m + n, m + n))
+    P[:m, :m] = D @ D.T
+    q = np.concatenate([-delta, np.zeros(n)])
+    high = np.concatenate([weight[owner], weight])
+    A = np.zeros((n, m + n))
+    A[owner, np.arange(m)] = 1.0
+    A[np.arange(n), m + np.arange(n)] = 1.0
+    below, above, _ = minimum(P, q, np.zeros(m + n), high, A, weight)
+    return -above, -below
+
+
+# -- the nu forms ----------------------------------------------------------------------------------
+
+
+def nu_classes(K, y, weight, nu):
+    """1/2 a'Qa over 0 <= a <= weight, of which each class carries half of nu times the sum; the
+    weights scaled so that nu n is that sum.
+    """
+    n = y.size
+    weight = weight * (n / weight.sum())
+    half = min(nu * n / 2, weight[y > 0].sum(), weight[y < 0].sum())
+    A = np.stack([(y > 0).astype(float), (y < 0).astype(float)])
+    return minimum(K * np.outer(y, y), np.zeros(n), np.zeros(n), weight, A, np.full(2, half))[:2]
+
+
+def one_class(K, weight, nu):
+    """1/2 a'Ka over 0 <= a <= weight with the sum nu times that of the weights."""
+    n = weight.size
+    total = nu * weight.sum()
+    return minimum(K, np.zeros(n), np.zeros(n), weight, np.ones((1, n)), [total])[:2]
+
+
+def tubes(K, t, weight, epsilon=None, nu=None):
+    """The dual of the epsilon-SVR, or of the nu-SVR."""
+    n = t.size
+    z = np.concatenate([np.ones(n), -np.ones(n)])
+    P = np.block([[K, -K], [-K, K]])
+    q = (0.0 if epsilon is None else epsilon) - z * np.tile(t, 2)
+    A, b = z[None, :], np.zeros(1)
+    if nu is not None:
+        A, b = np.stack([z, np.ones(2 * n)]), np.array([0.0, nu * weight.sum()])
+    return minimum(P, q, np.zeros(2 * n), np.tile(weight, 2), A, b)[:2]
+
+
+# -- kernels ---------------------------------------------------------------------------------------
+
+
+def kernel(name, X, Z, gamma=1.0, degree=3, coef0=0.0):
+    """k(X, Z) in float64, differences taken before squares."""
+    X, Z = (A.toarray() if hasattr(A, "toarray") else np.asarray(A) for A in (X, Z))
+    X, Z = X.astype(np.float64), Z.astype(np.float64)
+    if name == "rbf":
+        return np.exp(-gamma * ((X[:, None, :] - Z[None, :, :]) ** 2).sum(axis=2))
+    if name == "laplacian":
+        return np.exp(-gamma * np.abs(X[:, None, :] - Z[None, :, :]).sum(axis=2))
+    if name == "poly":
+        return (gamma * (X @ Z.T) + coef0) ** degree
+    return X @ Z.T
+
+
+def within(K_NB, K_BB):
+    """Inner products of the rows as far as they lie in the span of the basis."""
+    d, U = np.linalg.eigh(0.5 * (K_BB + K_BB.T))
+    kept = d > 1e-13 * d.max()
+    F = K_NB @ (U[:, kept] / np.sqrt(d[kept]))
+    return F @ F.T
