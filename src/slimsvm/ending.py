@@ -39,7 +39,8 @@ class Certificate:
     violation : float
         Largest violation of the KKT conditions, or the relative duality gap: what ``tol`` is about.
     gap : float
-        Duality gap: the objective is at most so far from its optimum.
+        Duality gap: the objective is at most so far above its optimum. It includes ``rounding``;
+        infinite where nothing is known.
     tol : float
         The violation that was asked for.
     precision : str
@@ -57,6 +58,9 @@ class Certificate:
         optimum. A worst case.
     confidence : float or None
         Of ``risk_bound``.
+    rounding : float
+        About how much the rounding of kernel values to ``precision`` may have changed the
+        objective.
     """
 
     scope: str
@@ -70,6 +74,7 @@ class Certificate:
     max_cuts: float | None = None
     risk_bound: float | None = None
     confidence: float | None = None
+    rounding: float = 0.0
 
     @property
     def holds(self) -> bool:
@@ -78,8 +83,15 @@ class Certificate:
 
     @property
     def interval(self) -> tuple[float, float]:
-        """Where the optimum is, of the problem that ``scope`` names."""
-        return self.objective - self.gap, self.objective
+        """Where the optimum is, of the problem that ``scope`` names.
+
+        From ``objective - gap`` to ``objective + rounding``.
+        """
+        return self.objective - self.gap, self.objective + self.rounding
+
+    def rounded(self, rounding: float) -> Certificate:
+        """With what rounding errors may have changed: a part of the gap."""
+        return replace(self, gap=self.gap + rounding, rounding=self.rounding + rounding)
 
     @property
     def relative_gap(self) -> float:
@@ -172,7 +184,7 @@ def sentence(
     begin = {**REASONS, **begins}[reason].format(seconds=seconds, max_iter=max_iter)
     share = certificate.relative_gap
     near = f"within {percent(share)} of {optimum}"
-    if share < ROUNDING:
+    if certificate.gap - certificate.rounding <= ROUNDING * abs(certificate.objective):
         near = f"at {optimum}, up to rounding errors"
     if not np.isfinite(share):
         near = f"how far from {optimum} is not known"
@@ -251,6 +263,7 @@ def merged(certificates: list[Certificate]) -> Certificate:
         float(sum(certificate.gap for certificate in certificates)),
         certificates[0].tol,
         "float64" if exact else "float32",
+        rounding=float(sum(certificate.rounding for certificate in certificates)),
     )
 
 

@@ -81,8 +81,11 @@ class Expansion:
 
     def squared_norm(self) -> Array:
         """<f, f> without the intercept, for every column of coefficients."""
-        values = self._products(self.basis, self.coef, 1)
-        return np.asarray(np.einsum("ij,ij->j", self.coef, values))
+        return np.asarray(np.einsum("ij,ij->j", self.coef, self.at_basis()))
+
+    def at_basis(self) -> Array:
+        """The values at the basis itself, without the intercept."""
+        return self._products(self.basis, self.coef, 1)
 
     def _products(self, X: Any, coef: Array, n_threads: int) -> Array:
         n = X.shape[0]

@@ -5,11 +5,49 @@ rows, on their form or on the solver's path are worth much: repeated rows equal 
 fits can be compared.
 """
 
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[Any]
 EXACT = 1000  # rows up to which a problem is solved to near float64 precision
 NEWTON_TOL = 1e-26  # relative gap: half of a squared gradient, so 1e-13 in the coefficients
 SUBSPACE_TOL = 1e-16  # relative gap of Newton's method in a basis, whose coordinates lose digits
 CUTS_TOL = 1e-12  # relative gap of cutting planes: a difference of sums over all rows
 LINEAR_CUTS_TOL = 1e-13  # the same with explicit features, whose products are more exact
+
+
+RANDOM = 1.0  # of errors that are random: the bound is several standard deviations
+
+
+def rounding(error: float, coef: Array, own: Array, slopes: Array, scores: Array) -> float:
+    """By how much errors of kernel values may change the objective of a function.
+
+    Three kinds of errors are counted, each as if it were as large as the bound: those that all
+    values of a vector share (its norm, and the norm of the row), which do not average out, and
+    those of single values, which do.
+
+    Parameters
+    ----------
+    error : float
+        Bound on the error of a kernel value.
+    coef, own : arrays of shape (vectors, columns)
+        Of the function, and its inner products with its own vectors.
+    slopes, scores : arrays of shape (rows, columns)
+        Of the losses, weights included, and of the function without its intercept.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from slimsvm.precision import rounding
+    >>> one = np.ones((1, 1))
+    >>> rounding(1e-7, one, one, one, one) < 1e-5
+    True
+    """
+    lengths = [np.sqrt(np.square(values).sum(axis=0)) for values in (coef, slopes)]
+    shared = float(np.abs(coef * own).sum() + np.abs(slopes * scores).sum())
+    return float(error) * (shared + RANDOM * float((lengths[0] * (lengths[0] + lengths[1])).sum()))
 
 
 def is_small(n_rows: int) -> bool:

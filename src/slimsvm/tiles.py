@@ -37,6 +37,7 @@ FLOAT32_ERROR = 5e-5
 # a scattered multiply-add costs as much as this many in BLAS (measured: 42e9 against 0.7e9 a second
 # a core)
 DENSE_WORTH = 60.0
+SEEN, FAR = 48, 16  # rows on which errors are seen, and those of the largest norms beside them
 
 # -- operands --------------------------------------------------------------------------------------
 
@@ -141,6 +142,26 @@ class Operand:
             float(self.sq.max()), int(self.X.shape[1]), float(np.finfo(self.dtype).eps) / 2
         )
 
+    def rounding(self) -> float:
+        """The largest error of a kernel value that is to be expected.
+
+        In float32 it is seen on a few rows, those of the largest norms among them: the bound is
+        some hundred times as much. Where no bound is known, it is a few units in the last place.
+        """
+        largest = float(np.abs(self.diag()).max(initial=0.0))
+        least = 4.0 * float(np.finfo(self.dtype).eps) * largest
+        known = self.error()
+        if not (known > 0.0 and np.isfinite(known)):
+            return least
+        if self.dtype == np.float64 or self.source is None or self.sq is None:
+            return known
+        some = np.unique(np.linspace(0, self.n - 1, SEEN).astype(np.intp))
+        far = np.argpartition(self.sq, -min(FAR, self.n))[-FAR:]
+        rows = self.take(np.union1d(some, far))
+        wide = rows.exact()
+        off = float(np.abs(block(rows, Strips(rows)) - block(wide, Strips(wide))).max())
+        return min(known, max(least, 2.0 * off))
+
     def diag(self) -> Array:
         """k(x, x) in float64."""
         if self.index is not None:
@@ -148,6 +169,11 @@ class Operand:
         if self.sq is None:
             return self.kernel.diag(self.X)
         return self.kernel.diag_from_sq(self.sq.astype(np.float64))
+
+
+def rounding_of(where: Block, frame: Frame) -> float:
+    """A task: the error of a kernel value of a block."""
+    return frame.prepared(where).operand.rounding()
 
 
 def prepare(

@@ -718,15 +718,14 @@ def _of_structural(p, model, X, examples, weight, fitted):
         B = model.basis_
         true = best(optimum.within(p.K(X, B), p.K(B, B)))
     value = _structural_value(p, model, X, examples, weight)
-    found = [_claim(c, *true), _model(c, value, true[1])]
-    if model.space_ == "sampled":
-        found.append(_model(c, value, whole[1]))
+    size = float(weight.sum())  # of the losses that are added up, and cancel
+    found = [_claim(c, *true, size=size), _model(c, value, true[1], size)]
     if c.bound is not None:
         low = c.objective - c.bound
-        found.append(Claim("bound", "full", low, np.inf, *whole, abs(c.objective)))
-    if hasattr(model, "certify") and fitted is not None:
-        again = model.certify(*fitted)
-        found += [_claim(again, *whole, "certify"), _model(again, value, whole[1])]
+        found.append(Claim("bound", "full", low, np.inf, *whole, max(size, abs(c.objective))))
+    if fitted is not None:
+        again = model.certify(*fitted, sweeps=p.options.get("sweeps", 3))
+        found += [_claim(again, *whole, "certify", size), _model(again, value, whole[1], size)]
     return found
 
 

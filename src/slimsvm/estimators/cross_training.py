@@ -333,7 +333,7 @@ class CrossTraining(MetaEstimatorMixin, ClassPredictions, BaseEstimator):
             everything = all(pair.kept.size == pair.rows.size for pair in pairs)
             scope = sums.scope if everything else SUBSPACE
             numbers = (sums.objective, sums.violation, sums.gap, sums.tol, sums.precision)
-            self.certificate_ = Certificate(scope, *numbers)
+            self.certificate_ = Certificate(scope, *numbers, rounding=sums.rounding)
 
     # -- prediction --------------------------------------------------------------------------------
 

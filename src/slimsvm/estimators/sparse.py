@@ -401,7 +401,7 @@ class SparseEstimator(BasisVectors, Estimator):
         )
         X, target, weight = self._given_again(X, y, sample_weight)
         target = self._targets(target, len(getattr(self, "classes_", ())))
-        objective, gap = whole_gap(
+        objective, gap, rounding = whole_gap(
             MemoryRows(X, target, float(self.C) * weight, n_threads(self.n_jobs)),
             self._function(),
             self._loss(),
@@ -411,8 +411,8 @@ class SparseEstimator(BasisVectors, Estimator):
             Clock(max_time),
         )
         relative = gap / objective if objective > 0 else 0.0
-        precision = self.certificate_.precision
-        return Certificate(FULL, objective, relative, gap, float(self.tol), precision)
+        about = (float(self.tol), self.certificate_.precision)
+        return Certificate(FULL, objective, relative, gap, *about, rounding=rounding)
 
     @classmethod
     def _check_fitted(cls, a: dict[str, Any]) -> None:

@@ -160,6 +160,11 @@ class FactoredDual:
         """D(a), with w = V'a."""
         return float(0.5 * (w @ w) + 0.5 * (self.shift @ np.square(a)) - self.linear @ a)
 
+    def rounding(self, a: Array, w: Array) -> float:
+        """What sums in float64 may change of either value; V is what it is."""
+        size = float(w @ w) + float(self.linear @ a) + float(self.shift @ np.square(a))
+        return 16.0 * float(np.finfo(float).eps) * size
+
     def primal(self, w: Array) -> float:
         """P(w); infinite where an unbounded variable without a shift has something missing."""
         return self._primal(w, self.scores(w))

@@ -35,7 +35,7 @@ from scipy.linalg import LinAlgError, cho_factor, cho_solve
 from slimsvm.losses import Loss
 from slimsvm.rows import Block, PerRow, Rows, joined, serial
 from slimsvm.threads import parallel, single_threaded_blas
-from slimsvm.tiles import CHUNK_ROWS, Frame, Operand, Strips, for_each_tile
+from slimsvm.tiles import CHUNK_ROWS, Frame, Operand, Strips, for_each_tile, rounding_of
 
 Array = NDArray[Any]
 BLOCK_VALUES = 1 << 18  # of V in one block
@@ -282,6 +282,10 @@ class SignedFeatures:
         if self.n > self.signed.kept_rows:
             return None
         return joined(self.rows.map(rows_of, self.signed, np.arange(self.n)))
+
+    def rounding(self) -> float:
+        """The error of a value of V."""
+        return max(self.rows.map(rounding_of, self.signed.frame))
 
     def margins(self, u: Array) -> Array:
         """V u: labels times the values of the function."""

@@ -104,6 +104,11 @@ class Subspace:
         """sum_i weight_i L(y_i, f_i) for each column; scores with the intercept."""
         return np.asarray(self.columns.rows.sum(risk_at, self.loss, trail))
 
+    def rounding(self, coef: Array, intercept: Array, scores: Array) -> float:
+        """What rounding may have changed of the value; scores of all rows, with the intercept."""
+        slopes = self.weight[:, None] * self.loss.gradient(self.target, scores)
+        return self.columns.rounding(coef, slopes, scores - intercept)
+
     def objective(self, coef: Array, trail: Trail) -> Array:
         """The value for each column."""
         quadratic = 0.5 * np.einsum("jc,jl,lc->c", coef, self.columns.K_BB, coef)

@@ -44,6 +44,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from slimsvm.compiled import compiled
+from slimsvm.precision import RANDOM
 from slimsvm.run import FULL, Certificate
 from slimsvm.solvers.decomposition import EXACT
 from slimsvm.solvers.smo import FAR, TINY, find, gains, move, polish, smo
@@ -431,7 +432,17 @@ class CoreVector:
                 S.loss += self._loss(problem, S, rows, s)
             self._conclude(problem, S)
         gap = max(0.0, S.primal - 0.5 / S.q)
-        return Certificate(FULL, S.primal, S.violation, gap, tol, str(problem.operand.dtype))
+        certificate = Certificate(
+            FULL, S.primal, S.violation, gap, tol, str(problem.operand.dtype)
+        )
+        # |y f| is at most one more than the hinge, whose sum of squares is known
+        a = S.al / S.q
+        norm, slopes = float(np.sqrt(a @ a)), 2.0 * problem.C * float(np.sqrt(S.loss))
+        shared = 2.0 * float(a.sum()) + slopes * (
+            np.sqrt(problem.n) + np.sqrt(S.loss)
+        )
+        error = problem.operand.rounding() + float(np.finfo(problem.operand.dtype).eps)
+        return certificate.rounded(error * (shared + RANDOM * norm * (norm + slopes)))
 
     def model(self, problem: Ball, state: BallState) -> Centre:
         """The dual point of the SVM."""

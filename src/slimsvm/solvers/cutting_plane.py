@@ -566,14 +566,12 @@ class CuttingPlane:
         ``violation`` is the largest relative gap of a column, or by how much its newest cut is
         violated more than xi.
         """
-        return Certificate(
-            problem.space.scope,
-            float(state.objective.sum()),
-            state.measured,
-            float(state.gap.sum()),
-            tol,
-            problem.space.precision,
-        )
+        space, S = problem.space, state
+        measured = (float(S.objective.sum()), S.measured, float(S.gap.sum()))
+        V = problem.oracle.cuts(raised(S.best_scores, S.best_b))[2]
+        # the value is that of the best point, the lower bound that of the small problem
+        off = sum(space.rounding(W, V, S.best_scores) for W in (S.best_W, S.W))
+        return Certificate(space.scope, *measured, tol, space.precision).rounded(off)
 
     def model(self, problem: OneSlack, state: CutState) -> CutSolution:
         """The best point, with the best intercept for it."""

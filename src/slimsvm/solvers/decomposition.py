@@ -33,6 +33,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from slimsvm.problems.dual_qp import DualQP
+from slimsvm.precision import rounding
 from slimsvm.run import FULL, Certificate
 from slimsvm.solvers.dual_state import DualSolution, Removed, State, count_positive, measure, scan
 from slimsvm.solvers.smo import FAR, polish, smo
@@ -457,14 +458,22 @@ class Decomposition:
         """
         if state.removed and not state.done:
             self._recheck(problem, state, tol)
-        return Certificate(
-            FULL,
-            state.objective,
-            state.violation,
-            max(0.0, state.gap),
-            tol,
-            str(np.dtype(problem.gram.dtype)),
-        )
+        precision = str(np.dtype(problem.gram.dtype))
+        about = (state.objective, state.violation, max(0.0, state.gap), tol, precision)
+        return Certificate(FULL, *about).rounded(self._rounding(problem, state))
+
+    def _rounding(self, problem: DualQP, state: State) -> float:
+        """What errors of kernel values may change; s of removed rows is that of their removal."""
+        self._globalise(state)
+        for group in state.removed:
+            state.s[group.rows] = group.s
+        s, z = state.s[problem.row], problem.sign
+        level = np.where(z > 0, *state.level)
+        missing = z * (s + z * problem.linear - level) < 0.0
+        coef = problem.coef(state.a)[:, None]
+        error = problem.gram.operand.rounding()
+        slopes = np.where(missing, problem.upper, 0.0)[:, None]
+        return rounding(error, coef, state.s[:, None], slopes, s[:, None])
 
     def model(self, problem: DualQP, state: State) -> DualSolution:
         """The dual point; s is exact at the active rows only."""

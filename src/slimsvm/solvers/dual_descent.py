@@ -221,6 +221,9 @@ class DualDescent:
         Of the orders in which variables are visited.
     shrinking : bool
         Whether variables that stay at a bound are set aside for a while.
+    own_value : bool
+        Whether the primal value is that of the function of the dual point, for those who use it;
+        else that of the best primal point seen.
 
     Examples
     --------
@@ -236,6 +239,7 @@ class DualDescent:
 
     seed: int = 0
     shrinking: bool = True
+    own_value: bool = False
 
     def init(self, problem: FactoredDual, start: Array | None = None) -> DescentState:
         """Begin at ``start``, cut at the bounds, or at zero."""
@@ -289,7 +293,9 @@ class DualDescent:
         # 3. the gap, from a w without rounding errors of thousands of steps
         S.w = problem.combined(S.a)
         S.dual = problem.dual(S.a, S.w)
-        for point in (S.w, S.mean):
+        if self.own_value:
+            S.primal, S.best = problem.primal(S.w), S.w.copy()
+        for point in () if self.own_value else (S.w, S.mean):
             value, length = problem.stretched(point)
             if value < S.primal:
                 S.primal, S.best = value, length * point
@@ -318,9 +324,8 @@ class DualDescent:
 
     def certificate(self, problem: FactoredDual, state: DescentState, tol: float) -> Certificate:
         """Value of the best primal point, and duality gap; ``violation`` is their ratio."""
-        return Certificate(
-            SUBSPACE, state.primal, state.relative_gap, state.gap, tol, str(problem.V.dtype)
-        )
+        measured = (state.primal, state.relative_gap, state.gap, tol, str(problem.V.dtype))
+        return Certificate(SUBSPACE, *measured).rounded(problem.rounding(state.a, state.w))
 
     def model(self, problem: FactoredDual, state: DescentState) -> DualPoint:
         """The dual point, w, and the best primal point."""

@@ -8,6 +8,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from slimsvm.precision import rounding
 from slimsvm.problems.reduced import Reduced, ReducedSolution, ReducedState
 from slimsvm.run import SUBSPACE, Certificate
 from slimsvm.solvers.line_search import least_along
@@ -96,13 +97,13 @@ class ReducedSolver:
 
     def certificate(self, problem: Reduced, state: _Measured, tol: float) -> Certificate:
         """Objective and gap, with the loss of the problem; ``violation`` is their ratio."""
-        return Certificate(
-            SUBSPACE,
-            state.objective,
-            state.relative_gap,
-            state.gap,
-            tol,
-            str(problem.features.dtype),
+        V, u = problem.features, state.u[:, None]
+        margins = V.margins(state.u)[:, None]
+        slopes = problem.weight[:, None] * problem.loss.gradient(1.0, margins)
+        measured = (state.objective, state.relative_gap, state.gap, tol, str(V.dtype))
+        # at the optimum V' times the slopes is -u
+        return Certificate(SUBSPACE, *measured).rounded(
+            rounding(V.rounding(), u, u, slopes, margins)
         )
 
     def model(self, problem: Reduced, state: _Measured) -> ReducedSolution:

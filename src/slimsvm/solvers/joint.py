@@ -190,6 +190,14 @@ class JointSpace(Space):
         inside = [self.space.metric(self.by_label(b)).ravel() for b in columns.T]
         return np.vstack([columns[: self.n_own], np.stack(inside, axis=1)]).reshape(B.shape)
 
+    def rounding(self, W: Array, V: Array, scores: Array) -> float:
+        """That of the space, over all labels."""
+        end = self.n - self.n_linear
+        slopes, f = (values[:end, 0].reshape(-1, self.width) for values in (V, scores))
+        own, f = W[: self.n_own, 0], f - self.intercepts(W[:, 0])
+        exact = 8.0 * float(np.finfo(float).eps) * float(own @ own + np.abs(V).sum())
+        return float(self.space.rounding(self.by_label(W[:, 0]), slopes, f)) + exact
+
     def extend(self, V: Array, P: Array) -> int:
         """Offer what a cut has outside of the space, of all labels at once.
 

@@ -41,12 +41,13 @@ from scipy.linalg.lapack import dposv
 
 from slimsvm.basis.selection import among
 from slimsvm.losses import Loss
+from slimsvm.precision import rounding
 from slimsvm.rows import Rows, joined
 from slimsvm.run import FULL, Certificate
 from slimsvm.solvers.line_search import best_shift, least_along
 from slimsvm.solvers.newton import SubspaceSolution
 from slimsvm.solvers.sampled_space import diagonal_of, expanded
-from slimsvm.tiles import Frame, Operand, Strips, accumulate, block
+from slimsvm.tiles import Frame, Operand, Strips, accumulate, block, rounding_of
 
 Array = NDArray[Any]
 FIRST = 1000  # rows of the first part
@@ -407,13 +408,13 @@ class KernelNewton:
             S.intercept, S.scores = S.intercept + shift, S.scores + shift
             self._look(S)
         objective, gap = float(S.objective.sum()), float(S.gap.sum())
-        return Certificate(
-            FULL,
-            objective,
-            gap / objective if objective > 0 else 0.0,
-            gap,
-            tol,
-            str(np.dtype(problem.frame.dtype)),
+        relative = gap / objective if objective > 0 else 0.0
+        precision = str(np.dtype(problem.frame.dtype))
+        error = max(problem.rows.map(rounding_of, problem.frame))
+        scores = S.scores - S.intercept
+        slopes = S.part.weight[:, None] * S.part.loss.gradient(S.part.target, S.scores)
+        return Certificate(FULL, objective, relative, gap, tol, precision).rounded(
+            rounding(error, S.coef, scores, slopes, scores)
         )
 
     def model(self, problem: AllRows, state: KernelNewtonState) -> AllRowsSolution:

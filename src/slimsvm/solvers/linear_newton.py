@@ -288,13 +288,11 @@ class LinearNewton:
         ``violation`` is the largest relative gap of a column.
         """
         violation = float(state.relative_gap.max())
-        return Certificate(
-            FULL,
-            float(state.objective.sum()),
-            violation,
-            float(state.gap.sum()),
-            tol,
-            problem.space.precision,
+        about = (float(state.objective.sum()), violation, float(state.gap.sum()), tol)
+        scores = state.scores - state.b
+        slopes = problem.weight[:, None] * problem.loss.gradient(problem.target, state.scores)
+        return Certificate(FULL, *about, problem.space.precision).rounded(
+            problem.space.rounding(state.W, slopes, scores)
         )
 
     def model(self, problem: LinearProblem, state: LinearState) -> LinearSolution:

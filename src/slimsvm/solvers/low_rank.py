@@ -25,7 +25,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from slimsvm.basis.cholesky import Factor, pivoted, thresholded
-from slimsvm.ending import SUBSPACE, Status
+from slimsvm.ending import SUBSPACE, Certificate, Status
 from slimsvm.gram import make_gram
 from slimsvm.kernels import Linear
 from slimsvm.precision import is_small
@@ -160,7 +160,11 @@ class LowRank:
     def _decomposed(self, rows: Operand, sign: Array, upper: Array, limits: Limits) -> Result:
         """The problem with an intercept."""
         problem = classification(make_gram(rows, self.budget, self.n_threads), sign, upper)
-        return self._run(Decomposition(), problem, self.tol, self.max_iter, limits)
+        result = self._run(Decomposition(), problem, self.tol, self.max_iter, limits)
+        # the value of the function, as without an intercept: the gap is its distance from W
+        known = result.certificate
+        value = known.gap - known.rounding - known.objective
+        return replace(result, certificate=replace(known, objective=value))
 
     def _descended(self, F: Any, sign: Array, upper: Array, small: bool, limits: Limits) -> Result:
         """The problem without an intercept; few rows to near float64 precision."""
@@ -168,7 +172,8 @@ class LowRank:
         problem, tol, most = FactoredDual(V, 1.0, 0.0, upper), self.tol, self.max_iter
         if small:  # a kernel of bad scale makes the descent crawl, but not what follows it
             tol, most = min(tol, NEAR), FEW_SWEEPS if most < 0 else min(most, FEW_SWEEPS)
-        result = self._run(DualDescent(seed=self.seed), problem, tol, most, limits)
+        solver = DualDescent(seed=self.seed, own_value=True)
+        result = self._run(solver, problem, tol, most, limits)
         a, certificate = result.model.a, result.certificate
         if small and limits.reason() is None:
             X = F.toarray() if sp.issparse(F) else F.astype(np.float64)
@@ -177,9 +182,9 @@ class LowRank:
             primal = problem.primal(w)
             gap = max(0.0, primal + problem.dual(exact, w))
             if gap <= certificate.gap:
-                share = gap / primal if primal > 0 else 0.0
-                a = exact
-                certificate = replace(certificate, objective=primal, gap=gap, violation=share)
+                share, a = gap / primal if primal > 0 else 0.0, exact
+                about = (primal, share, gap, certificate.tol, certificate.precision)
+                certificate = Certificate(SUBSPACE, *about).rounded(problem.rounding(a, w))
         certificate, reason = replace(certificate, tol=self.tol), result.status.reason
         if certificate.holds:
             reason = "converged"

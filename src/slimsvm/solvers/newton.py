@@ -232,8 +232,9 @@ class Newton:
         self.finish(problem, state)
         objective, gap = float(state.objective.sum()), float(state.gap.sum())
         relative = gap / objective if objective > 0 else 0.0
-        return Certificate(
-            SUBSPACE, objective, relative, gap, tol, str(np.dtype(problem.columns.dtype))
+        precision = str(np.dtype(problem.columns.dtype))
+        return Certificate(SUBSPACE, objective, relative, gap, tol, precision).rounded(
+            problem.rounding(state.coef, state.intercept, state.scores)
         )
 
     def model(self, problem: Subspace, state: NewtonState) -> SubspaceSolution:

@@ -42,6 +42,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from slimsvm.precision import rounding
 from slimsvm.run import SUBSPACE, Certificate
 from slimsvm.solvers.online_loops import CANDIDATES, enter, pass_by
 from slimsvm.solvers.smo import FAR
@@ -484,9 +485,16 @@ class Online:
     def certificate(self, problem: Passing, state: Expanding, tol: float) -> Certificate:
         """About the rows of the expansion only: the others have passed."""
         objective, gap = state.measure()
-        return Certificate(
+        if state.f_a.size:  # what frozen vectors would gain is not known
+            gap = np.inf
+        certificate = Certificate(
             SUBSPACE, objective, state.violation, gap, tol, str(problem.operand.dtype)
         )
+        v, error = state.alive, problem.operand.rounding()
+        z, o = state.sign[v], state.o[v]
+        coef, s = (z * state.a[v])[:, None], (o + z)[:, None]
+        slopes = np.where(z * (o - state.level) < 0.0, state.upper[v], 0.0)[:, None]
+        return certificate.rounded(rounding(error, coef, s, slopes, s))
 
     def model(self, problem: Passing, state: Expanding) -> Expanding:
         """The expansion."""

@@ -80,6 +80,8 @@ class PathPoint:
         whose cuts are means over the rows).
     bound : float or None
         The objective is at most so far above that of the exact solution with the same loss.
+    rounding : float
+        About how much rounding of kernel values may have changed the objective; part of ``gap``.
     """
 
     n_basis: int
@@ -93,12 +95,14 @@ class PathPoint:
     validation_score: float | None
     projection_error: float | None = None
     bound: float | None = None
+    rounding: float = 0.0
 
     def certificate(self, tol: float, precision: str, scope: str = SUBSPACE) -> Certificate:
         """How far from the optimum the model is; ``violation`` is the gap over the objective."""
-        relative = self.gap / self.objective if self.objective > 0 else 0.0
+        gap = self.gap - self.rounding
+        relative = gap / self.objective if self.objective > 0 else 0.0
         about = (tol, precision, self.projection_error, self.bound)
-        return Certificate(scope, self.objective, relative, self.gap, *about)
+        return Certificate(scope, self.objective, relative, gap, *about).rounded(self.rounding)
 
 
 @dataclass(frozen=True)
@@ -167,6 +171,7 @@ def path_point(
     training_score: float,
     scoring: Scoring,
     bound: tuple[float | None, float | None],
+    rounding: float = 0.0,
 ) -> PathPoint:
     """The point of a solution, which has ``coef``, ``intercept`` and ``objective``."""
     basis, coef, intercept = as_given(columns), solution.coef, solution.intercept
@@ -178,10 +183,12 @@ def path_point(
         intercept,
         None if indices is None else indices[: columns.m],
         float(solution.objective.sum()),
-        float(gap.sum()),
+        float(gap.sum()) + rounding,
         training_score,
         scoring.validated(f),
-        *bound,
+        bound[0],
+        None if bound[1] is None else bound[1] + rounding,
+        rounding,
     )
 
 
@@ -402,4 +409,5 @@ class Path(PathSolver):
         objective, gap = solution.objective, solution.gap
         score = self.scoring.measure(scores, there.target, there.weight)
         bound = distance_bound(problem.weight, objective, gap, outside, outside)
-        return path_point(columns, solution, indices, gap, score, self.scoring, bound)
+        rounding = there.rounding(solution.coef, solution.intercept, scores)
+        return path_point(columns, solution, indices, gap, score, self.scoring, bound, rounding)

@@ -93,5 +93,6 @@ def path_over_all_rows(
         scoring.validated(f),
         projection_error=0.0,
         bound=certificate.gap,
+        rounding=certificate.rounding,
     )
     return replace(result, model=PathModel([point], point, rows.size))

@@ -94,7 +94,8 @@ class CutPath(PathSolver):
         bound = distance_bound(problem.weight, model.objective, S.cuts.gap, *outside)
         gap = np.maximum(0.0, model.objective - model.lower_bound)
         score = self.scoring.measure(model.scores, problem.target, problem.weight)
-        point = path_point(some, model, S.indices, gap, score, self.scoring, bound)
+        about = (gap, score, self.scoring, bound, result.certificate.rounding)
+        point = path_point(some, model, S.indices, *about)
         S.points.insert(0, point)  # the smallest first
         S.sizes = [size for size in S.sizes if size < some.m]
         S.done = not S.sizes

@@ -16,6 +16,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.linalg import solve_triangular
 
+from slimsvm.precision import rounding
 from slimsvm.problems.columns import KernelColumns, Values, combined, products, sums_of
 from slimsvm.problems.span import Span
 from slimsvm.rows import Block, PerRow, Rows, added, joined
@@ -104,6 +105,14 @@ class Space:
         """<p_t, p> for all rows p_t of P (t, size)."""
         return np.asarray(P @ self.metric(p).astype(P.dtype, copy=False), np.float64)
 
+    def rounding(self, W: Array, V: Array, scores: Array) -> float:
+        """What rounding may have changed of the value and the lower bound of functions W.
+
+        V: the slopes of the risk at their scores.
+        """
+        eps, own = float(np.finfo(np.float64).eps), self.metric(W)
+        return rounding(4.0 * eps, W, own, V, scores)
+
     def coef(self, W: Array) -> Array:
         """What a model stores for coordinates W."""
         return W
@@ -147,6 +156,14 @@ class ExplicitSpace(Space):
         """X'V"""
         return np.asarray(self.rows.sum(sums_with, self.step, PerRow(V), self.dtype))
 
+    def rounding(self, W: Array, V: Array, scores: Array) -> float:
+        """Products of d terms, and cuts that are kept in the precision of the features."""
+        eps = 4.0 * float(np.finfo(self.dtype).eps)
+        largest = max(self.rows.map(largest_of))
+        own = np.sqrt(self.size) * largest * np.abs(W).sum(axis=0)
+        random = float((np.sqrt(np.square(V).sum(axis=0)) * own).sum())
+        return rounding(eps, W, W, V, scores) + eps * random
+
     def sweep(self, W: Array, b: Array, which: Array, oracle: Any) -> Swept:
         """X' respond(X W), chunk by chunk."""
         state = (self.step, W.astype(self.dtype), b, which, oracle)
@@ -165,6 +182,12 @@ def _kind(where: Block) -> tuple[Any, int | None]:
     """The type of the rows, and the number of their entries if they are sparse."""
     X = where.X
     return np.dtype(X.dtype), int(X.nnz) if sp.issparse(X) else None
+
+
+def largest_of(where: Block) -> float:
+    """A task: the largest size of an entry."""
+    X = where.X.data if sp.issparse(where.X) else where.X
+    return float(max(X.max(), -X.min())) if X.size else 0.0
 
 
 def chunks_of(where: Block, step: int) -> list[tuple[int, int, Any]]:
@@ -264,10 +287,12 @@ class KernelSpace(Space):
     ----------
     K : array of shape (n, n)
         Kernel values of all rows.
+    error : float
+        Of a kernel value, about.
     """
 
-    def __init__(self, K: Array) -> None:
-        self.K = np.asarray(K, np.float64)
+    def __init__(self, K: Array, error: float = 0.0) -> None:
+        self.K, self.error = np.asarray(K, np.float64), float(error)
         self.n = self.size = self.max_size = int(self.K.shape[0])
 
     def scores(self, W: Array) -> Array:
@@ -281,6 +306,11 @@ class KernelSpace(Space):
     def metric(self, B: Array) -> Array:
         """K b"""
         return np.asarray(self.K @ B)
+
+    def rounding(self, W: Array, V: Array, scores: Array) -> float:
+        """That of the kernel values, and of sums over all rows."""
+        sums = super().rounding(W, V, scores)
+        return sums + rounding(self.error, W, self.metric(W), V, scores)
 
 
 class SubspaceSpace(Space):
@@ -343,6 +373,10 @@ class SubspaceSpace(Space):
     def coef(self, W: Array) -> Array:
         """L^-T W"""
         return self.columns.coefficients(W) if self.size else W
+
+    def rounding(self, W: Array, V: Array, scores: Array) -> float:
+        """That of the kernel values, of value and lower bound."""
+        return 2.0 * self.columns.rounding(self.coef(W), V, scores)
 
     def weights(self, coef: Array) -> Array:
         """L' coef"""

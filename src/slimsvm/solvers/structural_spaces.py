@@ -173,8 +173,9 @@ def kernel(task: StructuralTask) -> Found:
     """Coefficients of all rows, of which those that are not zero are kept."""
     X, kernel = task.data.X, task.data.kernel
     finite(prepare(kernel, X))
+    error = prepare(kernel, X, dtype=np.float64).rounding()
     K = kernel_values(kernel, X, X, dtype=np.float64, n_threads=task.fit.threads)
-    problem = task.joint(KernelSpace(0.5 * (K + K.T)))
+    problem = task.joint(KernelSpace(0.5 * (K + K.T), error))
     result = task.solved(task.cutting_planes(), problem)
     W, space = result.model.coef[:, 0], problem.space
     coef, linear = space.by_label(W), W[: task.risk.n_linear]

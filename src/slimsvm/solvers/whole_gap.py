@@ -24,7 +24,9 @@ from numpy.typing import NDArray
 
 from slimsvm.ending import warn
 from slimsvm.expansion import Expansion
+from slimsvm.kernels import Kernel
 from slimsvm.losses import Loss
+from slimsvm.precision import rounding
 from slimsvm.problems.subspace import weights
 from slimsvm.rows import Block, Rows, joined
 from slimsvm.run import Limits
@@ -45,8 +47,10 @@ def whole_gap(
     duals: Array | None = None,
     dtype: Any = None,
     going_on: Callable[[int, int], bool] = lambda done, n: True,
-) -> tuple[float, float]:
+) -> tuple[float, float, float]:
     """The objective of a function, and how far it is above the optimum at most.
+
+    The third number is about how much rounding may have changed either; the gap includes it.
 
     Parameters
     ----------
@@ -69,15 +73,14 @@ def whole_gap(
     Examples
     --------
     >>> import numpy as np
-    >>> from slimsvm.ending import warn
-    from slimsvm.expansion import Expansion
+    >>> from slimsvm.expansion import Expansion
     >>> from slimsvm.kernels import Linear
     >>> from slimsvm.losses import LeastSquares
     >>> from slimsvm.rows import MemoryRows
     >>> from slimsvm.solvers.whole_gap import whole_gap
     >>> rows = MemoryRows(np.array([[1.0], [2.0]]), np.array([1.0, 2.0]), np.ones(2))
     >>> best = Expansion(Linear(), np.array([[1.0]]), np.array([[10 / 11]]), np.zeros(1))
-    >>> objective, gap = whole_gap(rows, best, LeastSquares(), False, dtype=np.float64)
+    >>> objective, gap, _ = whole_gap(rows, best, LeastSquares(), False, dtype=np.float64)
     >>> round(objective, 6), bool(gap < 1e-12)
     (0.454545, True)
     """
@@ -97,11 +100,20 @@ def whole_gap(
         g = np.where(
             g > 0, g * (least / np.maximum(up, TINY)), g * (least / np.maximum(down, TINY))
         )
-    objective = 0.5 * float(function.squared_norm().sum())
+    own = function.at_basis()
+    objective = 0.5 * float(np.vdot(function.coef, own))
     objective += float((w * loss.value(target, scores)).sum())
     square = _square(rows, function, g, dtype, going_on)
     gap = objective + 0.5 * square + float((w * loss.conjugate(target, g / w)).sum())
-    return objective, max(0.0, gap)
+    error = max(rows.map(error_of, function.kernel, dtype))
+    raw = scores - function.intercept
+    off = rounding(error, function.coef, own, g, raw) + rounding(error, g, raw, g, raw)
+    return objective, max(0.0, gap) + off, off
+
+
+def error_of(block: Block, kernel: Kernel, dtype: Any) -> float:
+    """A task: the error of a kernel value."""
+    return prepare(kernel, block.X, dtype=dtype).rounding()
 
 
 def targets_given(block: Block) -> Array:
