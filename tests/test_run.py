@@ -248,7 +248,15 @@ def test_the_certificate_of_a_decomposition():
         values.pop(name)
         for name in ("projection_error", "bound", "max_cuts", "risk_bound", "confidence")
     ] == [None] * 5
-    assert set(values) == {"scope", "objective", "violation", "gap", "tol", "precision"}
+    assert set(values) == {
+        "scope",
+        "objective",
+        "violation",
+        "gap",
+        "tol",
+        "precision",
+        "rounding",
+    }
 
 
 @pytest.mark.parametrize("max_iter", [1, 10, 100])

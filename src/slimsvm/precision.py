@@ -45,9 +45,10 @@ def rounding(error: float, coef: Array, own: Array, slopes: Array, scores: Array
     >>> rounding(1e-7, one, one, one, one) < 1e-5
     True
     """
-    lengths = [np.sqrt(np.square(values).sum(axis=0)) for values in (coef, slopes)]
     shared = float(np.abs(coef * own).sum() + np.abs(slopes * scores).sum())
-    return float(error) * (shared + RANDOM * float((lengths[0] * (lengths[0] + lengths[1])).sum()))
+    squares = np.square(coef).sum(axis=0)
+    random = squares + np.sqrt(squares * np.square(slopes).sum(axis=0))
+    return float(error) * (shared + RANDOM * float(random.sum()))
 
 
 def is_small(n_rows: int) -> bool:

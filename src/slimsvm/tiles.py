@@ -148,12 +148,14 @@ class Operand:
         In float32 it is seen on a few rows, those of the largest norms among them: the bound is
         some hundred times as much. Where no bound is known, it is a few units in the last place.
         """
+        known = self.error()
+        if known > 0.0 and np.isfinite(known) and self.dtype == np.float64:
+            return known
         largest = float(np.abs(self.diag()).max(initial=0.0))
         least = 4.0 * float(np.finfo(self.dtype).eps) * largest
-        known = self.error()
         if not (known > 0.0 and np.isfinite(known)):
             return least
-        if self.dtype == np.float64 or self.source is None or self.sq is None:
+        if self.source is None or self.sq is None:
             return known
         some = np.unique(np.linspace(0, self.n - 1, SEEN).astype(np.intp))
         far = np.argpartition(self.sq, -min(FAR, self.n))[-FAR:]

@@ -723,7 +723,7 @@ def _of_structural(p, model, X, examples, weight, fitted):
     if c.bound is not None:
         low = c.objective - c.bound
         found.append(Claim("bound", "full", low, np.inf, *whole, max(size, abs(c.objective))))
-    if fitted is not None:
+    if fitted is not None and hasattr(model, "certify"):
         again = model.certify(*fitted, sweeps=p.options.get("sweeps", 3))
         found += [_claim(again, *whole, "certify", size), _model(again, value, whole[1], size)]
     return found

@@ -23,10 +23,9 @@ def minimum(P, q, low, high, A=None, b=None):
     fixed = high - low <= 1e-14 * np.maximum(np.abs(high), np.abs(low))
     free = np.flatnonzero(~fixed)
     x = np.where(fixed, low, 0.5 * (low + high))
-    l = np.zeros(len(A))
-    # rows of A that are dependent on the free variables would make the system singular
+    dual = np.zeros(len(A))
     if free.size:
-        x[free], l = _interior(
+        x[free], dual = _interior(
             P[np.ix_(free, free)],
             q[free] + P[np.ix_(free, np.flatnonzero(fixed))] @ x[fixed],
             low[free],
@@ -35,10 +34,10 @@ def minimum(P, q, low, high, A=None, b=None):
             b - A[:, fixed] @ x[fixed],
         )
     value = 0.5 * x @ P @ x + q @ x
-    r = P @ x + q - A.T @ l
+    r = P @ x + q - A.T @ dual
     miss = b - A @ x
-    below = value + l @ miss + np.minimum(r * (low - x), r * (high - x)).sum()
-    above = value + l @ miss + np.abs(l) @ np.abs(miss)
+    below = value + dual @ miss + np.minimum(r * (low - x), r * (high - x)).sum()
+    above = value + dual @ miss + np.abs(dual) @ np.abs(miss)
     return float(below), float(above), x
 
 
@@ -46,20 +45,20 @@ def _interior(P, q, low, high, A, b, most=120):
     """Mehrotra's predictor and corrector."""
     n, m = q.size, len(A)
     size = max(1.0, float(np.abs(q).max()), float(np.abs(P).max()))
-    x, l = 0.5 * (low + high), np.zeros(m)
+    x, dual = 0.5 * (low + high), np.zeros(m)
     z = np.full(n, size)  # of x >= low
     v = np.full(n, size)  # of x <= high
-    best, found = np.inf, (x, l)
+    best, found = np.inf, (x, dual)
     least = 1e-22 * (high - low)  # a distance from a bound that x cannot show
     for _ in range(most):
         s, t = np.maximum(x - low, least), np.maximum(high - x, least)
-        r_d = P @ x + q - A.T @ l - z + v
+        r_d = P @ x + q - A.T @ dual - z + v
         r_p = A @ x - b
         mu = float(z @ s + v @ t) / (2 * n)
-        r = P @ x + q - A.T @ l
-        gap = float(-np.minimum(r * (low - x), r * (high - x)).sum() + np.abs(l) @ np.abs(r_p))
+        r = P @ x + q - A.T @ dual
+        gap = float(-np.minimum(r * (low - x), r * (high - x)).sum() + np.abs(dual) @ np.abs(r_p))
         if gap < best:
-            best, found = gap, (x.copy(), l.copy())
+            best, found = gap, (x.copy(), dual.copy())
         scale = abs(0.5 * x @ P @ x) + abs(q @ x)
         if gap <= 1e-15 * scale:
             break
@@ -70,30 +69,31 @@ def _interior(P, q, low, high, A, b, most=120):
         except (np.linalg.LinAlgError, ValueError):  # rounding: the best point so far
             break
         HA = cho_solve(factor, A.T, check_finite=False)
-        schur = A @ HA
-
-        def newton(c_z, c_v):
-            right = -r_d + c_z / s - c_v / t
-            base = cho_solve(factor, right, check_finite=False)
-            if m:
-                dl = np.linalg.pinv(schur, rcond=1e-14, hermitian=True) @ (-r_p - A @ base)
-                dx = base + HA @ dl
-            else:
-                dl, dx = np.zeros(0), base
-            return dx, dl, (c_z - z * dx) / s, (c_v + v * dx) / t
-
-        dx, dl, dz, dv = newton(-z * s, -v * t)
+        about = factor, A, HA, A @ HA, r_d, r_p, s, t, z, v
+        dx, dl, dz, dv = _direction(about, -z * s, -v * t)
         step = _longest(s, dx, t, -dx, z, dz, v, dv)
         ahead = (z + step * dz) @ (s + step * dx) + (v + step * dv) @ (t - step * dx)
         sigma = (float(ahead) / (2 * n) / mu) ** 3
-        dx, dl, dz, dv = newton(sigma * mu - z * s - dz * dx, sigma * mu - v * t + dv * dx)
+        aims = sigma * mu - z * s - dz * dx, sigma * mu - v * t + dv * dx
+        dx, dl, dz, dv = _direction(about, *aims)
         step = 0.9995 * _longest(s, dx, t, -dx, z, dz, v, dv)
         if not np.isfinite(dx).all() or step < 1e-14:
             break
-        x, l, z, v = x + step * dx, l + step * dl, z + step * dz, v + step * dv
+        x, dual, z, v = x + step * dx, dual + step * dl, z + step * dz, v + step * dv
         x = np.clip(x, low, high)
         z, v = np.maximum(z, 1e-300), np.maximum(v, 1e-300)
     return found
+
+
+def _direction(about, c_z, c_v):
+    """Newton's step towards z s = c_z and v t = c_v, as changes of the two."""
+    factor, A, HA, schur, r_d, r_p, s, t, z, v = about
+    dx = cho_solve(factor, -r_d + c_z / s - c_v / t, check_finite=False)
+    dl = np.zeros(0)
+    if len(A):
+        dl = np.linalg.pinv(schur, rcond=1e-14, hermitian=True) @ (-r_p - A @ dx)
+        dx = dx + HA @ dl
+    return dx, dl, (c_z - z * dx) / s, (c_v + v * dx) / t
 
 
 def _longest(*pairs):

@@ -285,7 +285,7 @@ class SignedFeatures:
 
     def rounding(self) -> float:
         """The error of a value of V."""
-        return max(self.rows.map(rounding_of, self.signed.frame))
+        return float(max(self.rows.map(rounding_of, self.signed.frame)))
 
     def margins(self, u: Array) -> Array:
         """V u: labels times the values of the function."""

@@ -432,15 +432,11 @@ class CoreVector:
                 S.loss += self._loss(problem, S, rows, s)
             self._conclude(problem, S)
         gap = max(0.0, S.primal - 0.5 / S.q)
-        certificate = Certificate(
-            FULL, S.primal, S.violation, gap, tol, str(problem.operand.dtype)
-        )
+        certificate = Certificate(FULL, S.primal, S.violation, gap, tol, str(problem.operand.dtype))
         # |y f| is at most one more than the hinge, whose sum of squares is known
         a = S.al / S.q
         norm, slopes = float(np.sqrt(a @ a)), 2.0 * problem.C * float(np.sqrt(S.loss))
-        shared = 2.0 * float(a.sum()) + slopes * (
-            np.sqrt(problem.n) + np.sqrt(S.loss)
-        )
+        shared = 2.0 * float(a.sum()) + slopes * (np.sqrt(problem.n) + np.sqrt(S.loss))
         error = problem.operand.rounding() + float(np.finfo(problem.operand.dtype).eps)
         return certificate.rounded(error * (shared + RANDOM * norm * (norm + slopes)))
 

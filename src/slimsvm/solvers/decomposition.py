@@ -32,8 +32,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from slimsvm.problems.dual_qp import DualQP
 from slimsvm.precision import rounding
+from slimsvm.problems.dual_qp import DualQP
 from slimsvm.run import FULL, Certificate
 from slimsvm.solvers.dual_state import DualSolution, Removed, State, count_positive, measure, scan
 from slimsvm.solvers.smo import FAR, polish, smo
