@@ -23,6 +23,8 @@ from slimsvm.datasets import checkers
 from slimsvm.oracles import Binary
 from slimsvm.recipes import RECIPES
 from slimsvm.solvers.cutting_plane import CuttingPlane
+from slimsvm.solvers.dual_chunking import DualChunking
+from slimsvm.solvers.platt_smo import PlattSMO
 from slimsvm.solvers.sampled_cuts import SampledCuts
 from slimsvm.solvers.svm_light import SVMLight
 
@@ -38,6 +40,8 @@ FIXED = {
     "incomplete_cholesky": {**SUBSPACE, "basis": "cholesky"},
     "refined": {"loss": "squared_hinge", "refine": True},
     "svm_light": {"solver": SVMLight(), "tol": 0.001},
+    "smo": {"solver": PlattSMO()},
+    "chunking": {"solver": DualChunking()},
     "libsvm_q": {"solver": SVMLight(working_set=2, inner="smo", loss="squared_hinge")},
     "linear_cutting_plane": {"loss": "hinge", "fit_intercept": False, "solver": PLANES},
     "cross_training": {
@@ -80,8 +84,11 @@ SET = {"svm_light": {"cache_size": 40}, "linear_cutting_plane": {"max_iter": -1,
 for planes in ("cpsp", "cpsp_rows", "nystrom", "incomplete_cholesky", "kernel_cutting_plane"):
     SET[planes] = {"max_iter": -1}
 SET["sampled_cuts_constant"] = SET["sampled_cuts_linear"] = {"max_iter": -1}
+SET["chunking"] = {"cache_size": 2000}
 KINDS = {
     "svm_light": SVC,
+    "smo": SVC,
+    "chunking": SVC,
     "libsvm_q": SVC,
     "linear_cutting_plane": LinearSVC,
     "cross_training": CrossTraining,
@@ -98,6 +105,8 @@ KINDS = {
 }
 SIZES = {
     "svm_light": None,
+    "smo": None,
+    "chunking": None,
     "libsvm_q": None,
     "cross_training": "n_subsets",
     "linear_cutting_plane": None,

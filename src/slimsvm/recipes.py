@@ -28,6 +28,8 @@ from slimsvm.estimators.sparse import SparseSVC
 from slimsvm.estimators.structural import StructuralSVM
 from slimsvm.oracles import Binary, StructuredOracle
 from slimsvm.solvers.cutting_plane import CuttingPlane
+from slimsvm.solvers.dual_chunking import DualChunking
+from slimsvm.solvers.platt_smo import PlattSMO
 from slimsvm.solvers.sampled_cuts import SampledCuts
 from slimsvm.solvers.svm_light import SVMLight
 
@@ -37,6 +39,10 @@ _PAPERS = {
     "bakir2005crosstraining": (
         'G. Bakir, L. Bottou, J. Weston, "Breaking SVM complexity with cross-training", NIPS 17, '
         "2005."
+    ),
+    "boser1992": (
+        'B. E. Boser, I. M. Guyon, V. N. Vapnik, "A training algorithm for optimal margin '
+        'classifiers", COLT 1992.'
     ),
     "bordes2005lasvm": (
         'A. Bordes, S. Ertekin, J. Weston, L. Bottou, "Fast kernel classifiers with online and '
@@ -84,6 +90,10 @@ _PAPERS = {
     "osuna1997": (
         'E. Osuna, R. Freund, F. Girosi, "An improved training algorithm for support vector '
         'machines", 1997.'
+    ),
+    "platt1998smo": (
+        'J. C. Platt, "Fast training of support vector machines using sequential minimal '
+        'optimization", Advances in Kernel Methods, 1998.'
     ),
     "suykens1999lssvm": (
         'J. A. K. Suykens, J. Vandewalle, "Least squares support vector machine classifiers", 1999.'
@@ -573,6 +583,72 @@ def svm_light(
     )
     made = {"solver": solver, "tol": eps}
     return _configured("svm_light", made, cache_size=cache_size, **parameters)
+
+
+@_recipe(
+    SVC,
+    {"solver": PlattSMO()},
+    "platt1998smo",
+    parameters=(
+        """\
+progress : float, default=0.001
+    The least relative change of a variable that counts as a step: eps in the paper. A smaller one
+    ends nearer to the optimum.
+seed : int, default=0
+    Of the random places from which on second variables are tried.""",
+    ),
+    others=(
+        "Of :class:`slimsvm.SVC`, except for solver. tol is the paper's, and max_iter limits steps "
+        "of two variables; cache_size and shrinking have no meaning here."
+    ),
+    example=("C=10.0", "tol", "0.001"),
+)
+def smo(progress: float = 0.001, seed: int = 0, **parameters: Any) -> SVC:
+    """Sequential minimal optimisation as Platt published it: two variables at a time.
+
+    They are chosen by its heuristics, with a cache of errors and none of kernel rows; see
+    :class:`slimsvm.solvers.platt_smo.PlattSMO`. ``svm_light(2)`` has working sets of two with the
+    steepest direction.
+    """
+    return _configured("smo", {"solver": PlattSMO(progress=progress, seed=seed)}, **parameters)
+
+
+@_recipe(
+    SVC,
+    {"solver": DualChunking()},
+    "boser1992",
+    "osuna1997",
+    parameters=(
+        """\
+chunk : int, default=500
+    Rows in the first chunk, and how many violators join at most.
+inner : {'interior_point', 'smo'}
+    How the problem of a chunk is solved.
+cache_size : float, default=2000
+    Megabytes for the matrices of a chunk.
+seed : int, default=0
+    Of the first chunk.""",
+    ),
+    others=(
+        "Of :class:`slimsvm.SVC`, except for solver. max_iter limits chunks; shrinking has no "
+        "meaning here."
+    ),
+    example=("C=10.0", "cache_size", "2000"),
+)
+def chunking(
+    chunk: int = 500,
+    inner: str = "interior_point",
+    *,
+    cache_size: float = 2000,
+    seed: int = 0,
+    **parameters: Any,
+) -> SVC:
+    """Chunking: quadratic problems over all support vectors found and the worst violators.
+
+    See :class:`slimsvm.solvers.dual_chunking.DualChunking` for what the papers leave open.
+    """
+    solver = DualChunking(chunk=chunk, inner=inner, seed=seed)
+    return _configured("chunking", {"solver": solver}, cache_size=cache_size, **parameters)
 
 
 # -- cutting planes --------------------------------------------------------------------------------

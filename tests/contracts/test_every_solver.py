@@ -20,6 +20,7 @@ from slimsvm import (
     ReducedSVC,
     SparseSVC,
 )
+from slimsvm.solvers.dual_chunking import DualChunking
 from slimsvm.solvers.svm_light import SVMLight
 
 N = 1200  # more rows than are solved to the last digit whatever the tolerance
@@ -28,6 +29,7 @@ COMMON = {"C": 5.0, "gamma": 1.0}
 # file of the solver, and what it trains
 ESTIMATORS = {
     "decomposition": SVC(**COMMON),
+    "dual_chunking": SVC(**COMMON, solver=DualChunking(chunk=100)),
     "svm_light": SVC(**COMMON, solver=SVMLight(working_set=20, inner="smo")),
     "kernel_newton, path_all": SparseSVC(N, basis="all", refine=False, **COMMON),
     "newton, path": SparseSVC(15, basis=CENTRES, refine=False, **COMMON),
@@ -47,6 +49,7 @@ ESTIMATORS = {
 }
 OTHERS = {
     "descent, first_vectors, mapped_newton": "tests/solvers/test_descent.py has other answers",
+    "platt_smo": "ends when no pair makes progress; its tests have a twin",
     "interior_point, row_cache": "parts of svm_light; its tests have exact answers",
     "smo, small_qp": "solve the small problems of a round; tests/solvers has exact answers",
     "pursuit, refine, reduced_set": "look for vectors; what others would give has no bound",

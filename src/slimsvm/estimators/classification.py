@@ -13,7 +13,7 @@ from sklearn.utils._param_validation import HasMethods, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from slimsvm.declarations import Attribute, attribute, declared, parameter
-from slimsvm.ending import warn
+from slimsvm.ending import Ending, warn
 from slimsvm.estimators.dual import PairwiseClassifier
 from slimsvm.estimators.parameters import NU, POSITIVE_OR_INFINITE, shared
 from slimsvm.gram import Gram
@@ -241,6 +241,11 @@ class SVC(DecomposedPairs):
 
     def _problem(self, gram: Gram, part: Part, weight: Array, names: list[Any]) -> DualQP:
         return classification(gram, part.sign(part.rows), self._finite_C * weight)
+
+    def _ending(self, results: list[Result], fit: Fit, **about: Any) -> Ending:
+        if hasattr(self.solver, "stalls"):  # for another reason than rounding
+            about["begins"] = {"stalled": self.solver.stalls}
+        return super()._ending(results, fit, **about)
 
 
 @declared

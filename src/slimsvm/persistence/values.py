@@ -39,14 +39,16 @@ from slimsvm.oracles import Binary, Chain, Multiclass, Multivariate
 from slimsvm.persistence.fitted import class_named, is_known, rebuild
 from slimsvm.solvers.cutting_plane import CuttingPlane
 from slimsvm.solvers.decomposition import Decomposition
+from slimsvm.solvers.dual_chunking import DualChunking
 from slimsvm.solvers.path import PathPoint
+from slimsvm.solvers.platt_smo import PlattSMO
 from slimsvm.solvers.sampled_cuts import SampledCuts
 from slimsvm.solvers.svm_light import SVMLight
 
 Array = NDArray[Any]
 ORACLES = {kind.__name__: kind for kind in (Binary, Multiclass, Multivariate, Chain)}
 # solvers and ways to choose a basis, that a parameter may be
-SOLVERS = (Decomposition, SVMLight, CuttingPlane, SampledCuts)
+SOLVERS = (Decomposition, SVMLight, PlattSMO, DualChunking, CuttingPlane, SampledCuts)
 OPTIONS: dict[str, type] = {
     kind.__name__: kind for kind in (*SOLVERS, *REGISTRY.values(), FixedPoint)
 }

@@ -30,7 +30,9 @@ MARGIN = 0.95  # of the way to the nearest bound
 CLOSE = 1e-12  # relative gap, and what is missing of the conditions, at the end
 LEAST = 1e-3  # value of the scaled problem to which its gap is compared, at least
 MOST = 100  # iterations
-ON_BOUND = 1e-9  # distance from a bound, in units of the scaled problem, that counts as none
+# distance from a bound, in units of the scaled problem, that counts as none; and that does where it
+# is less than this share of the bound's multiplier
+ON_BOUND, NEARLY, HELD = 1e-9, 1e-6, 1e-3
 
 
 class InteriorPoint:
@@ -90,17 +92,16 @@ class InteriorPoint:
 
     def _factor(self, diagonal: Array) -> None:
         """H with more on its diagonal; where rounding makes that singular, with more still."""
-        matrix, more = self.H.copy(), 0.0
-        at = np.diag_indices(matrix.shape[0])
-        matrix[at] += diagonal
+        more = 0.0
         while True:
+            matrix = self.H.copy()
+            at = np.diag_indices(matrix.shape[0])
+            matrix[at] += diagonal + more
             try:
-                self.factor = cho_factor(matrix, lower=True, overwrite_a=False, check_finite=False)
+                self.factor = cho_factor(matrix, lower=True, overwrite_a=True, check_finite=False)
                 break
             except LinAlgError:
-                added = max(9.0 * more, 1e-14 * float(np.max(matrix[at])))
-                matrix[at] += added
-                more += added
+                more = max(10.0 * more, 1e-14 * float(np.max(np.diag(self.H) + diagonal)))
         self.along = cho_solve(self.factor, self.z, check_finite=False)
         self.stiff = float(self.z @ self.along)
 
@@ -177,13 +178,16 @@ class InteriorPoint:
     def solution(self) -> Array:
         """x, on its bounds where it is next to them, with the equality kept."""
         x = np.clip(self.x, 0.0, self.upper)
-        low, high = x <= ON_BOUND, self.upper - x <= ON_BOUND
+        room = self.upper - x
+        held = np.where(self.bounded, self.s, 0.0)
+        low = (x <= ON_BOUND) | ((x < NEARLY) & (x < HELD * self.p))
+        high = (room <= ON_BOUND) | ((room < NEARLY) & (room < HELD * held))
         x = np.where(low, 0.0, np.where(high, self.upper, x))
         exact = np.where(high & ~low, self.upper_given, self.unit * x)
         free = np.flatnonzero(~low & ~high)
         if self.equality and free.size:
             rest = self.unit * self.total - float(self.z @ exact)
-            room = np.minimum(x, self.upper - x)[free]
+            room = np.minimum(x, room)[free]
             k = free[np.argmax(room)]
             if abs(rest) < self.unit * float(room.max()):
                 exact[k] += self.z[k] * rest
