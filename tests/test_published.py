@@ -14,8 +14,10 @@ from slimsvm.losses import SquaredHinge
 from slimsvm.oracles import Binary
 from slimsvm.problems.columns import KernelColumns
 from slimsvm.recipes import (
+    bvm,
     cpsp,
     cpsp_rows,
+    cvm,
     greedy_subset,
     incomplete_cholesky,
     kernel_cutting_plane,
@@ -26,7 +28,10 @@ from slimsvm.recipes import (
     sampled_cuts_linear,
     unsupervised_subset,
 )
+from slimsvm.run import run
 from slimsvm.solvers import pursuit, sampled_cuts
+from slimsvm.solvers.core_rounds import CoreRounds
+from slimsvm.solvers.core_vector import Ball
 from slimsvm.solvers.cutting_plane import CuttingPlane
 from slimsvm.solvers.sampled_cuts import Draw, SampledCuts
 from slimsvm.tiles import in_memory, prepare
@@ -343,6 +348,92 @@ def test_unsupervised_over_all_rows_takes_the_farthest():
         assert left[chosen[m]] == pytest.approx(left.max(), abs=1e-9)
 
 
+# -- balls -----------------------------------------------------------------------------------------
+
+
+def ball(n=120, C=10.0, seed=0):
+    X, y = small(n, seed)
+    problem = Ball(prepare(RBF(GAMMA), X, dtype=np.float64), y, C)
+    Kt = np.outer(y, y) * (matrix(X, X) + 1.0) + np.eye(n) / (2.0 * C)
+    return problem, Kt
+
+
+@pytest.mark.parametrize("eps", [0.01, 0.0003])
+def test_bvm_pulls_by_the_farthest_of_59(eps):
+    problem, Kt = ball()
+    n, kappa = len(Kt), Kt[0, 0]
+    rng, al, rounds = np.random.default_rng(3), np.zeros(len(Kt)), 0
+    first = [rng.choice(np.flatnonzero(problem.sign == side)) for side in (1.0, -1.0)]
+    al[first[0]] = 1.0
+    stage = 0.5
+    while True:
+        radius = (1.0 + max(stage, eps)) * np.sqrt(kappa)
+        distance = np.sqrt(al @ Kt @ al - 2.0 * Kt @ al + kappa)
+        drawn = rng.integers(n, size=59)
+        point = drawn[np.argmax(distance[drawn])]
+        if distance[point] <= radius:
+            point = np.argmax(distance)
+            if distance[point] <= radius:
+                if stage <= eps:
+                    break
+                stage /= 2.0
+                continue
+        t = np.sqrt(kappa) / distance[point]
+        al *= t
+        al[point] += 1.0 - t
+        rounds += 1
+    found = run(CoreRounds(ball="fixed", seed=3), problem, tol=eps)
+    assert found.n_iter == rounds
+    np.testing.assert_allclose(found.model.a, al / (al @ Kt @ al), rtol=1e-8, atol=1e-10)
+
+
+def test_cvm_lets_one_point_join_a_round(monkeypatch):
+    problem, Kt = ball()
+    n, kappa, eps = len(Kt), Kt[0, 0], 1e-4
+    shadow, seen = np.random.default_rng(5), []
+    for side in (1.0, -1.0):
+        shadow.choice(np.flatnonzero(problem.sign == side))
+    joined = CoreRounds._joined
+
+    def checked(self, problem, S, point, s, eps):
+        distance = S.al @ Kt @ S.al - 2.0 * Kt @ S.al + kappa
+        limit = (1.0 + eps) ** 2 * (kappa - S.al @ Kt @ S.al)
+        drawn = shadow.integers(n, size=59)
+        outside = distance[drawn].max() > limit
+        farthest = drawn[np.argmax(distance[drawn])] if outside else np.argmax(distance)
+        assert distance[point] == pytest.approx(distance[farthest]) and distance[point] > limit
+        before = S.core.size
+        out = joined(self, problem, S, point, s, eps)
+        assert S.core.size == before + 1 and S.core[-1] == point
+        o = Kt @ S.al
+        spread = o[S.core][S.al[S.core] > 0].max() - o[S.core].min()
+        assert spread <= 0.3 * eps * (kappa - S.al @ o) + 1e-9, "the ball of the core set"
+        assert not np.delete(S.al, S.core).any()
+        seen.append(point)
+        return out
+
+    monkeypatch.setattr(CoreRounds, "_joined", checked)
+    found = run(CoreRounds(seed=5), problem, tol=eps)
+    assert found.certificate.holds and found.n_iter == len(seen) == len(set(seen))
+    distance = np.sqrt(found.certificate.violation + 1.0)
+    assert distance < 1.001
+
+
+@pytest.mark.parametrize("recipe", [cvm, bvm])
+def test_balls_keep_their_limits(recipe):
+    X, y = small(2500)
+    with pytest.warns(ConvergenceWarning, match="max_time"):
+        recipe(C=100.0, gamma=GAMMA, max_time=0.05, random_state=0).fit(X, y)
+    with pytest.warns(ConvergenceWarning, match="max_iter=20"):
+        few = recipe(C=100.0, gamma=GAMMA, max_iter=20, random_state=0).fit(X, y)
+    assert few.n_iter_.tolist() == [20] and few.support_.size <= 22
+    if recipe is cvm:
+        with pytest.warns(ConvergenceWarning, match="max_memory=0.05"):
+            recipe(C=100.0, gamma=GAMMA, max_memory=0.05, random_state=0).fit(X, y)
+    with pytest.raises(ValueError, match="n_candidates=0 must be 1 or more"):
+        CoreRounds(n_candidates=0)
+
+
 # -- parameters ------------------------------------------------------------------------------------
 
 
@@ -398,6 +489,7 @@ def test_solvers_and_bases_that_do_not_fit(model, words):
         sampled_cuts_linear(20, gamma=GAMMA, random_state=0),
         greedy_subset(5, n_candidates=7, alone=True, gamma=GAMMA, random_state=0),
         margin_subset(5, gamma=GAMMA, random_state=0),
+        cvm(gamma=GAMMA, eps=1e-3, random_state=0),
     ],
     ids=lambda model: type(model).__name__,
 )

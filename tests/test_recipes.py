@@ -22,6 +22,7 @@ from slimsvm.basis import FixedPoint, Greedy, Margin, PursuitRows, Unsupervised
 from slimsvm.datasets import checkers
 from slimsvm.oracles import Binary
 from slimsvm.recipes import RECIPES
+from slimsvm.solvers.core_rounds import CoreRounds
 from slimsvm.solvers.cutting_plane import CuttingPlane
 from slimsvm.solvers.dual_chunking import DualChunking
 from slimsvm.solvers.platt_smo import PlattSMO
@@ -76,8 +77,8 @@ FIXED = {
     },
     "kernel_cutting_plane": {"space": "kernel", "line_search": False, "solver": PLANES},
     "lasvm": {"selection": "random", "max_support": None, "finishing": True, "epochs": 1},
-    "cvm": {"ball": "minimum"},
-    "bvm": {"ball": "fixed"},
+    "cvm": {"ball": "minimum", "solver": CoreRounds()},
+    "bvm": {"ball": "fixed", "solver": CoreRounds()},
 }
 # what else differs from the estimator's defaults: the papers' settings, which may be changed
 SET = {"svm_light": {"cache_size": 40}, "linear_cutting_plane": {"max_iter": -1, "tol": 1e-3}}

@@ -27,6 +27,7 @@ from slimsvm.estimators.reduced import ReducedSVC
 from slimsvm.estimators.sparse import SparseSVC
 from slimsvm.estimators.structural import StructuralSVM
 from slimsvm.oracles import Binary, StructuredOracle
+from slimsvm.solvers.core_rounds import CoreRounds
 from slimsvm.solvers.cutting_plane import CuttingPlane
 from slimsvm.solvers.dual_chunking import DualChunking
 from slimsvm.solvers.platt_smo import PlattSMO
@@ -977,21 +978,39 @@ def lasvm(**parameters: Any) -> OnlineSVC:
 
 @_recipe(
     CoreVectorSVC,
-    {"ball": "minimum"},
+    {"ball": "minimum", "solver": CoreRounds()},
     "tsang2005cvm",
     example=("C=10.0", "ball", "'minimum'"),
 )
 def cvm(**parameters: Any) -> CoreVectorSVC:
     """CVM: the smallest ball around the rows, from a core set of them.
 
+    The algorithm of section 4 of the paper: each round the farthest of 59 random rows joins the
+    core set if it is outside of the (1 + eps) ball, and the ball of the core set is found anew.
+
     Notes
     -----
-    C multiplies the sum of the losses, as everywhere in slimsvm; the paper's C is twice ours.
+    C multiplies the sum of the losses, as everywhere in slimsvm; the paper's C is twice ours. Left
+    open: where none of the 59 is outside, all rows are looked at. :class:`slimsvm.CoreVectorSVC` by
+    itself looks at pools of rows, takes several at a time, and solves few rows at once.
     """
     return _configured("cvm", **parameters)
 
 
-@_recipe(CoreVectorSVC, {"ball": "fixed"}, "tsang2007bvm", example=("C=10.0", "ball", "'fixed'"))
+@_recipe(
+    CoreVectorSVC,
+    {"ball": "fixed", "solver": CoreRounds()},
+    "tsang2007bvm",
+    example=("C=10.0", "ball", "'fixed'"),
+)
 def bvm(**parameters: Any) -> CoreVectorSVC:
-    """BVM: a ball of a fixed radius, which far points pull to themselves."""
+    """BVM: a ball of a fixed radius, which far points pull to themselves.
+
+    Algorithm 2 of the paper, with eps = 1/2, 1/4, ... down to the one that is wanted: each round
+    the farthest of 59 random rows pulls the centre if it is outside of the (1 + eps) ball.
+
+    Notes
+    -----
+    C as for :func:`cvm`. Left open: where none of the 59 is outside, all rows are looked at.
+    """
     return _configured("bvm", **parameters)

@@ -47,6 +47,9 @@ class CoreVectorSVC(PairwiseClassifier):
     max_memory : float
         Megabytes for kernel values within the core set. Where it would grow beyond, the fit ends
         with a ConvergenceWarning.
+    solver : CoreVector or None
+        Another way to look for far points: :class:`slimsvm.solvers.core_rounds.CoreRounds`, one
+        point a round as in the papers, at every size.
     random_state : int, RandomState or None
         Draws the rows that are looked at.
 
@@ -99,6 +102,7 @@ class CoreVectorSVC(PairwiseClassifier):
     max_iter: int = shared("max_iter")
     max_time: float | None = shared("max_time")
     max_memory: float = parameter(2000, POSITIVE)
+    solver: Any = parameter(None, CoreVector, None)
     n_jobs: int | None = shared("n_jobs")
     random_state: Any = shared("random_state")
     verbose: bool = shared("verbose")
@@ -140,8 +144,9 @@ class CoreVectorSVC(PairwiseClassifier):
     def _train(self, part: Part, data: Data, fit: Fit, limits: Limits, shared: Array) -> Result:
         operand, sign, _ = self._pair(part, data)
         budget = float(self.max_memory) * 2**20 / fit.side_by_side(shared.size)
+        solver = CoreVector() if self.solver is None else self.solver
         result = run(
-            CoreVector(ball=self.ball, seed=int(shared[part.k])),
+            replace(solver, ball=self.ball, seed=int(shared[part.k])),
             Ball(operand, sign, float(self.C), budget, fit.threads),
             tol=float(self.eps),
             max_iter=int(self.max_iter),

@@ -37,6 +37,8 @@ from slimsvm.estimators.models import attributes_of
 from slimsvm.kernels import KERNELS, FromCallable, Kernel
 from slimsvm.oracles import Binary, Chain, Multiclass, Multivariate
 from slimsvm.persistence.fitted import class_named, is_known, rebuild
+from slimsvm.solvers.core_rounds import CoreRounds
+from slimsvm.solvers.core_vector import CoreVector
 from slimsvm.solvers.cutting_plane import CuttingPlane
 from slimsvm.solvers.decomposition import Decomposition
 from slimsvm.solvers.dual_chunking import DualChunking
@@ -48,7 +50,10 @@ from slimsvm.solvers.svm_light import SVMLight
 Array = NDArray[Any]
 ORACLES = {kind.__name__: kind for kind in (Binary, Multiclass, Multivariate, Chain)}
 # solvers and ways to choose a basis, that a parameter may be
-SOLVERS = (Decomposition, SVMLight, PlattSMO, DualChunking, CuttingPlane, SampledCuts)
+SOLVERS = (
+    *(Decomposition, SVMLight, PlattSMO, DualChunking),
+    *(CuttingPlane, SampledCuts, CoreVector, CoreRounds),
+)
 OPTIONS: dict[str, type] = {
     kind.__name__: kind for kind in (*SOLVERS, *REGISTRY.values(), FixedPoint)
 }

@@ -18,15 +18,15 @@ Kwok (2007), tsang2007bvm: the radius stays sqrt(kappa), and a point outside of 
 pulls the centre until it is on the sphere, al <- t al + (1 - t) e_i, t = sqrt(kappa) / distance;
 eps = 1/2, 1/4, ... down to the one that is wanted. Its limit is not the optimum.
 
-What differs. The 59 are drawn from a *pool* of POOL random rows, whose kernel values with the core
-set and with one another are computed together; a pool is left when none of its points is outside,
-and the pools of a sweep are all the rows. If none of the 59 is outside, the farthest of the pool is
-taken. Large core sets take several points, each the farthest of its 59, before they are solved
-again. So no kernel value is computed for one point alone, and the end is certain, not only likely.
-Core vectors that have lost their weight may leave the core set. Up to EXACT rows the core set is
-everything, and al ends at near float64 precision. With a fixed radius Kt al is kept at all rows: a
-pull adds one kernel row to it, and at the end it is computed anew; pools with no point outside are
-passed over.
+What differs (:mod:`slimsvm.solvers.core_rounds` is as in the papers). The 59 are drawn from a
+*pool* of POOL random rows, whose kernel values with the core set and with one another are computed
+together; a pool is left when none of its points is outside, and the pools of a sweep are all the
+rows. If none of the 59 is outside, the farthest of the pool is taken. Large core sets take several
+points, each the farthest of its 59, before they are solved again. So no kernel value is computed
+for one point alone, and the end is certain, not only likely. Core vectors that have lost their
+weight may leave the core set. Up to EXACT rows the core set is everything, and al ends at near
+float64 precision. With a fixed radius Kt al is kept at all rows: a pull adds one kernel row to it,
+and at the end it is computed anew; pools with no point outside are passed over.
 
 Symbols: o = Kt al at the core set, s = Kt al at the pool; a point is the farther away the smaller
 its s; q = al'Kt al. Cost of a pool: POOL times core set kernel values; of a new core vector: a few
@@ -506,7 +506,7 @@ def _grow_core(
         # 3. the core set's own optimum, by pairs: as near as is worth it while others are still
         # farther away
         exact = not joined
-        _settle(
+        settle(
             K,
             within,
             al,
@@ -522,7 +522,7 @@ def _grow_core(
 
 
 @compiled
-def _settle(
+def settle(
     K: Array, within: Array, al: Array, o: Array, low: Array, gain: Array, diag: Array, s: Array,
     m: int, tol: float
 ) -> None:  # fmt: skip
