@@ -5,6 +5,7 @@ Each class here declares fitted attributes, makes the learned function from them
 
 from __future__ import annotations
 
+from operator import is_
 from typing import Any, ClassVar
 
 import numpy as np
@@ -50,7 +51,7 @@ class KernelModel:
         """The learned function; made anew where an attribute was replaced since."""
         now = self._made_from()
         known, function = self.__dict__.get("_kept_function", ((), None))
-        if len(known) != len(now) or any(a is not b for a, b in zip(known, now, strict=True)):
+        if len(known) != len(now) or not all(map(is_, known, now)):
             function = self._make()
             self._kept_function = (now, function)
         return function

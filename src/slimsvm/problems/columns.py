@@ -108,12 +108,9 @@ class _Kept:
 
     def brought_to(self, span: Span, where: Block) -> Array:
         """The values of the span, (m, n): pieces that are not there are made."""
-        known = 0
-        while known < min(len(self.pieces), len(span.pieces)) and (
-            self.pieces[known] == span.pieces[known]
-        ):
-            known += 1
-        if known < len(span.pieces):
+        if self.pieces[: len(span.pieces)] != span.pieces:
+            both = enumerate(zip(self.pieces, span.pieces, strict=False))
+            known = next((k for k, (own, other) in both if own != other), len(self.pieces))
             self.pieces = self.pieces[:known]
             strips = span.frame.prepared(where).strips
             for piece in span.pieces[known:]:
