@@ -1,0 +1,297 @@
+"""Dual coordinate descent for linear problems, one column after the other or side by side.
+
+Problem: :class:`slimsvm.problems.linear.LinearFit`,
+
+    min over w, b of  1/2 |w|^2 + b^2 / (2 scaling^2) + sum_i weight_i e_i^p,     f = X w + b,
+
+where e_i is the distance of the score f_i from the interval [low_i, high_i], and p is 1 or 2: the
+hinge, the epsilon-insensitive loss, and the squares of both. The dual has a variable for each row,
+
+    min over v of  1/2 |X'v|^2 + scaling^2 (sum v)^2 / 2 + sum_i shift_i v_i^2 / 2 - t_i v_i,
+
+t_i = low_i where v_i > 0 and high_i where v_i < 0; |v_i| <= weight_i and shift_i = 0 for p = 1,
+shift_i = 1 / (2 weight_i) for p = 2; an end that is not finite allows no such sign.
+
+Algorithm: Hsieh, Chang, Lin, Keerthi & Sundararajan (2008), algorithm 3 (hsieh2008dcd), and for
+intervals with two ends Ho & Lin (2012), algorithm 4 (ho2012svr): variables in random order, for
+each the least value along it, while w = X'v is kept; variables that stay at a bound or at the kink
+are set aside until the others are done.
+
+What differs. A free intercept: it is penalised by its distance from a centre, which moves there
+after every sweep, until v sums to zero (an augmented Lagrangian); the price is next to nothing. The end is a duality gap, seen
+over all rows: for a free intercept the heavier sign of v is scaled down, so that v sums to zero,
+and the primal point gets the best intercept of its scores. How small the violation of the active
+variables must be before all are looked at follows from the last gap. Sums over a row are four at a
+time, entries may be float32. The order is drawn by a generator of the column's own: results do not
+depend on the number of threads.
+
+Symbols: v dual variables, w = X'v, wb = scaling sum v the weight of the constant feature; G the
+slope along a variable. Cost of a sweep: twice the entries of the active rows.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from slimsvm.compiled import compiled
+from slimsvm.problems.linear import FAR, LinearFit, LinearSolution, dense_dot, sparse_dot
+from slimsvm.run import FULL, Certificate
+from slimsvm.threads import parallel
+
+Array = NDArray[Any]
+FIRST = 0.3  # of the first sweep's violation: when the active variables are so near, all are seen
+MOST_STRICT, LEAST_STRICT = 0.03, 0.5  # factors of that from one look to the next
+LOOK = 10.0  # passes over all entries from one look to the next, at most: it costs two or three
+TINY = float(np.finfo(float).tiny)
+# places in a column's numbers
+CENTRE, WB, ACTIVE, TOP, BOTTOM, SWEEPS, TARGET, SEEN = range(8)
+
+
+@compiled
+def descend(
+    dense: Array, indptr: Array, indices: Array, data: Array, sq: Array, low: Array, high: Array,
+    shift: Array, bound: Array, bias: float, free: bool, v: Array, w: Array, order: Array,
+    seed: Array, at: Array, most: int, work: float,
+) -> None:  # fmt: skip
+    """Sweeps, in place, until the violation is small among all variables, or the work is done.
+
+    Rows are dense ones, or those of a CSR matrix where ``dense`` has none. ``at`` has the numbers
+    of the column; at[SEEN] says that the violation among all is at most at[TARGET].
+    """
+    n, is_dense = v.size, dense.shape[0] > 0
+    active, centre, wb, top, bottom = int(at[ACTIVE]), at[CENTRE], at[WB], at[TOP], at[BOTTOM]
+    random, bias_sq = seed[0], bias * bias
+    at[SEEN], done = 0.0, 0
+    while done < most and work > 0.0:
+        # 1. an order of the active variables, drawn anew
+        for s in range(active - 1):
+            random ^= random << np.uint64(13)
+            random ^= random >> np.uint64(7)
+            random ^= random << np.uint64(17)
+            j = s + np.int64(random % np.uint64(active - s))
+            order[s], order[j] = order[j], order[s]
+        # 2. a sweep
+        highest, lowest, s = 0.0, 0.0, 0
+        while s < active:
+            i = order[s]
+            g = bias * wb + centre + shift[i] * v[i]
+            if is_dense:
+                g += dense_dot(dense[i], w)
+                work -= w.size
+            else:
+                g += sparse_dot(indices, data, indptr[i], indptr[i + 1], w)
+                work -= indptr[i + 1] - indptr[i]
+            # the slope away from zero; what is pushed against a bound, or against the kink at zero,
+            # harder than any other is towards it, is set aside
+            rising, falling, old = g - low[i], g - high[i], v[i]
+            if old > 0.0:
+                slope = rising
+            elif old < 0.0:
+                slope = -falling
+            else:
+                slope = min(rising, -falling)
+            aside, still = False, False
+            if old == 0.0:
+                aside, still = slope > top, slope >= 0.0
+            elif abs(old) >= bound[i]:
+                aside, still = slope < bottom, slope <= 0.0
+            if aside:
+                active -= 1
+                order[s], order[active] = order[active], i
+                continue
+            s += 1
+            if still:
+                continue
+            highest, lowest = max(highest, slope), min(lowest, slope)
+            curve = sq[i] + bias_sq + shift[i]
+            if curve <= 0.0:
+                new = bound[i] if rising < 0.0 else (-bound[i] if falling > 0.0 else 0.0)
+            elif rising < curve * old:
+                new = min(old - rising / curve, bound[i])
+            elif falling > curve * old:
+                new = max(old - falling / curve, -bound[i])
+            else:
+                new = 0.0
+            change = new - old
+            if change != 0.0:
+                v[i] = new
+                wb += change * bias
+                if is_dense:
+                    row = dense[i]
+                    for k in range(row.size):
+                        w[k] += change * row[k]
+                else:
+                    for k in range(indptr[i], indptr[i + 1]):
+                        w[np.uint32(indices[k])] += change * data[k]
+        done += 1
+        at[SWEEPS] += 1.0
+        moved = 0.0
+        if free:  # the centre of the intercept goes where the intercept is
+            moved = abs(bias * wb)
+            centre += bias * wb
+        if at[TARGET] <= 0.0:
+            at[TARGET] = FIRST * (highest - lowest)
+        if max(highest - lowest, moved) <= at[TARGET]:
+            if active == n:
+                at[SEEN] = 1.0
+                break
+            active, top, bottom = n, FAR, -FAR
+        else:
+            top = highest if highest > 0.0 else FAR
+            bottom = lowest if lowest < 0.0 else -FAR
+    seed[0] = random
+    at[ACTIVE], at[CENTRE], at[WB], at[TOP], at[BOTTOM] = active, centre, wb, top, bottom
+
+
+@dataclass
+class DescentState:
+    """Where the descent is: a line of every array for each column; ``n_iter`` counts sweeps."""
+
+    v: Array  # (columns, n)
+    w: Array  # (columns, d)
+    best: LinearSolution  # the primal points with the least values so far
+    primal: Array  # (columns,): their values
+    dual: Array  # the best values of the dual problem, a bound from below
+    order: Array
+    seed: Array
+    at: Array
+    last: Array  # relative gap at the last look
+    n_iter: int = 0
+    done: bool = False
+    n_entries: float = 0.0
+
+    @property
+    def gap(self) -> Array:
+        """The duality gap of each column."""
+        return np.asarray(np.maximum(0.0, self.primal - self.dual))
+
+    @property
+    def relative_gap(self) -> Array:
+        """The same, relative to the objective."""
+        return np.asarray(self.gap / np.maximum(self.primal, TINY))
+
+    def record(self) -> dict[str, float]:
+        """A line of the history; ``violation`` is the largest relative gap of a column."""
+        return {
+            "objective": float(self.primal.sum()),
+            "gap": float(self.gap.sum()),
+            "violation": float(self.relative_gap.max()),
+            "sweeps": float(self.at[:, SWEEPS].sum()),
+        }
+
+
+@dataclass(kw_only=True)
+class LinearDescent:
+    """Dual coordinate descent; ``tol`` is the relative duality gap, of every column.
+
+    Parameters
+    ----------
+    seed : int
+        Of the order in which rows are visited.
+    """
+
+    seed: int = 0
+
+    def init(self, problem: LinearFit, start: LinearSolution | None = None) -> DescentState:
+        """Begin at zero, or at the dual point of the scores of ``start``."""
+        n, d, columns = problem.n, problem.size, problem.n_columns
+        at = np.zeros((columns, 8))
+        at[:, ACTIVE], at[:, TOP], at[:, BOTTOM] = n, FAR, -FAR
+        numbers = np.random.SeedSequence(self.seed).generate_state(columns, np.uint64)
+        state = DescentState(
+            np.zeros((columns, n)),
+            np.zeros((columns, d)),
+            LinearSolution(np.zeros((d, columns)), np.zeros(columns)),
+            np.full(columns, np.inf),
+            np.zeros(columns),
+            np.tile(np.arange(n), (columns, 1)),
+            (numbers | np.uint64(1)).reshape(columns, 1),
+            at,
+            np.full(columns, np.inf),
+        )
+        bias = problem.bias
+
+        def begin(c: int) -> None:
+            column = problem.column(c)
+            if start is not None:
+                scores = problem.scores(start.coef[:, c]) + start.intercept[c]
+                state.v[c] = column.dual_point(scores)
+                state.w[c] = problem.pull(state.v[c])
+                at[c, WB] = bias * float(state.v[c].sum())
+                if problem.free:
+                    at[c, CENTRE] = start.intercept[c]
+            elif problem.free:
+                at[c, CENTRE] = column.best_intercept(np.zeros(n))
+            self._look(problem, state, c)
+
+        parallel(begin, columns, problem.n_threads)
+        return state
+
+    def step(self, problem: LinearFit, state: DescentState, tol: float, max_iter: int) -> None:
+        """Sweeps of every column whose gap is too large, and a look at all its rows."""
+        S = state
+        which = np.flatnonzero(S.relative_gap > tol)
+        bias, work = problem.bias, LOOK * problem.entries
+
+        def descend_one(t: int) -> None:
+            c = int(which[t])
+            column = problem.column(c)
+            left = max_iter - int(S.at[c, SWEEPS])
+            descend(
+                *problem.arrays, problem.squares, column.low, column.high, column.shift,
+                column.bound, bias, problem.free, S.v[c], S.w[c], S.order[c], S.seed[c], S.at[c],
+                left, work,
+            )  # fmt: skip
+            self._look(problem, S, c)
+            # how much nearer the active variables must come before the next look
+            now = float(S.relative_gap[c])
+            if S.at[c, SEEN]:
+                S.at[c, TARGET] *= min(LEAST_STRICT, max(MOST_STRICT, 0.5 * tol / max(now, TINY)))
+
+        parallel(descend_one, which.size, problem.n_threads)
+        S.n_iter = int(S.at[:, SWEEPS].max())
+        S.done = bool(np.all(S.relative_gap <= tol))
+
+    @staticmethod
+    def _look(problem: LinearFit, S: DescentState, c: int) -> None:
+        """The values of the primal and of the dual problem, over all rows."""
+        column, v, w = problem.column(c), S.v[c], S.w[c]
+        feasible, of_feasible = v, w
+        if problem.free:
+            feasible = balanced(v)
+            of_feasible = problem.pull(feasible)
+        scores = problem.scores(of_feasible)
+        b = column.intercept(scores, problem.scaling, problem.scaling * float(S.at[c, WB]))
+        value, bound = column.values(of_feasible, b, scores, feasible, of_feasible, problem.scaling)
+        S.dual[c] = max(S.dual[c], bound)
+        if value < S.primal[c]:
+            S.primal[c] = value
+            S.best.coef[:, c], S.best.intercept[c] = of_feasible, b
+
+    def certificate(self, problem: LinearFit, state: DescentState, tol: float) -> Certificate:
+        """Objective and gap summed over the columns.
+
+        ``violation`` is the largest relative gap of a column.
+        """
+        violation = float(state.relative_gap.max())
+        gap, objective = float(state.gap.sum()), float(state.primal.sum())
+        return Certificate(FULL, objective, violation, gap, tol, "float64")
+
+    def model(self, problem: LinearFit, state: DescentState) -> LinearSolution:
+        """Weights and intercepts."""
+        return state.best
+
+
+def balanced(v: Array) -> Array:
+    """The dual variables with the heavier sign scaled down, so that their sum is zero."""
+    rising, falling = float(v[v > 0.0].sum()), -float(v[v < 0.0].sum())
+    if rising == falling:
+        return v
+    if min(rising, falling) <= 0.0:
+        return np.zeros_like(v)
+    factor = min(rising, falling) / max(rising, falling)
+    return np.where((v > 0.0) == (rising > falling), factor * v, v)
