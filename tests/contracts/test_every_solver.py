@@ -34,8 +34,8 @@ ESTIMATORS = {
     "kernel_newton, path_all": SparseSVC(N, basis="all", refine=False, **COMMON),
     "newton, path": SparseSVC(15, basis=CENTRES, refine=False, **COMMON),
     "cutting_plane, path_cuts": SparseSVC(15, basis=CENTRES, refine=False, loss="hinge", **COMMON),
-    "cutting_plane, linear_hinge": LinearSVC(loss="hinge"),
-    "linear_newton": LinearSVC(),
+    "linear_descent": LinearSVC(loss="hinge"),
+    "linear_primal": LinearSVC(),
     "smooth_newton": ReducedSVC(30, solver="smooth", **COMMON, random_state=0),
     "least_squares": ReducedSVC(30, solver="least_squares", **COMMON, random_state=0),
     "lagrangian": ReducedSVC(30, solver="lagrangian", **COMMON, random_state=0),
@@ -58,6 +58,7 @@ OTHERS = {
     "cuts, spaces, sampled_space, dual_state, online_loops, growth": "parts of the above",
     "duality, line_search, structural_spaces, reduced_ways": "parts that solvers share",
     "polish": "brings few rows to the last digits; tests/solvers/test_smo.py has exact answers",
+    "linear, linear_newton": "the choice among them, and the one for hard problems: test_linear.py",
     "whole_gap": "measures what others found; tests/contracts/test_every_rows.py",
 }
 DIRECT = {"least_squares"}  # one linear system: no tolerance makes it stop early
@@ -105,7 +106,7 @@ def test_no_solver_is_forgotten():
         "__init__"
     }
     named = [word for key in (*ESTIMATORS, *OTHERS) for word in key.split(", ")]
-    assert files == set(named) - {"linear"}
+    assert files == set(named)
 
 
 @every_solver

@@ -362,7 +362,7 @@ def test_limits_and_warm_starts(loss):
             rough.fit_status_ == 1
             and not rough.certificate_.holds
             and np.isfinite(rough.coef_).all()
-            and rough.n_iter_ == 1
+            and rough.n_iter_ <= (10 if loss == "hinge" else 1)  # a step is up to ten passes
         )
     rough.set_params(max_iter=-1, max_time=None, tol=1e-4).fit(X, y)
     assert rough.fit_status_ == 0 and "relative duality gap" in str(rough.status_)

@@ -1,7 +1,6 @@
 """LinearSVC: no kernel, for many rows and features.
 
-The squared hinge is minimised by Newton's method (:mod:`slimsvm.solvers.linear_newton`), the hinge
-by cutting planes (:mod:`slimsvm.solvers.linear_hinge`). Few rows end at near float64 precision.
+:mod:`slimsvm.solvers.linear` chooses the way. Few rows end at near float64 precision.
 """
 
 from __future__ import annotations
@@ -21,14 +20,11 @@ from slimsvm.estimators.parameters import shared
 from slimsvm.losses import Hinge, SquaredHinge
 from slimsvm.multiclass import OneVsRest
 from slimsvm.oracles import LossOracle
-from slimsvm.precision import NEWTON_TOL, is_small
 from slimsvm.problems.coordinates import coordinates
-from slimsvm.rows import MemoryRows
-from slimsvm.run import Result, run
+from slimsvm.problems.linear import LinearFit, LinearSolution
+from slimsvm.run import Result
 from slimsvm.solvers.cutting_plane import CuttingPlane
-from slimsvm.solvers.linear_hinge import linear_hinge
-from slimsvm.solvers.linear_newton import LinearNewton, LinearProblem
-from slimsvm.solvers.spaces import ExplicitSpace
+from slimsvm.solvers.linear import linear
 from slimsvm.training import Data, Fit, canonical
 
 Array = NDArray[Any]
@@ -47,8 +43,7 @@ class LinearSVC(LinearWeights, Classifier):
     Parameters
     ----------
     loss : {'squared_hinge', 'hinge'}
-        What an error costs: max(0, 1 - y f)^2 (Newton's method) or max(0, 1 - y f) (cutting
-        planes).
+        What an error costs: max(0, 1 - y f)^2 or max(0, 1 - y f).
     C : float
         Weight of the errors: 1/2 |w|^2 + C sum_i weight_i loss(y_i, f(x_i)).
     class_weight : dict or 'balanced'
@@ -57,7 +52,7 @@ class LinearSVC(LinearWeights, Classifier):
         Relative duality gap at the end. Up to 1,000 rows are always solved to near float64
         precision.
     max_iter : int
-        Limit on Newton steps, or on rounds of cutting planes; -1: none.
+        Limit on Newton's steps, on passes over the rows, or on rounds of cutting planes; -1: none.
     warm_start : bool
         Begin with the weights of the last fit.
     solver : CuttingPlane or None
@@ -72,8 +67,10 @@ class LinearSVC(LinearWeights, Classifier):
     References
     ----------
     .. [1] O. Chapelle, "Training a support vector machine in the primal", 2007.
-    .. [2] T. Joachims, "Training linear SVMs in linear time", 2006.
-    .. [3] V. Franc, S. Sonnenburg, "Optimized cutting plane algorithm for support vector machines",
+    .. [2] C.-J. Hsieh, K.-W. Chang, C.-J. Lin, S. S. Keerthi, S. Sundararajan, "A dual coordinate
+       descent method for large-scale linear SVM", 2008.
+    .. [3] T. Joachims, "Training linear SVMs in linear time", 2006.
+    .. [4] V. Franc, S. Sonnenburg, "Optimized cutting plane algorithm for support vector machines",
        2008.
 
     Examples
@@ -132,19 +129,13 @@ class LinearSVC(LinearWeights, Classifier):
         if self.warm_start:
             last = getattr(self, "coef_", np.empty(0))
             if last.shape == (target.shape[1], data.X.shape[1]):
-                start = data.rows.own(last.T, self.intercept_)
-        rows, intercept, tol = data.rows.X, bool(self.fit_intercept), float(self.tol)
-        going: dict[str, Any] = {"max_iter": int(self.max_iter), "start": start}
-        if self.loss == "hinge":
-            oracle = LossOracle(Hinge(), target, data.weight, fit.threads)
-            going |= {"solver": self.solver}
-            return linear_hinge(rows, oracle, intercept, tol=tol, fit=fit, **going)
-        # scores are carried on from step to step: products in float32 would hide how far they stray
-        space = ExplicitSpace(MemoryRows(rows, n_threads=fit.threads), exact=True)
-        problem = LinearProblem(space, target, data.weight, SquaredHinge(), intercept)
-        going |= {"limits": fit.limits, "watchers": fit.watchers}
-        nearer = min(tol, NEWTON_TOL) if is_small(space.n) else tol
-        return run(LinearNewton(), problem, tol=nearer, **going).against(tol)
+                start = LinearSolution(*data.rows.own(last.T, self.intercept_))
+        loss = Hinge() if self.loss == "hinge" else SquaredHinge()
+        scaling = np.inf if self.fit_intercept else 0.0
+        problem = LinearFit(data.rows.X, target, data.weight, loss, scaling, fit.threads)
+        tol, most = float(self.tol), int(self.max_iter)
+        going: dict[str, Any] = {"start": start, "planes": self.solver}
+        return linear(problem, LossOracle, tol=tol, max_iter=most, fit=fit, **going)
 
     def _concluded(self, data: Data, solved: Result, fit: Fit) -> Ending:
         coef, intercept = data.rows.given(solved.model.coef, solved.model.intercept)

@@ -105,9 +105,7 @@ def row_sums(
 
 
 @compiled
-def settled(
-    low: Array, high: Array, weight: Array, scores: Array, b: float, ridge: float
-) -> float:
+def settled(low: Array, high: Array, weight: Array, scores: Array, b: float, ridge: float) -> float:
     """The intercept with the least squared errors, by Newton's method: it begins at ``b``.
 
     The slope is piecewise linear; a step beyond what is known to be too far halves the way.
@@ -157,10 +155,11 @@ def values_at(
 
 @dataclass(frozen=True)
 class LinearSolution:
-    """Weights of the features (d, columns), and intercepts."""
+    """Weights of the features (d, columns), and intercepts; of a dual solver its point, too."""
 
     coef: Array
     intercept: Array
+    duals: Array | None = None  # (columns, n)
 
 
 @dataclass(frozen=True)
@@ -171,6 +170,13 @@ class Column:
     high: Array
     weight: Array
     squared: bool
+
+    @classmethod
+    def of_labels(cls, y: Array, weight: Array, squared: bool = False) -> Column:
+        """Labels +1 and -1 want scores beyond the margin."""
+        positive = y > 0
+        low, high = np.where(positive, 1.0, -FAR), np.where(positive, FAR, -1.0)
+        return cls(low, high, weight, squared)
 
     @property
     def shift(self) -> Array:
@@ -184,12 +190,13 @@ class Column:
 
     def error(self, scores: Array) -> Array:
         """How far scores are above (positive) or below their intervals."""
-        return np.maximum(scores - self.high, 0.0) + np.minimum(scores - self.low, 0.0)
+        above, below = np.maximum(scores - self.high, 0.0), np.minimum(scores - self.low, 0.0)
+        return np.asarray(above + below)
 
     def dual_point(self, scores: Array) -> Array:
         """The dual variables that belong to scores: minus the slope of the risk."""
         e = self.error(scores)
-        return -2.0 * self.weight * e if self.squared else -self.weight * np.sign(e)
+        return np.asarray(-2.0 * self.weight * e if self.squared else -self.weight * np.sign(e))
 
     def values(
         self, w: Array, b: float, scores: Array, v: Array, of_v: Array, scaling: float
@@ -199,9 +206,7 @@ class Column:
         ``scores`` are those of w without the intercept, ``of_v`` is X'v. For a free intercept v
         sums to zero.
         """
-        risk, gain, total = values_at(
-            self.low, self.high, self.weight, self.squared, scores, b, v
-        )
+        risk, gain, total = values_at(self.low, self.high, self.weight, self.squared, scores, b, v)
         primal, dual = 0.5 * float(w @ w) + risk, gain - 0.5 * float(of_v @ of_v)
         if 0.0 < scaling < np.inf:
             primal, dual = primal + 0.5 * (b / scaling) ** 2, dual - 0.5 * (scaling * total) ** 2
@@ -306,9 +311,11 @@ class LinearFit:
         """Dense rows or those of CSR, as compiled loops take them; the others are empty."""
         X = self.X
         if sp.issparse(X):
-            return np.empty((0, 0), X.dtype), X.indptr, X.indices, X.data
-        nothing = np.empty(0, np.int32)
-        return np.ascontiguousarray(X), nothing, nothing, np.empty(0, X.dtype)
+            small = np.int32 if X.shape[1] < 2**31 else np.int64
+            indices = X.indices.astype(small, copy=False)
+            return np.empty((0, 0), X.dtype), X.indptr.astype(np.int64), indices, X.data
+        nothing = np.empty(0, X.dtype)
+        return np.ascontiguousarray(X), np.empty(0, np.int64), np.empty(0, np.int32), nothing
 
     def column(self, c: int) -> Column:
         """The intervals of one column."""
@@ -316,11 +323,9 @@ class LinearFit:
         weight = np.ascontiguousarray(self.weight if self.weight.ndim == 1 else self.weight[:, c])
         squared = loss.name.startswith("squared")
         if loss.takes_labels:
-            low, high = np.where(y > 0, 1.0, -FAR), np.where(y > 0, FAR, -1.0)
-        else:
-            epsilon = float(loss.epsilon)  # type: ignore[attr-defined]
-            low, high = y - epsilon, y + epsilon
-        return Column(low, high, weight, squared)
+            return Column.of_labels(y, weight, squared)
+        epsilon = float(loss.epsilon)  # type: ignore[attr-defined]
+        return Column(y - epsilon, y + epsilon, weight, squared)
 
     def scores(self, w: Array) -> Array:
         """X w"""

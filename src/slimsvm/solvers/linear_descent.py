@@ -18,12 +18,12 @@ each the least value along it, while w = X'v is kept; variables that stay at a b
 are set aside until the others are done.
 
 What differs. A free intercept: it is penalised by its distance from a centre, which moves there
-after every sweep, until v sums to zero (an augmented Lagrangian); the price is next to nothing. The end is a duality gap, seen
-over all rows: for a free intercept the heavier sign of v is scaled down, so that v sums to zero,
-and the primal point gets the best intercept of its scores. How small the violation of the active
-variables must be before all are looked at follows from the last gap. Sums over a row are four at a
-time, entries may be float32. The order is drawn by a generator of the column's own: results do not
-depend on the number of threads.
+after every sweep, until v sums to zero (an augmented Lagrangian); the price is next to nothing. The
+end is a duality gap, seen over all rows: for a free intercept the heavier sign of v is scaled down,
+so that v sums to zero, and the primal point gets the best intercept of its scores. How small the
+violation of the active variables must be before all are looked at follows from the last gap. Sums
+over a row are four at a time, entries may be float32. The order is drawn by a generator of the
+column's own: results do not depend on the number of threads.
 
 Symbols: v dual variables, w = X'v, wb = scaling sum v the weight of the constant feature; G the
 slope along a variable. Cost of a sweep: twice the entries of the active rows.
@@ -31,7 +31,7 @@ slope along a variable. Cost of a sweep: twice the entries of the active rows.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -45,17 +45,20 @@ from slimsvm.threads import parallel
 Array = NDArray[Any]
 FIRST = 0.3  # of the first sweep's violation: when the active variables are so near, all are seen
 MOST_STRICT, LEAST_STRICT = 0.03, 0.5  # factors of that from one look to the next
+WORK = 4e8  # entries visited in a step: about half a second
 LOOK = 10.0  # passes over all entries from one look to the next, at most: it costs two or three
 TINY = float(np.finfo(float).tiny)
 # places in a column's numbers
-CENTRE, WB, ACTIVE, TOP, BOTTOM, SWEEPS, TARGET, SEEN = range(8)
+CENTRE, WB, ACTIVE, TOP, BOTTOM, SWEEPS, TARGET, SEEN, VISITED = range(9)
+# and in a row's
+LOW, HIGH, SHIFT, BOUND, CURVE, V, FIRST_ENTRY, LAST_ENTRY = range(8)
 
 
 @compiled
 def descend(
     dense: Array, indptr: Array, indices: Array, data: Array, sq: Array, low: Array, high: Array,
     shift: Array, bound: Array, bias: float, free: bool, v: Array, w: Array, order: Array,
-    seed: Array, at: Array, most: int, work: float,
+    seed: Array, at: Array, work: float,
 ) -> None:  # fmt: skip
     """Sweeps, in place, until the violation is small among all variables, or the work is done.
 
@@ -65,29 +68,42 @@ def descend(
     n, is_dense = v.size, dense.shape[0] > 0
     active, centre, wb, top, bottom = int(at[ACTIVE]), at[CENTRE], at[WB], at[TOP], at[BOTTOM]
     random, bias_sq = seed[0], bias * bias
-    at[SEEN], done = 0.0, 0
-    while done < most and work > 0.0:
+    at[SEEN], left = 0.0, work
+    # what belongs to a row, side by side: rows are visited in random order, and each array of its
+    # own would be a miss of the cache
+    line = np.empty((n, 8))
+    for i in range(n):
+        line[i, LOW], line[i, HIGH], line[i, SHIFT] = low[i], high[i], shift[i]
+        line[i, BOUND], line[i, CURVE], line[i, V] = bound[i], sq[i] + bias_sq + shift[i], v[i]
+        if not is_dense:
+            line[i, FIRST_ENTRY], line[i, LAST_ENTRY] = indptr[i], indptr[i + 1]
+    while left > 0.0:
         # 1. an order of the active variables, drawn anew
         for s in range(active - 1):
             random ^= random << np.uint64(13)
             random ^= random >> np.uint64(7)
             random ^= random << np.uint64(17)
-            j = s + np.int64(random % np.uint64(active - s))
+            share = (random >> np.uint64(32)) * np.uint64(active - s)
+            j = s + np.int64(share >> np.uint64(32))
             order[s], order[j] = order[j], order[s]
         # 2. a sweep
         highest, lowest, s = 0.0, 0.0, 0
         while s < active:
             i = order[s]
-            g = bias * wb + centre + shift[i] * v[i]
+            own = line[i]
+            old, curve, most = own[V], own[CURVE], own[BOUND]
+            g = bias * wb + centre + own[SHIFT] * old
+            first, last = 0, 0
             if is_dense:
                 g += dense_dot(dense[i], w)
-                work -= w.size
+                left -= w.size
             else:
-                g += sparse_dot(indices, data, indptr[i], indptr[i + 1], w)
-                work -= indptr[i + 1] - indptr[i]
+                first, last = np.int64(own[FIRST_ENTRY]), np.int64(own[LAST_ENTRY])
+                g += sparse_dot(indices, data, first, last, w)
+                left -= last - first
             # the slope away from zero; what is pushed against a bound, or against the kink at zero,
             # harder than any other is towards it, is set aside
-            rising, falling, old = g - low[i], g - high[i], v[i]
+            rising, falling = g - own[LOW], g - own[HIGH]
             if old > 0.0:
                 slope = rising
             elif old < 0.0:
@@ -97,7 +113,7 @@ def descend(
             aside, still = False, False
             if old == 0.0:
                 aside, still = slope > top, slope >= 0.0
-            elif abs(old) >= bound[i]:
+            elif abs(old) >= most:
                 aside, still = slope < bottom, slope <= 0.0
             if aside:
                 active -= 1
@@ -107,28 +123,27 @@ def descend(
             if still:
                 continue
             highest, lowest = max(highest, slope), min(lowest, slope)
-            curve = sq[i] + bias_sq + shift[i]
             if curve <= 0.0:
-                new = bound[i] if rising < 0.0 else (-bound[i] if falling > 0.0 else 0.0)
+                new = most if rising < 0.0 else (-most if falling > 0.0 else 0.0)
             elif rising < curve * old:
-                new = min(old - rising / curve, bound[i])
+                new = min(old - rising / curve, most)
             elif falling > curve * old:
-                new = max(old - falling / curve, -bound[i])
+                new = max(old - falling / curve, -most)
             else:
                 new = 0.0
             change = new - old
             if change != 0.0:
-                v[i] = new
+                own[V] = new
                 wb += change * bias
                 if is_dense:
                     row = dense[i]
                     for k in range(row.size):
                         w[k] += change * row[k]
                 else:
-                    for k in range(indptr[i], indptr[i + 1]):
+                    for k in range(first, last):
                         w[np.uint32(indices[k])] += change * data[k]
-        done += 1
         at[SWEEPS] += 1.0
+        left -= 1.0 + active  # what a row costs beside its entries
         moved = 0.0
         if free:  # the centre of the intercept goes where the intercept is
             moved = abs(bias * wb)
@@ -143,13 +158,19 @@ def descend(
         else:
             top = highest if highest > 0.0 else FAR
             bottom = lowest if lowest < 0.0 else -FAR
+    for i in range(n):
+        v[i] = line[i, V]
+    at[VISITED] += work - left
     seed[0] = random
     at[ACTIVE], at[CENTRE], at[WB], at[TOP], at[BOTTOM] = active, centre, wb, top, bottom
 
 
 @dataclass
 class DescentState:
-    """Where the descent is: a line of every array for each column; ``n_iter`` counts sweeps."""
+    """Where the descent is: a line of every array for each column.
+
+    ``n_iter`` counts passes over all rows; sweeps over a part of them are parts of such.
+    """
 
     v: Array  # (columns, n)
     w: Array  # (columns, d)
@@ -159,10 +180,8 @@ class DescentState:
     order: Array
     seed: Array
     at: Array
-    last: Array  # relative gap at the last look
     n_iter: int = 0
     done: bool = False
-    n_entries: float = 0.0
 
     @property
     def gap(self) -> Array:
@@ -199,7 +218,7 @@ class LinearDescent:
     def init(self, problem: LinearFit, start: LinearSolution | None = None) -> DescentState:
         """Begin at zero, or at the dual point of the scores of ``start``."""
         n, d, columns = problem.n, problem.size, problem.n_columns
-        at = np.zeros((columns, 8))
+        at = np.zeros((columns, 9))
         at[:, ACTIVE], at[:, TOP], at[:, BOTTOM] = n, FAR, -FAR
         numbers = np.random.SeedSequence(self.seed).generate_state(columns, np.uint64)
         state = DescentState(
@@ -211,7 +230,6 @@ class LinearDescent:
             np.tile(np.arange(n), (columns, 1)),
             (numbers | np.uint64(1)).reshape(columns, 1),
             at,
-            np.full(columns, np.inf),
         )
         bias = problem.bias
 
@@ -224,6 +242,9 @@ class LinearDescent:
                 at[c, WB] = bias * float(state.v[c].sum())
                 if problem.free:
                     at[c, CENTRE] = start.intercept[c]
+                w, b, v = start.coef[:, c], float(start.intercept[c]), state.v[c]
+                given = column.values(w, b, scores - b, v, w, problem.scaling)
+                state.primal[c], state.best.coef[:, c], state.best.intercept[c] = given[0], w, b
             elif problem.free:
                 at[c, CENTRE] = column.best_intercept(np.zeros(n))
             self._look(problem, state, c)
@@ -235,16 +256,16 @@ class LinearDescent:
         """Sweeps of every column whose gap is too large, and a look at all its rows."""
         S = state
         which = np.flatnonzero(S.relative_gap > tol)
-        bias, work = problem.bias, LOOK * problem.entries
+        bias, a_pass = problem.bias, problem.entries + problem.n + 1.0
+        work = max(a_pass, min(LOOK * a_pass, WORK / max(1, which.size)))
 
         def descend_one(t: int) -> None:
             c = int(which[t])
             column = problem.column(c)
-            left = max_iter - int(S.at[c, SWEEPS])
             descend(
                 *problem.arrays, problem.squares, column.low, column.high, column.shift,
                 column.bound, bias, problem.free, S.v[c], S.w[c], S.order[c], S.seed[c], S.at[c],
-                left, work,
+                min(work, max_iter * a_pass - S.at[c, VISITED]),
             )  # fmt: skip
             self._look(problem, S, c)
             # how much nearer the active variables must come before the next look
@@ -253,7 +274,7 @@ class LinearDescent:
                 S.at[c, TARGET] *= min(LEAST_STRICT, max(MOST_STRICT, 0.5 * tol / max(now, TINY)))
 
         parallel(descend_one, which.size, problem.n_threads)
-        S.n_iter = int(S.at[:, SWEEPS].max())
+        S.n_iter = int(S.at[:, VISITED].max() / a_pass)
         S.done = bool(np.all(S.relative_gap <= tol))
 
     @staticmethod
@@ -283,7 +304,7 @@ class LinearDescent:
 
     def model(self, problem: LinearFit, state: DescentState) -> LinearSolution:
         """Weights and intercepts."""
-        return state.best
+        return replace(state.best, duals=state.v)
 
 
 def balanced(v: Array) -> Array:

@@ -218,7 +218,9 @@ class LinearNewton:
             else:
                 dW[:, j], db[j] = (
                     -S.W[:, c],
-                    _towards_both(*of, S.b[c]) if problem.fit_intercept else 0.0,
+                    _towards_both(*of, S.b[c])
+                    if problem.fit_intercept and problem.loss.takes_labels
+                    else 0.0,
                 )
         # 2. the least value along each
         d_scores = space.scores(dW) + db
@@ -250,8 +252,9 @@ class LinearNewton:
         # 4. more of C, where its present share is nearly solved; all of it, where errors are small
         there = 0.5 * np.square(S.W + S.share * S.pull).sum(axis=0) <= NEARLY * S.at_share
         S.share = np.where(there | stuck, np.minimum(1.0, GROWTH * S.share), S.share)
-        worst = (1.0 - problem.target * S.scores).max(axis=0)
-        S.share = np.where(there & (worst <= RESOLVED), 1.0, S.share)
+        if problem.loss.takes_labels:
+            worst = (1.0 - problem.target * S.scores).max(axis=0)
+            S.share = np.where(there & (worst <= RESOLVED), 1.0, S.share)
 
     def _direction(
         self, problem: LinearProblem, S: LinearState, D: Array, g: Array, w: Array, pull: Array

@@ -41,10 +41,10 @@ from slimsvm.threads import parallel, single_threaded_blas
 Array = NDArray[Any]
 FORCING = 0.25  # conjugate gradients end at this share of the gradient
 MOST_CG = 200  # of their steps, for one of Newton's
-DIRECT = 400  # dense features up to which the matrix is made and factorised
+DIRECT = 1000  # dense features up to which the matrix is made and factorised
 GATHERED = 512  # rows at a time that are multiplied into it
-# weight_i |x_i|^2, added up, beyond which Newton's matrix has too few digits left of its ones
-RESOLVED = 2.0**40
+# entries of X they may visit for one of Newton's steps: about a second
+CG_WORK = 5e8
 TINY, LARGEST = float(np.finfo(float).tiny), float(np.finfo(float).max)
 
 
@@ -79,11 +79,10 @@ def errors_of(
                 squares[k] += c * x * x
         else:
             for p in range(indptr[i], indptr[i + 1]):
-                k = np.uint32(indices[p])
-                x = data[p]
-                gradient[k] += g * x
-                mean[k] += c * x
-                squares[k] += c * x * x
+                at, x = np.uint32(indices[p]), data[p]
+                gradient[at] += g * x
+                mean[at] += c * x
+                squares[at] += c * x * x
     return n_active, risk, total
 
 
@@ -286,12 +285,12 @@ class LinearPrimal:
             products += d / 20 * n_active / n
         if not found:
             diagonal = 1.0 + np.maximum(0.0, squares - (total - rest) * mean * mean)
+            most = int(min(MOST_CG, max(10.0, CG_WORK / (2.0 * problem.entries + 1.0))))
             steps, enough = conjugate_gradients(
-                *arrays, column.weight, active, mean, rest, diagonal, gradient, FORCING, MOST_CG,
-                step,
-            )  # fmt: skip
+                *arrays, column.weight, active, mean, rest, diagonal, gradient, FORCING, most, step
+            )
             products += 2 * steps * n_active / n
-            S.stuck[c] = not enough
+            S.stuck[c] = not enough and most == MOST_CG
         db = -float(mean @ step) * total / (total + ridge) if total > 0.0 else 0.0
         # 3. the least value along it
         along = problem.scores(step) + db

@@ -31,6 +31,7 @@ from slimsvm.kernels import Linear
 from slimsvm.precision import is_small
 from slimsvm.problems.dual_qp import classification
 from slimsvm.problems.factored_dual import FactoredDual
+from slimsvm.problems.linear import Column
 from slimsvm.row_hashes import places
 from slimsvm.run import Limits, Result, Watcher, run
 from slimsvm.solvers.decomposition import Decomposition
@@ -177,7 +178,8 @@ class LowRank:
         a, certificate = result.model.a, result.certificate
         if small and limits.reason() is None:
             X = F.toarray() if sp.issparse(F) else F.astype(np.float64)
-            exact, _ = polished(X, sign, upper, a, False, limits)
+            v, _ = polished(X, Column.of_labels(sign, upper), sign * a, 0.0, limits)
+            exact = sign * v
             w = problem.combined(exact)
             primal = problem.primal(w)
             gap = max(0.0, primal + problem.dual(exact, w))

@@ -1,7 +1,9 @@
-"""The hinge's dual point with explicit features, brought to near float64 precision: for few rows.
+"""A dual point of plain errors with explicit features, brought to near float64 precision.
+
+For few rows.
 
 What a solver with a tolerance leaves is settled by pair steps with all products of rows in memory
-(:func:`slimsvm.solvers.smo.polish`). LinearSVC and LowRankSVC end with it.
+(:func:`slimsvm.solvers.smo.polish`). Linear estimators and LowRankSVC end with it.
 """
 
 from __future__ import annotations
@@ -11,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from slimsvm.problems.linear import FAR, Column
 from slimsvm.run import Limits
 from slimsvm.solvers.smo import polish
 
@@ -21,34 +24,47 @@ POLISHES = 20
 
 
 def polished(
-    X: Array, sign: Array, upper: Array, duals: Array, fit_intercept: bool, limits: Limits
+    X: Array, column: Column, duals: Array, scaling: float, limits: Limits
 ) -> tuple[Array, Array]:
-    """The hinge's dual point of one column at near float64 precision, and the weights.
+    """The dual point of one column of plain errors at near float64 precision, and the weights.
 
     It begins at a point nearby; where the limits end it, the point is nearer than that at least.
+    ``scaling`` is that of the intercept: see :mod:`slimsvm.problems.linear`.
 
     Examples
     --------
     >>> import numpy as np
+    >>> from slimsvm.losses import Hinge
+    >>> from slimsvm.problems.linear import LinearFit
     >>> from slimsvm.run import Limits
     >>> from slimsvm.solvers.polish import polished
-    >>> X, sign = np.array([[1.0], [-1.0]]), np.array([1.0, -1.0])
-    >>> a, w = polished(X, sign, np.full(2, 9.0), np.array([0.4, 0.6]), True, Limits())
-    >>> a.round(12).tolist(), w.round(12).tolist()
-    ([0.5, 0.5], [1.0])
+    >>> X, y = np.array([[1.0], [-1.0]]), np.array([[1.0], [-1.0]])
+    >>> column = LinearFit(X, y, np.full(2, 9.0), Hinge()).column(0)
+    >>> v, w = polished(X, column, np.array([0.4, -0.6]), np.inf, Limits())
+    >>> v.round(12).tolist(), w.round(12).tolist()
+    ([0.5, -0.5], [1.0])
     """
-    n = sign.size
-    K, a = X @ X.T, np.clip(duals, 0.0, upper)
-    z, bounds, o = sign, upper, -sign  # o = s + z p, p = -1
-    if fit_intercept:  # the sum over both classes must be the same: the heavier one is scaled down
-        miss = float(sign @ a)
-        heavy = sign > 0 if miss > 0 else sign < 0
+    # a variable for each finite end of an interval: it pulls the score up to it, or down
+    up, down = np.flatnonzero(column.low > -FAR), np.flatnonzero(column.high < FAR)
+    row = np.concatenate([up, down])
+    order = np.argsort(row, kind="stable")
+    row, z = row[order], np.repeat([1.0, -1.0], [up.size, down.size])[order]
+    o = -np.concatenate([column.low[up], column.high[down]])[order]  # s + z p
+    bounds = column.weight[row]
+    a = np.clip(z * duals[row], 0.0, bounds)
+    K = X @ X.T
+    if 0.0 < scaling < np.inf:
+        K += scaling**2
+    K = np.ascontiguousarray(K[np.ix_(row, row)])
+    if scaling == np.inf:  # both signs must have the same sum: the heavier one is scaled down
+        miss = float(z @ a)
+        heavy = z > 0 if miss > 0 else z < 0
         total = float(a[heavy].sum())
         if total > 0:
             a[heavy] *= max(0.0, 1.0 - abs(miss) / total)
     else:  # a variable that costs nothing takes up what the equality demands
         K = np.pad(K, (0, 1))
-        room = float(upper.sum()) + 1.0
+        room = float(bounds.sum()) + 1.0
         z, bounds = np.append(z, 1.0), np.append(bounds, 2.0 * room)
         a, o = np.append(a, room), np.append(o, 0.0)
     o = o + K @ (z * a)
@@ -56,8 +72,8 @@ def polished(
         _, more = polish(K, np.diag(K).copy(), z, bounds, a, o, z.size)
         if not more or limits.reason() is not None:
             break
-    a = a[:n]
-    w = X.T @ (sign * a)
+    v = np.bincount(row, z[: row.size] * a[: row.size], minlength=X.shape[0])
+    w = X.T @ v
     # rounding errors of a zero would decide between equal classes
-    w[np.abs(w) <= n * np.finfo(float).eps * (np.abs(X).T @ a)] = 0.0
-    return a, w
+    w[np.abs(w) <= v.size * np.finfo(float).eps * (np.abs(X).T @ np.abs(v))] = 0.0
+    return v, w
