@@ -98,7 +98,7 @@ def descend(
                 g += dense_dot(dense[i], w)
                 left -= w.size
             else:
-                first, last = np.int64(own[FIRST_ENTRY]), np.int64(own[LAST_ENTRY])
+                first, last = int(own[FIRST_ENTRY]), int(own[LAST_ENTRY])
                 g += sparse_dot(indices, data, first, last, w)
                 left -= last - first
             # the slope away from zero; what is pushed against a bound, or against the kink at zero,
