@@ -18,7 +18,8 @@ from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
 Array = NDArray[Any]
-FULL, SUBSPACE, DISTANCE = "full", "subspace", "distance"  # what a certificate is about
+# what a certificate is about
+FULL, SUBSPACE, DISTANCE, STREAM = "full", "subspace", "distance", "stream"
 ROUNDING = 1e-14  # relative gap below which nothing is said but that
 OURS = ("slimsvm", "sklearn", "joblib")  # packages that a warning does not point at
 
@@ -33,7 +34,10 @@ class Certificate:
         "full": of the exact solution; "subspace": of the best one within the span of the basis;
         "distance": of the model that this one was compressed from without data: ``objective`` and
         ``gap`` are then the squared distance to it in feature space, ``violation`` is the distance
-        as a share of its norm, and ``tol`` is 0.
+        as a share of its norm, and ``tol`` is 0; "stream": of nothing, since rows that pass by are
+        no fixed problem: ``objective`` and ``violation`` are the mean loss and the share of errors
+        (of a regression: of the variance) of about the last 2,000 rows, each predicted before it
+        was learned from, ``gap`` is infinite and ``tol`` 0.
     objective : float
         Value of the problem that was minimised.
     violation : float
