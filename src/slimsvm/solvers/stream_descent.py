@@ -1,49 +1,50 @@
 """A model with few vectors, learned from rows that pass by once.
 
-Problem: none that is fixed. Of the rows that have passed, a *reservoir* is kept, and what is
-learned is a function with k vectors,
+Problem: none that is fixed. What is learned is a function of the form of
+:mod:`slimsvm.problems.mapped`, k vectors with widths in a metric, whose mean loss over the rows
+that come is small: softmax for classes, a tube with squared sides for numbers.
 
-    f(x) = sum_j coef_j exp(-g_j |M'(x - b_j)|^2) + intercept,    M = T diag(e) W,
+Algorithm. FRESH rows at a time are joined by REPLAY rows drawn from a *reservoir* of rows that have
+passed, and one step of Adam moves everything together (:mod:`slimsvm.solvers.descent`). The metric
+is pulled towards the kernel that was given by constants over the number of rows: few rows keep it,
+many may move it. What predicts is an average of the points on the way. Then the rows may enter the
+reservoir: an even sample of all that have passed (Vitter 1985), and beyond 1 / LEAST_IN times its
+size one that slowly forgets; rows of rare classes always enter.
 
-whose mean loss over the rows that come is small: softmax for classes, squared beyond the tube for
-numbers. T is fixed at the beginning: the kernel's own scale, and for many features with few
-directions that matter, these directions.
-
-Algorithm. FRESH rows at a time are joined by REPLAY rows drawn from the reservoir, and one step of
-Adam (kingma2015adam) moves vectors b, widths g, coefficients, scales e and map W together. W is
-pulled towards the identity and e towards one by shares of 1 / (rows seen): few rows keep the kernel
-that was given, many may move it. What predicts is an average of the points on the way. Then the
-rows may enter the reservoir, whose rows are an even sample of all that have passed, and beyond
-1 / LEAST_IN times its size one that slowly forgets (vitter1985reservoir); rows of rare classes
-always enter.
-
-The beginning: up to 2 k rows are only collected, and the model is made anew from them whenever they
-are a tenth more at the end of a call: k-means within each class, coefficients by ridge regression,
-then FIRST steps. A new class has a column more from its first row on, and takes over the vectors
-that matter least.
+The beginning: up to 2 k rows are only collected, and at the end of a call the model is made anew
+from them if they are a tenth more: k-means within each class, coefficients by ridge regression,
+then FIRST steps. A new class has a column from its first row on, and takes over the vectors that
+matter least.
 
 Change: every row is predicted before it is learned from. The errors beyond those that its class had
-so far add up (a CUSUM, page1954continuous). When they reach ALARM, the concept has changed: the
-rows since the sum was zero make a new reservoir, and the model begins anew with the scales it had.
-A run of one class alone is no change of concept: such streams are sorted, not different.
+so far add up (CUSUM, Page 1954). When they reach ALARM, the concept has changed: the rows since the
+sum was zero make a new reservoir, and the model begins anew with the metric it had. A run of one
+class alone is no change of concept: such streams are sorted, not different.
 
 What follows depends on the rows and their order, not on how they were cut into calls, once the
 beginning is over. Everything random is drawn from the seed and the number of steps.
 
-Symbols: R vectors in the coordinates after T, v = M'x, B = M'b; K = exp(E), E = [v, |v|^2, 1] A;
-G = gradient of the loss in the scores, U = G coef' * K that in E. Cost of a step: three products of
-(FRESH + REPLAY) by k by d, one exponential; memory: the reservoir and six times the model.
+Cost of a step: that of a descent on FRESH + REPLAY rows. Memory: the reservoir, in inner
+coordinates, and five times the model.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from slimsvm.ending import STREAM, Certificate
+from slimsvm.forms import EXPONENTIAL
+from slimsvm.kernels import Kernel
+from slimsvm.losses import LeastSquares, Softmax, SquaredEpsilonInsensitive
+from slimsvm.problems.mapped import Coordinates, Mapped, Vectors, exponents, kernel_values
+from slimsvm.rows import MemoryRows
+from slimsvm.solvers.descent import Moving, Plan
+from slimsvm.solvers.first_vectors import first_vectors
 
 Array = NDArray[Any]
 f4 = np.float32
@@ -51,29 +52,30 @@ FRESH, REPLAY = 24, 224  # rows of a step; 16 and 240 made a9a worse with more r
 RESERVOIR = 20_000  # rows; 10,000 lose 0.2 points on ijcnn1 and a9a
 LEAST_IN = 0.1  # probability with which a row enters at the least
 RECENT = 512  # rows from which a stream begins anew after a change
-FIRST = 100  # steps of the beginning, of FIRST_ROWS rows each
-FIRST_ROWS = 128
-GROWTH = 1.1  # more rows by this factor: worth beginning anew
-# Adam's steps for vectors, log widths, coefficients, intercept, log scales, map
-RATES = (0.25, 0.02, 0.3, 0.3, 0.03, 0.2)
+FIRST, FIRST_ROWS = 100, 128  # steps of the beginning, and their rows
+GROWTH = 1.1  # so many times the rows are worth beginning anew
 SLOWER, POWER, LEAST_RATE = 400.0, 0.75, 0.05  # rate (1 + t/SLOWER)^-POWER, at least LEAST_RATE
-AVERAGED = 8.0, 1e-3  # the average gives step t the share (8 + 1)/(t + 8), at least 1/1000
-PULL_MAP, PULL_SCALE = 200.0, 3.0  # towards the kernel given, over the number of rows
-RIDGE = 1e-3  # of the coefficients to begin with
-WIDE, HELD, FEW = 128, 0.85, 0.2  # more features: directions with 85 %, if these are a fifth
+WARM_UP = 20  # steps
+AVERAGED, LEAST_SHARE = 8.0, 1e-3  # the average gives step t the share (8 + 1)/(t + 8) or 1/1000
+PULL_METRIC, PULL_SCALE = 200.0, 3.0  # over the number of rows
+PLAN = Plan(
+    n_steps=1, batch=FRESH + REPLAY, smooth=0.0, rate_vectors=0.25, rate_coef=0.3, rate_scales=0.03
+)
 ALARM, ALLOWED = 25.0, (0.04, 0.25)  # errors beyond p + 0.04 + 0.25 p, p those of the class so far
 YOUNG, JUDGED = 100, 200  # rows of a class before its errors are measured, and until they count
 OTHERS = 0.02  # share of rows of other classes without which there is no change of concept
+AT_ONCE = 50 * FRESH  # rows between two looks at the limits
 MEMORY = 2000.0  # rows over which errors are averaged
-TINY = f4(1e-9)
 BY_CLASS = ("passed", "judged", "error", "placed")
+TINY = 1e-30
+ADAM = ("flat", "first", "second")
 
 
 @dataclass
 class RowsOfCall:
-    """Rows that pass by: dense float32, class numbers or targets, and weights."""
+    """Rows that pass by, with class numbers or targets, and weights."""
 
-    X: Array
+    X: Any
     target: Array
     weight: Array
 
@@ -91,96 +93,53 @@ class RowsOfCall:
         self.X[slots], self.target[slots], self.weight[slots] = rows.X, rows.target, rows.weight
 
 
-def together(*parts: RowsOfCall) -> RowsOfCall:
+def together(first: RowsOfCall, then: RowsOfCall) -> RowsOfCall:
     """One after the other."""
-    if len(parts) == 1:
-        return parts[0]
+    if not first.n or not then.n:
+        return then if then.n else first
+    X = (first.X, then.X)
+    stacked = sp.vstack(X, format="csr") if sp.issparse(first.X) else np.concatenate(X)
     return RowsOfCall(
-        np.concatenate([p.X for p in parts]),
-        np.concatenate([p.target for p in parts]),
-        np.concatenate([p.weight for p in parts]),
+        stacked,
+        np.concatenate([first.target, then.target]),
+        np.concatenate([first.weight, then.weight]),
     )
-
-
-@dataclass(frozen=True)
-class Layout:
-    """Which part of a flat array is what."""
-
-    k: int
-    d: int
-    outputs: int
-    full: bool
-
-    def views(self, flat: Array) -> list[Array]:
-        """Vectors, log widths, coefficients, intercept, log scales, and the map if there is one."""
-        k, d, c = self.k, self.d, self.outputs
-        shapes = [(k, d), (k,), (k, c), (c,), (d,)] + [(d, d)] * self.full
-        found, at = [], 0
-        for shape in shapes:
-            size = int(np.prod(shape))
-            found.append(flat[at : at + size].reshape(shape))
-            at += size
-        return found
-
-    @property
-    def size(self) -> int:
-        """Numbers in all."""
-        k, d, c = self.k, self.d, self.outputs
-        return k * d + k + k * c + c + d + d * d * self.full
-
-
-@dataclass
-class StreamModel:
-    """The function: vectors in the space of the features, and M as one map of the features.
-
-    ``metric`` is (d,) if it scales features, (d, q) if it maps them.
-    """
-
-    vectors: Array
-    widths: Array
-    coef: Array
-    intercept: Array
-    metric: Array
-
-
-def _none(*shape: int) -> Any:
-    return field(default_factory=lambda: np.zeros(shape, f4))
 
 
 @dataclass
 class StreamState:
-    """All that is known of a stream, as plain values; two streams that agree in them go on alike."""
+    """All that is known of a stream: two that agree in it go on alike."""
 
     seed: int
-    n_outputs: int  # classes, or 1 for numbers
     classes: bool
+    n_outputs: int  # classes, or 1 for numbers
+    kept: RowsOfCall  # the reservoir; as given in the beginning, then in inner coordinates
+    waiting: RowsOfCall  # until there are FRESH
+    recent: RowsOfCall  # the last RECENT
+    n_kept: int = 0  # rows of the reservoir, which has room for more
     n_seen: int = 0
     n_since: int = 0  # rows since the last change of the concept
-    n_steps: int = 0  # steps of all time: what random numbers depend on
-    t: int = 0  # steps since the model began
-    begun: int = 0  # rows that it began with
+    n_steps: int = 0  # of all time: what random numbers depend on
     n_alarms: int = 0
-    n_kept: int = 0  # rows in the reservoir, which has room for more
-    # the reservoir, rows that wait until there are FRESH, and the last RECENT rows
-    kept: RowsOfCall = field(default_factory=lambda: _no_rows(0))
-    waiting: RowsOfCall = field(default_factory=lambda: _no_rows(0))
-    recent: RowsOfCall = field(default_factory=lambda: _no_rows(0))
+    begun: int = 0  # rows that the model began with
     # the model
-    k: int = 0
-    shift: Array = _none(0)
-    turn: Array = _none(0, 0)  # columns: directions; none: all features
+    kernel: Kernel | None = None
+    coordinates: Coordinates | None = None
+    inner: bool = False  # the beginning is over: rows are kept in inner coordinates
+    moving: Moving | None = field(default=None, repr=False)
+    average: Array = field(default_factory=lambda: np.zeros(0, f4), repr=False)
+    form: tuple[int, float, float, int] = (0, 1.0, 0.0, 1)  # of the kernel in inner coordinates
+    norm: float = 1.0  # kernel values are so many times those of the form
+    offset: float = 0.0  # of targets that are numbers, and their unit
     unit: float = 1.0
-    offset: float = 0.0  # of targets, and their unit
-    spread: float = 1.0
-    flat: Array = _none(0)
-    average: Array = _none(0)
-    first: Array = _none(0)
-    second: Array = _none(0)
-    # errors of rows before they were learned from
-    passed: Array = field(default_factory=lambda: np.zeros(0))  # rows of each class
-    judged: Array = field(default_factory=lambda: np.zeros(0))  # those whose errors were measured
+    spread: float = 1.0  # of rows, by which steps of the metric are measured
+    coef_scale: float = 1.0  # and of coefficients
+    # of every class: rows, those whose errors were measured, their share, vectors given late
+    passed: Array = field(default_factory=lambda: np.zeros(0))
+    judged: Array = field(default_factory=lambda: np.zeros(0))
     error: Array = field(default_factory=lambda: np.zeros(0))
-    placed: Array = field(default_factory=lambda: np.zeros(0))  # vectors given to a late class
+    placed: Array = field(default_factory=lambda: np.zeros(0))
+    # of rows before they were learned from
     loss: float = 0.0
     wrong: float = 0.0
     watched: float = 0.0
@@ -195,24 +154,13 @@ class StreamState:
         """A line of the history."""
         return {"loss": self.loss, "error": self.wrong, "n_seen": float(self.n_seen)}
 
-    @property
-    def layout(self) -> Layout:
-        """Of the flat arrays."""
-        d = self.shift.size if not self.turn.size else self.turn.shape[1]
-        return Layout(self.k, d, self.n_outputs, self.flat.size > Layout(
-            self.k, d, self.n_outputs, False).size)  # fmt: skip
 
-
-def _no_rows(d: int, classes: bool = True) -> RowsOfCall:
-    return RowsOfCall(np.zeros((0, d), f4), np.zeros(0, int if classes else float), np.zeros(0, f4))
-
-
-def begun(seed: int, n_features: int, n_outputs: int, classes: bool) -> StreamState:
-    """A stream that has seen nothing."""
-    state = StreamState(seed, n_outputs if classes else 1, classes)
-    state.kept, state.waiting, state.recent = (_no_rows(n_features, classes) for _ in range(3))
+def begun(seed: int, X: Any, n_outputs: int, classes: bool) -> StreamState:
+    """A stream of rows such as X that has seen none."""
+    nothing = RowsOfCall(X[:0], np.zeros(0, int if classes else float), np.zeros(0))
+    state = StreamState(seed, classes, n_outputs, nothing, nothing, nothing)
     for name in BY_CLASS:
-        setattr(state, name, np.zeros(state.n_outputs))
+        setattr(state, name, np.zeros(n_outputs))
     return state
 
 
@@ -224,29 +172,41 @@ class StreamDescent:
     ----------
     n_vectors : int
         k.
-    gamma : float or callable
-        Of the kernel; a function of the first rows where it is to be found from them.
+    kernel : Kernel
+        rbf, polynomial or linear; gamma='scale' is found from the rows of the beginning.
+    metric : {"full", "diagonal", None}, optional
+        What of the metric is learned; 'auto': all of it, unless that outweighs the vectors.
     epsilon : float
         Half the width of the tube, for numbers.
+    fit_intercept : bool
+        Whether there are intercepts.
+    n_reservoir : int
+        Rows that are kept.
+    n_threads : int
+        Threads.
 
     Examples
     --------
     >>> import numpy as np
+    >>> from slimsvm.kernels import RBF
     >>> from slimsvm.run import run
     >>> from slimsvm.solvers.stream_descent import RowsOfCall, StreamDescent, begun
-    >>> X = np.random.default_rng(0).uniform(-1, 1, (2000, 2)).astype(np.float32)
-    >>> label = (X[:, 0] * X[:, 1] > 0).astype(int)
-    >>> state, solver = begun(0, 2, 2, classes=True), StreamDescent(n_vectors=20, gamma=1.0)
-    >>> result = run(solver, RowsOfCall(X, label, np.ones(2000, np.float32)), tol=0.0, start=state)
-    >>> result.model.vectors.shape, result.certificate.violation < 0.1
-    ((20, 2), True)
+    >>> X = np.random.default_rng(0).uniform(-1, 1, (2000, 2))
+    >>> rows = RowsOfCall(X, (X[:, 0] * X[:, 1] > 0).astype(int), np.ones(2000))
+    >>> solver = StreamDescent(n_vectors=20, kernel=RBF(1.0))
+    >>> result = run(solver, rows, tol=0.0, start=begun(0, X, 2, classes=True))
+    >>> result.model.n_seen, result.certificate.violation < 0.1
+    (2000, True)
     """
 
     done_is_converged: ClassVar[bool] = True  # a pass that is done is what was asked for
     n_vectors: int
-    gamma: Any
+    kernel: Kernel
+    metric: str | None = "auto"
     epsilon: float = 0.0
+    fit_intercept: bool = True
     n_reservoir: int = RESERVOIR
+    n_threads: int = 1
 
     def init(self, problem: RowsOfCall, start: StreamState) -> StreamState:
         """Go on from a state, in place."""
@@ -254,42 +214,38 @@ class StreamDescent:
         return start
 
     def step(self, problem: RowsOfCall, state: StreamState, tol: float, max_iter: int) -> None:
-        """Some batches: a tenth of a second or so."""
+        """Rows of the beginning, or some batches: a tenth of a second or so."""
         S, end = state, min(problem.n, max_iter)
         if self._beginning(S):
             room = 2 * self.n_vectors - S.n_kept
             rows = problem.part(slice(S.at, min(end, S.at + room)))
-            self._collect(S, rows)
             S.at += rows.n
+            self._collect(S, rows)
             if S.at >= end or S.n_kept >= 2 * self.n_vectors:
                 self._begin_if_worth_it(S)
-        work = 0
-        while S.at < end and work < 64 and not self._beginning(S):
-            rows = problem.part(slice(S.at, min(end, S.at + FRESH - S.waiting.n)))
-            S.at += rows.n
-            S.waiting, work = together(S.waiting, rows), work + 1
-            if S.waiting.n == FRESH:
-                rows, S.waiting = S.waiting, S.waiting.part(slice(0, 0))
-                self._learn(S, rows)
+        last = min(end, S.at + AT_ONCE)
+        if S.at < last and not self._beginning(S):
+            self._pass(problem, S, last)
         S.n_iter, S.done = S.at, S.at >= problem.n
+
+    def _pass(self, problem: RowsOfCall, S: StreamState, last: int) -> None:
+        """Rows up to ``last``, or up to a change."""
+        begin, coming = S.at, _inner(S, problem.part(slice(S.at, last)))
+        while S.at < last and not self._beginning(S):
+            some = slice(S.at - begin, min(last, S.at + FRESH - S.waiting.n) - begin)
+            S.waiting = together(S.waiting, coming.part(some))
+            S.at = begin + some.stop
+            if S.waiting.n == FRESH:
+                fresh, S.waiting = S.waiting, S.waiting.part(slice(0, 0))
+                self._learn(S, fresh)
 
     def certificate(self, problem: RowsOfCall, state: StreamState, tol: float) -> Certificate:
         """No problem is solved: what is known is how well rows were predicted before learning."""
         return Certificate(STREAM, state.loss, state.wrong, np.inf, 0.0, "float32")
 
-    def model(self, problem: RowsOfCall, state: StreamState) -> StreamModel:
-        """The averaged function."""
-        S = state
-        R, log_width, Z, bias, *_ = S.layout.views(S.average)
-        M = _metric(S.layout, S.average)
-        if S.turn.size:
-            metric = S.turn @ (M if M.ndim == 2 else np.diag(M))
-            vectors = S.shift + R @ S.turn.T / f4(S.unit) ** 2
-        else:
-            metric, vectors = f4(S.unit) * M, S.shift + R / f4(S.unit)
-        spread = S.spread
-        return StreamModel(vectors, np.exp(log_width), Z * f4(spread), bias * f4(spread)
-                           + f4(S.offset), metric)  # fmt: skip
+    def model(self, problem: RowsOfCall, state: StreamState) -> StreamState:
+        """The stream; :func:`vectors_of` has the function."""
+        return state
 
     # -- the beginning -----------------------------------------------------------------------------
 
@@ -298,169 +254,111 @@ class StreamDescent:
 
     def _collect(self, S: StreamState, rows: RowsOfCall) -> None:
         """Rows of the beginning: all are kept."""
+        rows = _inner(S, rows) if S.inner else rows
         self._append(S, rows)
-        S.n_seen, S.n_since = S.n_seen + rows.n, S.n_since + rows.n
-        self._remember(S, rows)
-        if S.classes:
-            S.passed += np.bincount(rows.target, minlength=S.n_outputs)
+        self._passed(S, rows)
+        S.passed += _counts(S, rows)
 
     def _begin_if_worth_it(self, S: StreamState) -> None:
-        n = S.n_kept
-        if n >= 2 * self.n_vectors or n >= GROWTH * S.begun:
+        if S.n_kept >= min(2 * self.n_vectors, GROWTH * S.begun):
             self._begin(S)
 
     def _begin(self, S: StreamState) -> None:
         """A model from the rows of the reservoir."""
         rows = S.kept.part(slice(0, S.n_kept))
-        X, again = rows.X, S.n_alarms > 0 and S.average.size > 0
-        scales = S.layout.views(S.average)[4].copy() if again else None
-        weight = rows.weight / max(float(rows.weight.mean()), 1e-30)
-        S.unit = float(np.sqrt(self.gamma(X) if callable(self.gamma) else self.gamma))
-        if not again:
-            S.shift = X.mean(axis=0)
-            S.turn = _directions(X - S.shift, S.unit)
-        V = self._turned(S, X)
-        if S.classes:
-            label = rows.target
-            T = np.eye(S.n_outputs, dtype=f4)[label] - f4(1 / S.n_outputs)
-            T *= 4
-            groups, S.placed = label, np.where(np.bincount(label, minlength=S.n_outputs), np.inf, 0)
+        if not S.classes:
+            S.offset, S.unit = _moments(rows, self.fit_intercept)
+        if S.inner:
+            problem = self._problem(S, rows)
         else:
-            S.offset = float(np.average(rows.target, weights=weight))
-            S.spread = float(np.sqrt(np.average((rows.target - S.offset) ** 2, weights=weight)))
-            S.spread = S.spread if S.spread > 0 else 1.0
-            T = ((rows.target - S.offset) / S.spread)[:, None].astype(f4)
-            cuts = np.quantile(T[:, 0], np.arange(1, 8) / 8)
-            groups = np.searchsorted(cuts, T[:, 0])
-        rng = self._random(S)
-        B = _centres(V, groups, min(self.n_vectors, rows.n), rng)
-        S.k, d = len(B), V.shape[1]
-        layout = Layout(S.k, d, S.n_outputs, d <= 2 * self.n_vectors)
-        S.flat, S.first, S.second = (np.zeros(layout.size, f4) for _ in range(3))
-        views = layout.views(S.flat)
-        views[0][:] = B
-        if layout.full:
-            views[5][:] = np.eye(d)
-        if scales is not None and scales.size == d:
-            views[4][:] = scales
-        K = _values(layout, S.flat, V).astype(np.float64)
-        H = (K * weight[:, None]).T @ K
-        H[np.diag_indices(S.k)] += RIDGE * len(X)
-        views[2][:] = np.linalg.solve(H, (K * weight[:, None]).T @ T)
-        S.average, S.t, S.begun = S.flat.copy(), 0, rows.n
-        S.cusum, S.since = 0.0, 0
+            S.kernel = self.kernel.resolve(MemoryRows(rows.X, weight=rows.weight))
+            given = (self._targets(S, rows), rows.weight, self._loss(S))
+            options: dict[str, Any] = {"fit_intercept": self.fit_intercept}
+            problem = Mapped.of(S.kernel, rows.X, *given, n_threads=self.n_threads, **options)
+            S.form, S.norm, S.coordinates = problem.form, problem.norm, problem.coordinates
+            if S.n_kept >= 2 * self.n_vectors:
+                S.kept, S.recent = replace(rows, X=problem.X), _inner(S, S.recent)
+                S.inner, S.waiting = True, S.recent.part(slice(0, 0))
+        start = first_vectors(problem, min(self.n_vectors, rows.n), self._random(S))
+        S.spread = float(np.sqrt(np.square(problem.X, dtype=np.float64).sum(axis=1).mean()))
+        S.coef_scale = 1.0 if S.classes else 0.2 * max(float(np.std(start.coef)), 1e-12)
+        S.moving = self._moving(S, start)
+        S.average, S.begun, S.cusum, S.since = S.moving.flat.copy(), rows.n, 0.0, 0
+        if S.classes:
+            S.placed = np.where(_counts(S, rows) > 0, np.inf, 0.0)
+        learned = replace(rows, X=problem.X)
         for _ in range(FIRST):
-            some = self._random(S).integers(0, rows.n, FIRST_ROWS)
-            self._descend(S, rows.part(some))
+            self._descend(S, learned.part(self._random(S).integers(0, rows.n, FIRST_ROWS)))
 
     # -- one batch ---------------------------------------------------------------------------------
 
     def _learn(self, S: StreamState, fresh: RowsOfCall) -> None:
         self._place(S, fresh)
+        scores = scores_of(S, fresh.X)
         rng = self._random(S)
         again = rng.integers(0, S.n_kept, REPLAY)
-        scores = self._descend(S, together(fresh, S.kept.part(again)))
+        self._descend(S, together(fresh, S.kept.part(again)))
         self._keep(S, fresh, rng)
-        self._remember(S, fresh)
-        S.n_seen, S.n_since = S.n_seen + fresh.n, S.n_since + fresh.n
-        self._watch(S, fresh, scores[: fresh.n])
+        self._passed(S, fresh)
+        self._watch(S, fresh, scores)
 
-    def _random(self, S: StreamState) -> np.random.Generator:
+    @staticmethod
+    def _random(S: StreamState) -> np.random.Generator:
         S.n_steps += 1
         return np.random.default_rng([S.seed, S.n_steps])
 
-    def _turned(self, S: StreamState, X: Array) -> Array:
-        V = X - S.shift
-        return V @ S.turn if S.turn.size else V * f4(S.unit)
-
-    def _descend(self, S: StreamState, rows: RowsOfCall) -> Array:
-        """A step of Adam; returns the scores before it."""
-        layout, x, b = S.layout, self._turned(S, rows.X), rows.n
-        R, log_width, Z, bias, log_scale, *full = layout.views(S.flat)
-        slope = np.empty(layout.size, f4)
-        s_R, s_width, s_Z, s_bias, s_scale, *s_map = layout.views(slope)
-        d, M = layout.d, _metric(layout, S.flat)
-        e, g = np.exp(log_scale), np.exp(log_width)
-        v, B = np.empty((b, d + 2), f4), R @ M if full else R * M
-        v[:, :d] = x @ M if full else x * M
-        np.einsum("ij,ij->i", v[:, :d], v[:, :d], out=v[:, d])
-        v[:, d + 1] = 1
-        A = _exponent(B, g)
-        K = v @ A
-        np.exp(np.minimum(K, 0, out=K), out=K)
-        scores = K @ Z + bias
-        G = self._slope(S, scores, rows)
-        U = G @ Z.T
-        U *= K
-        in_A = v.T @ U
-        in_X, last = in_A[:d].T, in_A[d + 1]
-        in_B = (2 * g)[:, None] * (in_X - B * last[:, None])
-        s_width[:] = g * (2 * np.einsum("ij,ij->i", B, in_X) - in_A[d]) + last * A[d + 1]
-        s_Z[:], s_bias[:] = K.T @ G, G.sum(axis=0)
-        Q = U @ A.T
-        in_v = Q[:, :d] + v[:, :d] * (2 * Q[:, d : d + 1])
-        n = max(1, S.n_since)
-        if full:
-            in_M = x.T @ in_v + R.T @ in_B
-            s_R[:], pull = in_B @ M.T, f4(PULL_MAP / n)
-            s_scale[:] = np.einsum("ij,ij->i", in_M, M)
-            s_map[0][:] = in_M * e[:, None] + pull * full[0]
-            s_map[0][np.diag_indices(d)] -= pull
-        else:
-            s_R[:] = in_B * e
-            s_scale[:] = e * (np.einsum("ij,ij->j", x, in_v) + np.einsum("ij,ij->j", R, in_B))
-        s_scale += f4(PULL_SCALE / n) * log_scale
-        self._move(S, slope, float(np.sqrt(np.einsum("ij,ij->", x, x) / b)))
-        return scores
-
-    def _slope(self, S: StreamState, scores: Array, rows: RowsOfCall) -> Array:
-        """Of the loss in the scores, by rows; their weights are shares of the mean one."""
-        share = rows.weight / max(float(rows.weight.mean()), 1e-30) / rows.n
-        if S.classes:
-            G = scores - scores.max(axis=1, keepdims=True)
-            np.exp(G, out=G)
-            G /= G.sum(axis=1, keepdims=True)
-            G[np.arange(rows.n), rows.target] -= 1
-        else:
-            away = scores - ((rows.target - S.offset) / S.spread)[:, None].astype(f4)
-            tube = f4(self.epsilon / S.spread)
-            G = np.sign(away) * np.maximum(np.abs(away) - tube, 0)
-        G *= share[:, None].astype(f4)
-        return np.asarray(G, f4)
-
-    def _move(self, S: StreamState, slope: Array, size: float) -> None:
-        S.t += 1
-        t, layout = S.t, S.layout
-        S.first += f4(0.1) * (slope - S.first)
-        np.square(slope, out=slope)
-        S.second += f4(0.01) * (slope - S.second)
-        step = np.sqrt(S.second)
-        step += TINY
-        np.divide(S.first, step, out=step)
-        rate = max(LEAST_RATE, (1 + t / SLOWER) ** -POWER) * min(1.0, t / 20)
-        rate *= np.sqrt(1 - 0.99**t) / (1 - 0.9**t)
-        d = layout.d
-        units = (1 / np.sqrt(2 * d), 1, 1, 1, 1, 1 / (np.sqrt(2 * d) * max(size, 1e-6)))
-        if not S.classes:  # targets of unit variance: smaller coefficients than those of a softmax
-            units = (units[0], 1, 0.2, 0.2, 1, units[5])
-        for part, own, unit in zip(layout.views(step), RATES, units, strict=False):
-            part *= f4(rate * own * unit)
-        S.flat -= step
-        S.average += f4(max(AVERAGED[1], (AVERAGED[0] + 1) / (t + AVERAGED[0]))) * (
-            S.flat - S.average
+    def _descend(self, S: StreamState, rows: RowsOfCall) -> None:
+        """A step of Adam, and what predicts follows."""
+        moving = S.moving
+        assert moving is not None
+        n, t = max(1, S.n_since), moving.t + 1
+        moving.plan = replace(
+            moving.plan, pull_metric=PULL_METRIC / n, pull_scale=PULL_SCALE / n
         )
+        rate = max(LEAST_RATE, (1.0 + t / SLOWER) ** -POWER) * min(1.0, t / WARM_UP)
+        share = (rows.weight / max(float(rows.weight.mean()), TINY)).astype(f4)
+        moving.learn(rows.X, self._targets(S, rows).astype(f4), share, rate)
+        S.average += f4(max(LEAST_SHARE, (AVERAGED + 1.0) / (t + AVERAGED))) * (
+            moving.flat - S.average
+        )
+
+    def _targets(self, S: StreamState, rows: RowsOfCall) -> Array:
+        """As the problem has them: ones for the class of a row, or numbers."""
+        if S.classes:
+            Y = np.zeros((rows.n, S.n_outputs))
+            Y[np.arange(rows.n), rows.target] = 1.0
+            return Y
+        return np.asarray((rows.target - S.offset) / S.unit)[:, None]
+
+    def _loss(self, S: StreamState) -> Any:
+        return Softmax() if S.classes else SquaredEpsilonInsensitive(self.epsilon / S.unit)
+
+    def _problem(self, S: StreamState, rows: RowsOfCall) -> Mapped:
+        """Of rows in inner coordinates."""
+        assert S.coordinates is not None
+        given = (self._targets(S, rows), rows.weight, self._loss(S), S.form, S.coordinates, S.norm)
+        return Mapped(rows.X, *given, self.fit_intercept, self.n_threads)
+
+    def _moving(self, S: StreamState, start: Vectors) -> Moving:
+        metric = self.metric
+        if metric == "auto":
+            metric = "full" if start.n_coordinates <= 2 * self.n_vectors else "diagonal"
+        if S.form[0] != EXPONENTIAL:
+            metric = None
+        plan = replace(PLAN, metric=metric)
+        return Moving(start, self._problem(S, S.recent.part(slice(0, 0))), plan, S.spread,
+                      S.coef_scale)  # fmt: skip
 
     # -- the reservoir -----------------------------------------------------------------------------
 
     def _keep(self, S: StreamState, rows: RowsOfCall, rng: np.random.Generator) -> None:
         """Rows may enter the reservoir."""
-        room = self.n_reservoir - S.n_kept
+        n, most, room = S.n_since + rows.n, self.n_reservoir, self.n_reservoir - S.n_kept
         if room > 0:
             self._append(S, rows.part(slice(0, room)))
             rows = rows.part(slice(room, None))
         if not rows.n:
             return
-        n, most = S.n_since + rows.n, self.n_reservoir
         enters = rng.random(rows.n) < max(LEAST_IN, most / n)
         if S.classes:
             held = np.bincount(S.kept.target[: S.n_kept], minlength=S.n_outputs)
@@ -468,73 +366,71 @@ class StreamDescent:
         S.kept.put(rng.integers(0, most, rows.n)[enters], rows.part(enters))
 
     def _append(self, S: StreamState, rows: RowsOfCall) -> None:
-        """More rows in the reservoir, which is as large as it has to be, and twice that."""
+        """More rows in the reservoir, which has room for twice as many as there are."""
         end = S.n_kept + rows.n
-        if end > S.kept.n:
-            larger, room = S.kept.part(slice(0, S.n_kept)), max(end, min(2 * end, self.n_reservoir))
-            nothing = rows.part(np.zeros(room - S.n_kept, int)) if rows.n else rows
-            S.kept = together(larger, nothing)
-        S.kept.put(slice(S.n_kept, end), rows)
+        if not S.inner:
+            S.kept = together(S.kept, rows)
+        elif rows.n:
+            if end > S.kept.n:
+                room = max(end, min(2 * end, self.n_reservoir)) - S.n_kept
+                empty = rows.part(np.zeros(room, int))
+                S.kept = together(S.kept.part(slice(0, S.n_kept)), empty)
+            S.kept.put(slice(S.n_kept, end), rows)
         S.n_kept = end
 
     @staticmethod
-    def _remember(S: StreamState, rows: RowsOfCall) -> None:
-        """The last RECENT rows, in their order."""
+    def _passed(S: StreamState, rows: RowsOfCall) -> None:
+        """Rows were learned from; the last RECENT are remembered in their order."""
+        S.n_seen, S.n_since = S.n_seen + rows.n, S.n_since + rows.n
         S.recent = together(S.recent, rows).part(slice(-RECENT, None))
 
-    def _place(self, S: StreamState, fresh: RowsOfCall) -> None:
+    @staticmethod
+    def _place(S: StreamState, fresh: RowsOfCall) -> None:
         """Rows of a class that came late take over the vectors that matter least."""
+        moving = S.moving
+        assert moving is not None
         if not S.classes:
             return
-        label, most = fresh.target, max(1, S.k // (2 * S.n_outputs))
-        late = np.flatnonzero(S.placed[label] < most)
+        label, k = fresh.target, moving.R.shape[0]
+        late = np.flatnonzero(S.placed[label] < max(1, k // (2 * S.n_outputs)))[:k]
         if not late.size:
             return
-        layout = S.layout
-        views, mean = layout.views(S.flat), layout.views(S.average)
+        mean = moving._parts(S.average)
         least = np.argsort(np.abs(mean[2]).max(axis=1), kind="stable")[: late.size]
-        late = late[: least.size]
-        at = self._turned(S, fresh.X[late])
-        for V in (views, mean):
-            V[0][least], V[1][least], V[2][least] = at, 0.0, 0.0
-            V[2][least, label[late]] = 2.0
-        for V in (layout.views(S.first), layout.views(S.second)):
-            V[0][least], V[1][least], V[2][least] = 0.0, 0.0, 0.0
-        np.add.at(S.placed, label[late], 1)
+        for parts in (moving._parts(moving.flat), mean):
+            parts[0][least], parts[1][least], parts[2][least] = fresh.X[late], 0.0, 0.0
+            parts[2][least, label[late]] = 2.0
+        for parts in (moving._parts(moving.first), moving._parts(moving.second)):
+            parts[0][least], parts[1][least], parts[2][least] = 0.0, 0.0, 0.0
+        np.add.at(S.placed, label[late], 1.0)
 
     # -- change ------------------------------------------------------------------------------------
 
     def _watch(self, S: StreamState, fresh: RowsOfCall, scores: Array) -> None:
         """What rows cost before they were learned from; an alarm if that jumps."""
-        n = fresh.n
+        n, Y = fresh.n, self._targets(S, fresh)
         if S.classes:
             label = fresh.target
-            missed = (scores.argmax(axis=1) != label).astype(float)
-            top = scores.max(axis=1)
-            cost = np.log(np.exp(scores - top[:, None]).sum(axis=1)) + top
-            cost = cost - scores[np.arange(n), label]
-            wrong = missed
+            missed = wrong = (scores.argmax(axis=1) != label).astype(float)
+            cost = self._loss(S).value(Y, scores)
         else:
-            label = np.zeros(n, int)
-            away = np.abs(scores[:, 0] - (fresh.target - S.offset) / S.spread)
-            cost, wrong = away**2, away**2  # shares of the variance
-            missed = away / (away + np.sqrt(max(S.wrong, 1e-12)))
+            label, away = np.zeros(n, int), np.abs(scores - Y)[:, 0]
+            cost = wrong = away**2  # shares of the variance
+            missed = away / (away + np.sqrt(max(S.wrong, TINY)))
         S.watched += n
-        share = max(n / MEMORY, n / S.watched)
-        S.loss += share * (float(cost.mean()) - S.loss)
+        share = n / min(MEMORY, S.watched)
+        S.loss += share * (float(np.mean(cost)) - S.loss)
         S.wrong += share * (float(wrong.mean()) - S.wrong)
-        counts = np.bincount(label, minlength=S.passed.size)
-        old = S.judged[label] >= JUDGED
-        usual = S.error[label]
+        usual, old = S.error[label], S.judged[label] >= JUDGED
         beyond = np.where(old, missed - usual - ALLOWED[0] - ALLOWED[1] * usual, 0.0)
-        for step in beyond.tolist():
-            S.cusum = min(ALARM, max(0.0, S.cusum + step))
+        for more in beyond.tolist():
+            S.cusum = min(ALARM, max(0.0, S.cusum + more))
             S.since = S.since + 1 if S.cusum > 0.0 else 0
-        sums = np.bincount(label, missed, minlength=S.passed.size)
+        counts = _counts(S, fresh)
         some = (S.passed >= YOUNG) & (counts > 0)
         S.judged[some] += counts[some]
-        share_of = counts[some] / np.minimum(MEMORY, S.judged[some])
-        S.error[some] += share_of * (sums[some] / counts[some] - S.error[some])
+        mean = np.bincount(label, missed, minlength=counts.size)[some] / counts[some]
+        S.error[some] += counts[some] / np.minimum(MEMORY, S.judged[some]) * (mean - S.error[some])
         S.passed += counts
         if S.cusum >= ALARM and self._several(S):
             self._begin_anew(S)
@@ -544,144 +440,118 @@ class StreamDescent:
         """Whether the rows since the sum of errors was zero are of several classes."""
         if not S.classes:
             return True
-        counts = np.bincount(S.recent.target[-S.since :].astype(int))
+        counts = np.bincount(S.recent.target[-S.since :])
         return bool(counts.sum() - counts.max() >= max(2.0, OTHERS * counts.sum()))
 
     def _begin_anew(self, S: StreamState) -> None:
-        """The concept has changed: forget the rows before."""
+        """The concept has changed: forget the rows before, and keep the metric."""
+        assert S.moving is not None and S.coordinates is not None
+        M = _vectors(S).metric
+        if M is not None:
+            M, old = M.astype(f4), S.coordinates.turn
+            turn = old * M if M.ndim == 1 or np.ndim(old) == 0 else old @ M
+            if np.ndim(old) == 1 and M.ndim == 2:
+                turn = np.asarray(old)[:, None] * M
+            S.coordinates = replace(S.coordinates, turn=turn)
+            S.recent.X = S.recent.X * M if M.ndim == 1 else S.recent.X @ M
         S.kept = S.recent.part(slice(-S.since, None))
-        S.n_kept = S.kept.n
-        S.n_alarms, S.n_since = S.n_alarms + 1, S.kept.n
+        S.n_kept = S.n_since = S.kept.n
+        S.n_alarms += 1
         for name in BY_CLASS:
             getattr(S, name)[:] = 0.0
-        if S.classes:
-            S.passed += np.bincount(S.kept.target, minlength=S.n_outputs)
+        S.passed += _counts(S, S.kept)
         self._begin(S)
 
 
-# -- classes ---------------------------------------------------------------------------------------
+def _counts(S: StreamState, rows: RowsOfCall) -> Array:
+    """Rows of each class; numbers are one class."""
+    if not S.classes:
+        return np.array([float(rows.n)])
+    return np.bincount(rows.target, minlength=S.n_outputs).astype(float)
+
+
+def _moments(rows: RowsOfCall, centred: bool) -> tuple[float, float]:
+    """Mean and deviation of the targets."""
+    mean = float(np.average(rows.target, weights=rows.weight)) if centred else 0.0
+    unit = float(np.sqrt(np.average((rows.target - mean) ** 2, weights=rows.weight)))
+    return mean, unit if unit > 0 and np.isfinite(1.0 / unit) else 1.0
+
+
+def _inner(S: StreamState, rows: RowsOfCall) -> RowsOfCall:
+    assert S.coordinates is not None
+    return replace(rows, X=S.coordinates.of(rows.X)) if rows.n else rows
+
+
+# -- the function ----------------------------------------------------------------------------------
+
+
+def _vectors(S: StreamState) -> Vectors:
+    """The averaged model, in inner coordinates; targets in their unit."""
+    moving = S.moving
+    assert moving is not None
+    R, log_width, Z, bias, log_scale, *more = moving._parts(S.average)
+    return Vectors(
+        R,
+        np.exp(log_width.astype(np.float64)),
+        Z,
+        bias,
+        np.exp(log_scale) if moving.metric else None,
+        more[0] if more else None,
+    )
+
+
+def scores_of(S: StreamState, X: Array) -> Array:
+    """Scores of rows in inner coordinates."""
+    found = _vectors(S)
+    A = exponents(S.form, found.placed(found.B), found.widths).astype(f4)
+    return np.asarray(kernel_values(S.form, A, found.placed(X), None) @ found.coef + found.intercept)
+
+
+def vectors_of(S: StreamState) -> Vectors:
+    """The function that was learned; two classes have one output."""
+    found = _vectors(S)
+    coef, intercept = found.coef.astype(np.float64), found.intercept.astype(np.float64)
+    if S.classes and S.n_outputs == 2:
+        coef, intercept = coef[:, 1:] - coef[:, :1], intercept[1:] - intercept[:1]
+    return replace(found, coef=S.unit * coef, intercept=S.unit * intercept + S.offset)
 
 
 def with_classes(S: StreamState, place: Array, n_outputs: int) -> None:
-    """More classes: those that were known are now at ``place``; in place."""
-    old = S.layout
-    for rows in (S.kept, S.waiting, S.recent):
-        rows.target = place[rows.target] if rows.n else rows.target
+    """More classes: those that were known are now at ``place``."""
+    for rows in {id(r): r for r in (S.kept, S.waiting, S.recent)}.values():
+        rows.target = place[rows.target]
     for name in BY_CLASS:
         values = np.zeros(n_outputs)
         values[place] = getattr(S, name)
         setattr(S, name, values)
-    new = Layout(old.k, old.d, n_outputs, old.full)
-    for name in ("flat", "average", "first", "second"):
-        flat = getattr(S, name)
-        if not flat.size:
-            continue
-        wider = np.zeros(new.size, f4)
-        for part, (was, now) in enumerate(zip(old.views(flat), new.views(wider), strict=True)):
+    S.n_outputs, moving = n_outputs, S.moving
+    if moving is None:
+        return
+    late = np.setdiff1d(np.arange(n_outputs), place)
+    k, d = moving.R.shape
+    zeros = np.zeros((k, n_outputs)), np.zeros(n_outputs)
+    wider = _like(S, Vectors(np.zeros((k, d)), np.ones(k), *zeros))
+    arrays = [(getattr(moving, name), getattr(wider, name)) for name in ADAM]
+    average = np.zeros_like(wider.flat)
+    for at, (was, now) in enumerate([*arrays, (S.average, average)]):
+        for part, (a, b) in enumerate(zip(moving._parts(was), wider._parts(now), strict=True)):
             if part not in (2, 3):
-                now[:] = was
+                b[...] = a
             else:
-                now[..., place] = was
-                if part == 3 and name in ("flat", "average"):  # nobody expects them yet
-                    late = np.setdiff1d(np.arange(n_outputs), place)
-                    now[late] = was.min() - 4.0
-        setattr(S, name, wider)
-    S.n_outputs = n_outputs
+                b[..., place] = a
+                if part == 3 and at in (0, 3):  # nobody expects them yet
+                    b[late] = a.min() - 4.0
+    wider.t, S.moving, S.average = moving.t, wider, average
 
 
-# -- the kernel ------------------------------------------------------------------------------------
-
-
-def _exponent(B: Array, g: Array) -> Array:
-    """A, for which [v, |v|^2, 1] A = -g_j |v - B_j|^2."""
-    A = np.empty((B.shape[1] + 2, len(B)), f4)
-    np.multiply((2 * g)[:, None], B, out=A[:-2].T)
-    A[-2] = -g
-    A[-1] = -g * np.einsum("ij,ij->i", B, B)
-    return A
-
-
-def _metric(layout: Layout, flat: Array) -> Array:
-    *_, log_scale, W = layout.views(flat) if layout.full else [*layout.views(flat), None]
-    e = np.exp(log_scale)
-    return e if W is None else W * e[:, None]
-
-
-def _values(layout: Layout, flat: Array, V: Array) -> Array:
-    """Kernel values of rows in the coordinates after T."""
-    R, log_width, *_ = layout.views(flat)
-    M = _metric(layout, flat)
-    v, B = (V @ M, R @ M) if M.ndim == 2 else (V * M, R * M)
-    E = np.hstack([v, np.einsum("ij,ij->i", v, v)[:, None], np.ones((len(v), 1), f4)])
-    return np.exp(np.minimum(E @ _exponent(B, np.exp(log_width)), 0))
-
-
-def _directions(X: Array, unit: float) -> Array:
-    """The principal directions that hold most of the variance; none if these are many."""
-    d = X.shape[1]
-    if d <= WIDE or len(X) < 2:
-        return np.zeros((0, 0), f4)
-    value, vector = np.linalg.eigh((X.T @ X).astype(np.float64))
-    total = np.cumsum(value[::-1])
-    q = int(np.searchsorted(total, HELD * total[-1])) + 1
-    if q > FEW * d:
-        return np.zeros((0, 0), f4)
-    return np.ascontiguousarray(vector[:, ::-1][:, :q] * unit, f4)
-
-
-def _centres(X: Array, groups: Array, k: int, rng: np.random.Generator) -> Array:
-    """k vectors: a few steps of k-means within each group, more of them in larger groups."""
-    counts = np.bincount(groups)
-    size = np.sqrt(counts)
-    quota = np.minimum(np.maximum(counts > 0, np.round(k * size / size.sum())), counts).astype(int)
-    while quota.sum() != k:
-        open_ = quota < counts if quota.sum() < k else quota > 0
-        quota[np.argmax(np.where(open_, counts - quota if quota.sum() < k else quota, -1))] += (
-            np.sign(k - quota.sum())
-        )
-    found = []
-    for c, q in enumerate(quota):
-        own = rng.permutation(np.flatnonzero(groups == c))
-        if not q:
-            continue
-        S = X[own[: 15 * q]]
-        B = S[:q].copy()
-        for _ in range(4 if q < len(S) else 0):
-            near = (np.einsum("ij,ij->i", B, B) - 2 * (S @ B.T)).argmin(axis=1)
-            used, start, count = np.unique(
-                np.sort(near), return_index=True, return_counts=True
-            )
-            order = np.argsort(near, kind="stable")
-            B[used] = np.add.reduceat(S[order], start, axis=0) / count[:, None]
-        found.append(B)
-    return np.vstack(found).astype(f4)
-
-
-# -- plain values ----------------------------------------------------------------------------------
-
-
-def to_dict(S: StreamState) -> dict[str, Any]:
-    """As plain values, for model files."""
-    found: dict[str, Any] = {}
-    for own in fields(S):
-        value = getattr(S, own.name)
-        if own.name in ("at", "n_iter", "done"):
-            continue
-        if isinstance(value, RowsOfCall):
-            value = value.part(slice(0, S.n_kept)) if own.name == "kept" else value
-            for name in ("X", "target", "weight"):
-                found[f"{own.name}_{name}"] = getattr(value, name)
-        else:
-            found[own.name] = value
+def _like(S: StreamState, start: Vectors) -> Moving:
+    """Another one with the same options."""
+    old = S.moving
+    assert old is not None
+    about = Mapped(
+        start.B[:0], start.coef[:0], start.widths[:0], Softmax() if S.classes else LeastSquares(),
+        S.form, Coordinates(None, 1.0), 1.0, old.fit_intercept, old.n_threads
+    )  # fmt: skip
+    found = Moving(start, about, old.plan, S.spread, S.coef_scale)
+    found.loss_form = old.loss_form
     return found
-
-
-def from_dict(values: dict[str, Any]) -> StreamState:
-    """The way back."""
-    given = dict(values)
-    rows = {
-        name: RowsOfCall(*(np.array(given.pop(f"{name}_{x}")) for x in ("X", "target", "weight")))
-        for name in ("kept", "waiting", "recent")
-    }
-    plain = {name: np.array(v) if isinstance(v, np.ndarray) else v for name, v in given.items()}
-    return StreamState(**plain, **rows)
