@@ -30,8 +30,12 @@ from slimsvm.ending import FULL as FULL
 from slimsvm.ending import SUBSPACE as SUBSPACE
 from slimsvm.ending import Certificate as Certificate
 from slimsvm.ending import Status as Status
+from slimsvm.threads import looking
 
 Array = NDArray[Any]
+# for how long work goes on that leaves nothing usable behind where it ends early: a share of the
+# limit, and seconds. The certificate comes later, and must end within a tenth and a second
+GRACE, LAST_GRACE = (0.02, 0.2), (0.07, 0.5)
 Watcher = Callable[["Record"], bool | None]  # called after every step; True asks to stop
 
 
@@ -81,6 +85,10 @@ class Solver(Protocol):
         """The result."""
 
 
+class OutOfTime(Exception):
+    """A limit was reached in the middle of work that leaves nothing usable behind."""
+
+
 @dataclass
 class Limits:
     """The time limit and the interrupt of one fit, which may consist of several runs.
@@ -97,6 +105,7 @@ class Limits:
     stopped: bool = False  # by a watcher
     begin: float = field(default_factory=time.perf_counter)
     whole: Limits | None = None  # of the fit that this is a part of
+    interrupted_at: float = np.inf
 
     @property
     def seconds(self) -> float:
@@ -112,6 +121,23 @@ class Limits:
         if self.max_time is not None and self.seconds >= self.max_time:
             return "max_time"
         return None
+
+    @contextmanager
+    def breaking_off(self, grace: tuple[float, float] = GRACE) -> Iterator[None]:
+        """Raise OutOfTime from work inside that goes on after the end of the whole fit.
+
+        ``grace``: for how long it may, as a share of the limit and in seconds.
+        """
+        whole = self.whole or self
+
+        def look() -> None:
+            now = time.perf_counter()
+            most = np.inf if whole.max_time is None else (1.0 + grace[0]) * whole.max_time
+            if now - whole.begin > most + grace[1] or now - whole.interrupted_at > grace[1]:
+                raise OutOfTime
+
+        with looking(look):
+            yield
 
     def part(self, n_left: int, side_by_side: int = 1) -> Limits:
         """The limits of the next of n_left parts, some of them side by side.
@@ -132,7 +158,7 @@ class Limits:
         def note(number: int, frame: Any) -> None:
             if self.interrupted:
                 raise KeyboardInterrupt
-            self.interrupted = True
+            self.interrupted, self.interrupted_at = True, time.perf_counter()
 
         with _handling_interrupts(note):
             yield
@@ -187,7 +213,9 @@ def run(
 ) -> Result:
     """Step the solver until it is done or must stop, and say how it ended.
 
-    At least one step is made, whatever the limits: the model is usable, if rough.
+    At least one step is made, whatever the limits: the model is usable, if rough. Where there is no
+    time even for that, OutOfTime is raised: from init, and from the first step of a solver that
+    says ``breaks_off``, whose state is always that of the last step that was done.
 
     Parameters
     ----------
@@ -204,11 +232,21 @@ def run(
     """
     limits = limits or Limits()
     most = sys.maxsize if max_iter < 0 else max_iter
-    state = solver.init(problem, start)
+    with limits.breaking_off():
+        state = solver.init(problem, start)
     records: list[Record] = []
     reason: str | None = None
     while reason is None:
-        solver.step(problem, state, tol, most)
+        if getattr(solver, "breaks_off", False):
+            try:
+                with limits.breaking_off():
+                    solver.step(problem, state, tol, most)
+            except OutOfTime:
+                if not records:
+                    raise
+                break
+        else:
+            solver.step(problem, state, tol, most)
         said = state.record()
         if isinstance(said, list):  # of solvers inside, which have told the watchers themselves
             records += said
@@ -218,7 +256,12 @@ def run(
         reason = (
             "converged" if state.done else "max_iter" if state.n_iter >= most else limits.reason()
         )
-    certificate = solver.certificate(problem, state, tol)
+    reason = reason or limits.reason() or "max_time"
+    try:
+        with limits.breaking_off(LAST_GRACE):
+            certificate = solver.certificate(problem, state, tol)
+    except OutOfTime:  # how far from the optimum is not known
+        certificate = Certificate(FULL, np.nan, np.inf, np.inf, tol, "float32")
     if certificate.holds:
         reason = "converged"
     elif reason == "converged" and not getattr(solver, "done_is_converged", False):

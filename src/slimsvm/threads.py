@@ -91,12 +91,31 @@ def single_threaded_blas() -> Iterator[None]:
                 _let_any_thread_set_limits()
 
 
+@contextmanager
+def looking(look: Callable[[], None]) -> Iterator[None]:
+    """Call ``look`` before every task of what this thread does inside; it may raise an error."""
+    before = getattr(local, "look", None)
+    local.look = look
+    try:
+        yield
+    finally:
+        local.look = before
+
+
 def parallel(work: Callable[[int], None], n_tasks: int, n_threads: int) -> None:
     """Call work(0) ... work(n_tasks - 1), on up to n_threads threads.
 
     The first error is raised here. A call from inside a task runs its own tasks in place: the pool
     never waits for itself.
     """
+    look = getattr(local, "look", None)
+    if look is not None:
+        unwatched = work
+
+        def work(task: int) -> None:
+            look()
+            unwatched(task)
+
     n_threads = min(n_threads, n_tasks)
     if n_threads <= 1 or getattr(local, "busy", False):
         for task in range(n_tasks):

@@ -5,7 +5,7 @@ And what is refused.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -21,6 +21,7 @@ Array = NDArray[Any]
 # numbers
 LARGEST_C = 1e100
 LARGEST_TARGET = 1e150
+FEWEST = 20  # rows of a class, where only some rows are taken
 
 
 class Unsupported(ValueError):
@@ -59,6 +60,24 @@ class Data:
     rows: Any = None  # ready for products
     start: Any = None  # where the solver is to begin
     about: dict[str, Any] = field(default_factory=dict)  # what else an estimator must remember
+
+
+def some_rows(data: Data, n: int, all_rows: bool) -> Data:
+    """About n random rows of the problem, and of each class at least a few if it has them.
+
+    ``all_rows``: X stays as it is.
+    """
+    rng, total = np.random.default_rng(0), data.used.size
+    label = data.target if data.classes.size else np.zeros(total, int)
+    found = [
+        rng.permutation(own)[: max(FEWEST, round(n * own.size / total))]
+        for own in (np.flatnonzero(label == c) for c in np.unique(label))
+    ]
+    rows = np.concatenate(found) if all_rows else np.sort(np.concatenate(found))
+    few = replace(data, target=data.target[rows], weight=data.weight[rows], used=data.used[rows])
+    if not all_rows:
+        few = replace(few, X=data.X[rows], sample_weight=data.sample_weight[rows])
+    return replace(few, start=None, rows=None)
 
 
 def canonical(X: Any) -> Any:

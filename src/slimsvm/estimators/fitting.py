@@ -12,8 +12,10 @@ was.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -23,13 +25,13 @@ from sklearn.callback import CallbackSupportMixin, with_callbacks
 from sklearn.utils.validation import validate_data
 
 from slimsvm.declarations import Attribute, attribute
-from slimsvm.ending import Certificate, Ending, Status
+from slimsvm.ending import REASONS, Certificate, Ending, Status
 from slimsvm.kernels import FromCallable, Kernel, Precomputed, make_kernel
 from slimsvm.multiclass import class_factors, encoded
 from slimsvm.precision import is_small
 from slimsvm.progress import Progress
 from slimsvm.rows import MemoryRows
-from slimsvm.run import Limits, Record, Result, Watcher
+from slimsvm.run import Limits, OutOfTime, Record, Result, Watcher
 from slimsvm.threads import n_threads, single_threaded_blas
 from slimsvm.tiles import prepare
 from slimsvm.training import (
@@ -43,9 +45,11 @@ from slimsvm.training import (
     refuse_not_square,
     refuse_sparse_kernel,
     refuse_targets,
+    some_rows,
 )
 
 Array = NDArray[Any]
+SOME = 1000  # rows of the model where there was no time for all: at most a second of work
 CALLBACKS = ("_callback_fit_ctx", "_skl_callbacks_to_teardown")
 
 
@@ -172,16 +176,36 @@ class Estimator(CallbackSupportMixin, BaseEstimator):
 
     def _fit(self, X: Any, y: Any, sample_weight: Any, start: Any = None) -> Self:
         """The five steps; ``start`` is a point where the solver is to begin, if it knows such."""
+        begin = time.perf_counter()
         with self._unchanged_on_failure():
             X, y, weight = self._checked(X, y, sample_weight)
             data = self._encoded(X, y, weight)
             data.start = start
-            with self._fitting() as fit:
+            with self._fitting(begin) as fit:
                 self._prepared(data)
-                solved = self._solved(data, fit)
-            self._concluded(data, solved, fit).record_on(self)
+                try:
+                    solved = self._solved(data, fit)
+                    ending = self._concluded(data, solved, fit)
+                except OutOfTime:
+                    ending = self._concluded_on_few_rows(data, fit)
+            ending.record_on(self)
             self._make_ready()
         return self
+
+    def _concluded_on_few_rows(self, data: Data, fit: Fit) -> Ending:
+        """The model of some rows, where the limits left no time for one step over all of them."""
+        n, few = data.used.size, some_rows(data, SOME, self._all_rows)
+        self._prepared(few)
+        unlimited = replace(fit, limits=Limits(), watchers=())
+        ending = self._concluded(few, self._solved(few, unlimited), unlimited)
+        reason = fit.limits.reason() or "max_time"
+        certificate = replace(ending.certificate, objective=np.nan, violation=np.inf, gap=np.inf)
+        words = (
+            f"{REASONS[reason].format(seconds=fit.limits.seconds)}, before the first step over all "
+            f"{n:,} rows was done: the model is that of {few.used.size:,} of them, and how far it "
+            "is from the optimum is not known."
+        )
+        return Ending(certificate, Status(reason, words), ending.history)
 
     def _encoded(self, X: Any, y: Any, weight: Array) -> Data:
         """Step 2; here for targets that are numbers, or none."""
@@ -200,7 +224,7 @@ class Estimator(CallbackSupportMixin, BaseEstimator):
 
     def _prepared(self, data: Data) -> None:
         """Step 3: ``data.kernel`` and ``data.rows``."""
-        data.kernel = self._kernel_for(data.X, data.sample_weight)
+        data.kernel = data.kernel or self._kernel_for(data.X, data.sample_weight)
         order = data.used if self._all_rows else np.arange(data.used.size)
         in_place = order.size == data.X.shape[0] and bool(np.all(order[1:] > order[:-1]))
         if isinstance(data.kernel, Precomputed):
@@ -278,9 +302,10 @@ class Estimator(CallbackSupportMixin, BaseEstimator):
         return name or isinstance(self.kernel, Precomputed)
 
     @contextmanager
-    def _fitting(self) -> Iterator[Fit]:
-        """Limits, Ctrl-C, progress and callbacks of one fit."""
+    def _fitting(self, begin: float | None = None) -> Iterator[Fit]:
+        """Limits, Ctrl-C, progress and callbacks of one fit, which began perhaps before this."""
         limits = Limits(self.max_time)
+        limits.begin = begin or limits.begin
         context = self._init_callback_context(max_subtasks=None)
         context.call_on_fit_task_begin(estimator=self)
 

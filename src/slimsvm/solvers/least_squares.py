@@ -24,7 +24,7 @@ Cost: n m^2 + m^3/3, and two passes over V for each correction.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -54,6 +54,8 @@ class LeastSquaresSystem(ReducedSolver):
 
     Examples: see :class:`slimsvm.solvers.duality.ReducedSolver`.
     """
+
+    breaks_off: ClassVar[bool] = True
 
     def init(self, problem: Reduced, start: Array | None = None) -> ReducedState:
         """At zero, or at ``start``: it makes no difference."""

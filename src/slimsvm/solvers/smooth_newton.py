@@ -30,7 +30,7 @@ m.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -56,6 +56,8 @@ class SmoothNewton(ReducedSolver):
 
     Examples: see :class:`slimsvm.solvers.duality.ReducedSolver`.
     """
+
+    breaks_off: ClassVar[bool] = True
 
     def init(self, problem: Reduced, start: Array | None = None) -> ReducedState:
         """Begin at ``start`` (coefficients and intercept), or at zero."""
