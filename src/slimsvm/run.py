@@ -103,7 +103,7 @@ class Limits:
     max_time: float | None = None
     interrupted: bool = False
     stopped: bool = False  # by a watcher
-    begin: float = field(default_factory=time.perf_counter)
+    begin: float = field(default_factory=lambda: time.perf_counter())
     whole: Limits | None = None  # of the fit that this is a part of
     interrupted_at: float = np.inf
 

@@ -53,6 +53,7 @@ OTHERS = {
     "interior_point, row_cache": "parts of svm_light; its tests have exact answers",
     "smo, small_qp": "solve the small problems of a round; tests/solvers has exact answers",
     "pursuit, refine, reduced_set": "look for vectors; what others would give has no bound",
+    "stream_descent": "a stream solves no fixed problem; tests/solvers/test_stream_descent.py",
     "online, finishing": "one pass; its certificate is that of the vectors it holds",
     "sampled_cuts": "ends when samples say so",
     "cuts, spaces, sampled_space, dual_state, online_loops, growth": "parts of the above",

@@ -41,7 +41,7 @@ from slimsvm.ending import STREAM, Certificate
 from slimsvm.forms import EXPONENTIAL
 from slimsvm.kernels import Kernel
 from slimsvm.losses import LeastSquares, Softmax, SquaredEpsilonInsensitive
-from slimsvm.problems.mapped import Coordinates, Mapped, Vectors, exponents, kernel_values
+from slimsvm.problems.mapped import Coordinates, Mapped, Vectors
 from slimsvm.rows import MemoryRows
 from slimsvm.solvers.descent import Moving, Plan
 from slimsvm.solvers.first_vectors import first_vectors
@@ -312,9 +312,7 @@ class StreamDescent:
         moving = S.moving
         assert moving is not None
         n, t = max(1, S.n_since), moving.t + 1
-        moving.plan = replace(
-            moving.plan, pull_metric=PULL_METRIC / n, pull_scale=PULL_SCALE / n
-        )
+        moving.plan = replace(moving.plan, pull_metric=PULL_METRIC / n, pull_scale=PULL_SCALE / n)
         rate = max(LEAST_RATE, (1.0 + t / SLOWER) ** -POWER) * min(1.0, t / WARM_UP)
         share = (rows.weight / max(float(rows.weight.mean()), TINY)).astype(f4)
         moving.learn(rows.X, self._targets(S, rows).astype(f4), share, rate)
@@ -503,8 +501,17 @@ def _vectors(S: StreamState) -> Vectors:
 def scores_of(S: StreamState, X: Array) -> Array:
     """Scores of rows in inner coordinates."""
     found = _vectors(S)
-    A = exponents(S.form, found.placed(found.B), found.widths).astype(f4)
-    return np.asarray(kernel_values(S.form, A, found.placed(X), None) @ found.coef + found.intercept)
+    B, v = found.placed(found.B), found.placed(X)
+    E = v @ B.T
+    if S.form[0] == EXPONENTIAL:
+        E *= 2
+        E -= np.einsum("ij,ij->i", v, v)[:, None]
+        E -= np.einsum("ij,ij->i", B, B)
+        E *= found.widths.astype(f4)
+        np.exp(np.minimum(E, 0, out=E), out=E)
+    else:
+        np.power(E + f4(S.form[2]), S.form[3], out=E)
+    return np.asarray(E @ found.coef + found.intercept)
 
 
 def vectors_of(S: StreamState) -> Vectors:
