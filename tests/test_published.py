@@ -4,11 +4,14 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 from sklearn.base import clone
+from sklearn.datasets import make_moons
 from sklearn.exceptions import ConvergenceWarning
 
-from slimsvm import LinearSVC, SparseSVC, StructuralSVM, load, save
+from slimsvm import SVC, CrossTraining, LinearSVC, SparseSVC, StructuralSVM, load, save
 from slimsvm.basis import FixedPoint, Greedy, Margin, Pursuit, PursuitRows, Unsupervised
+from slimsvm.cross_training import Discard
 from slimsvm.datasets import checkers
+from slimsvm.gram import Gram
 from slimsvm.kernels import RBF, Linear
 from slimsvm.losses import SquaredHinge
 from slimsvm.oracles import Binary
@@ -17,6 +20,7 @@ from slimsvm.recipes import (
     bvm,
     cpsp,
     cpsp_rows,
+    cross_training,
     cvm,
     greedy_subset,
     incomplete_cholesky,
@@ -434,6 +438,63 @@ def test_balls_keep_their_limits(recipe):
         CoreRounds(n_candidates=0)
 
 
+# -- cross-training --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("discard", ["both", "noise", "redundant"])
+def test_the_rules_of_cross_training_are_plain(discard):
+    X, y = make_moons(300, noise=0.4, random_state=0)
+    model = cross_training(4, 100, discard=discard, gamma=2.0, random_state=0).fit(X, y)
+    m, v = model.margin_means_[0], model.margin_variances_[0]
+    noise, redundant = m + v < 0.0, m - v > 1.0
+    gone = (noise & (discard != "redundant")) | (redundant & (discard != "noise"))
+    assert model.kept_indices_[0].tolist() == np.flatnonzero(~gone).tolist()
+    assert 0 < gone.sum() < 300
+    assert (model.n_noise_[0] > 0) == (discard != "redundant")
+    assert (model.n_redundant_[0] > 0) == (discard != "noise")
+    with pytest.raises(ValueError, match="'both', 'noise', 'redundant'"):
+        cross_training(discard="all")
+    with pytest.raises(ValueError, match="zero or more"):
+        Discard(beyond=-1.0)
+
+
+def test_redundant_begins_at_the_margin():
+    """Of rows between 1 and 1.001 the estimator's own rule keeps what the talk's discards."""
+    X, y = make_moons(300, noise=0.3, random_state=0)
+    options = {"balanced_subsets": True, "held_out": False, "random_state": 0}
+    m, v = (
+        CrossTraining(SVC(gamma=2.0), 4, 100, **options).fit(X, y).margin_means_[0],
+        CrossTraining(SVC(gamma=2.0), 4, 100, **options).fit(X, y).margin_variances_[0],
+    )
+    plain = CrossTraining(SVC(gamma=2.0), 4, 100, discard=Discard(beyond=0.0), **options).fit(X, y)
+    far = CrossTraining(SVC(gamma=2.0), 4, 100, discard=Discard(beyond=0.3), **options).fit(X, y)
+    assert plain.n_redundant_[0] == np.count_nonzero(m - v > 1.0) > far.n_redundant_[0]
+    assert far.n_redundant_[0] == np.count_nonzero(m - v > 1.3)
+
+
+def test_the_cache_begins_with_what_the_margins_say(monkeypatch):
+    X, y = make_moons(2500, noise=0.4, random_state=0)
+    filled = []
+    fill = Gram.fill
+
+    def noted(self, rows):
+        filled.append((rows.copy(), self._row.size))
+        fill(self, rows)
+        assert self.cached(rows[: self._row.size]).all()
+
+    monkeypatch.setattr(Gram, "fill", noted)
+    model = cross_training(
+        3, 300, warm_start_dual=True, gamma=2.0, cache_size=5.0, random_state=0
+    ).fit(X, y)
+    mean = model.margin_means_[0]
+    (rows, slots), *others = filled
+    assert not others and slots < rows.size, "one, which is full"
+    assert rows.tolist() == np.argsort(mean, kind="stable")[: np.count_nonzero(mean < 1)].tolist()
+    exact = SVC(gamma=2.0).fit(X, y)
+    assert model.certificate_.objective == pytest.approx(exact.certificate_.objective, rel=1e-4)
+    assert model.n_kept_[0] == 2500 and model.certificate_.scope == "full"
+
+
 # -- parameters ------------------------------------------------------------------------------------
 
 
@@ -490,6 +551,7 @@ def test_solvers_and_bases_that_do_not_fit(model, words):
         greedy_subset(5, n_candidates=7, alone=True, gamma=GAMMA, random_state=0),
         margin_subset(5, gamma=GAMMA, random_state=0),
         cvm(gamma=GAMMA, eps=1e-3, random_state=0),
+        cross_training(2, 30, gamma=GAMMA, random_state=0),
     ],
     ids=lambda model: type(model).__name__,
 )

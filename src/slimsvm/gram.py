@@ -36,6 +36,7 @@ SPARE = 1.125  # width of a slot when columns leave, in active columns: some com
 ROWS_A_TASK = 64
 # a strip of s that stays in the first-level cache while cached rows are added to it
 ADD_COLUMNS = 2048
+FILLED = 256  # rows that are computed at once where they are not asked for yet
 
 
 @compiled
@@ -300,6 +301,13 @@ class Gram:
             self._computed[fresh] = True
             self._compute(fresh, delta[~known], s, slots)
 
+    def fill(self, rows: Array) -> None:
+        """Compute rows before they are asked for, the first ones first, as many as fit."""
+        rows = rows[: self._row.size - self._n_filled]
+        for first in range(0, rows.size, FILLED):
+            some = rows[first : first + FILLED]
+            self.add(some, np.zeros(some.size), np.zeros(self.width))
+
     def _claim(self, rows: Array, n_asked: int) -> Array:
         """Slots for new rows, the least recently used first; -1 where there are none."""
         n_slots = self._row.size
@@ -497,6 +505,9 @@ class LinearGram(Gram):
     def cached(self, rows: Array) -> Array:
         """Everything is as cheap as cached."""
         return np.ones(rows.size, bool)
+
+    def fill(self, rows: Array) -> None:
+        """There is nothing to keep."""
 
     def add(self, rows: Array, delta: Array, s: Array, keep: Array | None = None) -> None:
         """s += X_active (X_rows' delta)"""

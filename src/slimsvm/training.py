@@ -59,6 +59,7 @@ class Data:
     kernel: Any = None
     rows: Any = None  # ready for products
     start: Any = None  # where the solver is to begin
+    margins: Any = None  # y f(x) of another model: rows that violate are wanted first
     about: dict[str, Any] = field(default_factory=dict)  # what else an estimator must remember
 
 

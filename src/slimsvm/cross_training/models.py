@@ -17,6 +17,7 @@ from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.parallel import Parallel, delayed
 
 from slimsvm.cross_training.subsets import (
+    Discard,
     Judged,
     PairRows,
     TrainingSet,
@@ -53,12 +54,15 @@ class CrossTrainer:
         What is trained.
     subset_size, balanced_subsets, held_out, refit_intercept, warm_start_dual, max_time, n_jobs
         As those of :class:`slimsvm.CrossTraining`.
+    discard : Discard
+        Which rows leave.
     """
 
     template: Any
     subset_size: float
     balanced_subsets: bool
     held_out: bool
+    discard: Discard
     refit_intercept: bool
     warm_start_dual: bool
     max_time: float | None
@@ -122,7 +126,8 @@ class CrossTrainer:
         )
         unheard = [rows if self.held_out else rows[:0] for rows, _ in subsets]
         values = [own for own, _ in opinions]
-        found = judged(pair, counts, values, unheard, bool(self.warm_start_dual))
+        rule = Discard(noise=False, redundant=False) if self.warm_start_dual else self.discard
+        found = judged(pair, counts, values, unheard, rule)
         return found, [status for _, status in opinions]
 
 
@@ -195,16 +200,18 @@ def final_model(
 ) -> tuple[Any, float]:
     """The model of a pair, trained on the kept rows; and the shift of its decision values.
 
-    With ``warm`` it begins at a guess of the dual variables: at the bound for rows that the models
-    of the subsets get wrong, the surest of support vectors. To take all rows that miss the margin,
-    by more than 0, 1 or 2 deviations, or in proportion, needs up to three times the kernel values.
+    With ``warm`` it begins at a guess of the dual variables, and with the kernel rows of those that
+    miss the margin in its cache, as far as they fit. The guess: at the bound for rows that the
+    models of the subsets get wrong, the surest of support vectors. To take all rows that miss the
+    margin, by more than 0, 1 or 2 deviations, or in proportion, needs up to three times the kernel
+    values.
     """
     X, y = given.part(pair.kept, pair.kept), given.y[pair.kept]
     weight = given.weights_of(pair.kept)
     argument = given.as_argument(weight)
     if warm:
         start = float(estimator.C) * weight * (pair.mean < 0.0)
-        estimator._fit_from(start, X, y, **argument)
+        estimator._fit_from(start, X, y, margins=pair.mean, **argument)
     else:
         estimator.fit(X, y, **argument)
     return estimator, _best_shift(estimator, given, pair) if refit else 0.0

@@ -16,6 +16,43 @@ LEAST = 50  # rows in a subset that is given as a share, if there are so many: a
 # how far a mean margin must lie beyond 1: the default tolerance of SVC, within which support
 # vectors on the margin lie
 BEYOND = 1e-3
+DISCARDS = ("both", "noise", "redundant")
+
+
+@dataclass(frozen=True)
+class Discard:
+    """Which rows are discarded: steps 4 and 5 of the algorithm.
+
+    Parameters
+    ----------
+    noise : bool
+        Whether rows with m_i + v_i < 0 leave; alone, that is editing.
+    redundant : bool
+        Whether rows with m_i - v_i > 1 + ``beyond`` leave; alone, that is condensing.
+    beyond : float
+        How far beyond 1 they must lie; zero in the talk.
+
+    Examples
+    --------
+    >>> from slimsvm.cross_training import Discard
+    >>> Discard.named("noise")
+    Discard(noise=True, redundant=False, beyond=0.001)
+    """
+
+    noise: bool = True
+    redundant: bool = True
+    beyond: float = BEYOND
+
+    def __post_init__(self) -> None:
+        if not self.beyond >= 0.0:
+            raise ValueError(f"beyond={self.beyond!r} must be zero or more.")
+
+    @classmethod
+    def named(cls, name: str | Discard) -> Discard:
+        """One of DISCARDS, or such an object itself."""
+        if isinstance(name, Discard):
+            return name
+        return cls(noise=name != "redundant", redundant=name != "noise")
 
 
 @dataclass(frozen=True)
@@ -175,7 +212,7 @@ def judged(
     counts: tuple[int, int],
     values: list[Array],
     subsets: list[Array],
-    keep_all: bool,
+    discard: Discard,
 ) -> Judged:
     """Steps 3 to 5: which rows stay, by the decision values of all models for the distinct rows.
 
@@ -190,8 +227,9 @@ def judged(
     heard[:, ~heard.any(axis=0)] = True
     mean, variance = margins.mean(axis=0, where=heard), margins.var(axis=0, where=heard)
     # 4. and 5. noise, and what is redundant
-    noise, redundant = mean + variance < 0.0, mean - variance > 1.0 + BEYOND
-    kept = np.ones(distinct.size, bool) if keep_all else ~(noise | redundant)
+    noise = (mean + variance < 0.0) & discard.noise
+    redundant = (mean - variance > 1.0 + discard.beyond) & discard.redundant
+    kept = ~(noise | redundant)
     for side, count in zip((-1.0, 1.0), counts, strict=True):
         mine = np.flatnonzero(sign == side)
         if not kept[mine].any():

@@ -85,6 +85,11 @@ class DecomposedPairs(PairwiseClassifier):
         start = None
         if data.start is not None:
             start = OneVsOne(data.classes.size).taken_apart(data.start[:, data.used], part)
+        usual = self.solver is None or isinstance(self.solver, Decomposition)
+        if data.margins is not None and usual and not shared.is_small(part):
+            margin = data.margins[data.used[rows]]
+            order = np.argsort(margin, kind="stable")
+            problem.gram.fill(order[margin[order] < 1.0])  # those that are support vectors, it says
         result = self._decomposed(problem, fit, limits, start)
         if self._wants_probabilities:
             found = self._sigmoid(problem, result, part, data, limits)
@@ -174,9 +179,15 @@ class DecomposedPairs(PairwiseClassifier):
         return coef if same else None
 
     @with_callbacks
-    def _fit_from(self, start: Array, X: Any, y: Any, sample_weight: Any = None) -> Any:
-        """Begin at a point of the dual problem of two classes: a value for each row."""
-        return self._fit(X, y, sample_weight, start=np.asarray(start)[None, :])
+    def _fit_from(
+        self, start: Array, X: Any, y: Any, sample_weight: Any = None, margins: Array | None = None
+    ) -> Any:
+        """Begin at a point of the dual problem of two classes: a value for each row.
+
+        The cache begins with the kernel rows whose ``margins`` say that they are support vectors,
+        the most wrong ones first.
+        """
+        return self._fit(X, y, sample_weight, start=np.asarray(start)[None, :], margins=margins)
 
 
 @declared

@@ -14,13 +14,14 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, MetaEstimatorMixin
 from sklearn.utils import check_random_state, get_tags
-from sklearn.utils._param_validation import HasMethods, Interval
+from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.validation import (
     check_is_fitted,
     has_fit_parameter,
     validate_data,
 )
 
+from slimsvm.cross_training import DISCARDS, Discard
 from slimsvm.cross_training.models import CrossResult, CrossTrainer, decisions, ended, knows_limits
 from slimsvm.cross_training.subsets import Judged, PairRows, TrainingSet, distinct_rows
 from slimsvm.declarations import Attribute, attribute, declared, demand, parameter
@@ -73,13 +74,18 @@ class CrossTraining(MetaEstimatorMixin, ClassPredictions, BaseEstimator):
         Whether a row is judged only by models whose subset it is not in, as in cross-validation;
         if it is in all, by all. The slides let all models judge all rows, and those that were
         trained on a noisy row take it for a good one.
+    discard : {'both', 'noise', 'redundant'} or Discard
+        Which rows leave; noise alone is called editing, redundant rows alone condensing.
+        ``Discard(beyond=0.0)`` of :mod:`slimsvm.cross_training` takes rows for redundant from the
+        margin itself on, as in the slides, not only from 0.001 beyond it.
     refit_intercept : bool
         Whether a constant is added to the decision function of each pair such that the hinge loss
         on all its rows, discarded ones included, is least. Discarding changes the balance of the
         classes, and with it the best constant.
     warm_start_dual : bool
         Discard nothing: find the exact solution for all rows, but begin at a point of its dual
-        problem that the mean margins suggest. For :class:`SVC` only. Seldom worth it: on Adult,
+        problem that the mean margins suggest, with the kernel rows of those that miss the margin in
+        the cache. For :class:`SVC` only. Seldom worth it: on Adult,
         IJCNN1 and Covertype the solver took 2 to 21 % more steps than from zero, and 1.1 to 1.4
         times the kernel values.
     max_time : float
@@ -177,6 +183,7 @@ class CrossTraining(MetaEstimatorMixin, ClassPredictions, BaseEstimator):
     )
     balanced_subsets: bool = parameter(False, "boolean")
     held_out: bool = parameter(True, "boolean")
+    discard: Any = parameter("both", StrOptions(set(DISCARDS)), Discard)
     refit_intercept: bool = parameter(False, "boolean")
     warm_start_dual: bool = parameter(False, "boolean")
     max_time: float | None = shared("max_time")
@@ -300,6 +307,7 @@ class CrossTraining(MetaEstimatorMixin, ClassPredictions, BaseEstimator):
         """What is kept of each pair, and the final models."""
         names = [field.name for field in fields(CrossTrainer) if field.name != "template"]
         asked = {name: getattr(self, name) for name in names}
+        asked["discard"] = Discard.named(self.discard)
 
         def tell(k: int, pair: Judged) -> None:
             if self.verbose:

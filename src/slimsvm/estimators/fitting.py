@@ -174,13 +174,19 @@ class Estimator(CallbackSupportMixin, BaseEstimator):
         """
         return self._fit(X, y, sample_weight)
 
-    def _fit(self, X: Any, y: Any, sample_weight: Any, start: Any = None) -> Self:
-        """The five steps; ``start`` is a point where the solver is to begin, if it knows such."""
+    def _fit(
+        self, X: Any, y: Any, sample_weight: Any, start: Any = None, margins: Any = None
+    ) -> Self:
+        """The five steps.
+
+        ``start`` is a point where the solver is to begin, if it knows such, ``margins`` are those
+        of another model, if it knows what to do with them.
+        """
         begin = time.perf_counter()
         with self._unchanged_on_failure():
             X, y, weight = self._checked(X, y, sample_weight)
             data = self._encoded(X, y, weight)
-            data.start = start
+            data.start, data.margins = start, margins
             with self._fitting(begin) as fit:
                 self._prepared(data)
                 try:

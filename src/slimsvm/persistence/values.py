@@ -32,6 +32,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, clone
 
 from slimsvm.basis import REGISTRY, FixedPoint
+from slimsvm.cross_training import Discard
 from slimsvm.ending import Certificate, Status
 from slimsvm.estimators.models import attributes_of
 from slimsvm.kernels import KERNELS, FromCallable, Kernel
@@ -55,7 +56,7 @@ SOLVERS = (
     *(CuttingPlane, SampledCuts, CoreVector, CoreRounds),
 )
 OPTIONS: dict[str, type] = {
-    kind.__name__: kind for kind in (*SOLVERS, *REGISTRY.values(), FixedPoint)
+    kind.__name__: kind for kind in (*SOLVERS, *REGISTRY.values(), FixedPoint, Discard)
 }
 RECORDS: dict[str, type] = {"certificate": Certificate, "status": Status, "path_point": PathPoint}
 CONTAINERS: dict[str, type] = {"csr_matrix": sp.csr_matrix, "csr_array": sp.csr_array}

@@ -79,11 +79,11 @@ class CoreRounds(CoreVector):
             # 1. the farthest of 59
             drawn = S.rng.integers(problem.n, size=self.n_candidates)
             s = problem.products(drawn, S.al)
-            work += drawn.size * np.count_nonzero(S.al)
+            work += drawn.size * int(np.count_nonzero(S.al))
             point, at = int(drawn[np.argmin(s)]), float(s.min())
             if not at < self._limit(problem, S, eps):
                 everything = self._looked(problem, S)
-                work += problem.n * np.count_nonzero(S.al)
+                work += problem.n * int(np.count_nonzero(S.al))
                 point, at = int(np.argmin(everything)), float(everything.min())
                 if not at < self._limit(problem, S, eps):
                     S.done, S.eps = not fixed or eps <= tol, S.eps / 2.0
