@@ -233,6 +233,15 @@ def fitted_of(kind: type) -> list[Attribute]:
     return list(found.values())
 
 
+def attributes_of(estimator: Any) -> dict[str, Any]:
+    """The fitted attributes that model files hold, by name."""
+    return {
+        own.name: getattr(estimator, own.name)
+        for own in fitted_of(type(estimator))
+        if own.stored and (not own.optional or hasattr(estimator, own.name))
+    }
+
+
 # -- what comes from a file is checked before it reaches an estimator: compiled code trusts it ---
 
 

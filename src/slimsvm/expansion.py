@@ -214,3 +214,31 @@ def by_pair(dual_coef: Array, n_support: Array) -> Array:
         of_i, of_j = slice(ends[i], ends[i + 1]), slice(ends[j], ends[j + 1])
         out[of_i, pair], out[of_j, pair] = dual_coef[j - 1, of_i], dual_coef[i, of_j]
     return out
+
+
+def dense(coef: Any) -> Array:
+    """Coefficients as an array."""
+    return np.asarray(coef.toarray() if sp.issparse(coef) else coef)
+
+
+def as_csr(coef: Array, kind: type) -> Any:
+    """Coefficients with an entry for each number, zero or not."""
+    n, m = coef.shape
+    columns, ends = np.tile(np.arange(m), n), m * np.arange(n + 1)
+    return kind((coef.ravel(), columns, ends), shape=coef.shape)
+
+
+def by_pair_in_csr(coef: Array, n_support: Array) -> Any:
+    """The same as :func:`by_pair`, a line a pair: only what is not zero by its place."""
+    ends = np.concatenate([[0], np.cumsum(n_support)])
+    values, columns, lengths = [], [], [0]
+    for i in range(n_support.size):
+        for j in range(i + 1, n_support.size):
+            first, second = slice(ends[i], ends[i + 1]), slice(ends[j], ends[j + 1])
+            values += [coef[j - 1, first], coef[i, second]]
+            columns += [np.arange(ends[i], ends[i + 1]), np.arange(ends[j], ends[j + 1])]
+            lengths.append(int(n_support[i] + n_support[j]))
+    shape = (len(lengths) - 1, coef.shape[1])
+    return sp.csr_array(
+        (np.concatenate(values), np.concatenate(columns), np.cumsum(lengths)), shape=shape
+    )

@@ -14,7 +14,7 @@ from tests.persistence.test_native import assert_same, edit_header, refused, rou
 
 from slimsvm import SVC, CrossTraining, LinearSVC, NuSVC, SparseSVC, load, save
 from slimsvm.cli.commands import program
-from slimsvm.estimators.models import attributes_of
+from slimsvm.declarations import attributes_of
 from slimsvm.persistence import save_libsvm, save_svmlight
 
 

@@ -9,6 +9,7 @@ import sys
 import warnings
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 import numpy as np
 import scipy.sparse as sp
@@ -763,7 +764,7 @@ _of_structuralsvm = _of_crammersingersvc
 
 def _of_chainsvm(p):
     ends = np.cumsum([0, *p.options["lengths"]])
-    parts = [np.arange(a, b) for a, b in zip(ends[:-1], ends[1:], strict=True)]
+    parts = [np.arange(a, b) for a, b in pairwise(ends)]
     dense = p.X.toarray() if sp.issparse(p.X) else p.X
     X, Y = [dense[own] for own in parts], [p.y[own] for own in parts]
     weight = None if p.weight is None else np.maximum(p.weight[: len(parts)], 0.5)

@@ -13,21 +13,12 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from slimsvm.declarations import Attribute, attribute, demand, fitted_of
-from slimsvm.expansion import Expansion
+from slimsvm.declarations import Attribute, attribute, attributes_of, demand
+from slimsvm.expansion import Expansion, as_csr, by_pair_in_csr, dense
 from slimsvm.kernels import Kernel, Linear, Precomputed
 from slimsvm.threads import n_threads
 
 Array = NDArray[Any]
-
-
-def attributes_of(estimator: Any) -> dict[str, Any]:
-    """The fitted attributes that model files hold, by name."""
-    return {
-        own.name: getattr(estimator, own.name)
-        for own in fitted_of(type(estimator))
-        if own.stored and (not own.optional or hasattr(estimator, own.name))
-    }
 
 
 class KernelModel:
@@ -149,7 +140,7 @@ class SupportVectors(KernelModel):
         self.dual_coef_, self.intercept_ = coef[:, support], intercept
         self._fitted_dense = isinstance(data.X, np.ndarray)  # not known of a model from a file
         if self._as_libsvm and sp.issparse(data.X):
-            self.dual_coef_ = _as_csr(self.dual_coef_, type(data.X))
+            self.dual_coef_ = as_csr(self.dual_coef_, type(data.X))
         self.kernel_, self.shape_fit_ = data.kernel, data.X.shape
 
     @property
@@ -159,7 +150,7 @@ class SupportVectors(KernelModel):
             raise AttributeError("coef_ is only available when using a linear kernel")
         coef = self.dual_coef_
         if coef.shape[0] > 1:
-            coef = _by_pair(dense(coef), self.n_support_)
+            coef = by_pair_in_csr(dense(coef), self.n_support_)
         coef = coef @ self.support_vectors_
         if sp.issparse(coef):
             coef.sort_indices()
@@ -356,34 +347,6 @@ class LinearWeights:
     def _in_support_layout(self, form: str) -> tuple[str, dict[str, Any]]:
         """Class and attributes of the exact model that is the same function."""
         return self._same_as, as_support_vectors(self, form, self.coef_, np.ones(1), Linear())
-
-
-def dense(coef: Any) -> Array:
-    """Coefficients as an array."""
-    return np.asarray(coef.toarray() if sp.issparse(coef) else coef)
-
-
-def _as_csr(coef: Array, kind: type) -> Any:
-    """Coefficients with an entry for each number, zero or not."""
-    n, m = coef.shape
-    columns, ends = np.tile(np.arange(m), n), m * np.arange(n + 1)
-    return kind((coef.ravel(), columns, ends), shape=coef.shape)
-
-
-def _by_pair(coef: Array, n_support: Array) -> Any:
-    """The coefficients of each pair of classes, from LIBSVM's layout: a line a pair."""
-    ends = np.concatenate([[0], np.cumsum(n_support)])
-    values, columns, lengths = [], [], [0]
-    for i in range(n_support.size):
-        for j in range(i + 1, n_support.size):
-            first, second = slice(ends[i], ends[i + 1]), slice(ends[j], ends[j + 1])
-            values += [coef[j - 1, first], coef[i, second]]
-            columns += [np.arange(ends[i], ends[i + 1]), np.arange(ends[j], ends[j + 1])]
-            lengths.append(int(n_support[i] + n_support[j]))
-    shape = (len(lengths) - 1, coef.shape[1])
-    return sp.csr_array(
-        (np.concatenate(values), np.concatenate(columns), np.cumsum(lengths)), shape=shape
-    )
 
 
 def as_support_vectors(

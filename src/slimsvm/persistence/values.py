@@ -33,8 +33,8 @@ from sklearn.base import BaseEstimator, clone
 
 from slimsvm.basis import REGISTRY, FixedPoint
 from slimsvm.cross_training import Discard
+from slimsvm.declarations import attributes_of
 from slimsvm.ending import Certificate, Status
-from slimsvm.estimators.models import attributes_of
 from slimsvm.kernels import KERNELS, FromCallable, Kernel
 from slimsvm.oracles import Binary, Chain, Multiclass, Multivariate
 from slimsvm.persistence.fitted import class_named, is_known, rebuild
