@@ -26,7 +26,9 @@ from slimsvm.recipes import RECIPES
 from slimsvm.solvers.core_rounds import CoreRounds
 from slimsvm.solvers.cutting_plane import CuttingPlane
 from slimsvm.solvers.dual_chunking import DualChunking
+from slimsvm.solvers.low_rank import ICFSVM
 from slimsvm.solvers.platt_smo import PlattSMO
+from slimsvm.solvers.rsvm import RSVM
 from slimsvm.solvers.sampled_cuts import SampledCuts
 from slimsvm.solvers.svm_light import SVMLight
 
@@ -51,18 +53,22 @@ FIXED = {
         "held_out": False,
         "refit_intercept": False,
     },
-    "rsvm_smooth": {"solver": "smooth", "beta": 5.0},
-    "rsvm_least_squares": {"solver": "least_squares"},
-    "rsvm_lagrangian": {"solver": "lagrangian"},
-    "rsvm_decomposition": {"solver": "decomposition"},
+    "rsvm_smooth": {"solver": RSVM("smooth", beta=5.0)},
+    "rsvm_least_squares": {"solver": RSVM("least_squares")},
+    "rsvm_lagrangian": {"solver": RSVM("lagrangian")},
+    "rsvm_decomposition": {"solver": RSVM("decomposition")},
     "primal_newton": {"loss": "squared_hinge", "basis": "all", "refine": False},
     "random_subset": {"loss": "squared_hinge", "basis": "random", "refine": False},
     "greedy_subset": {**SQUARED, "basis": Greedy(59, alone=False, retrain="powers")},
     "margin_subset": {**SQUARED, "basis": Margin(None, retrain="always")},
     "unsupervised_subset": {**SQUARED, "basis": Unsupervised(None)},
-    "icf_threshold": {"factorization": "threshold", "retrain": False, "fit_intercept": False},
-    "icf_pivoted": {"factorization": "pivoted", "retrain": False, "fit_intercept": False},
-    "icf_retrain": {"factorization": "pivoted", "retrain": True, "fit_intercept": False},
+    "icf_threshold": {
+        "factorization": ICFSVM("threshold"),
+        "retrain": False,
+        "fit_intercept": False,
+    },
+    "icf_pivoted": {"factorization": ICFSVM("pivoted"), "retrain": False, "fit_intercept": False},
+    "icf_retrain": {"factorization": ICFSVM("pivoted"), "retrain": True, "fit_intercept": False},
     "sampled_cuts_constant": {
         "space": "sampled",
         "sampling": "constant_time",

@@ -141,6 +141,7 @@ REASONS = {
 MEASURES = {
     "kkt": "the largest violation of a KKT condition is {violation:.2g}, with tol={tol:g}",
     "gap": "the relative duality gap is {violation:.2g}, with tol={tol:g}",
+    "gradient": "the norm of the gradient is {violation:.2g}, with tol={tol:g}",
     "ball": "the farthest point lies outside of the ball by {violation:.2g} of its radius, "
     "with eps={tol:g}",
     "cut": "the last cut is violated by {violation:.2g} of the mean loss, with tol={tol:g}",

@@ -32,7 +32,9 @@ from slimsvm.oracles import Binary, StructuredOracle
 from slimsvm.solvers.core_rounds import CoreRounds
 from slimsvm.solvers.cutting_plane import CuttingPlane
 from slimsvm.solvers.dual_chunking import DualChunking
+from slimsvm.solvers.low_rank import ICFSVM
 from slimsvm.solvers.platt_smo import PlattSMO
+from slimsvm.solvers.rsvm import RSVM
 from slimsvm.solvers.sampled_cuts import SampledCuts
 from slimsvm.solvers.svm_light import SVMLight
 
@@ -136,6 +138,23 @@ _SHARE = """\
 n_basis : int or float, default=0.1
     Number of basis vectors of each pair of classes, or their share of its rows: a tenth, as in
     [2]_."""
+_SHARE_OF_IT = """\
+n_basis : int or float, default=0.1
+    Number of basis vectors of each pair of classes, or their share of its rows: a tenth, as in
+    [1]_."""
+_PENALTY = """\
+penalty : {'norm', 'kernel'}
+    On the coefficients, as the papers simplify it; or the norm of the function in the space of the
+    kernel, as before."""
+_BETA = """\
+beta : float, default=5
+    Sharpness of the smooth hinge."""
+_STEP = """\
+beta : float, optional
+    Step of the iteration, less than 1/C; 1.9/nu = 1.9/(2 C) by default, as in [1]_."""
+_WORKING_SET = """\
+working_set : int, default=10
+    Variables in a working set, q: from 1 to their number."""
 _SAMPLE_SIZE = """\
 sample_size : int, default=400
     Examples drawn for each cut, r in the paper."""
@@ -777,76 +796,96 @@ def kernel_cutting_plane(
 
 @_recipe(
     ReducedSVC,
-    {"solver": "smooth", "beta": 5.0},
+    {"solver": RSVM("smooth", beta=5.0)},
     "lee2001rsvm",
     "lin2003rsvm",
-    parameters=(_SHARE,),
-    example=("C=32.0", "solver", "'smooth'"),
+    parameters=(_SHARE, _PENALTY, _BETA),
+    example=("C=32.0", "C", "32.0"),
 )
-def rsvm_smooth(n_basis: int | float = 0.1, **parameters: Any) -> ReducedSVC:
-    """RSVM by the smooth SVM: a smooth hinge with beta = 5, and Newton's method.
+def rsvm_smooth(
+    n_basis: int | float = 0.1, *, penalty: str = "norm", beta: float = 5.0, **parameters: Any
+) -> ReducedSVC:
+    """RSVM by the smooth SVM: a smooth hinge with beta = 5, Newton's method and Armijo's rule.
 
     Notes
     -----
-    C multiplies the sum of the squared losses, as in [2]_; the nu of [1]_ is twice ours.
+    C multiplies the sum of the squared losses, as in [2]_; the nu of [1]_ is twice ours. tol is the
+    norm of the gradient at the end. See :mod:`slimsvm.solvers.rsvm` for what is left open.
     """
-    return _configured("rsvm_smooth", n_basis=n_basis, **parameters)
+    made = {"solver": RSVM("smooth", penalty=penalty, beta=beta)}
+    return _configured("rsvm_smooth", made, n_basis=n_basis, **parameters)
 
 
 @_recipe(
     ReducedSVC,
-    {"solver": "least_squares"},
+    {"solver": RSVM("least_squares")},
     "suykens1999lssvm",
     "lin2003rsvm",
-    parameters=(_SHARE,),
-    example=("C=32.0", "solver", "'least_squares'"),
+    parameters=(_SHARE, _PENALTY),
+    example=("C=32.0", "C", "32.0"),
 )
-def rsvm_least_squares(n_basis: int | float = 0.1, **parameters: Any) -> ReducedSVC:
+def rsvm_least_squares(
+    n_basis: int | float = 0.1, *, penalty: str = "norm", **parameters: Any
+) -> ReducedSVC:
     """RSVM with equalities in place of inequalities.
 
     It has another loss, and one linear system for each pair of classes.
     """
-    return _configured("rsvm_least_squares", n_basis=n_basis, **parameters)
+    made = {"solver": RSVM("least_squares", penalty=penalty)}
+    return _configured("rsvm_least_squares", made, n_basis=n_basis, **parameters)
 
 
 @_recipe(
     ReducedSVC,
-    {"solver": "lagrangian"},
+    {"solver": RSVM("lagrangian")},
     "mangasarian2001lsvm",
     "lin2003rsvm",
-    parameters=(_SHARE,),
-    example=("C=32.0", "solver", "'lagrangian'"),
+    parameters=(_SHARE, _PENALTY, _STEP),
+    example=("C=32.0", "C", "32.0"),
 )
-def rsvm_lagrangian(n_basis: int | float = 0.1, **parameters: Any) -> ReducedSVC:
+def rsvm_lagrangian(
+    n_basis: int | float = 0.1,
+    *,
+    penalty: str = "norm",
+    beta: float | None = None,
+    **parameters: Any,
+) -> ReducedSVC:
     """RSVM by the Lagrangian SVM: a fixed-point iteration in the dual, slow for large C.
 
     Notes
     -----
-    C multiplies the sum of the squared losses, as in [2]_; the nu of [1]_ is twice ours. The
-    paper's step 1.9/nu is just below the limit of convergence. With a beta, below 1/C = 2/nu here
-    too, the iteration is that of [1]_; without, it begins as that at beta = 1/(2 C) = 1/nu does,
-    and its metric learns from its moves.
+    C multiplies the sum of the squared losses, as in [2]_; the nu of [1]_ is twice ours. tol is the
+    relative duality gap at the end. See :mod:`slimsvm.solvers.rsvm` for what is left open.
     """
-    return _configured("rsvm_lagrangian", n_basis=n_basis, **parameters)
+    made = {"solver": RSVM("lagrangian", penalty=penalty, beta=beta)}
+    return _configured("rsvm_lagrangian", made, n_basis=n_basis, **parameters)
 
 
 @_recipe(
     ReducedSVC,
-    {"solver": "decomposition"},
-    "osuna1997",
+    {"solver": RSVM("decomposition")},
     "lin2003rsvm",
-    parameters=(_SHARE,),
-    example=("C=32.0", "solver", "'decomposition'"),
+    parameters=(_SHARE_OF_IT, _PENALTY, _WORKING_SET),
+    example=("C=32.0", "C", "32.0"),
 )
-def rsvm_decomposition(n_basis: int | float = 0.1, **parameters: Any) -> ReducedSVC:
-    """RSVM by decomposition of the dual: working sets that grow until they hold all SVs.
+def rsvm_decomposition(
+    n_basis: int | float = 0.1,
+    *,
+    penalty: str = "norm",
+    working_set: int = 10,
+    **parameters: Any,
+) -> ReducedSVC:
+    """RSVM by decomposition of the dual: working sets of q variables, and an O(l m) update.
 
     Notes
     -----
-    The working sets of [2]_ have a fixed size, and take very long where C is large; those of [1]_
-    hold all support vectors.
+    tol is the largest violation of a condition at the end. It takes very long where C is large, as
+    it did in the slides (16,152 seconds for ijcnn1); ``ReducedSVC(solver="decomposition")`` has
+    working sets that grow, and solves the same problem. See :mod:`slimsvm.solvers.fixed_sets` for
+    what is left open.
     """
-    return _configured("rsvm_decomposition", n_basis=n_basis, **parameters)
+    made = {"solver": RSVM("decomposition", penalty=penalty, working_set=working_set)}
+    return _configured("rsvm_decomposition", made, n_basis=n_basis, **parameters)
 
 
 @_recipe(
@@ -875,47 +914,52 @@ def libsvm_q(**parameters: Any) -> SVC:
 
 @_recipe(
     LowRankSVC,
-    {"factorization": "threshold", "retrain": False, "fit_intercept": False},
+    {"factorization": ICFSVM("threshold"), "retrain": False, "fit_intercept": False},
     "lin2000icf",
-    parameters=(_ENTRIES,),
-    example=("50", "factorization", "'threshold'"),
+    parameters=(_ENTRIES, _WORKING_SET),
+    example=("50", "rank", "50"),
 )
-def icf_threshold(rank: int | float = 0.1, **parameters: Any) -> LowRankSVC:
+def icf_threshold(
+    rank: int | float = 0.1, *, working_set: int = 10, **parameters: Any
+) -> LowRankSVC:
     """The dual problem on an incomplete Cholesky factor with few entries (ICF 1 of lin2003rsvm).
 
     The factor keeps the largest entries of each column.
     """
-    return _configured("icf_threshold", rank=rank, **parameters)
+    made = {"factorization": ICFSVM("threshold", working_set=working_set)}
+    return _configured("icf_threshold", made, rank=rank, **parameters)
 
 
 @_recipe(
     LowRankSVC,
-    {"factorization": "pivoted", "retrain": False, "fit_intercept": False},
+    {"factorization": ICFSVM("pivoted"), "retrain": False, "fit_intercept": False},
     "fine2001",
-    parameters=(_COLUMNS,),
-    example=("50", "factorization", "'pivoted'"),
+    parameters=(_COLUMNS, _WORKING_SET),
+    example=("50", "rank", "50"),
 )
-def icf_pivoted(rank: int | float = 0.1, **parameters: Any) -> LowRankSVC:
+def icf_pivoted(rank: int | float = 0.1, *, working_set: int = 10, **parameters: Any) -> LowRankSVC:
     """The dual problem on a pivoted incomplete Cholesky factor (ICF 2 of lin2003rsvm).
 
     The pivoting is symmetric.
     """
-    return _configured("icf_pivoted", rank=rank, **parameters)
+    made = {"factorization": ICFSVM("pivoted", working_set=working_set)}
+    return _configured("icf_pivoted", made, rank=rank, **parameters)
 
 
 @_recipe(
     LowRankSVC,
-    {"factorization": "pivoted", "retrain": True, "fit_intercept": False},
+    {"factorization": ICFSVM("pivoted"), "retrain": True, "fit_intercept": False},
     "fine2001",
-    parameters=(_COLUMNS,),
+    parameters=(_COLUMNS, _WORKING_SET),
     example=("50", "retrain", "True"),
 )
-def icf_retrain(rank: int | float = 0.1, **parameters: Any) -> LowRankSVC:
+def icf_retrain(rank: int | float = 0.1, *, working_set: int = 10, **parameters: Any) -> LowRankSVC:
     """The exact SVM on the support vectors found with a pivoted incomplete Cholesky factor.
 
     This is the retraining of lin2003rsvm.
     """
-    return _configured("icf_retrain", rank=rank, **parameters)
+    made = {"factorization": ICFSVM("pivoted", working_set=working_set)}
+    return _configured("icf_retrain", made, rank=rank, **parameters)
 
 
 # -- subsets, streams and balls --------------------------------------------------------------------

@@ -15,7 +15,7 @@ from slimsvm.estimators.dual import PairwiseClassifier
 from slimsvm.estimators.parameters import AT_LEAST_ONE, SHARE, shared
 from slimsvm.multiclass import Part
 from slimsvm.run import Limits, Result
-from slimsvm.solvers.low_rank import LowRank
+from slimsvm.solvers.low_rank import ICFSVM, KINDS, LowRank
 from slimsvm.training import Data, Fit
 
 Array = NDArray[Any]
@@ -35,10 +35,12 @@ class LowRankSVC(PairwiseClassifier):
 
     Parameters
     ----------
-    factorization : {'pivoted', 'threshold'}
+    factorization : {'pivoted', 'threshold'} or ICFSVM
         'pivoted': symmetric pivoting, F has ``rank`` columns and kernel values are computed on
         demand. 'threshold': column by column, of each the ``rank`` largest entries are kept; F is
-        sparse, all of the kernel matrix is computed once, and F F' may be far from it.
+        sparse, all of the kernel matrix is computed once, and F F' may be far from it. A
+        :class:`slimsvm.solvers.low_rank.ICFSVM` is one of these with the solver of the papers;
+        the recipes set it.
     rank : int or float
         Columns of F ('pivoted'), or entries that are kept in each of them ('threshold'): a
         number, or a share of the pair's distinct rows, then at least 50 of them.
@@ -96,7 +98,7 @@ class LowRankSVC(PairwiseClassifier):
     'subspace'
     """
 
-    factorization: str = parameter("pivoted", StrOptions({"pivoted", "threshold"}), positional=True)
+    factorization: Any = parameter("pivoted", StrOptions(set(KINDS)), ICFSVM, positional=True)
     rank: int | float = parameter(0.1, AT_LEAST_ONE, SHARE, positional=True)
     retrain: bool = parameter(False, "boolean", positional=True)
     C: float = shared("C")
@@ -153,7 +155,9 @@ class LowRankSVC(PairwiseClassifier):
 
     def _ending(self, results: list[Result], fit: Fit, **about: Any) -> Ending:
         model = worst(results).model
-        about["measure"] = "kkt" if self.fit_intercept or model.retrained else "gap"
+        published = isinstance(self.factorization, ICFSVM)
+        kkt = self.fit_intercept or model.retrained or published
+        about["measure"] = "kkt" if kkt else "gap"
         about["optimum"] = "the optimum with this factor"
         if model.retrained:
             about["optimum"] = "the optimum over the support vectors found"

@@ -22,6 +22,7 @@ from slimsvm.problems.reduced import SignedFeatures
 from slimsvm.row_hashes import codes
 from slimsvm.run import Limits, Result
 from slimsvm.solvers.reduced_ways import SOLVERS
+from slimsvm.solvers.rsvm import RSVM
 from slimsvm.tiles import in_memory
 from slimsvm.training import Data, Fit
 
@@ -61,14 +62,15 @@ class ReducedSVC(BasisVectors, Classifier):
         has all of them as its basis.
     C : float
         Weight of the errors.
-    solver : {'smooth', 'least_squares', 'lagrangian', 'decomposition'}
+    solver : {'smooth', 'least_squares', 'lagrangian', 'decomposition'} or RSVM
         How the problem is solved. 'lagrangian' (LSVM, a fixed-point iteration in the dual) and
         'decomposition' (working sets of dual variables that grow until they hold all support
         vectors) minimise the problem above; the former needs many steps for a large C. 'smooth'
         (SSVM) minimises a smooth version of it by Newton's method, which tends to it for large
         beta. 'least_squares' solves another problem, with (1 - y_i f(x_i))^2 in place of the
         squared hinge: rows far on their own side cost too. It takes one linear system, and is the
-        fastest.
+        fastest. A :class:`slimsvm.solvers.rsvm.RSVM` is one of these as it was published, with
+        options that only the papers need; the recipes set it.
     beta : float
         With solver='smooth', the sharpness of the smooth hinge, 5 by default: P(t) = t + log(1 +
         exp(-beta t)) / beta stands for max(0, t). With solver='lagrangian', the step of the
@@ -119,7 +121,7 @@ class ReducedSVC(BasisVectors, Classifier):
     gamma: float | str = shared("gamma")
     degree: int = shared("degree")
     coef0: float = shared("coef0")
-    solver: str = parameter("smooth", StrOptions(set(SOLVERS)))
+    solver: Any = parameter("smooth", StrOptions(set(SOLVERS)), RSVM)
     beta: float | None = parameter(None, POSITIVE, None)
     class_weight: Any = shared("class_weight")
     tol: float = shared("tol")
@@ -139,7 +141,7 @@ class ReducedSVC(BasisVectors, Classifier):
         checked = super()._checked(X, y, sample_weight, reset)
         if self.beta is None:
             return checked
-        if not SOLVERS[self.solver].takes_beta:
+        if isinstance(self.solver, RSVM) or not self._way.takes_beta:
             raise ValueError(
                 f"solver={self.solver!r} has no beta; got beta={self.beta!r}. Leave it out, or use "
                 "'smooth' or 'lagrangian'."
@@ -151,6 +153,11 @@ class ReducedSVC(BasisVectors, Classifier):
                 "1/(2 C), or give a smaller one."
             )
         return checked
+
+    @property
+    def _way(self) -> Any:
+        """How a pair is trained."""
+        return self.solver if isinstance(self.solver, RSVM) else SOLVERS[self.solver]
 
     def _encoded(self, X: Any, y: Any, weight: Array) -> Data:
         data = super()._encoded(X, y, weight)
@@ -174,14 +181,21 @@ class ReducedSVC(BasisVectors, Classifier):
         rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31 - 1))
         parts = OneVsOne(data.classes.size).parts(data.target)
         bases = [self._basis(part, place.ravel(), first, rng) for part in parts]
-        weight, way = float(self.C) * data.weight, SOLVERS[self.solver]
+        weight, way = float(self.C) * data.weight, self._way
         asked: dict[str, Any] = {"tol": float(self.tol), "max_iter": int(self.max_iter)}
+
+        # in float64: what small eigenvalues of K_RR divide must not be rounding errors
+        by_norm = isinstance(way, RSVM) and way.penalty == "kernel"
 
         def train(part: Part, limits: Limits) -> Result:
             own = bases[part.k]
             rows = data.rows if len(parts) == 1 else data.rows.take(own.rows)
+            if by_norm and rows.dtype == np.float32:
+                rows = rows.exact()
             where = in_memory(rows, part.sign(own.rows), n_threads=fit.threads)
-            V = SignedFeatures(where, rows.frame, own.basis, self.max_memory, many=way.many)
+            V = SignedFeatures(
+                where, rows.frame, own.basis, self.max_memory, many=way.many, function_norm=by_norm
+            )
             about = {"beta": self.beta, "C": float(self.C), "seed": own.seed, **asked}
             return way.solved(V, weight[own.rows], limits=limits, watchers=fit.watchers, **about)
 
@@ -199,7 +213,8 @@ class ReducedSVC(BasisVectors, Classifier):
             at = np.unique(place[rows], return_index=True)[1]
         size = self.n_basis
         if not isinstance(size, Integral):
-            size = max(FEWEST, round(float(size) * rows.size))
+            fewest = 1 if isinstance(self.solver, RSVM) else FEWEST
+            size = max(fewest, round(float(size) * rows.size))
         basis = at[np.sort(drawn(np.arange(at.size), int(size), rng))]
         return PairBasis(rows, basis, int(rng.integers(2**31 - 1)))
 
@@ -216,5 +231,5 @@ class ReducedSVC(BasisVectors, Classifier):
         self.n_iter_ = np.array([result.n_iter for result in results], np.int64)
         slow = self.solver == "lagrangian" and any(r.status.reason == "max_iter" for r in results)
         about = {"further": "; solver='smooth' needs fewer steps"} if slow else {}
-        optimum = SOLVERS[self.solver].optimum
-        return self._ending(results, fit, measure="gap", optimum=optimum, **about)
+        measure = getattr(self._way, "measure", "gap")
+        return self._ending(results, fit, measure=measure, optimum=self._way.optimum, **about)

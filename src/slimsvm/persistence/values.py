@@ -43,8 +43,10 @@ from slimsvm.solvers.core_vector import CoreVector
 from slimsvm.solvers.cutting_plane import CuttingPlane
 from slimsvm.solvers.decomposition import Decomposition
 from slimsvm.solvers.dual_chunking import DualChunking
+from slimsvm.solvers.low_rank import ICFSVM
 from slimsvm.solvers.path import PathPoint
 from slimsvm.solvers.platt_smo import PlattSMO
+from slimsvm.solvers.rsvm import RSVM
 from slimsvm.solvers.sampled_cuts import SampledCuts
 from slimsvm.solvers.svm_light import SVMLight
 
@@ -52,7 +54,7 @@ Array = NDArray[Any]
 ORACLES = {kind.__name__: kind for kind in (Binary, Multiclass, Multivariate, Chain)}
 # solvers and ways to choose a basis, that a parameter may be
 SOLVERS = (
-    *(Decomposition, SVMLight, PlattSMO, DualChunking),
+    *(Decomposition, SVMLight, PlattSMO, DualChunking, RSVM, ICFSVM),
     *(CuttingPlane, SampledCuts, CoreVector, CoreRounds),
 )
 OPTIONS: dict[str, type] = {

@@ -35,11 +35,12 @@ from scipy.linalg import LinAlgError, cho_factor, cho_solve
 from slimsvm.losses import Loss
 from slimsvm.rows import Block, PerRow, Rows, joined, serial
 from slimsvm.threads import parallel, single_threaded_blas
-from slimsvm.tiles import CHUNK_ROWS, Frame, Operand, Strips, for_each_tile, rounding_of
+from slimsvm.tiles import CHUNK_ROWS, Frame, Operand, Strips, block, for_each_tile, rounding_of
 
 Array = NDArray[Any]
 BLOCK_VALUES = 1 << 18  # of V in one block
 DEFAULT_MEMORY = 2000.0  # megabytes
+NOTHING = 1e-12  # of the largest eigenvalue of K_RR: what is left out
 FEW_ROWS = 256  # columns of V from which on a system in few rows is solved in these
 GROUPS, GROUP_VALUES = (
     8,
@@ -67,6 +68,7 @@ class Signed:
     dtype: Any  # of the kernel values
     kept: Any  # of V, where it is kept
     kept_rows: int  # of how many rows, the first ones, V is kept
+    mapped: Array | None = None  # what kernel values are multiplied with, from the right
     serial: str = field(default_factory=serial)
 
     def made(self, where: Block, part: slice, n_threads: int = 1, dtype: Any = None) -> Array:
@@ -74,6 +76,7 @@ class Signed:
         n, y = part.stop - part.start, where.y
         assert y is not None
         out, sign = np.empty((n, self.size), dtype or self.dtype), y[part].astype(self.dtype)
+        found = out if self.mapped is None else np.empty((n, self.basis.n), out.dtype)
         rows, basis = self.frame.prepared(where).operand.take(part), Strips(self.basis)
 
         def chunk(k: int) -> None:  # tiles of so many rows are written as they lie
@@ -84,13 +87,15 @@ class Signed:
                 np.multiply(
                     values,
                     sign[begin + first : begin + last, None],
-                    out=out[begin + first : begin + last, start:end],
+                    out=found[begin + first : begin + last, start:end],
                 )
 
             for_each_tile(rows.take(some), basis, keep)
 
         with single_threaded_blas():
             parallel(chunk, -(-n // self.step), n_threads)
+            if self.mapped is not None:
+                out[:, :-1] = found @ self.mapped
         out[:, -1] = sign
         return out
 
@@ -213,6 +218,13 @@ def gram_of(where: Block, signed: Signed, D: Array, dtype: Any, even: bool) -> A
     return matrix
 
 
+def inverse_root(K: Array) -> Array:
+    """M with M'K M = I, a column for each direction in which K says anything."""
+    values, directions = np.linalg.eigh(np.asarray(K, np.float64))
+    said = values > NOTHING * max(float(values[-1]), float(np.finfo(float).tiny))
+    return np.asarray(directions[:, said] / np.sqrt(values[said]))
+
+
 # -- all rows --------------------------------------------------------------------------------------
 
 
@@ -232,6 +244,9 @@ class SignedFeatures:
     many : bool
         Whether there will be many passes over V: then it is kept in float64, if that fits, and not
         converted in each.
+    function_norm : bool
+        Whether the plain norm of u is to be that of the function: kernel values are multiplied with
+        ``mapped`` = K_RR^-1/2, and the coefficients are ``mapped`` u.
 
     Examples
     --------
@@ -255,14 +270,17 @@ class SignedFeatures:
         basis: Array,
         max_memory: float | None = None,
         many: bool = False,
+        function_norm: bool = False,
     ) -> None:
-        self.rows, self.n, self.size = rows, rows.n, int(basis.size) + 1
+        taken = frame.prepared(rows.take(basis).block).operand
+        self.mapped = inverse_root(block(taken, Strips(taken))) if function_norm else None
+        width = int(basis.size) if self.mapped is None else self.mapped.shape[1]
+        self.rows, self.n, self.size = rows, rows.n, width + 1
         self.dtype = np.dtype(frame.dtype)
         self.budget = DEFAULT_MEMORY if max_memory is None else float(max_memory)
         kept = np.dtype(np.float64) if many and self._megabytes(8) <= self.budget else self.dtype
         self.megabytes = self._megabytes(kept.itemsize)
         kept_rows = int(self.budget * 2**20 // (self.size * kept.itemsize))
-        taken = frame.prepared(rows.take(basis).block).operand
         self.signed = Signed(
             frame,
             replace(taken, source=None, picked=None),
@@ -271,6 +289,7 @@ class SignedFeatures:
             self.dtype,
             kept,
             kept_rows,
+            self.mapped,
         )
 
     def _megabytes(self, itemsize: int) -> float:

@@ -36,10 +36,12 @@ from slimsvm.row_hashes import places
 from slimsvm.run import Limits, Result, Watcher, run
 from slimsvm.solvers.decomposition import Decomposition
 from slimsvm.solvers.dual_descent import DualDescent
+from slimsvm.solvers.fixed_sets import FixedSets
 from slimsvm.solvers.polish import polished
 from slimsvm.tiles import Operand, prepare
 
 Array = NDArray[Any]
+KINDS = ("pivoted", "threshold")
 LEAST = 50  # a share of the rows is never fewer columns than this
 # of the trace of K: what is left when more columns are not worth their work, in float32 not even
 # meant
@@ -48,6 +50,42 @@ NEAR = 1e-6  # relative gap from which few rows are brought to near float64 prec
 FEW_SWEEPS = 1000  # of the descent, for few rows
 # of the histories: what all solvers say
 KEPT = ("seconds", "objective", "gap", "violation", "n_support", "active")
+
+
+@dataclass
+class ICFSVM:
+    """The method as it was published, for the parameter ``factorization`` of LowRankSVC.
+
+    The dual problem is solved by decomposition with working sets of a fixed size ("ICFSVM in dual
+    form: use decomposition to implement", Lin & Lin 2003, lin2003rsvm; see
+    :mod:`slimsvm.solvers.fixed_sets` for what the slides leave open), whose end is the largest
+    violation of a condition; few rows are not brought any nearer; and a share of the rows is that
+    share of all of them, however few.
+
+    Parameters
+    ----------
+    kind : {"pivoted", "threshold"}
+        The second ICF algorithm of the slides, or the first.
+    working_set : int
+        Variables in a working set.
+
+    Examples
+    --------
+    >>> from slimsvm import LowRankSVC
+    >>> from slimsvm.datasets import checkers
+    >>> from slimsvm.solvers.low_rank import ICFSVM
+    >>> X, y = checkers(200, seed=0)
+    >>> LowRankSVC(ICFSVM("pivoted"), gamma=5.0).fit(X, y).certificate_.holds
+    True
+    """
+
+    kind: str = "pivoted"
+    working_set: int = 10
+
+    def __post_init__(self) -> None:
+        if self.kind not in KINDS:
+            raise ValueError(f"kind={self.kind!r} must be one of {KINDS}.")
+        FixedSets(working_set=self.working_set)  # complains
 
 
 @dataclass(frozen=True)
@@ -93,7 +131,7 @@ class LowRank:
     (True, [0.53, 0.79, 0.79, 0.53])
     """
 
-    factorization: str = "pivoted"
+    factorization: str | ICFSVM = "pivoted"
     rank: int | float = 0.1
     retrain: bool = False
     fit_intercept: bool = False
@@ -104,6 +142,17 @@ class LowRank:
     n_threads: int = 1
     watchers: tuple[Watcher, ...] = ()
 
+    @property
+    def published(self) -> ICFSVM | None:
+        """The method as it was published, if that is asked for."""
+        return self.factorization if isinstance(self.factorization, ICFSVM) else None
+
+    @property
+    def kind(self) -> str:
+        """How the factor is made."""
+        found = self.factorization
+        return found.kind if isinstance(found, ICFSVM) else found
+
     def solve(self, operand: Operand, sign: Array, upper: Array, limits: Limits) -> Result:
         """The model of the rows with these signs and upper bounds."""
         # 1. equal rows have one row of the factor; equal rows of one class are one variable
@@ -112,7 +161,8 @@ class LowRank:
         upper, own = np.bincount(which, upper), sign[chosen]
         # 2. the factor, in half of the time
         half = limits.part(2)
-        factor = self._factor(operand if first.size == operand.n else operand.take(first), half)
+        distinct = operand if first.size == operand.n else operand.take(first)
+        factor = self._factor(distinct, operand.n, half)
         F, late = factor.V[place[chosen]], half.reason()
         # 3. the problem on it
         small = is_small(operand.n)
@@ -145,16 +195,18 @@ class LowRank:
             history={name: result.history[name] for name in KEPT},
         )
 
-    def _factor(self, operand: Operand, limits: Limits) -> Factor:
+    def _factor(self, operand: Operand, n_rows: int, limits: Limits) -> Factor:
         """F with F F' ~ K, one row for each row of the operand."""
         size = min(operand.n, int(self.rank))
         if not isinstance(self.rank, Integral):
             size = max(math.ceil(self.rank * operand.n), min(LEAST, operand.n))
+            if self.published is not None:
+                size = min(operand.n, max(1, round(self.rank * n_rows)))
 
         def enough() -> bool:
             return limits.reason() is not None
 
-        if self.factorization == "threshold":
+        if self.kind == "threshold":
             return thresholded(operand, size, enough=enough, n_threads=self.n_threads)
         tol = 0.0 if is_small(operand.n) else SMALL_TRACE
         return pivoted(operand, size, tol=tol, enough=enough, n_threads=self.n_threads)
@@ -172,6 +224,10 @@ class LowRank:
         """The problem without an intercept; few rows to near float64 precision."""
         V = sp.diags(sign) @ F if sp.issparse(F) else F * sign[:, None].astype(F.dtype)
         problem, tol, most = FactoredDual(V, 1.0, 0.0, upper), self.tol, self.max_iter
+        if self.published is not None:
+            sets = FixedSets(working_set=self.published.working_set)
+            result = self._run(sets, problem, tol, most, limits)
+            return replace(result, model=FactorModel(result.model.a, 0.0))
         if small:  # a kernel of bad scale makes the descent crawl, but not what follows it
             tol, most = min(tol, NEAR), FEW_SWEEPS if most < 0 else min(most, FEW_SWEEPS)
         solver = DualDescent(seed=self.seed, own_value=True)

@@ -48,6 +48,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from slimsvm.compiled import compiled
+from slimsvm.precision import rounding
 from slimsvm.problems.dual_qp import DualQP
 from slimsvm.run import FULL, Certificate
 from slimsvm.solvers.dual_state import DualSolution
@@ -472,11 +473,15 @@ class SVMLight:
             self._recheck(S)
         self._globalise(S)
         gap, precision = S.hinge_gap, str(np.dtype(problem.gram.dtype))
+        missing = np.maximum(0.0, 1.0 - S.sign * (S.s - S.level))
+        slopes = np.where(missing > 0.0, problem.upper, 0.0)
         if self.loss == "squared_hinge":
-            missing = np.maximum(0.0, 1.0 - S.sign * (S.s - S.level))
             value = 0.5 * float((S.sign * S.a) @ S.s) + float(problem.upper @ np.square(missing))
-            gap = value + S.objective
-        return Certificate(FULL, S.objective, S.violation, max(0.0, gap), tol, precision)
+            gap, slopes = value + S.objective, 2.0 * problem.upper * missing
+        about = (S.objective, S.violation, max(0.0, gap), tol, precision)
+        error, s = problem.gram.operand.rounding(), S.s[:, None]
+        off = rounding(error, (S.sign * S.a)[:, None], s, slopes[:, None], s)
+        return Certificate(FULL, *about).rounded(off)
 
     def model(self, problem: DualQP, state: LightState) -> DualSolution:
         """The dual point."""
