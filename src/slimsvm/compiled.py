@@ -10,7 +10,9 @@ looks at the first alone, and would go on with the old code of the other.
 
 ``fastmath`` is narrowed to what keeps a result independent of the order of evaluation: contraction
 to fused multiply-add, no NaNs, no signed zeros. Reassociation is left out: sums are in the order in
-which they are written, and the rounding trick of the exponential survives.
+which they are written, and the rounding trick of the exponential survives. A loop that is nothing
+but a sum may have it (:func:`compiled_sum`): then it is vector code, and its order, that of the
+processor's vectors, is the same in every call.
 """
 
 from __future__ import annotations
@@ -33,9 +35,18 @@ _warned = False
 
 def compiled(loop: Loop) -> Loop:
     """Compile ``loop`` on its first call, with the options above."""
+    return _compiled(loop, _OPTIONS)
+
+
+def compiled_sum(loop: Loop) -> Loop:
+    """The same for a loop that is a sum, whose terms may be added in any order."""
+    return _compiled(loop, _OPTIONS | {"fastmath": _OPTIONS["fastmath"] | {"reassoc"}})
+
+
+def _compiled(loop: Loop, options: dict[str, Any]) -> Loop:
     global _warned
     try:
-        return _fresh(njit(cache=True, **_OPTIONS)(loop))  # type: ignore[no-any-return]
+        return _fresh(njit(cache=True, **options)(loop))  # type: ignore[no-any-return]
     except RuntimeError as error:
         # numba: "no locator available": neither the folder of the module nor the home is writable
         if not _warned:
@@ -45,9 +56,9 @@ def compiled(loop: Loop) -> Loop:
                 f"writable ({error}). Set the environment variable NUMBA_CACHE_DIR to a writable "
                 "folder to compile only once.",
                 RuntimeWarning,
-                stacklevel=3,
+                stacklevel=4,
             )
-        return njit(**_OPTIONS)(loop)  # type: ignore[no-any-return]
+        return njit(**options)(loop)  # type: ignore[no-any-return]
 
 
 def _fresh(loop: Any) -> Any:

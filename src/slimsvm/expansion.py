@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from slimsvm.compiled import compiled, compiled_sum
+from slimsvm.forms import finish
 from slimsvm.kernels import Kernel, Linear, Precomputed, squared_norms
 from slimsvm.rows import Block, Rows, joined
 from slimsvm.threads import parallel, single_threaded_blas
@@ -16,6 +19,61 @@ from slimsvm.tiles import Operand, Strips, accumulate, for_each_tile, prepare, s
 
 Array = NDArray[Any]
 BLOCK_VALUES = 1 << 20  # values of X in one block of prediction: its copies stay small
+# rows up to which one compiled call makes the outputs: all that BLAS and threads need costs more
+FEW = 4
+
+
+@compiled_sum
+def _dot(a: Array, b: Array) -> Any:
+    s = a[0] * b[0]
+    for k in range(1, a.size):
+        s += a[k] * b[k]
+    return s
+
+
+@compiled
+def few_outputs(
+    X: Array, shift: Array, B: Array, b_sq: Array, form: int, p: float, q: float, degree: int,
+    coef: Array, ends: Array, intercept: Array, out: Array,
+) -> None:  # fmt: skip
+    """The outputs of few rows, without the interpreter.
+
+    Basis vectors B are centred by shift. ``ends`` says where the vectors of each class begin in
+    LIBSVM's layout; without any, ``coef`` has a column for each output.
+    """
+    n_classes, width = ends.size - 1, coef.shape[1]
+    row, part = np.empty((1, X.shape[1]), B.dtype), np.empty(width)
+    K, sq = np.empty((1, B.shape[0]), B.dtype), np.empty(1, B.dtype)
+    for r in range(X.shape[0]):
+        square = 0.0
+        for k in range(X.shape[1]):
+            x = X[r, k] - shift[k]
+            row[0, k] = x
+            square += x * x
+        sq[0] = square
+        for v in range(B.shape[0]):
+            K[0, v] = _dot(row[0], B[v])
+        finish(form, p, q, degree, K, sq, b_sq)
+        out[r, :] = intercept
+        if n_classes < 2:
+            for v in range(B.shape[0]):
+                for j in range(width):
+                    out[r, j] += K[0, v] * coef[v, j]
+            continue
+        # class c stands in its pair with j > c in column j - 1, with i < c in column i
+        before = 0
+        for c in range(n_classes):
+            part[:] = 0.0
+            for v in range(ends[c], ends[c + 1]):
+                for j in range(width):
+                    part[j] += K[0, v] * coef[v, j]
+            for j in range(c + 1, n_classes):
+                out[r, before + j - c - 1] += part[j - 1]
+            at = c - 1
+            for i in range(c):
+                out[r, at] += part[i]
+                at += n_classes - i - 2
+            before += n_classes - c - 1
 
 
 @dataclass
@@ -63,10 +121,42 @@ class Expansion:
     _by_pair: Array | None = field(default=None, repr=False)
     # linear kernel: feature weights, by the identity of coefficients
     _weights: dict[int, Array] = field(default_factory=dict, repr=False)
+    _few: Any = field(default=None, repr=False)  # what few_outputs takes
 
     def decision_function(self, X: Any, n_threads: int = 1) -> Array:
         """The outputs for every row of X, shape (n, outputs)."""
+        if X.shape[0] <= FEW and isinstance(X, np.ndarray) and self.for_few():
+            return self.of_few(X)
         return outputs_of(Block(0, X, n_threads=n_threads), self)
+
+    def for_few(self) -> bool:
+        """Whether :meth:`of_few` knows this function; it is made ready for it."""
+        if self._few is None:
+            self._few = ()
+            if self.kernel.uses_dots and not isinstance(self.kernel, Linear) and self.coef.size:
+                operand = self._operand(False)
+                if not sp.issparse(operand.X):
+                    d = operand.X.shape[1]
+                    ends = np.empty(0, np.int64)
+                    if self.n_support is not None:
+                        ends = np.concatenate([[0], np.cumsum(self.n_support)]).astype(np.int64)
+                    self._few = (
+                        np.zeros(d) if operand.shift is None else operand.shift,
+                        np.ascontiguousarray(operand.X),
+                        operand.sq,
+                        *self.kernel.form(),
+                        np.ascontiguousarray(self.coef, np.float64),
+                        ends,
+                        np.asarray(self.intercept, np.float64),
+                    )
+        return bool(self._few)
+
+    def of_few(self, X: Array) -> Array:
+        """The outputs for few rows, in one compiled call, where :meth:`for_few` says so."""
+        out = np.empty((X.shape[0], self._few[-1].size))
+        given = (np.ascontiguousarray(X, np.float64), *self._few, out)
+        few_outputs(*given)
+        return out
 
     def over(self, rows: Rows) -> Array:
         """The same for rows wherever they are.
@@ -77,7 +167,8 @@ class Expansion:
 
     def __getstate__(self) -> dict[str, Any]:
         """What is sent or stored: not what was made on the way."""
-        return self.__dict__ | {"_prepared": {}, "_by_pair": None, "_weights": {}}
+        made: dict[str, Any] = {"_prepared": {}, "_by_pair": None, "_weights": {}, "_few": None}
+        return self.__dict__ | made
 
     def squared_norm(self) -> Array:
         """<f, f> without the intercept, for every column of coefficients."""
@@ -156,20 +247,40 @@ class Expansion:
 
         Instead of K(K - 1)/2 columns that are mostly zero.
         """
-        n_classes = ends.size - 1
-        out = np.zeros((X.shape[0], n_classes * (n_classes - 1) // 2))
+        n_classes, n = ends.size - 1, X.shape[0]
+        out = np.zeros((n, n_classes * (n_classes - 1) // 2))
         first_of = np.concatenate([[0], np.cumsum(np.arange(n_classes - 1, 0, -1))])
-        for c in range(n_classes):
-            part = slice(ends[c], ends[c + 1])
-            if part.start == part.stop:
-                continue
-            one = Expansion(self.kernel, self.basis[part], self.coef[part], np.zeros(n_classes - 1))
-            values = one._products(X, one.coef, n_threads)
-            for j in range(c + 1, n_classes):
-                out[:, first_of[c] + j - c - 1] += values[:, j - 1]
-            for i in range(c):
-                out[:, first_of[i] + c - i - 1] += values[:, i]
+        basis = self._operand(sp.issparse(X))
+        parts = [slice(int(ends[c]), int(ends[c + 1])) for c in range(n_classes)]
+        vectors = [basis.take(part) for part in parts]
+        # where the outputs of a class go: those with later classes, and those with earlier ones
+        later = [first_of[c] + np.arange(n_classes - 1 - c) for c in range(n_classes)]
+        earlier = [first_of[:c] + c - 1 - np.arange(c) for c in range(n_classes)]
+        step = max(64, min(4096, BLOCK_VALUES // max(1, X.shape[1])))
+        edges = range(0, n, step)
+
+        def block(k: int) -> None:
+            mine = slice(edges[k], min(n, edges[k] + step))
+            rows = prepare(self.kernel, X[mine], like=basis if basis.sq is not None else None)
+            strips = Strips(rows)
+            for c, part in enumerate(parts):
+                if part.start == part.stop:
+                    continue
+                values = np.zeros((rows.n, n_classes - 1))
+                consume = partial(_add_products, values, self.coef[part])
+                for_each_tile(vectors[c], strips, consume)
+                out[mine, later[c]] += values[:, c:]
+                out[mine, earlier[c]] += values[:, :c]
+
+        with single_threaded_blas():
+            parallel(block, len(edges), n_threads)
         return out
+
+
+def _add_products(
+    out: Array, coef: Array, first: int, last: int, start: int, end: int, tile: Array
+) -> None:
+    out[start:end] += tile.T @ coef[first:last]
 
 
 def outputs_of(block: Block, function: Expansion) -> Array:

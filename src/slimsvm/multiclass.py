@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.multiclass import _ovr_decision_function, check_classification_targets
 
+from slimsvm.compiled import compiled
 from slimsvm.run import Limits, Result
 from slimsvm.threads import parallel
 
@@ -117,6 +118,24 @@ class Part:
         return other - (other > own)
 
 
+@compiled
+def most_votes(values: Array, n_classes: int, winner: Array) -> None:
+    """The class with most votes in each row of pair values; of equal ones the first."""
+    votes = np.empty(n_classes, np.int64)
+    for r in range(values.shape[0]):
+        votes[:] = 0
+        at = 0
+        for i in range(n_classes):
+            for j in range(i + 1, n_classes):
+                votes[i if values[r, at] > 0.0 else j] += 1
+                at += 1
+        best = 0
+        for c in range(1, n_classes):
+            if votes[c] > votes[best]:
+                best = c
+        winner[r] = best
+
+
 @dataclass(frozen=True)
 class OneVsOne:
     """A problem for each pair (0, 1), (0, 2), ..., the first positive; of two, the second class is.
@@ -202,12 +221,9 @@ class OneVsOne:
             return (values[:, 0] > 0).astype(int)
         if break_ties:
             return np.asarray(np.argmax(self.decision(values), axis=1))
-        votes = np.zeros((values.shape[0], self.n_classes), np.int64)
-        for column, (i, j) in enumerate(self.pairs):
-            first = values[:, column] > 0
-            votes[:, i] += first
-            votes[:, j] += ~first
-        return np.asarray(np.argmax(votes, axis=1))
+        winner = np.empty(values.shape[0], np.intp)
+        most_votes(np.ascontiguousarray(values), self.n_classes, winner)
+        return winner
 
 
 # -- one problem for all classes -----------------------------------------------------------------

@@ -412,7 +412,11 @@ class ClassPredictions(ClassifierMixin):
         shape, ties = self.decision_function_shape, bool(self.break_ties)
         if ties and shape == "ovo" and len(getattr(self, "classes_", ())) > 2:
             raise ValueError("break_ties must be False when decision_function_shape is 'ovo'")
-        outputs = self._outputs(X)
+        return self._predicted(self._outputs(X))
+
+    def _predicted(self, outputs: Array) -> Array:
+        """Labels from decision values."""
+        shape, ties = self.decision_function_shape, bool(self.break_ties)
         return np.asarray(self.classes_[self._scheme().chosen(outputs, shape, ties)])
 
 
@@ -464,7 +468,11 @@ class Regressor(RegressorMixin, Estimator):
         -------
         array of shape (n_samples,)
         """
-        return self._outputs(X)[:, 0]
+        return self._predicted(self._outputs(X))
+
+    def _predicted(self, outputs: Array) -> Array:
+        """Targets from decision values."""
+        return outputs[:, 0]
 
     def _outputs(self, X: Any) -> Array:
         raise NotImplementedError

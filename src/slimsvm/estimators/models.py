@@ -5,6 +5,7 @@ Each class here declares fitted attributes, makes the learned function from them
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from operator import is_
 from typing import Any, ClassVar
 
@@ -14,11 +15,28 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from slimsvm.declarations import Attribute, attribute, attributes_of, demand
-from slimsvm.expansion import Expansion, as_csr, by_pair_in_csr, dense
+from slimsvm.expansion import FEW, Expansion, as_csr, by_pair_in_csr, dense
 from slimsvm.kernels import Kernel, Linear, Precomputed
 from slimsvm.threads import n_threads
 
 Array = NDArray[Any]
+FEW_ROWS = 64  # up to which a look at rows of numbers takes the place of scikit-learn's checks
+
+
+def _plain(X: Any, fitted: Any) -> bool:
+    """Whether these are a few rows that need no checks of scikit-learn's: they are seen at once.
+
+    Dense numbers that are finite, as many features as at fit, no names on either side.
+    """
+    return (
+        type(X) is np.ndarray
+        and X.ndim == 2
+        and X.dtype.char in "fd"
+        and 0 < X.shape[0] <= FEW_ROWS
+        and X.shape[1] == fitted.__dict__.get("n_features_in_", 0)
+        and "feature_names_in_" not in fitted.__dict__
+        and bool(np.isfinite(X).all())
+    )
 
 
 class KernelModel:
@@ -29,6 +47,7 @@ class KernelModel:
     n_jobs: int | None
     _learned: ClassVar[str]  # the attribute that a fitted one has for sure
     _same_as: ClassVar[str] = ""  # the exact estimator that may hold the same function, if another
+    _predicted: Callable[[Array], Array]  # from decision values: labels, targets or signs
 
     def _made_from(self) -> tuple[Any, ...]:
         """The attributes that the function is made from."""
@@ -52,11 +71,49 @@ class KernelModel:
 
     def _outputs(self, X: Any) -> Array:
         """Decision values, shape (n, outputs)."""
-        X = self._new_rows(X)
-        return self._function().decision_function(X, n_threads(self.n_jobs))
+        X, function = self._new_rows(X), self._function()
+        if X.shape[0] <= FEW and isinstance(X, np.ndarray) and function.for_few():
+            return function.of_few(X)
+        return function.decision_function(X, n_threads(self.n_jobs))
+
+    def fast_predictor(self) -> Callable[[Any], Any]:
+        """A function of rows that predicts them as ``predict`` does, without looking at them first.
+
+        For one row at a time, where the checks of scikit-learn take most of the time: with 50
+        vectors a call takes about ten microseconds. It takes a row, and returns its prediction, or
+        an array of rows. Rows must be numbers, dense, finite, and have as many features as at fit;
+        nothing is checked. It goes on with the model as it is now.
+
+        Returns
+        -------
+        callable
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_iris
+        >>> from slimsvm import SVC
+        >>> X, y = load_iris(return_X_y=True)
+        >>> predict = SVC().fit(X, y).fast_predictor()
+        >>> int(predict(X[0])), predict(X[:3]).tolist()
+        (0, [0, 0, 0])
+        """
+        check_is_fitted(self)
+        function, predicted = self._function(), self._predicted
+        ready = function.for_few()
+
+        def predict(rows: Any) -> Any:
+            X = np.asarray(rows, np.float64)
+            if X.ndim == 1:
+                X = X[None, :]
+                return predicted(function.of_few(X) if ready else function.decision_function(X))[0]
+            return predicted(function.decision_function(X))
+
+        return predict
 
     def _new_rows(self, X: Any) -> Any:
         """New rows, validated."""
+        if _plain(X, self):
+            return X
         check_is_fitted(self)
         return validate_data(
             self,

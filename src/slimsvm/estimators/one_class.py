@@ -143,4 +143,8 @@ class OneClassSVM(OutlierMixin, DualEstimator):
         -------
         array of shape (n_samples,)
         """
-        return np.where(self.decision_function(X) >= 0, 1, -1)
+        return self._predicted(self._outputs(X))
+
+    def _predicted(self, outputs: Array) -> Array:
+        """Signs from decision values."""
+        return np.where(outputs[:, 0] >= 0, 1, -1)
