@@ -7,7 +7,7 @@ from sklearn.base import clone
 from sklearn.datasets import make_moons
 from sklearn.exceptions import ConvergenceWarning
 
-from slimsvm import SVC, CrossTraining, LinearSVC, SparseSVC, StructuralSVM, load, save
+from slimsvm import SVC, CrossTraining, LinearSVC, OnlineSVC, SparseSVC, StructuralSVM, load, save
 from slimsvm.basis import FixedPoint, Greedy, Margin, Pursuit, PursuitRows, Unsupervised
 from slimsvm.cross_training import Discard
 from slimsvm.datasets import checkers
@@ -25,6 +25,8 @@ from slimsvm.recipes import (
     greedy_subset,
     incomplete_cholesky,
     kernel_cutting_plane,
+    lasvm,
+    lasvm_active,
     linear_cutting_plane,
     margin_subset,
     nystrom,
@@ -37,6 +39,8 @@ from slimsvm.solvers import pursuit, sampled_cuts
 from slimsvm.solvers.core_rounds import CoreRounds
 from slimsvm.solvers.core_vector import Ball
 from slimsvm.solvers.cutting_plane import CuttingPlane
+from slimsvm.solvers.online import Passing
+from slimsvm.solvers.online_rounds import OnlineRounds
 from slimsvm.solvers.sampled_cuts import Draw, SampledCuts
 from slimsvm.tiles import in_memory, prepare
 from tests.reference.naive import kernel_matrix
@@ -436,6 +440,126 @@ def test_balls_keep_their_limits(recipe):
             recipe(C=100.0, gamma=GAMMA, max_memory=0.05, random_state=0).fit(X, y)
     with pytest.raises(ValueError, match="n_candidates=0 must be 1 or more"):
         CoreRounds(n_candidates=0)
+
+
+# -- rows that pass by -----------------------------------------------------------------------------
+
+
+class Witness(OnlineRounds):
+    """Looks at every step of LASVM, with all kernel values at hand.
+
+    Pairs that have just moved have equal gradients: which of them is the extreme one, rounding
+    decides, and so a twin would part ways.
+    """
+
+    def look(self, problem, K, C):
+        self.K, self.C, self.y, self.asked, self.moves = K, C, problem.sign, [], 0
+
+    def alpha(self, S):
+        out = np.zeros(self.y.size)
+        out[S.ids[S.alive]] = (S.a * S.sign)[S.alive]
+        return out
+
+    def _chosen(self, problem, S, tol):
+        shadow, left, alpha = np.random.default_rng(), self.left.copy(), self.alpha(S)
+        shadow.bit_generator.state = self.rng.bit_generator.state
+        row = super()._chosen(problem, S, tol)
+        if self.selection == "random":
+            assert row == left[0]
+        else:
+            draws = shadow.integers(left.size, size=min(left.size, 50))
+            some = left[draws] if left.size > 50 else left
+            f = np.abs(self.K[some] @ alpha - 0.5 * (S.bottom + S.top))
+            assert (row < 0) == (f.min() >= 1.0)
+            assert row < 0 or f[some.tolist().index(row)] == pytest.approx(f.min())
+        assert row < 0 or (left.size == self.left.size + 1 and row not in self.left)
+        self.asked.append(row)
+        return row
+
+    def _process(self, problem, S, row, tol):
+        before = self.alpha(S)
+        super()._process(problem, S, row, tol)
+        assert row in S.ids[S.alive], "it joins in any case"
+        y, g = self.y, self.y - self.K @ before
+        expansion = S.ids[S.alive]
+        up = expansion[before[expansion] < np.maximum(0, self.C * y[expansion])]
+        low = expansion[before[expansion] > np.minimum(0, self.C * y[expansion])]
+        i, j = (row, low[np.argmin(g[low])]) if y[row] > 0 else (up[np.argmax(g[up])], row)
+        self.stepped(before, self.alpha(S), g, i, j, tol)
+
+    def _reprocess(self, S, tol):
+        before, expansion = self.alpha(S), S.ids[S.alive]
+        super()._reprocess(S, tol)
+        y, g = self.y, self.y - self.K @ before
+        up = expansion[before[expansion] < np.maximum(0, self.C * y[expansion])]
+        low = expansion[before[expansion] > np.minimum(0, self.C * y[expansion])]
+        after = self.alpha(S)
+        moved = self.stepped(before, after, g, up[np.argmax(g[up])], low[np.argmin(g[low])], tol)
+        if moved:
+            g = self.y - self.K @ after
+            stays = S.ids[S.alive]
+            up = expansion[after[expansion] < np.maximum(0, self.C * y[expansion])]
+            low = expansion[after[expansion] > np.minimum(0, self.C * y[expansion])]
+            far = np.where(y < 0, g - g[up].max(), g[low].min() - g)[expansion]
+            gone = ~np.isin(expansion, stays)
+            assert not after[expansion[gone]].any() and (far[gone] >= -1e-9).all()
+            bare = (after[expansion] == 0.0) & ~gone
+            assert (far[bare] <= 1e-9).all()
+
+    def stepped(self, before, after, g, i, j, tol):
+        """One pair, as extreme as (i, j), by the best step within the bounds; or none."""
+        changed = np.flatnonzero(np.abs(after - before) > 0)
+        if g[i] - g[j] <= tol:
+            assert changed.size == 0
+            return False
+        rise, fall = changed[np.argsort(before[changed] - after[changed])]
+        assert g[rise] == pytest.approx(g[i]) and g[fall] == pytest.approx(g[j])
+        K, y, C = self.K, self.y, self.C
+        best = (g[rise] - g[fall]) / (K[rise, rise] + K[fall, fall] - 2 * K[rise, fall])
+        room = max(0, C * y[rise]) - before[rise], before[fall] - min(0, C * y[fall])
+        assert after[rise] - before[rise] == pytest.approx(min(best, *room))
+        assert after[fall] - before[fall] == pytest.approx(-min(best, *room))
+        self.moves += 1
+        return True
+
+
+@pytest.mark.parametrize("selection", ["random", "margin"])
+def test_lasvm_is_process_and_reprocess(selection):
+    X, y = small(150, seed=1)
+    order = np.random.default_rng(2).permutation(150)
+    rows = prepare(RBF(GAMMA), X, dtype=np.float64)
+    problem = Passing(rows, y, np.full(150, 2.0), np.arange(150), order)
+    solver = Witness(selection=selection, seed=4)
+    solver.look(problem, matrix(X, X), 2.0)
+    found = run(solver, problem, tol=1e-3).model
+    taken = [row for row in solver.asked if row >= 0]
+    assert found.n_iter == len(taken) + 10 and len(set(taken)) == len(taken)
+    assert (len(taken) == 140) or selection == "margin"
+    assert solver.moves > len(taken) and found.alive.size < found.n_iter
+
+
+def test_active_lasvm_takes_few_rows_and_finishes():
+    X, y = small(1500)
+    model = lasvm_active(C=10.0, gamma=GAMMA, random_state=0).fit(X, y)
+    assert model.certificate_.violation <= 1e-3 and model.certificate_.scope == "subspace"
+    with pytest.warns(ConvergenceWarning, match="max_iter=100"):
+        few = lasvm_active(C=10.0, gamma=GAMMA, random_state=0, max_iter=100).fit(X, y)
+    assert few.support_.size <= 100 < model.support_.size
+    with pytest.raises(ValueError, match="max_support=5"):
+        OnlineSVC(solver=OnlineRounds(), max_support=5).fit(X, y)
+    with pytest.raises(ValueError, match="leave solver out"):
+        OnlineSVC(solver=OnlineRounds()).partial_fit(X, y, classes=[-1.0, 1.0])
+    with pytest.raises(ValueError, match="1 or more"):
+        OnlineRounds(n_candidates=0)
+
+
+def test_lasvm_within_a_small_cache():
+    """Vectors that rest count in every decision: the finishing ends at the same solution."""
+    X, y = small(3000)
+    plain = lasvm(C=0.05, gamma=GAMMA, random_state=0).fit(X, y)
+    tight = lasvm(C=0.05, gamma=GAMMA, random_state=0, cache_size=1.0).fit(X, y)
+    assert plain.support_.size > 1100, "more than the cache holds"
+    assert tight.score(X, y) == pytest.approx(plain.score(X, y), abs=0.01)
 
 
 # -- cross-training --------------------------------------------------------------------------------

@@ -27,6 +27,7 @@ from slimsvm.solvers.core_rounds import CoreRounds
 from slimsvm.solvers.cutting_plane import CuttingPlane
 from slimsvm.solvers.dual_chunking import DualChunking
 from slimsvm.solvers.low_rank import ICFSVM
+from slimsvm.solvers.online_rounds import OnlineRounds
 from slimsvm.solvers.platt_smo import PlattSMO
 from slimsvm.solvers.rsvm import RSVM
 from slimsvm.solvers.sampled_cuts import SampledCuts
@@ -37,6 +38,7 @@ PLANES = CuttingPlane(line_search=False, stop="violation")
 SAMPLED = SampledCuts(line_search=False, stop="violation", whole=False, max_draws=10_000)
 SUBSPACE = {"loss": "hinge", "refine": False, "fit_intercept": False, "solver": PLANES}
 SQUARED = {"loss": "squared_hinge", "refine": False}
+LASVM = {"max_support": None, "finishing": True, "epochs": 1, "solver": OnlineRounds()}
 FIXED = {
     "cpsp": {**SUBSPACE, "basis": FixedPoint()},
     "cpsp_rows": {**SUBSPACE, "basis": PursuitRows(59, n_rows=None, orthogonal=False)},
@@ -82,7 +84,8 @@ FIXED = {
         "solver": SAMPLED,
     },
     "kernel_cutting_plane": {"space": "kernel", "line_search": False, "solver": PLANES},
-    "lasvm": {"selection": "random", "max_support": None, "finishing": True, "epochs": 1},
+    "lasvm": {**LASVM, "selection": "random"},
+    "lasvm_active": {**LASVM, "selection": "margin"},
     "cvm": {"ball": "minimum", "solver": CoreRounds()},
     "bvm": {"ball": "fixed", "solver": CoreRounds()},
 }
@@ -108,6 +111,7 @@ KINDS = {
     "sampled_cuts_linear": StructuralSVM,
     "kernel_cutting_plane": StructuralSVM,
     "lasvm": OnlineSVC,
+    "lasvm_active": OnlineSVC,
     "cvm": CoreVectorSVC,
     "bvm": CoreVectorSVC,
 }
@@ -126,6 +130,7 @@ SIZES = {
     "sampled_cuts_linear": "sample_size",
     "kernel_cutting_plane": None,
     "lasvm": None,
+    "lasvm_active": None,
     "cvm": None,
     "bvm": None,
 }

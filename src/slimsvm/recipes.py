@@ -33,6 +33,7 @@ from slimsvm.solvers.core_rounds import CoreRounds
 from slimsvm.solvers.cutting_plane import CuttingPlane
 from slimsvm.solvers.dual_chunking import DualChunking
 from slimsvm.solvers.low_rank import ICFSVM
+from slimsvm.solvers.online_rounds import OnlineRounds
 from slimsvm.solvers.platt_smo import PlattSMO
 from slimsvm.solvers.rsvm import RSVM
 from slimsvm.solvers.sampled_cuts import SampledCuts
@@ -1032,13 +1033,56 @@ def cross_training(
 
 @_recipe(
     OnlineSVC,
-    {"selection": "random", "max_support": None, "finishing": True, "epochs": 1},
+    {
+        "selection": "random",
+        "max_support": None,
+        "finishing": True,
+        "epochs": 1,
+        "solver": OnlineRounds(),
+    },
     "bordes2005lasvm",
     example=("C=10.0", "epochs", "1"),
 )
 def lasvm(**parameters: Any) -> OnlineSVC:
-    """LASVM: one pass over the rows in random order, then the exact solution over the expansion."""
+    """LASVM: one pass over the rows in random order, then the exact solution over the expansion.
+
+    Section 3 of the paper: PROCESS and REPROCESS for each row, one after the other, and the
+    finishing.
+
+    Notes
+    -----
+    Left open: the number of rows to begin with (here five of each class). The finishing is
+    decomposition, which ends where REPROCESS without end would. :class:`slimsvm.OnlineSVC` by
+    itself takes rows in batches, and chooses pairs by second-order information.
+    """
     return _configured("lasvm", **parameters)
+
+
+@_recipe(
+    OnlineSVC,
+    {
+        "selection": "margin",
+        "max_support": None,
+        "finishing": True,
+        "epochs": 1,
+        "solver": OnlineRounds(),
+    },
+    "bordes2005lasvm",
+    "joachims2009cpsp",
+    example=("C=10.0", "selection", "'margin'"),
+)
+def lasvm_active(**parameters: Any) -> OnlineSVC:
+    """LASVM with margin-based active selection and finishing, the rival of [2]_.
+
+    Each round takes the one of 50 random rows, of all that were not taken, whose decision value is
+    smallest. ``max_iter`` limits the rows that are taken, and so the support vectors.
+
+    Notes
+    -----
+    As for :func:`lasvm`. Left open: where the rounds end, if not by max_iter. Here, when none of
+    the 50 lies within the margin.
+    """
+    return _configured("lasvm_active", **parameters)
 
 
 @_recipe(

@@ -104,10 +104,12 @@ class DualEstimator(SupportVectors, Estimator):
     def _cache_bytes(self) -> float:
         return float(self.cache_size) * 2**20
 
-    def _decomposed(self, problem: DualQP, fit: Fit, limits: Limits, start: Any = None) -> Result:
+    def _decomposed(
+        self, problem: DualQP, fit: Fit, limits: Limits, start: Any = None, solver: Any = None
+    ) -> Result:
         """The problem, solved; ``start`` is made feasible."""
         return run(
-            self.solver or Decomposition(shrinking=bool(self.shrinking)),
+            solver or self.solver or Decomposition(shrinking=bool(self.shrinking)),
             problem,
             tol=float(self.tol),
             max_iter=int(self.max_iter),

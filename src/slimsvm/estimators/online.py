@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
@@ -20,8 +21,10 @@ from slimsvm.kernels import make_kernel
 from slimsvm.multiclass import OneVsOne, Part
 from slimsvm.precision import is_small
 from slimsvm.run import Limits, Result
+from slimsvm.solvers.decomposition import Decomposition
 from slimsvm.solvers.finishing import finished, pass_over
 from slimsvm.solvers.online import SELECTIONS, Expanding, Online, Passing, decayed
+from slimsvm.solvers.online_rounds import OnlineRounds
 from slimsvm.stream import (
     Stream,
     check_stream,
@@ -87,6 +90,10 @@ class OnlineSVC(PairwiseClassifier):
     max_iter : int
         Limit on rows that are looked at, and then on pair steps of the finishing, for each pair
         of classes; -1: none.
+    solver : Online or None
+        Another way to take rows: :class:`slimsvm.solvers.online_rounds.OnlineRounds`, one a round
+        and candidates from all that are left, as in the paper, and for few rows, too, the solution
+        over the expansion; for ``fit`` without ``max_support``.
     random_state : int, RandomState or None
         Draws the order of the rows (of a call of ``partial_fit``: of its rows), and candidates.
 
@@ -147,6 +154,7 @@ class OnlineSVC(PairwiseClassifier):
     cache_size: float = shared("cache_size")
     max_iter: int = shared("max_iter")
     max_time: float | None = shared("max_time")
+    solver: Any = parameter(None, Online, None)
     n_jobs: int | None = shared("n_jobs")
     random_state: Any = shared("random_state")
     verbose: bool = shared("verbose")
@@ -160,6 +168,11 @@ class OnlineSVC(PairwiseClassifier):
     # -- data in memory ----------------------------------------------------------------------------
 
     def _shared(self, parts: list[Part], data: Data, fit: Fit) -> Array:
+        if isinstance(self.solver, OnlineRounds) and self.max_support is not None:
+            raise ValueError(
+                f"solver={self.solver!r} has no budget of vectors, but max_support="
+                f"{self.max_support}; leave one of them out."
+            )
         self._refuse_small_cache(data.rows)
         return self._seeds(parts)
 
@@ -174,15 +187,20 @@ class OnlineSVC(PairwiseClassifier):
             problem,
             self._pass(problem, seed, None, fit, limits),
             wanted=bool(self.finishing),
-            everything=is_small(n) and self.max_support is None,
+            everything=is_small(n) and self.max_support is None and self.solver is None,
             limits=limits,
-            solve=lambda dual, near: self._decomposed(dual, fit, limits, near),
+            solve=lambda dual, near: self._decomposed(dual, fit, limits, near, Decomposition()),
         )
 
     def _pass(
         self, problem: Passing, seed: Any, start: Expanding | None, fit: Fit, limits: Limits
     ) -> Result:
-        solver = Online(selection=self.selection, max_support=self.max_support, seed=seed)
+        solver = replace(
+            Online() if self.solver is None else self.solver,
+            selection=self.selection,
+            max_support=self.max_support,
+            seed=seed,
+        )
         tol, max_iter = float(self.tol), int(self.max_iter)
         about = {"limits": limits, "watchers": fit.watchers}
         return pass_over(solver, problem, start, tol=tol, max_iter=max_iter, **about)
@@ -235,6 +253,10 @@ class OnlineSVC(PairwiseClassifier):
         -------
         self
         """
+        if self.solver is not None:
+            raise ValueError(
+                f"partial_fit takes batches, and solver={self.solver!r} does not; leave solver out."
+            )
         first = not hasattr(self, "support_")
         with self._unchanged_on_failure():
             X, y, weight = self._checked(X, y, sample_weight, reset=first)

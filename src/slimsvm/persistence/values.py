@@ -44,6 +44,8 @@ from slimsvm.solvers.cutting_plane import CuttingPlane
 from slimsvm.solvers.decomposition import Decomposition
 from slimsvm.solvers.dual_chunking import DualChunking
 from slimsvm.solvers.low_rank import ICFSVM
+from slimsvm.solvers.online import Online
+from slimsvm.solvers.online_rounds import OnlineRounds
 from slimsvm.solvers.path import PathPoint
 from slimsvm.solvers.platt_smo import PlattSMO
 from slimsvm.solvers.rsvm import RSVM
@@ -55,7 +57,7 @@ ORACLES = {kind.__name__: kind for kind in (Binary, Multiclass, Multivariate, Ch
 # solvers and ways to choose a basis, that a parameter may be
 SOLVERS = (
     *(Decomposition, SVMLight, PlattSMO, DualChunking, RSVM, ICFSVM),
-    *(CuttingPlane, SampledCuts, CoreVector, CoreRounds),
+    *(CuttingPlane, SampledCuts, CoreVector, CoreRounds, Online, OnlineRounds),
 )
 OPTIONS: dict[str, type] = {
     kind.__name__: kind for kind in (*SOLVERS, *REGISTRY.values(), FixedPoint, Discard)
