@@ -16,6 +16,7 @@ LAYERS = (
     "compiled",
     "threads",
     "forms",
+    "mapping",
     "kernels",
     "losses",
     "precision",

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from slimsvm.compiled import compiled, compiled_sum
 from slimsvm.forms import finish
 from slimsvm.kernels import Kernel, Linear, Precomputed, squared_norms
+from slimsvm.mapping import Form, exponents, kernel_values, mapped, norm_matrix
 from slimsvm.rows import Block, Rows, joined
 from slimsvm.threads import parallel, single_threaded_blas
 from slimsvm.tiles import Operand, Strips, accumulate, for_each_tile, prepare, safe_dtype
@@ -281,6 +282,80 @@ def _add_products(
     out: Array, coef: Array, first: int, last: int, start: int, end: int, tile: Array
 ) -> None:
     out[start:end] += tile.T @ coef[first:last]
+
+
+@dataclass
+class MappedExpansion(Expansion):
+    """The same for the rbf kernel in a metric, whose vectors have widths of their own.
+
+    Parameters
+    ----------
+    kernel : RBF
+        Its gamma is a factor of all widths.
+    basis : array of shape (m, q)
+        The vectors, in the metric.
+    metric : array of shape (d,) or (d, q), optional
+        Factors of the features, or one column for each coordinate. None: the features as they are.
+    widths : array of shape (m,), optional
+        None: ones.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from slimsvm.expansion import MappedExpansion
+    >>> from slimsvm.kernels import RBF
+    >>> basis, coef = np.array([[2.0, 0.0]]), np.array([[1.0]])
+    >>> f = MappedExpansion(RBF(0.5), basis, coef, np.zeros(1), metric=np.array([2.0, 1.0]))
+    >>> f.decision_function(np.array([[1.0, 0.0], [0.0, 0.0]]))
+    array([[1.        ],
+           [0.13533528]])
+    """
+
+    metric: Array | None = None
+    widths: Array | None = None
+    _ready: dict[str, Any] = field(default_factory=dict, repr=False)
+
+    @property
+    def _form(self) -> Form:
+        form, _, coef0, degree = self.kernel.form()
+        return form, 1.0, coef0, degree
+
+    def _all_widths(self) -> Array:
+        own = np.ones(self.basis.shape[0]) if self.widths is None else self.widths
+        return np.asarray(own, np.float64) * float(self.kernel.form()[1])
+
+    def _products(self, X: Any, coef: Array, n_threads: int) -> Array:
+        n, dtype = X.shape[0], np.dtype(np.float64 if self.exact else np.float32)
+        out = np.zeros((n, coef.shape[1]))
+        if not coef.shape[0]:
+            return out
+        if "A" not in self._ready:  # around the mean of the vectors: differences keep their digits
+            B = np.asarray(self.basis, np.float64)
+            centre = B.mean(axis=0)
+            A = exponents(self._form, B - centre, self._all_widths())
+            self._ready = {"A": A.astype(dtype), "centre": centre}
+        A, centre, Z = self._ready["A"], self._ready["centre"], coef.astype(dtype)
+        step = max(64, min(4096, BLOCK_VALUES // max(1, X.shape[1], A.shape[1])))
+        edges = range(0, n, step)
+
+        def block(k: int) -> None:
+            rows = X[edges[k] : edges[k] + step]
+            z = mapped(rows, self.metric, np.result_type(rows.dtype, dtype)) - centre
+            K = kernel_values(self._form, A, z.astype(dtype, copy=False))
+            out[edges[k] : edges[k] + step] = K @ Z
+
+        with single_threaded_blas():
+            parallel(block, len(edges), n_threads)
+        return out
+
+    def squared_norm(self) -> Array:
+        """<f, f> in the norm of :mod:`slimsvm.mapping`, for every column of coefficients."""
+        K = norm_matrix(self._form, np.asarray(self.basis, np.float64), self._all_widths())
+        coef = np.asarray(self.coef, np.float64)
+        return np.asarray(np.einsum("jc,jc->c", coef, K @ coef))
+
+    def __getstate__(self) -> dict[str, Any]:
+        return super().__getstate__() | {"_ready": {}}
 
 
 def outputs_of(block: Block, function: Expansion) -> Array:

@@ -7,13 +7,7 @@ with the vectors, widths and metric that :mod:`slimsvm.solvers.descent` found. I
 the features without their mean, times the root of gamma (the kernel's width is one there), perhaps
 in a few principal directions.
 
-The norm. Vectors with widths of their own, k_j(x) = exp(-g_j |x - b_j|^2), are not values of one
-kernel; |f|^2 = coef' K_BB coef with
-
-    K_BB[i, j] = (2 r_i r_j / (r_i^2 + r_j^2))^(d/2) exp(-2 g_i g_j / (g_i + g_j) |b_i - b_j|^2),
-
-r = sqrt(g): the inner products of the functions exp(-2 g_j |x - b_j|^2) of norm one (Gibbs 1997),
-which is the kernel's own matrix where all widths are equal.
+Which norm |f| is, with widths of their own: see :mod:`slimsvm.mapping`.
 """
 
 from __future__ import annotations
@@ -28,9 +22,10 @@ from numpy.typing import NDArray
 from scipy.linalg import cholesky, solve_triangular
 
 from slimsvm.ending import SUBSPACE, Certificate
-from slimsvm.forms import EXPONENTIAL, LINEAR, POWER, exp_rows
+from slimsvm.forms import EXPONENTIAL, LINEAR, POWER
 from slimsvm.kernels import Kernel
 from slimsvm.losses import LeastSquares, Loss, Softmax
+from slimsvm.mapping import Form, exponents, kernel_values, mapped, norm_matrix
 from slimsvm.threads import parallel
 
 Array = NDArray[Any]
@@ -53,8 +48,8 @@ class Coordinates:
     ----------
     mean : array of shape (d,), or None
         None: nothing is subtracted.
-    turn : float or array of shape (d, q)
-        Root of gamma, perhaps times principal directions.
+    turn : float, or array of shape (d,) or (d, q)
+        Root of gamma, perhaps times a metric that was given, or principal directions.
     """
 
     mean: Array | None
@@ -66,12 +61,13 @@ class Coordinates:
         step = max(64, (1 << 21) // max(1, X.shape[1]))
         for i in range(0, n, step):  # differences in float64, one block at a time
             x = X[i : i + step]
-            if sp.issparse(x) and np.ndim(self.turn) and self.mean is None:
-                z = np.asarray(x @ self.turn)
+            if sp.issparse(x) and np.ndim(self.turn) == 2:
+                z = x @ self.turn
+                z -= 0.0 if self.mean is None else self.mean @ self.turn
             else:
                 x = x.toarray() if sp.issparse(x) else x
                 x = x.astype(np.float64) if self.mean is None else x - self.mean
-                z = x @ self.turn if np.ndim(self.turn) else x * self.turn
+                z = x @ self.turn if np.ndim(self.turn) == 2 else x * self.turn
             if out is None:
                 out = np.empty((n, z.shape[1]), dtype)
             out[i : i + step] = z
@@ -159,7 +155,7 @@ class Mapped:
     Y: Array = field(repr=False)
     weight: Array = field(repr=False)
     loss: Loss | Softmax
-    form: tuple[int, float, float, int]
+    form: Form
     coordinates: Coordinates = field(repr=False)
     norm: float = 1.0
     fit_intercept: bool = True
@@ -248,8 +244,12 @@ class Mapped:
         )
 
 
-def coordinates_for(kernel: Kernel, X: Any) -> Coordinates:
-    """Inner coordinates for rows: centred if the kernel allows it, principal directions if few do.
+def coordinates_for(
+    kernel: Kernel, X: Any, metric: Array | None = None, turns: bool = True
+) -> Coordinates:
+    """Inner coordinates for rows: centred if the kernel allows it, in a metric if one is given.
+
+    Otherwise in principal directions where few of them hold the variance, unless ``turns`` says no.
 
     Examples
     --------
@@ -265,7 +265,9 @@ def coordinates_for(kernel: Kernel, X: Any) -> Coordinates:
         return Coordinates(None, root)
     mean = np.asarray(X.mean(axis=0), np.float64).ravel()
     n, d = X.shape
-    if d > DIRECTIONS:
+    if metric is not None:
+        return Coordinates(mean, root * metric)
+    if turns and d > DIRECTIONS:
         some = X[:: max(1, n // LOOKED_AT)]
         S = (some.toarray() if sp.issparse(some) else np.asarray(some, np.float64)) - mean
         value, vector = np.linalg.eigh(S.T @ S)
@@ -320,7 +322,7 @@ class MappedSpan:
         if kept is not None:
             return kept
         x = self.problem.X[self.starts[chunk] : self.starts[chunk] + CHUNK]
-        K = kernel_values(self.problem.form, self.A, x, self.M)
+        K = kernel_values(self.problem.form, self.A, mapped(x, self.M, self.dtype))
         if self._keeps:
             self._kept[chunk] = K
         return K
@@ -374,61 +376,6 @@ class MappedSpan:
         objective = 0.5 * float(np.einsum("jc,jc->", coef, self.K_BB @ coef))
         objective += float(np.sum(P.weight @ P.loss.value(P.Y, F)))
         return Look(raw, b, G, gradient, objective, gap)
-
-
-def kernel_values(
-    form: tuple[int, float, float, int], A: Array, x: Array, M: Array | None
-) -> Array:
-    """k_j(x) from the matrix of :func:`exponents`; ``M`` is the metric."""
-    z = x if M is None else x * M if M.ndim == 1 else x @ M
-    v = np.empty((z.shape[0], z.shape[1] + 2), A.dtype)
-    v[:, :-2] = z
-    np.einsum("ij,ij->i", z, z, out=v[:, -2])
-    v[:, -1] = 1.0
-    K = v @ A
-    if form[0] == EXPONENTIAL:
-        zero = np.zeros(max(K.shape), A.dtype)
-        exp_rows(K, 1.0, 0.0, zero[: K.shape[0]], zero[: K.shape[1]])
-    else:
-        np.power(K, form[3], out=K)
-    return K
-
-
-def exponents(form: tuple[int, float, float, int], placed: Array, widths: Array) -> Array:
-    """The matrix A with [x, |x|^2, 1] A: exponents, or what is raised to a power; float64."""
-    k, q = placed.shape
-    A = np.zeros((q + 2, k))
-    if form[0] == EXPONENTIAL:
-        A[:q] = 2.0 * (widths[:, None] * placed).T
-        A[q], A[q + 1] = -widths, -widths * np.einsum("ij,ij->i", placed, placed)
-    else:
-        A[:q], A[q + 1] = form[1] * placed.T, form[2]
-    return A
-
-
-def norm_matrix(form: tuple[int, float, float, int], placed: Array, widths: Array) -> Array:
-    """K_BB of the module's text.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from slimsvm.forms import EXPONENTIAL
-    >>> from slimsvm.problems.mapped import norm_matrix
-    >>> B = np.array([[0.0], [1.0]])
-    >>> norm_matrix((EXPONENTIAL, 1.0, 0.0, 1), B, np.ones(2)).round(4)
-    array([[1.    , 0.3679],
-           [0.3679, 1.    ]])
-    """
-    dots = placed @ placed.T
-    if form[0] != EXPONENTIAL:
-        return np.asarray((form[1] * dots + form[2]) ** form[3])
-    sq = np.diag(dots)
-    distance = np.maximum(sq[:, None] + sq - 2.0 * dots, 0.0)
-    np.fill_diagonal(distance, 0.0)
-    mean = 0.5 * (widths[:, None] + widths)
-    both = np.sqrt(widths[:, None] * widths)
-    overlap = 0.5 * placed.shape[1] * np.log(both / mean)
-    return np.asarray(np.exp(overlap - both**2 / mean * distance))
 
 
 def _factor(K: Array) -> Array:

@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 from scipy.linalg import solve
 
 from slimsvm.losses import LOGISTIC
-from slimsvm.problems.mapped import SOFTMAX, Mapped, Vectors, exponents, kernel_values
+from slimsvm.mapping import exponents, kernel_values
+from slimsvm.problems.mapped import SOFTMAX, Mapped, Vectors
 
 Array = NDArray[Any]
 STEPS, ROWS_A_CENTRE = 4, 15  # of k-means
@@ -79,7 +80,7 @@ def first_vectors(
     if not problem.takes_labels and problem.fit_intercept:
         intercept = np.average(target, axis=0, weights=weight)
     A = exponents(problem.form, B.astype(np.float64), widths).astype(X.dtype)
-    K = kernel_values(problem.form, A, X[some], None).astype(np.float64)
+    K = kernel_values(problem.form, A, X[some]).astype(np.float64)
     ridge = RIDGE_LABELS if problem.takes_labels else RIDGE_NUMBERS
     H = K.T @ (weight[:, None] * K) + ridge * len(some) * np.eye(k)
     coef = solve(H, K.T @ (weight[:, None] * (target - intercept)), assume_a="pos")
