@@ -25,9 +25,10 @@ from sklearn.utils.validation import check_is_fitted
 from slimsvm.basis import is_choice
 from slimsvm.ending import DISTANCE, REASONS, Certificate, Ending, Status
 from slimsvm.estimators import SVC, SVR, NuSVC, NuSVR
+from slimsvm.estimators.descending import KINKED
 from slimsvm.estimators.reduced import ReducedSVC
 from slimsvm.estimators.sparse import SparseSVC, SparseSVR
-from slimsvm.expansion import Expansion, by_pair
+from slimsvm.expansion import Expansion, MappedExpansion, by_pair
 from slimsvm.kernels import FromCallable, Linear, Precomputed, make_kernel
 from slimsvm.losses import SquaredEpsilonInsensitive, SquaredHinge
 from slimsvm.multiclass import OneVsOne
@@ -181,6 +182,11 @@ def _function_of(model: Any) -> Expansion:
         )
     check_is_fitted(model)
     function = _function_of_sklearn(model) if theirs else model._function()
+    if isinstance(function, MappedExpansion):
+        raise ValueError(
+            "The basis vectors of this model have widths of their own in a metric; use its "
+            f"truncated(n_basis), or fit a {type(model).__name__} with fewer vectors."
+        )
     if isinstance(function.kernel, Precomputed | FromCallable):
         precomputed = isinstance(function.kernel, Precomputed)
         what = "a precomputed kernel" if precomputed else "a kernel that is a Python function"
@@ -213,17 +219,19 @@ def _estimator_for(
 
     Trained on data by itself, it would solve the same problem.
     """
-    common: dict[str, Any] = {"n_basis": n_basis, "n_jobs": n_jobs}
+    common: dict[str, Any] = {"n_basis": n_basis, "n_jobs": n_jobs, "basis": "pursuit"}
     # the state of a generator has moved on
     common["random_state"] = random_state if isinstance(random_state, Integral) else None
     small: SparseSVC | SparseSVR
     if isinstance(model, SparseSVC | SparseSVR):
         kind: Any = type(model)
         common = {**model.get_params(deep=False), **common}
-        if not model._loss().differentiable:  # and so no solver of its own
+        # as pursued vectors are: with one width, in the features as they are
+        common |= {"basis": model._vectors, "metric": None, "max_bytes": None}
+        if model.loss in (*KINKED, "logistic"):  # and so no solver of its own
             common["loss"] = kind().loss
             common.pop("solver", None)
-        if not is_choice(model.basis):
+        if not is_choice(common["basis"]):
             common["basis"] = "pursuit"
         small = kind(**common)
     else:

@@ -348,11 +348,14 @@ class MappedExpansion(Expansion):
             parallel(block, len(edges), n_threads)
         return out
 
-    def squared_norm(self) -> Array:
-        """<f, f> in the norm of :mod:`slimsvm.mapping`, for every column of coefficients."""
+    def at_basis(self) -> Array:
+        """K_BB coef in the norm of :mod:`slimsvm.mapping`."""
         K = norm_matrix(self._form, np.asarray(self.basis, np.float64), self._all_widths())
-        coef = np.asarray(self.coef, np.float64)
-        return np.asarray(np.einsum("jc,jc->c", coef, K @ coef))
+        return np.asarray(K @ np.asarray(self.coef, np.float64))
+
+    def for_few(self) -> bool:
+        """No: its values have a loop of their own."""
+        return False
 
     def __getstate__(self) -> dict[str, Any]:
         return super().__getstate__() | {"_ready": {}}

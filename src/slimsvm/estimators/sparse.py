@@ -10,8 +10,10 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import expit, softmax
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions, validate_parameter_constraints
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from slimsvm.basis import ALL, REGISTRY, Basis, Given, Selection, choice_of, choices, is_choice
@@ -25,11 +27,14 @@ from slimsvm.declarations import (
     parameter,
 )
 from slimsvm.ending import FULL, Certificate, Ending, Status, sentence
+from slimsvm.estimators.descending import AUTO, DESCENT, KINKED, descends, solved_by_descent
 from slimsvm.estimators.fitting import Classifier, Estimator, Regressor
 from slimsvm.estimators.models import BasisVectors
 from slimsvm.estimators.parameters import AT_LEAST_ONE, NOT_NEGATIVE, shared
+from slimsvm.expansion import Expansion, MappedExpansion
 from slimsvm.kernels import Kernel
-from slimsvm.losses import LOSSES, Loss
+from slimsvm.losses import LOSSES, Loss, Softmax
+from slimsvm.mapping import mapped
 from slimsvm.multiclass import OneVsOne, OneVsRest, class_factors
 from slimsvm.oracles import LossOracle
 from slimsvm.precision import is_small
@@ -53,6 +58,18 @@ MAX_ITER = 1000  # where no limit is given
 WIDTH = 88  # of a line of documentation
 ACCURACY = Interval(Real, 0.0, 1.0, closed="both")
 FRACTION = Interval(Real, 0.0, 1.0, closed="neither")
+PROBABLE = ("logistic", "softmax")  # losses whose scores are logarithms of odds
+KEPT = (
+    "Ended with the descent's coefficients, which do better on rows held out than the best ones by "
+    "the objective, or are too many to improve"
+)
+METRICS = StrOptions({"auto", "learned", "diagonal"})
+OURS = (
+    "'descent' finds vectors, widths, coefficients and a metric together, by mini-batches, then "
+    "the best coefficients on all rows; for the kernels rbf, poly and linear, and a loss with a "
+    "derivative;",
+    "'auto' is 'descent' where that is possible and refine is left alone, otherwise 'pursuit';",
+)
 
 
 def _basis(*, labels: bool) -> Any:
@@ -64,7 +81,7 @@ def _basis(*, labels: bool) -> Any:
             "basis` with settings of its own, such as Greedy(n_candidates=100, alone=True); or the "
             "vectors themselves."
         )
-        items = [first, "", *(f"- {item}" for item in words)]
+        items = [first, "", *(f"- {item}" for item in (*OURS, *words))]
         lines = [
             textwrap.wrap(item, WIDTH, subsequent_indent="  " * (item != first)) or [""]
             for item in items
@@ -72,8 +89,8 @@ def _basis(*, labels: bool) -> Any:
         return "\n".join(line for item in lines for line in item)
 
     names, words = choices(labels)
-    accepts = (StrOptions(names), Basis, "array-like", "sparse matrix")
-    return parameter("pursuit", *accepts, text=text)
+    accepts = (StrOptions({*names, AUTO, DESCENT}), Basis, "array-like", "sparse matrix")
+    return parameter(AUTO, *accepts, text=text)
 
 
 class SparseEstimator(BasisVectors, Estimator):
@@ -106,6 +123,14 @@ class SparseEstimator(BasisVectors, Estimator):
     random_state : int, RandomState or None
         Draws starting points, rows and the split.
     basis : str, Basis or array of shape (m, n_features)
+    metric : {'auto', 'learned', 'diagonal'}, array or None
+        Of a descent with the rbf kernel: distances are between metric'x and basis vectors. 'auto'
+        is 'learned', a full matrix, where there are at most twice as many features as vectors,
+        otherwise 'diagonal', a factor for each feature. An array of shape (n_features,) or
+        (n_features, q) is taken as it is.
+    max_bytes : int
+        Of a descent: as many vectors as a model of so many bytes holds, metric included
+        (``model_nbytes_``), in place of n_basis; with n_basis='auto', at most.
     solver : CuttingPlane or None
         For a loss that is trained by cutting planes: such with settings of their own
         (:class:`slimsvm.solvers.cutting_plane.CuttingPlane`), which are followed to the letter,
@@ -116,6 +141,15 @@ class SparseEstimator(BasisVectors, Estimator):
     ----------
     basis_coef_
         Coefficients; one output for two classes and for regression, else one for each class.
+    basis_
+        The basis vectors; those of a descent are in the metric.
+    metric_
+        Of a descent with a metric: a factor for each feature, or a matrix; the kernel is that of
+        X * metric_, or of X @ metric_, and basis_.
+    widths_
+        Of a descent with the rbf kernel: a factor of gamma for each basis vector.
+    loss_
+        The loss that was minimised.
     path_
         The model at 1, 2, 5, 10, ... basis vectors; see :meth:`truncated`.
     certificate_
@@ -128,7 +162,14 @@ class SparseEstimator(BasisVectors, Estimator):
     """
 
     # the basis before the path: arrays of a file have the name under which they are met first
-    fitted: ClassVar[tuple[Attribute, ...]] = (*BasisVectors.fitted, attribute("path_", "path"))
+    fitted: ClassVar[tuple[Attribute, ...]] = (
+        attribute("basis_", "rows", ("n_basis", "n_mapped")),
+        *BasisVectors.fitted[1:],
+        attribute("metric_", "float", optional=True),
+        attribute("widths_", "float", ("n_basis",), optional=True),
+        attribute("loss_", "text", optional=True),
+        attribute("path_", "path"),
+    )
     path_: list[PathPoint]
     _row_duals: Array | None
     _measure: ClassVar[Any]  # of scores, targets and weights: accuracy, or R^2
@@ -137,7 +178,8 @@ class SparseEstimator(BasisVectors, Estimator):
 
     # -- what a subclass says ----------------------------------------------------------------------
 
-    def _loss(self) -> Loss:
+    def _loss(self, descends: bool, n_classes: int) -> Any:
+        """The loss that the parameters name."""
         raise NotImplementedError
 
     def _targets(self, target: Array, n_classes: int) -> Array:
@@ -177,12 +219,18 @@ class SparseEstimator(BasisVectors, Estimator):
     @property
     def _choice(self) -> Any:
         """The class of the choice, or the choice itself; None for vectors as they are."""
-        if isinstance(self.basis, str):
-            return REGISTRY.get(self.basis)
-        return self.basis if is_choice(self.basis) else None
+        if isinstance(self._vectors, str):
+            return REGISTRY.get(self._vectors)
+        return self._vectors if is_choice(self._vectors) else None
+
+    @property
+    def _vectors(self) -> Any:
+        """The parameter ``basis``, where nothing descends."""
+        auto = isinstance(self.basis, str) and self.basis == AUTO
+        return "pursuit" if auto else self.basis
 
     def _is_all(self) -> bool:
-        return isinstance(self.basis, str) and self.basis == ALL
+        return isinstance(self._vectors, str) and self._vectors == ALL
 
     def _moves(self, loss: Loss, kernel: Kernel) -> bool:
         """Whether the basis vectors are moved.
@@ -192,10 +240,10 @@ class SparseEstimator(BasisVectors, Estimator):
         others = "'squared_epsilon_insensitive'"
         if loss.takes_labels:
             others = "'squared_hinge', 'smooth_hinge' or 'least_squares'"
-        named, everything, choice = is_choice(self.basis), self._is_all(), self._choice
+        named, everything, choice = is_choice(self._vectors), self._is_all(), self._choice
         if choice is not None and choice.needs_labels and not isinstance(self, Classifier):
             raise ValueError(
-                f"basis={self.basis!r} looks at signs, which mean nothing to a regression; use "
+                f"basis={self._vectors!r} looks at signs, which mean nothing to a regression; use "
                 "another basis, such as 'pursuit'."
             )
         if self.solver is not None and loss.differentiable:
@@ -206,8 +254,8 @@ class SparseEstimator(BasisVectors, Estimator):
         curved = everything or (choice is not None and choice.needs_curvature)
         if curved and not loss.differentiable:
             raise ValueError(
-                f"basis={self.basis!r} needs a loss with a curvature, which loss={self.loss!r} has "
-                f"not; use {others}, or another basis, such as 'pursuit' or 'cholesky'."
+                f"basis={self._vectors!r} needs a loss with a curvature, which loss={self.loss!r} "
+                f"has not; use {others}, or another basis, such as 'pursuit' or 'cholesky'."
             )
         able = loss.differentiable and kernel.differentiable
         if self.refine == "auto":
@@ -231,7 +279,7 @@ class SparseEstimator(BasisVectors, Estimator):
 
     def _last_basis(self, data: Data) -> Any:
         """The basis of the last fit, if this one goes on from it; a given one is taken as it is."""
-        named = is_choice(self.basis)
+        named = is_choice(self._vectors)
         if not (self.warm_start and named and hasattr(self, "basis_coef_")):
             return None
         shape = (self.basis_.shape[1], self.basis_coef_.shape[1])
@@ -239,8 +287,18 @@ class SparseEstimator(BasisVectors, Estimator):
 
     # -- training ----------------------------------------------------------------------------------
 
+    def _prepared(self, data: Data) -> None:
+        data.kernel = self._kernel_for(data.X, data.sample_weight)
+        data.about["descends"] = descends(self, data.kernel, data.X)
+        if not data.about["descends"]:  # it takes rows in coordinates of its own
+            super()._prepared(data)
+
     def _solved(self, data: Data, fit: Fit) -> Result:
-        loss = self._loss()
+        descending = bool(data.about["descends"])
+        loss = self._loss(descending, data.classes.size)
+        data.about["loss"] = loss.name
+        if descending:
+            return solved_by_descent(self, data, loss, fit)
         moves = self._moves(loss, data.kernel)
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         scoring = Scoring(self._measure, data.about.get("held_out"), fit.threads)
@@ -258,12 +316,12 @@ class SparseEstimator(BasisVectors, Estimator):
                 max_memory=self.max_memory,
                 seed=seed,
             )
-        candidates, named, choice = distinct(data.X), is_choice(self.basis), self._choice
+        candidates, named, choice = distinct(data.X), is_choice(self._vectors), self._choice
         last, auto = self._last_basis(data), self.n_basis == "auto"
         if named:
             wanted = int(self.max_basis if auto else self.n_basis)
         else:
-            wanted = Given(self.basis).size
+            wanted = Given(self._vectors).size
         everything = named and not auto and candidates.size <= wanted and self.solver is None
         wanted = min(candidates.size, wanted) if named else wanted
 
@@ -273,7 +331,7 @@ class SparseEstimator(BasisVectors, Estimator):
                 return Selection(data.rows.X[order], order)
             if last is not None:
                 return Selection(columns.in_rows_coordinates(last))
-            choose = choice_of(self.basis, problem.weight)
+            choose = choice_of(self._vectors, problem.weight)
             if not choose.one_shot:
                 return None
             return choose.select(columns, None, None, wanted, rng, problem.candidates)
@@ -284,7 +342,7 @@ class SparseEstimator(BasisVectors, Estimator):
         options: dict[str, Any] = {
             "sizes": [wanted] if alone else sizes_up_to(wanted),
             "first": first,
-            "choose": (lambda: choice_of(self.basis)) if grows else None,
+            "choose": (lambda: choice_of(self._vectors)) if grows else None,
             "scoring": scoring,
             "accuracy_loss": float(self.accuracy_loss) if auto else None,
             "seed": seed,
@@ -310,15 +368,21 @@ class SparseEstimator(BasisVectors, Estimator):
         model, about = solved.model, solved.certificate
         chosen, tol, exact = model.chosen, float(self.tol), about.scope == FULL
         self.path_, self.n_iter_, self._row_duals = model.points, solved.n_iter, model.row_duals
+        self.loss_ = str(data.about["loss"])
         self._take(chosen, data.kernel)
         certificate = chosen.certificate(tol, about.precision, about.scope)
         last_cut = self.solver is not None and self.solver.stop == "violation"
         if last_cut:
             certificate = replace(certificate, violation=about.violation)
-        unlimited = self.max_iter < 0 and not self._loss().differentiable
+        kinked = data.about["loss"] in KINKED
+        unlimited = self.max_iter < 0 and kinked
         ended = "max_iter" if solved.n_iter >= self._max_iter and not unlimited else "stalled"
         # a size that was not reached is not what was asked for, whatever the gap there is
         reason = fit.limits.reason() or ("converged" if certificate.holds else ended)
+        begins = {}
+        if data.about["descends"] and not certificate.holds and not fit.limits.reason():
+            reason = solved.status.reason
+            begins = {"converged": KEPT}
         n, further = chosen.n_basis, ""
         if reason == "converged" and n < model.wanted and self.n_basis != "auto":
             further = f"; no more of the {model.wanted} asked for are independent of these"
@@ -331,6 +395,7 @@ class SparseEstimator(BasisVectors, Estimator):
             optimum=f"the optimum {'of all functions, with' if exact else 'in the span of'} {n:,} "
             f"basis vector{'s' * (n != 1)}",
             further=further,
+            begins=begins,
         )
         none = np.empty(0)
         history = {name: solved.history.get(name, none) for name in ("seconds", *HISTORY)}
@@ -339,6 +404,42 @@ class SparseEstimator(BasisVectors, Estimator):
     def _take(self, point: PathPoint, kernel: Kernel) -> None:
         """Be the model of this size."""
         self._hold(kernel, point.basis, point.indices, point.coef, point.intercept)
+        for name, value in (("metric_", point.metric), ("widths_", point.widths)):
+            self.__dict__.pop(name, None)
+            if value is not None:
+                setattr(self, name, value)
+
+    def _made_from(self) -> tuple[Any, ...]:
+        own = (getattr(self, "metric_", None), getattr(self, "widths_", None))
+        return (*super()._made_from(), *own)
+
+    def _make(self) -> Expansion:
+        metric, widths = getattr(self, "metric_", None), getattr(self, "widths_", None)
+        if metric is None and widths is None:
+            return super()._make()
+        exact = self.certificate_.precision == "float64"
+        given = (self.kernel_, self.basis_, self.basis_coef_, self.intercept_)
+        return MappedExpansion(*given, exact=exact, metric=metric, widths=widths)
+
+    @property
+    def model_nbytes_(self) -> int:
+        """Bytes of the numbers that prediction needs."""
+        own = (getattr(self, "metric_", None), getattr(self, "widths_", None))
+        return super().model_nbytes_ + sum(int(a.nbytes) for a in own if a is not None)
+
+    @classmethod
+    def _sizes(cls, a: dict[str, Any]) -> dict[str, int]:
+        metric = a.get("metric_")
+        mapped = a["n_features_in_"] if metric is None or metric.ndim == 1 else metric.shape[1]
+        return {**super()._sizes(a), "n_mapped": int(mapped)}
+
+    def _in_support_layout(self, form: str) -> tuple[str, dict[str, Any]]:
+        if hasattr(self, "metric_") or hasattr(self, "widths_"):
+            raise ValueError(
+                f"{form} has no place for a metric or for widths of basis vectors, which this "
+                f"{type(self).__name__} has. Use slimsvm.save, or fit with basis='pursuit'."
+            )
+        return super()._in_support_layout(form)
 
     # -- what a fitted estimator can do ------------------------------------------------------------
 
@@ -373,6 +474,7 @@ class SparseEstimator(BasisVectors, Estimator):
     ) -> Certificate:
         """How far this model is, at most, from the exact solution with the same loss.
 
+        With a metric, that is the exact solution in the metric found, with the kernel's own gamma.
         Takes the kernel values among all rows that are not safely on their side; the time that
         takes is printed first.
 
@@ -400,11 +502,18 @@ class SparseEstimator(BasisVectors, Estimator):
             caller_name=f"{type(self).__name__}.certify",
         )
         X, target, weight = self._given_again(X, y, sample_weight)
-        target = self._targets(target, len(getattr(self, "classes_", ())))
+        n_classes = len(getattr(self, "classes_", ()))
+        target, function = self._targets(target, n_classes), self._function()
+        loss = self._loss(getattr(self, "loss_", "") in PROBABLE, n_classes)
+        if isinstance(loss, Softmax):
+            target = (target > 0).astype(np.float64)
+        if isinstance(function, MappedExpansion):  # the exact solution in the metric found
+            X = mapped(X, function.metric, np.float64 if is_small(X.shape[0]) else np.float32)
+            function = replace(function, metric=None)
         objective, gap, rounding = whole_gap(
             MemoryRows(X, target, float(self.C) * weight, n_threads(self.n_jobs)),
-            self._function(),
-            self._loss(),
+            function,
+            loss,
             bool(self.fit_intercept),
             getattr(self, "_row_duals", None),
             np.float64 if is_small(X.shape[0]) else None,
@@ -417,7 +526,12 @@ class SparseEstimator(BasisVectors, Estimator):
     @classmethod
     def _check_fitted(cls, a: dict[str, Any]) -> None:
         super()._check_fitted(a)
-        known = {own.name: own for own in BasisVectors.fitted}
+        known = {own.name: own for own in SparseEstimator.fitted}
+        metric = a.get("metric_")
+        right = metric is None or (
+            metric.ndim in (1, 2) and metric.shape[0] == a["n_features_in_"] and metric.size > 0
+        )
+        demand(right, "metric_ has neither a row for each feature nor a number")
         for i, p in enumerate(a["path_"]):
             demand(isinstance(p, PathPoint), "path_ is not a list of models")
             where = f" of path_[{i}]"
@@ -428,6 +542,8 @@ class SparseEstimator(BasisVectors, Estimator):
                 "basis_indices_": p.indices,
                 "intercept_": p.intercept,
             }
+            if p.widths is not None:
+                values["widths_"] = p.widths
             check_types(known, values, where)
             check_shapes(known, values, {**cls._sizes(a), "n_basis": p.n_basis}, where)
             maybe = (p.validation_score, p.projection_error, p.bound)
@@ -448,8 +564,10 @@ class SparseSVC(SparseEstimator, Classifier):
     n_basis : int or 'auto'
         Number of basis vectors. 'auto' holds a tenth of the rows out, looks at growing sizes up
         to max_basis, and takes the smallest within accuracy_loss of the best.
-    loss : {'squared_hinge', 'hinge', 'smooth_hinge', 'least_squares'}
-        'hinge' is trained by cutting planes, the others by Newton's method.
+    loss : {'auto', 'logistic', 'squared_hinge', 'smooth_hinge', 'least_squares', 'hinge'}
+        'logistic' is for a descent; of several classes it is the softmax, one joint problem, and
+        :meth:`predict_proba` follows from it. 'hinge' is trained by cutting planes. 'auto' is
+        'logistic' for a descent, otherwise 'squared_hinge'.
 
     Attributes
     ----------
@@ -486,9 +604,12 @@ class SparseSVC(SparseEstimator, Classifier):
     degree: int = shared("degree")
     coef0: float = shared("coef0")
     loss: str = parameter(
-        "squared_hinge", StrOptions({"squared_hinge", "hinge", "smooth_hinge", "least_squares"})
+        "auto",
+        StrOptions({"auto", "logistic", "squared_hinge", "hinge", "smooth_hinge", "least_squares"}),
     )
     basis: Any = _basis(labels=True)
+    metric: Any = parameter("auto", METRICS, "array-like", None)
+    max_bytes: int | None = parameter(None, AT_LEAST_ONE, None)
     solver: Any = parameter(None, CuttingPlane, None)
     refine: bool | str = parameter("auto", "boolean", StrOptions({"auto"}))
     fit_intercept: bool = shared("fit_intercept")
@@ -513,8 +634,17 @@ class SparseSVC(SparseEstimator, Classifier):
     _measure = staticmethod(accuracy)
     _same_as: ClassVar[str] = "SVC"
 
-    def _loss(self) -> Loss:
-        return LOSSES[self.loss]()
+    def _loss(self, descends: bool, n_classes: int) -> Any:
+        name = self.loss
+        if name == "auto":
+            name = "logistic" if descends else "squared_hinge"
+        if name == "logistic" and not descends:
+            raise ValueError(
+                f"loss='logistic' is for vectors that are found by descent; got "
+                f"basis={self.basis!r}, refine={self.refine!r}. Leave these two out, or use "
+                "loss='squared_hinge'."
+            )
+        return Softmax() if name == "logistic" and n_classes > 2 else LOSSES[name]()
 
     def _targets(self, target: Array, n_classes: int) -> Array:
         return OneVsRest(n_classes).columns(target)
@@ -536,6 +666,32 @@ class SparseSVC(SparseEstimator, Classifier):
         self.classes_, self.class_weight_ = data.classes, data.factors
         self.__dict__.pop("pairwise_", None)  # of a compressed model that is trained anew
         return super()._concluded(data, solved, fit)
+
+    def _has_probabilities(self) -> bool:
+        if getattr(self, "loss_", "") not in PROBABLE:
+            raise AttributeError(
+                "predict_proba is for models of loss='logistic', as vectors that are found by "
+                "descent have it; see CalibratedClassifierCV of scikit-learn for others."
+            )
+        return True
+
+    @available_if(_has_probabilities)
+    def predict_proba(self, X: Any) -> Array:
+        """Probabilities of the classes, from the loss that was minimised.
+
+        Parameters
+        ----------
+        X : array or CSR matrix of shape (n_samples, n_features)
+            New rows.
+
+        Returns
+        -------
+        array of shape (n_samples, n_classes)
+        """
+        scores = self._outputs(X)
+        if scores.shape[1] > 1:
+            return np.asarray(softmax(scores, axis=1))
+        return np.hstack([expit(-scores), expit(scores)])
 
     def _scheme(self) -> Any:
         pairwise = getattr(self, "pairwise_", False)
@@ -565,8 +721,10 @@ class SparseSVR(SparseEstimator, Regressor):
         to max_basis, and takes the smallest within accuracy_loss (of R^2) of the best.
     epsilon : float
         Half the width of the tube in which errors cost nothing.
-    loss : {'squared_epsilon_insensitive', 'epsilon_insensitive', 'least_squares'}
-        'epsilon_insensitive' is trained by cutting planes, the others by Newton's method.
+    loss : {'auto', 'squared_epsilon_insensitive', 'smooth_epsilon_insensitive', \
+            'epsilon_insensitive', 'least_squares'}
+        'smooth_epsilon_insensitive' grows linearly, with rounded edges: outliers count less.
+        'epsilon_insensitive' is trained by cutting planes. 'auto' is 'squared_epsilon_insensitive'.
 
     See Also
     --------
@@ -590,10 +748,20 @@ class SparseSVR(SparseEstimator, Regressor):
     degree: int = shared("degree")
     coef0: float = shared("coef0")
     loss: str = parameter(
-        "squared_epsilon_insensitive",
-        StrOptions({"squared_epsilon_insensitive", "epsilon_insensitive", "least_squares"}),
+        "auto",
+        StrOptions(
+            {
+                "auto",
+                "squared_epsilon_insensitive",
+                "smooth_epsilon_insensitive",
+                "epsilon_insensitive",
+                "least_squares",
+            }
+        ),
     )
     basis: Any = _basis(labels=False)
+    metric: Any = parameter("auto", METRICS, "array-like", None)
+    max_bytes: int | None = parameter(None, AT_LEAST_ONE, None)
     refine: bool | str = parameter("auto", "boolean", StrOptions({"auto"}))
     fit_intercept: bool = shared("fit_intercept")
     tol: float = shared("tol")
@@ -611,10 +779,10 @@ class SparseSVR(SparseEstimator, Regressor):
     _measure = staticmethod(r_squared)
     _same_as: ClassVar[str] = "SVR"
 
-    def _loss(self) -> Loss:
-        kind: Any = LOSSES[self.loss]
-        made: Loss = kind() if self.loss == "least_squares" else kind(epsilon=float(self.epsilon))
-        return made
+    def _loss(self, descends: bool, n_classes: int) -> Any:
+        name = "squared_epsilon_insensitive" if self.loss == "auto" else self.loss
+        kind: Any = LOSSES[name]
+        return kind() if name == "least_squares" else kind(epsilon=float(self.epsilon))
 
     def _targets(self, target: Array, n_classes: int) -> Array:
         return target[:, None]

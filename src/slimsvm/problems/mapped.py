@@ -37,6 +37,7 @@ MEGABYTES = 2000.0  # for kernel values, unless something else is said
 DIRECTIONS = 128  # coordinates up to which principal directions are not looked for
 HELD, AT_MOST = 0.85, 0.2  # of the variance, by this share of the coordinates: then they are taken
 LOOKED_AT = 4000  # rows
+WIDE = 2000  # features from which on sparse rows are wide
 CENTRING = 50  # steps of Newton's method for the intercepts, at most
 
 
@@ -72,6 +73,17 @@ class Coordinates:
                 out = np.empty((n, z.shape[1]), dtype)
             out[i : i + step] = z
         return np.empty((0, 0), dtype) if out is None else out
+
+    def then(self, metric: Array | None) -> Coordinates:
+        """These coordinates in a metric."""
+        if metric is None:
+            return self
+        turn = np.asarray(self.turn, np.float64)
+        if metric.ndim == 1:
+            return Coordinates(self.mean, turn * metric)
+        if turn.ndim == 2:
+            return Coordinates(self.mean, turn @ metric)
+        return Coordinates(self.mean, np.broadcast_to(turn, len(metric))[:, None] * metric)
 
 
 @dataclass(frozen=True)
@@ -234,6 +246,20 @@ class Mapped:
             (self.weight[rows] / mean).astype(np.float32),
         )
 
+    def in_metric(self, vectors: Vectors) -> tuple[Mapped, Vectors]:
+        """The same problem, and vectors, in coordinates in which the metric is the plain one."""
+        if vectors.metric is None:
+            return self, vectors
+        placed = vectors.placed(vectors.B.astype(np.float64))
+        return (
+            replace(
+                self,
+                X=vectors.placed(self.X),
+                coordinates=self.coordinates.then(vectors.metric),
+            ),
+            replace(vectors, B=placed, scales=None, W=None),
+        )
+
     def certificate(self, vectors: Vectors, tol: float) -> Certificate:
         """How far these coefficients are from the best for these vectors."""
         span = MappedSpan(self, vectors)
@@ -244,12 +270,25 @@ class Mapped:
         )
 
 
+def wide(X: Any) -> bool:
+    """Whether rows are sparse, with so many features that they are never made dense."""
+    return bool(sp.issparse(X)) and X.shape[1] > WIDE
+
+
 def coordinates_for(
-    kernel: Kernel, X: Any, metric: Array | None = None, turns: bool = True
+    kernel: Kernel,
+    X: Any,
+    metric: Array | None = None,
+    *,
+    turns: bool = True,
+    weight: Array | None = None,
+    target: Array | None = None,
+    rng: Any = None,
 ) -> Coordinates:
     """Inner coordinates for rows: centred if the kernel allows it, in a metric if one is given.
 
-    Otherwise in principal directions where few of them hold the variance, unless ``turns`` says no.
+    Otherwise in principal directions where few of them hold the variance, unless ``turns`` says no;
+    wide sparse rows always in a few directions (:func:`directions_of_wide`).
 
     Examples
     --------
@@ -267,6 +306,8 @@ def coordinates_for(
     n, d = X.shape
     if metric is not None:
         return Coordinates(mean, root * metric)
+    if turns and wide(X):
+        return Coordinates(mean, root * directions_of_wide(X, target, weight, rng))
     if turns and d > DIRECTIONS:
         some = X[:: max(1, n // LOOKED_AT)]
         S = (some.toarray() if sp.issparse(some) else np.asarray(some, np.float64)) - mean
@@ -276,6 +317,11 @@ def coordinates_for(
         if q <= AT_MOST * d:
             return Coordinates(mean, root * vector[:, ::-1][:, :q])
     return Coordinates(mean, root)
+
+
+def directions_of_wide(X: Any, target: Array | None, weight: Array | None, rng: Any) -> Array:
+    """Directions for wide sparse rows, orthonormal, zero at columns that do not occur."""
+    raise NotImplementedError
 
 
 # -- values of all rows ----------------------------------------------------------------------------

@@ -38,13 +38,14 @@ from slimsvm.compiled import compiled
 from slimsvm.forms import EXPONENTIAL, exp_rows
 from slimsvm.losses import LOGISTIC, slopes
 from slimsvm.problems.mapped import SOFTMAX, Mapped, Vectors
-from slimsvm.run import Certificate
+from slimsvm.run import Certificate, Limits
 from slimsvm.threads import parallel
 
 Array = NDArray[Any]
 f4 = np.float32
 PART = 128  # rows of a batch that are one task
-CHUNK_SECONDS = 0.5  # of steps between two looks at the limits
+CHUNK_SECONDS = 0.25  # of steps between two looks at the limits
+IN_TIME = 0.8  # of a time limit at which the schedule should be at its end
 SMOOTH = 0.05  # of a label: so much of it is spread over all classes
 PULL_METRIC, PULL_SCALE = 50.0, 3.0  # over n
 RIDGE, ROWS_A_VECTOR = 0.6, 40  # the ridge ends where there are so many rows for each vector
@@ -334,6 +335,7 @@ class DescentState:
     n_iter: int = 0
     done: bool = False
     looks: int = 0  # at the rows held out
+    begin: float = field(default_factory=time.perf_counter)
     best: tuple[float, Vectors | None, int] = (
         -np.inf,
         None,
@@ -358,11 +360,14 @@ class Descent:
     score : callable, optional
         Of :class:`Vectors`, on rows held out: the best of CHECKS looks is kept, and the descent
         ends after PATIENCE looks without a gain.
+    limits : Limits
+        With a time limit, the schedule is run through faster where it would not end in time.
     """
 
     plan: Plan
     seed: int = 0
     score: Callable[[Vectors], float] | None = None
+    limits: Limits = field(default_factory=Limits)
     done_is_converged = True
 
     def init(self, problem: Mapped, start: Any = None) -> DescentState:
@@ -378,6 +383,7 @@ class Descent:
     def step(self, problem: Mapped, state: DescentState, tol: float, max_iter: int) -> None:
         """Batches for half a second, or up to the next look at the rows held out."""
         S, begin = state, time.perf_counter()
+        self._hurry(S)
         until = 1.0 if self.score is None else (S.looks + 1) / CHECKS
         while S.share < until and time.perf_counter() - begin < CHUNK_SECONDS:
             self._batch(problem, S)
@@ -392,10 +398,20 @@ class Descent:
         if not np.isfinite(S.moving.flat).all():
             raise FloatingPointError("The descent left the range of float32.")
 
+    def _hurry(self, S: DescentState) -> None:
+        """Go through the schedule faster where it would not end in time."""
+        most = self.limits.max_time
+        if most is None or not S.n_iter:
+            return
+        now = time.perf_counter()
+        a_step = (now - S.begin) / S.n_iter
+        left = max(IN_TIME * most - self.limits.seconds, a_step)
+        S.pace = max(S.pace, (1.0 - S.share) * self.plan.n_steps * a_step / left)
+
     def _batch(self, problem: Mapped, S: DescentState) -> None:
         plan, n = self.plan, problem.n
         if S.n_iter == int(LOOK * plan.n_steps) and S.wrong < plan.easy:
-            S.pace = FASTER
+            S.pace = max(S.pace, FASTER)
         S.n_iter, S.share = S.n_iter + 1, min(1.0, S.share + S.pace / plan.n_steps)
         if S.at + plan.batch > n:
             S.order, S.at = S.rng.permutation(n), 0

@@ -82,6 +82,8 @@ class PathPoint:
         The objective is at most so far above that of the exact solution with the same loss.
     rounding : float
         About how much rounding of kernel values may have changed the objective; part of ``gap``.
+    metric, widths : arrays or None
+        Of a descent: the metric that the vectors are in, and factors of gamma, one for each.
     """
 
     n_basis: int
@@ -96,6 +98,8 @@ class PathPoint:
     projection_error: float | None = None
     bound: float | None = None
     rounding: float = 0.0
+    metric: Array | None = field(default=None, repr=False)
+    widths: Array | None = field(default=None, repr=False)
 
     def certificate(self, tol: float, precision: str, scope: str = SUBSPACE) -> Certificate:
         """How far from the optimum the model is; ``violation`` is the gap over the objective."""

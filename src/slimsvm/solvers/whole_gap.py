@@ -25,8 +25,9 @@ from numpy.typing import NDArray
 from slimsvm.ending import warn
 from slimsvm.expansion import Expansion
 from slimsvm.kernels import Kernel
-from slimsvm.losses import Loss
+from slimsvm.losses import Loss, Softmax
 from slimsvm.precision import rounding
+from slimsvm.problems.mapped import centred
 from slimsvm.problems.subspace import weights
 from slimsvm.rows import Block, Rows, joined
 from slimsvm.run import Limits
@@ -42,7 +43,7 @@ ROWS_AT_ONCE = 2048
 def whole_gap(
     rows: Rows,
     function: Expansion,
-    loss: Loss,
+    loss: Loss | Softmax,
     fit_intercept: bool = True,
     duals: Array | None = None,
     dtype: Any = None,
@@ -58,7 +59,7 @@ def whole_gap(
         With targets, one column for each output of the function, and weights, C included.
     function : Expansion
         With coefficients for each output.
-    loss : Loss
+    loss : Loss or Softmax
         What a mistake costs.
     fit_intercept : bool
         Whether the problem has an intercept.
@@ -86,7 +87,12 @@ def whole_gap(
     """
     target, w = joined(rows.map(targets_given)), joined(rows.map(weights))[:, None]
     scores = function.over(rows)
-    if loss.differentiable:
+    joint = isinstance(loss, Softmax)
+    if isinstance(loss, Softmax):  # at the best intercepts the multipliers balance
+        if fit_intercept:
+            scores = scores + centred(loss, target, w[:, 0], scores, np.zeros(scores.shape[1]))
+        g = w * loss.gradient(target, scores)
+    elif loss.differentiable:
         if fit_intercept:
             scores = scores + best_shift(loss, target, w[:, 0], scores)
         g = w * loss.gradient(target, scores)
@@ -94,7 +100,7 @@ def whole_gap(
         g = duals * (1.0 - 1e-9)  # rounding must not carry a multiplier beyond its bound
     else:  # a slope within a band around the kink, instead of a jump
         g = w * 0.5 * (loss.gradient(target, scores + BAND) + loss.gradient(target, scores - BAND))
-    if fit_intercept:  # the multipliers of both signs must balance
+    if fit_intercept and not joint:  # the multipliers of both signs must balance
         up, down = np.maximum(g, 0).sum(axis=0), np.maximum(-g, 0).sum(axis=0)
         least = np.minimum(up, down)
         g = np.where(
@@ -102,9 +108,9 @@ def whole_gap(
         )
     own = function.at_basis()
     objective = 0.5 * float(np.vdot(function.coef, own))
-    objective += float((w * loss.value(target, scores)).sum())
+    objective += _total(w, loss.value(target, scores))
     square = _square(rows, function, g, dtype, going_on)
-    gap = objective + 0.5 * square + float((w * loss.conjugate(target, g / w)).sum())
+    gap = objective + 0.5 * square + _total(w, loss.conjugate(target, g / w))
     error = max(rows.map(error_of, function.kernel, dtype))
     raw = scores - function.intercept
     off = rounding(error, function.coef, own, g, raw) + rounding(error, g, raw, g, raw)
@@ -114,6 +120,11 @@ def whole_gap(
 def error_of(block: Block, kernel: Kernel, dtype: Any) -> float:
     """A task: the error of a kernel value."""
     return prepare(kernel, block.X, dtype=dtype).rounding()
+
+
+def _total(w: Array, values: Array) -> float:
+    """The weighted sum of losses: one for each column, or one for all."""
+    return float((w * values).sum()) if values.ndim == 2 else float(w[:, 0] @ values)
 
 
 def targets_given(block: Block) -> Array:

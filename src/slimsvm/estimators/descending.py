@@ -1,0 +1,193 @@
+"""How a sparse estimator is fitted by descent: from its parameters and data to a path.
+
+:func:`descends` says whether it is: for basis='descent', and for basis='auto' wherever that is
+possible.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+from sklearn.utils import check_random_state
+
+from slimsvm.kernels import RBF, Kernel, Linear, Polynomial
+from slimsvm.losses import Softmax
+from slimsvm.precision import is_small
+from slimsvm.problems.mapped import Coordinates, Mapped, Vectors, coordinates_for, wide
+from slimsvm.row_hashes import distinct
+from slimsvm.run import Result
+from slimsvm.solvers.growth import in_order
+from slimsvm.solvers.path import Scoring
+from slimsvm.solvers.path_descent import DescentPath
+from slimsvm.training import Data, Fit
+
+Array = NDArray[Any]
+AUTO, DESCENT = "auto", "descent"
+KINKED = ("hinge", "epsilon_insensitive")
+FORMS = {"learned": "full", "diagonal": "diagonal", "auto": "auto", None: None}
+FLOAT = 4  # bytes of a number of a model
+
+
+def descends(model: Any, kernel: Any, X: Any = None) -> bool:
+    """Whether this estimator is fitted by descent; complains if it cannot, but was asked to."""
+    basis, metric = model.basis, model.metric
+    asked = isinstance(basis, str) and basis == DESCENT
+    named = asked or (isinstance(basis, str) and basis == AUTO)
+    why = None
+    if model.loss in KINKED:
+        why = f"a loss with a derivative, which loss={model.loss!r} has not"
+    elif getattr(model, "solver", None) is not None:
+        why = f"no solver of its own; got solver={model.solver!r}"
+    elif model.refine != "auto":
+        why = f"nothing beside it that moves vectors; got refine={model.refine!r}"
+    elif not (isinstance(kernel, RBF | Polynomial | Linear) and kernel.differentiable):
+        why = f"the kernel 'rbf', 'poly' with coef0 >= 0, or 'linear'; got {kernel!r}"
+    elif X is not None and wide(X) and (metric is None or not isinstance(kernel, RBF)):
+        why = (
+            f"a metric and the rbf kernel for sparse rows of {X.shape[1]:,} features; got "
+            f"metric={metric!r}, kernel={kernel!r}"
+        )
+    if asked and why is not None:
+        raise ValueError(f"basis='descent' needs {why}. Use basis='pursuit', or leave it out.")
+    possible = named and why is None
+    plain = metric is None or (isinstance(metric, str) and metric == AUTO)
+    if not plain and not (possible and isinstance(kernel, RBF)):
+        what = repr(metric) if isinstance(metric, str) else "an array"
+        raise ValueError(
+            f"metric={what} is for the rbf kernel and vectors that are found by descent; got "
+            f"kernel={kernel!r}, basis={basis!r}, loss={model.loss!r}. Leave metric out."
+        )
+    if model.max_bytes is not None and not possible:
+        raise ValueError(
+            f"max_bytes is for vectors that are found by descent; got basis={basis!r}, "
+            f"loss={model.loss!r}, kernel={kernel!r}. Say how many vectors by n_basis."
+        )
+    return possible
+
+
+def metric_given(metric: Any, n_features: int) -> Array | None:
+    """The metric as an array, checked; None if it is to be learned, or there is none."""
+    if metric is None or isinstance(metric, str):
+        return None
+    M = np.asarray(metric.toarray() if sp.issparse(metric) else metric)
+    if M.dtype.kind not in "fiub" or M.ndim not in (1, 2) or M.shape[0] != n_features:
+        raise ValueError(
+            f"metric is an array of {M.dtype} of shape {M.shape}; expected numbers of shape "
+            f"({n_features},), a factor for each feature, or ({n_features}, q)."
+        )
+    M = M.astype(np.float64)
+    if not M.size or not np.isfinite(M).all():
+        raise ValueError("metric has entries that are not finite (NaN or infinity), or none.")
+    return M
+
+
+def solved_by_descent(model: Any, data: Data, loss: Any, fit: Fit) -> Result:
+    """The path of one fit."""
+    X, Y, kernel = data.X, data.target, data.kernel
+    weight, small = float(model.C) * data.weight, is_small(data.used.size)
+    if isinstance(loss, Softmax):
+        Y = (Y > 0).astype(np.float64)
+    seed = int(check_random_state(model.random_state).randint(2**31 - 1))
+    rng = np.random.default_rng(seed)
+    given, d = metric_given(model.metric, X.shape[1]), X.shape[1]
+    auto, outputs = model.n_basis == "auto", Y.shape[1]
+    wanted = int(model.max_basis if auto else model.n_basis)
+    start, at = _last(model, data, kernel)
+    if at is None:
+        turns = isinstance(model.metric, str) and model.metric != "diagonal"
+        groups = Y if data.classes.size else None
+        at = coordinates_for(kernel, X, given, turns=turns, weight=weight, target=groups, rng=rng)
+    form = FORMS[model.metric] if given is None else None
+    q = at.turn.shape[1] if np.ndim(at.turn) == 2 else d
+    if model.max_bytes is not None:
+        fits = _vectors_within(int(model.max_bytes), d, q, outputs, form, at)
+        wanted = min(wanted, fits) if auto else fits
+    rows = _distinct_up_to(X, wanted)
+    options = {
+        "coordinates": at,
+        "fit_intercept": bool(model.fit_intercept),
+        "n_threads": fit.threads,
+        "max_memory": model.max_memory,
+    }
+    if rows is not None:
+        options["coordinates"] = coordinates_for(kernel, X, given, turns=False)
+    with np.errstate(over="ignore"):  # said below
+        problem = Mapped.of(
+            kernel, X, Y, weight, loss, dtype=np.float64 if small else np.float32, **options
+        )
+    if not np.isfinite(problem.X).all() or not np.isfinite(problem.norm):
+        raise ValueError(
+            f"The kernel {kernel!r} gives values that are not finite (NaN or infinity) for these "
+            "rows. Scale the features, for example with StandardScaler, or choose other "
+            "parameters of the kernel."
+        )
+    path = DescentPath(
+        n_basis=wanted,
+        metric=form,
+        scoring=Scoring(model._measure, data.about.get("held_out"), fit.threads),
+        accuracy_loss=float(model.accuracy_loss) if auto else None,
+        everything=None if rows is None else problem.X[rows],
+        indices=rows,
+        start=start,
+        seed=seed,
+        tol=float(model.tol),
+        max_iter=model._max_iter,
+    )
+    return path.solved(problem, kernel, fit)
+
+
+def _distinct_up_to(X: Any, wanted: int) -> Array | None:
+    """The distinct rows in order, if there are no more than wanted."""
+    for part in (X[: 4 * wanted], X):
+        rows = distinct(part)
+        if rows.size > wanted:
+            return None
+    return np.asarray(rows[in_order(X[rows])])
+
+
+def _vectors_within(
+    max_bytes: int, d: int, q: int, outputs: int, form: str | None, at: Coordinates
+) -> int:
+    """How many vectors a model of so many bytes has, with its metric, intercepts and widths."""
+    a_vector = q + 1 + outputs
+    fixed = 0 if np.ndim(at.turn) == 0 else int(np.size(at.turn))
+
+    def number(metric: int) -> int:
+        return (max_bytes // FLOAT - outputs - max(fixed, metric)) // a_vector
+
+    full, diagonal = number(d * q), number(d)
+    k = {"full": full, "diagonal": diagonal, None: number(0)}.get(form, full)
+    if form == AUTO and q > 2 * full:
+        k = diagonal if q > 2 * diagonal else max(1, full)
+    if k < 1:
+        least = FLOAT * (a_vector + outputs + max(fixed, d if form else 0))
+        raise ValueError(
+            f"max_bytes={max_bytes} is too small for one vector: a model of {d} features and "
+            f"{outputs} output{'s' * (outputs > 1)} needs {least} bytes at least."
+        )
+    return k
+
+
+def _last(model: Any, data: Data, kernel: Kernel) -> tuple[Vectors | None, Coordinates | None]:
+    """Where the last fit ended, if this one goes on from it: vectors, and their coordinates."""
+    if not (model.warm_start and hasattr(model, "basis_coef_") and isinstance(kernel, RBF)):
+        return None, None
+    basis, metric = model.basis_, getattr(model, "metric_", None)
+    n_features = basis.shape[1] if metric is None else metric.shape[0]
+    if n_features != data.X.shape[1] or sp.issparse(basis):
+        return None, None
+    if model.basis_coef_.shape[1] != data.target.shape[1]:
+        return None, None
+    given = None if metric is None else metric.astype(np.float64)
+    at = coordinates_for(kernel, data.X, given, turns=False)
+    root = float(np.sqrt(kernel.form()[1]))
+    mean: Any = at.mean
+    centre = mean if given is None else mean * given if given.ndim == 1 else mean @ given
+    own = getattr(model, "widths_", None)
+    widths = np.ones(len(basis)) if own is None else own.astype(np.float64)
+    coef, intercept = model.basis_coef_, model.intercept_
+    B = (basis - centre) * root
+    return Vectors(B, widths, coef.astype(float), intercept.astype(float)), at

@@ -1,0 +1,356 @@
+"""The path of a sparse model by descent: one run at the size asked for, then smaller ones.
+
+1. :mod:`slimsvm.solvers.descent` finds vectors, widths and metric.
+2. :mod:`slimsvm.solvers.mapped_newton` solves the problem as it is written for their coefficients.
+   Few vectors with large coefficients may be better than what the norm of f allows: if that costs
+   more than WORTH of the score on held-out rows, the descent's coefficients stay, times the one
+   number that makes the held-out rows most likely, with the gap that they have. Many rows: TRIED
+   of them are left out of the descent for that; few: a descent on three quarters of them, first.
+3. The path downwards: vectors that contribute least leave, and a short descent follows.
+
+Where there are no more distinct rows than vectors were asked for, these are the vectors, and their
+best coefficients are found to near float64 precision: nothing is drawn.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import minimize_scalar
+
+from slimsvm.expansion import Expansion, MappedExpansion
+from slimsvm.forms import EXPONENTIAL
+from slimsvm.losses import Logistic, Softmax
+from slimsvm.precision import SUBSPACE_TOL, is_small
+from slimsvm.problems.mapped import Coordinates, Mapped, MappedSpan, Vectors, standardised
+from slimsvm.run import Result, Status, run
+from slimsvm.solvers.descent import Descent, plan_for
+from slimsvm.solvers.first_vectors import first_vectors
+from slimsvm.solvers.mapped_newton import MappedNewton
+from slimsvm.solvers.path import HISTORY, PathModel, PathPoint, Scoring, sizes_up_to
+from slimsvm.training import Fit
+
+Array = NDArray[Any]
+WORTH = 0.001  # of the score: what the best coefficients may cost on held-out rows
+TRIED, TRIED_SHARE = 1000, 0.05  # rows left out of a descent, at most
+FEW, FEW_SHARE = 5000, 0.25  # up to so many rows: a descent without this share of them, first
+TRIAL_ROWS = 4000  # on which the best coefficients are tried before they are found on all rows
+SHORTER, SHORTER_AUTO = 0.03, 0.15  # steps of the descent at a smaller size, as a share
+AFFORDABLE = 0.5  # of the descent's arithmetic that Newton's method may take
+LEAST_STEPS = 20
+NEWTON_STEPS = 50
+
+
+@dataclass(frozen=True, kw_only=True)
+class DescentPath:
+    """What a descent needs to know beside the problem.
+
+    Parameters
+    ----------
+    n_basis : int
+        Vectors.
+    metric : {"auto", "full", "diagonal", None}
+        What of the metric is learned.
+    scoring : Scoring
+        For the scores of the points, and when to stop if it has rows that were held out.
+    accuracy_loss : float, optional
+        With rows held out: the smallest size within this of the best score is wanted.
+    everything : array, optional
+        The vectors, if they are the distinct rows, in inner coordinates; ``indices`` are theirs.
+    start : Vectors, optional
+        Where to begin.
+    seed, tol, max_iter :
+        As usual; ``max_iter`` limits Newton's method.
+    """
+
+    n_basis: int
+    metric: str | None
+    scoring: Scoring
+    accuracy_loss: float | None = None
+    everything: Array | None = None
+    indices: Array | None = None
+    start: Vectors | None = None
+    seed: int = 0
+    tol: float = 1e-3
+    max_iter: int = NEWTON_STEPS
+
+    def solved(self, problem: Mapped, kernel: Any, fit: Fit) -> Result:
+        """All points, as a :class:`slimsvm.solvers.path.PathModel`."""
+        work = _Work(self, problem, kernel, fit)
+        return work.exact() if self.everything is not None else work.path()
+
+
+class _Work:
+    """One fit."""
+
+    def __init__(self, path: DescentPath, problem: Mapped, kernel: Any, fit: Fit) -> None:
+        self.path_, self.problem, self.kernel, self.fit = path, problem, kernel, fit
+        self.rng = np.random.default_rng(path.seed)
+        self.history: dict[str, list[Array]] = {name: [] for name in ("seconds", *HISTORY)}
+        self.n_iter = 0
+
+    # -- the two ways ------------------------------------------------------------------------------
+
+    def exact(self) -> Result:
+        B = self.path_.everything
+        assert B is not None
+        outputs = self.problem.Y.shape[1]
+        zero = np.zeros((len(B), outputs)), np.zeros(outputs)
+        start = Vectors(B, np.ones(len(B)), *zero)
+        tol = SUBSPACE_TOL if is_small(self.problem.n) else self.path_.tol
+        found = self._newton(self.problem, start, tol)
+        point = self._point(found.model, found.certificate)
+        return replace(found, model=PathModel([point], point, len(B)))
+
+    def path(self) -> Result:
+        P, asked = self.problem, self.path_
+        score = self._score_of_held_out()
+        n, rng = P.n, self.rng
+        factor, best, tried = 1.0, True, None
+        if score is None and n <= FEW:  # a descent on a part of them says which coefficients
+            order = rng.permutation(n)
+            out = order[: round(FEW_SHARE * n)]
+            if out.size >= 10:
+                part = _rows(P, np.sort(order[out.size :]))
+                best, factor = self._trial(part, self._descended(part), _rows(P, out))
+        elif score is None:
+            order = rng.permutation(n)
+            h = min(TRIED, round(TRIED_SHARE * n))
+            tried, P = _rows(P, order[:h]), _rows(P, np.sort(order[h:]))
+        found = self._descended(P, score, asked.start)
+        if tried is not None:
+            best, factor = self._trial(P, found, tried)
+        elif score is not None:
+            best, factor = self._trial(P, found, self._held_out())
+        # from here on the metric is the one found, of all sizes
+        self.problem, found = self.problem.in_metric(found)
+        result = self._finished(self.problem, found, best, factor)
+        points = [self._point(result.model, result.certificate)]
+        vectors = result.model
+        for size in reversed(sizes_up_to(asked.n_basis)[:-1]):
+            if self.fit.limits.reason():
+                break
+            if size < vectors.n:
+                vectors, about = self._smaller(vectors, size, factor)
+                points.append(self._point(vectors, about))
+        points.reverse()
+        chosen = self._chosen(points)
+        history = {name: np.concatenate(parts) for name, parts in self.history.items()}
+        return replace(
+            result,
+            model=PathModel(points, chosen, asked.n_basis),
+            history=history,
+            n_iter=self.n_iter,
+        )
+
+    # -- their parts -------------------------------------------------------------------------------
+
+    def _descended(self, problem: Mapped, score: Any = None, start: Any = None) -> Vectors:
+        """Vectors by a descent; in regression, on targets of mean zero and deviation one."""
+        mean, scale = 0.0, 1.0
+        if not problem.takes_labels:
+            problem, mean, scale = standardised(problem)
+        if start is None:
+            start = first_vectors(problem, self.path_.n_basis, self.rng)
+        elif not problem.takes_labels:
+            start = _in_units(start, -mean / scale, 1.0 / scale)
+        plan = plan_for(problem, start.n, self.path_.metric)
+        judge = None
+        if score is not None:
+
+            def judge(v: Vectors) -> float:
+                return float(score(_in_units(v, mean, scale)))
+
+        solver = Descent(plan=plan, seed=self.path_.seed, score=judge, limits=self.fit.limits)
+        return _in_units(self._run(solver, problem, start).model, mean, scale)
+
+    def _trial(self, problem: Mapped, found: Vectors, tried: Mapped) -> tuple[bool, float]:
+        """Whether the best coefficients do as well on these rows; the factor for the others."""
+        measure = self.path_.scoring.measure
+
+        def scores(v: Vectors) -> Array:
+            return MappedSpan(tried, v).scores(v.coef) + v.intercept
+
+        before = scores(found)
+        factor = _likeliest_factor(tried, before)
+        if self.fit.limits.reason():
+            return False, factor
+        part, n = problem, problem.n
+        wanted = max(TRIAL_ROWS, 4 * found.n)
+        if n > 2 * wanted:
+            part = _rows(problem, np.sort(self.rng.permutation(n)[:wanted]))
+            part = replace(part, weight=part.weight * (problem.total_weight / part.total_weight))
+        best = self._newton(part, found, max(self.path_.tol, 1e-2)).model
+        given = (tried.Y, tried.weight)
+        return measure(scores(best), *given) >= measure(before, *given) - WORTH, factor
+
+    def _finished(self, problem: Mapped, found: Vectors, best: bool, factor: float) -> Result:
+        """The best coefficients for these vectors, or those of the descent."""
+        if best and self._affordable(problem, found) and not self.fit.limits.reason():
+            return self._newton(problem, found, self.path_.tol)
+        found = _scaled(found, factor)
+        certificate = problem.certificate(found, self.path_.tol)
+        return Result(found, certificate, Status("converged"), {}, max(1, self.n_iter))
+
+    def _affordable(self, problem: Mapped, found: Vectors) -> bool:
+        """Whether Newton's method takes no more than a part of the time of the descent."""
+        plan, k = plan_for(problem, found.n, self.path_.metric), found.n
+        descent = 8.0 * plan.n_steps * plan.batch * k * (problem.n_coordinates + 2)
+        columns = problem.Y.shape[1]
+        a_step = 2.0 * min(problem.n, max(20_000, 20 * k)) * k * k
+        a_step += 4.0 * problem.n * k * (columns + problem.n_coordinates)
+        return 4.0 * a_step <= AFFORDABLE * descent or problem.n <= FEW
+
+    def _newton(self, problem: Mapped, start: Vectors, tol: float) -> Result:
+        solver = MappedNewton(vectors=start)
+        return self._run(solver, problem, None, tol=tol, max_iter=self.path_.max_iter)
+
+    def _run(self, solver: Any, problem: Mapped, start: Any, **options: Any) -> Result:
+        options = {"tol": self.path_.tol, **options}
+        limits, watchers = self.fit.limits, self.fit.watchers
+        result = run(solver, problem, limits=limits, start=start, watchers=watchers, **options)
+        n = result.history["seconds"].size
+        for name, parts in self.history.items():
+            parts.append(result.history.get(name, np.full(n, np.nan)))
+        self.n_iter += result.n_iter
+        return result
+
+    def _smaller(self, vectors: Vectors, size: int, factor: float) -> tuple[Vectors, Any]:
+        """The vectors that contribute most, after a short descent in the metric that is known."""
+        P, scale, mean = self.problem, 1.0, 0.0
+        if not P.takes_labels:
+            P, mean, scale = standardised(P)
+        size_of = np.abs(vectors.coef).sum(axis=1)
+        if P.form[0] == EXPONENTIAL:
+            some = np.sort(self.rng.permutation(P.n)[:2000])
+            K = MappedSpan(_rows(P, some), vectors).values(0)
+            size_of = size_of * np.sqrt(np.square(K, dtype=np.float64).mean(axis=0))
+        stay = np.sort(np.argsort(-size_of, kind="stable")[:size])
+        kept = replace(
+            vectors,
+            B=vectors.B[stay],
+            widths=vectors.widths[stay],
+            coef=vectors.coef[stay] / (scale * factor),
+            intercept=(vectors.intercept - mean) / (scale * factor),
+        )
+        plan = plan_for(P, size, None)
+        share = SHORTER if self.path_.accuracy_loss is None else SHORTER_AUTO
+        plan = replace(plan, n_steps=max(LEAST_STEPS, round(share * plan.n_steps)))
+        found = self._run(Descent(plan=plan, seed=self.path_.seed, limits=self.fit.limits), P, kept)
+        v = _scaled(_in_units(found.model, mean, scale), factor)
+        return v, self.problem.certificate(v, self.path_.tol)
+
+    # -- points ------------------------------------------------------------------------------------
+
+    def _expansion(self, v: Vectors) -> tuple[Expansion, Any, Any]:
+        """The function in terms of the features; its metric and widths."""
+        P = self.problem
+        return expansion_of(v, P.coordinates, self.kernel, P.norm, P.form, is_small(P.n))
+
+    def _point(self, v: Vectors, about: Any) -> PathPoint:
+        f, metric, widths = self._expansion(v)
+        P, measure = self.problem, self.path_.scoring.measure
+        scores = MappedSpan(P, v).scores(v.coef) + v.intercept
+        return PathPoint(
+            v.n,
+            f.basis,
+            f.coef,
+            f.intercept,
+            self.path_.indices,
+            about.objective,
+            about.gap,
+            measure(scores, P.Y, P.weight),
+            self.path_.scoring.validated(f),
+            metric=metric,
+            widths=widths,
+        )
+
+    def _held_out(self) -> Mapped:
+        held = self.path_.scoring.held_out
+        assert held is not None
+        X, target, weight = held
+        P = self.problem
+        if isinstance(P.loss, Softmax):
+            target = (target > 0).astype(np.float64)
+        return replace(P, X=P.coordinates.of(X, P.X.dtype.type), Y=target, weight=weight)
+
+    def _score_of_held_out(self) -> Any:
+        """Of vectors, on the rows held out; None if there are none."""
+        if self.path_.scoring.held_out is None:
+            return None
+        held, measure = self._held_out(), self.path_.scoring.measure
+
+        def score(v: Vectors) -> float:
+            found = MappedSpan(held, v).scores(v.coef) + v.intercept
+            return float(measure(found, held.Y, held.weight))
+
+        return score
+
+    def _chosen(self, points: list[PathPoint]) -> PathPoint:
+        """The largest, or the smallest that is nearly as good on the rows held out."""
+        loss = self.path_.accuracy_loss
+        if loss is None or self.path_.scoring.held_out is None:
+            return points[-1]
+        scores = [point.validation_score or 0.0 for point in points]
+        good = [p for p, s in zip(points, scores, strict=True) if s >= max(scores) - loss]
+        return good[0] if good else points[-1]
+
+
+def expansion_of(
+    v: Vectors, at: Coordinates, kernel: Any, norm: float, form: Any, exact: bool
+) -> tuple[Expansion, Array | None, Array | None]:
+    """Vectors in inner coordinates as a function of features; with its metric and widths.
+
+    In float32, unless ``exact``.
+    """
+    dtype = np.float64 if exact else np.float32
+    coef, intercept = (v.coef / norm).astype(dtype), v.intercept.astype(dtype)
+    B, at = v.placed(v.B.astype(np.float64)), at.then(v.metric)
+    if form[0] != EXPONENTIAL:
+        plain = Expansion(kernel, (B / at.turn).astype(dtype), coef, intercept, exact=exact)
+        return plain, None, None
+    assert at.mean is not None
+    root = float(np.sqrt(kernel.form()[1]))
+    metric: Array | None = None
+    centre = at.mean
+    if np.ndim(at.turn):
+        metric = np.asarray(at.turn) / root
+        centre = at.mean * metric if metric.ndim == 1 else at.mean @ metric
+        metric = np.ascontiguousarray(metric, dtype)
+    basis, widths = (B / root + centre).astype(dtype), v.widths.astype(dtype)
+    if metric is None and np.all(widths == 1.0):
+        return Expansion(kernel, basis, coef, intercept, exact=exact), None, None
+    f = MappedExpansion(kernel, basis, coef, intercept, exact=exact, metric=metric, widths=widths)
+    return f, metric, widths
+
+
+def _rows(problem: Mapped, rows: Array) -> Mapped:
+    """The problem on some of its rows."""
+    return replace(problem, X=problem.X[rows], Y=problem.Y[rows], weight=problem.weight[rows])
+
+
+def _in_units(v: Vectors, mean: float, scale: float) -> Vectors:
+    return replace(v, coef=v.coef * scale, intercept=v.intercept * scale + mean)
+
+
+def _scaled(v: Vectors, factor: float) -> Vectors:
+    return v if factor == 1.0 else replace(v, coef=v.coef * factor, intercept=v.intercept * factor)
+
+
+def _likeliest_factor(tried: Mapped, scores: Array) -> float:
+    """What the scores of a descent are to be multiplied by.
+
+    Its labels were smoothed; rows that it has not seen say how sure it may be. One where scores are
+    not the logarithms of odds.
+    """
+    if not isinstance(tried.loss, Logistic | Softmax):
+        return 1.0
+
+    def cost(log_factor: float) -> float:
+        return float(np.sum(tried.weight @ tried.loss.value(tried.Y, np.exp(log_factor) * scores)))
+
+    found = minimize_scalar(cost, bounds=(np.log(0.2), np.log(5.0)), method="bounded")
+    return float(np.exp(found.x))
