@@ -380,14 +380,15 @@ def _problem(
         raise ValueError(
             "All rows have weight zero; give at least one with a positive weight, or no data."
         )
-    loss, n_classes = small._loss(), len(getattr(small, "classes_", ()))
+    n_classes = len(getattr(small, "classes_", ()))
+    loss = small._loss(False, n_classes)
     if getattr(small, "pairwise_", False):
         first, second = np.transpose(OneVsOne(n_classes).pairs)
         target = (target[:, None] == first).astype(np.float64) - (target[:, None] == second)
         loss = OfPairs()
     else:
         target = small._targets(target, n_classes)
-    if small.loss == "squared_epsilon_insensitive" and not _has_epsilon(model):  # NuSVR found it
+    if isinstance(loss, SquaredEpsilonInsensitive) and not _has_epsilon(model):  # NuSVR found it
         away = np.abs(target - function.decision_function(X, threads))[:, 0]
         nu: Any = {"q": 1.0 - float(model.nu), "weights": weight, "method": "inverted_cdf"}
         small.epsilon = float(np.quantile(away, **nu))

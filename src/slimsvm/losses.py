@@ -20,7 +20,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import expit, logsumexp, softmax, xlog1py, xlogy
+from scipy.special import expit, xlog1py, xlogy
 
 from slimsvm.compiled import compiled
 
@@ -335,6 +335,22 @@ class Logistic(Loss):
         return np.where(inside, xlogy(v, v) + xlog1py(1.0 - v, -v), np.inf)
 
 
+@compiled
+def _softmax(y: Array, f: Array, value: Array, gradient: Array) -> None:
+    n, c = f.shape
+    for i in range(n):
+        most, own, total = f[i, 0], 0.0, 0.0
+        for j in range(1, c):
+            most = max(most, f[i, j])
+        for j in range(c):
+            own += y[i, j] * f[i, j]
+            gradient[i, j] = np.exp(f[i, j] - most)
+            total += gradient[i, j]
+        for j in range(c):
+            gradient[i, j] = gradient[i, j] / total - y[i, j]
+        value[i] = most + np.log(total) - own
+
+
 @dataclass(frozen=True)
 class Softmax:
     """L(c, f) = log sum_j exp(f_j) - f_c, over the scores of all classes together.
@@ -358,18 +374,22 @@ class Softmax:
 
     def value(self, y: ArrayLike, f: ArrayLike) -> Array:
         """log sum exp f - f_c, one number a row"""
-        labels, scores = _floats(y, f)
-        return np.asarray(logsumexp(scores, axis=1) - np.einsum("ij,ij->i", labels, scores))
+        return self.both(y, f)[0]
 
     def gradient(self, y: ArrayLike, f: ArrayLike) -> Array:
         """p - y, p the probabilities"""
+        return self.both(y, f)[1]
+
+    def both(self, y: ArrayLike, f: ArrayLike) -> tuple[Array, Array]:
+        """Value and gradient, in one pass."""
         labels, scores = _floats(y, f)
-        return np.asarray(softmax(scores, axis=1) - labels)
+        value, gradient = np.empty(scores.shape[0]), np.empty(scores.shape)
+        _softmax(np.ascontiguousarray(labels), np.ascontiguousarray(scores), value, gradient)
+        return value, gradient
 
     def curvature(self, y: ArrayLike, f: ArrayLike) -> Array:
         """p (1 - p): the diagonal of the second derivative, diag(p) - p p'"""
-        _, scores = _floats(y, f)
-        p = softmax(scores, axis=1)
+        p = self.both(y, f)[1] + np.asarray(y, np.float64)
         return np.asarray(p * (1.0 - p))
 
     def conjugate(self, y: ArrayLike, u: ArrayLike) -> Array:

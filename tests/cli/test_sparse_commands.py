@@ -198,9 +198,10 @@ def test_what_the_class_refuses(slimsvm, files, arguments, message):
 
 def test_a_sparse_machine_in_other_formats(slimsvm, files):
     X, _ = files
-    slimsvm("train", "c.svm", "m.libsvm", "--n-basis", 10, "--gamma", 5)
+    pursued = ("--n-basis", 10, "--gamma", 5, "--basis", "pursuit")
+    slimsvm("train", "c.svm", "m.libsvm", *pursued)
     assert load_libsvm("m.libsvm").support_vectors_.shape == (10, 2)
-    slimsvm("train", "c.svm", "m.slim", "--n-basis", 10, "--gamma", 5)
+    slimsvm("train", "c.svm", "m.slim", *pursued)
     slimsvm("convert", "m.slim", "m.svmlight")
     slimsvm("predict", "c.svm", "m.svmlight", "out.txt", "--decision")
     np.testing.assert_allclose(
@@ -373,7 +374,7 @@ def test_info_of_a_sparse_machine(slimsvm, result_of, files):
     text = slimsvm("info", "m.slim").stdout
     for part in (
         "SparseSVC",
-        "squared_hinge",
+        "logistic",
         "basis vectors    10",
         "path",
         "held out",

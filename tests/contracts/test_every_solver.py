@@ -51,6 +51,7 @@ OTHERS = {
     "descent, first_vectors, mapped_newton": "tests/solvers/test_descent.py has other answers",
     "platt_smo": "ends when no pair makes progress; its tests have a twin",
     "rsvm, fixed_sets": "as published, slow; tests/solvers/test_published_reduced.py",
+    "path_descent": "the three above, one after the other; tests/estimators/test_descending.py",
     "interior_point, row_cache": "parts of svm_light; its tests have exact answers",
     "smo, small_qp": "solve the small problems of a round; tests/solvers has exact answers",
     "pursuit, refine, reduced_set": "look for vectors; what others would give has no bound",

@@ -22,7 +22,8 @@ def rows(n=400, seed=0):
 
 
 def quick(n_basis=20, **options):
-    return SparseSVC(n_basis, **{"C": 10.0, "gamma": 5.0, "random_state": 0, **options})
+    given = {"C": 10.0, "gamma": 5.0, "basis": "pursuit", "random_state": 0, **options}
+    return SparseSVC(n_basis, **given)
 
 
 @pytest.mark.parametrize("kernel", ["rbf", "poly", "laplacian"])

@@ -40,19 +40,19 @@ CLASSIFIERS = {
     "SVC-laplacian-jobs": s.SVC(kernel="laplacian", n_jobs=2),
     "SVC-few-steps": s.SVC(max_iter=7),
     "NuSVC": s.NuSVC(nu=0.3),
-    "Sparse-pursuit": s.SparseSVC(12, random_state=0),
+    "Sparse-pursuit": s.SparseSVC(12, random_state=0, basis="pursuit"),
     **{f"Sparse-{b}": s.SparseSVC(12, basis=b, random_state=0) for b in BASES},
     **{
-        f"Sparse-{loss}": s.SparseSVC(12, loss=loss, random_state=0)
+        f"Sparse-{loss}": s.SparseSVC(12, loss=loss, random_state=0, basis="pursuit")
         for loss in ("hinge", "smooth_hinge", "least_squares")
     },
     "Sparse-hinge-random": s.SparseSVC(12, loss="hinge", basis="random", random_state=0),
     "Sparse-auto": s.SparseSVC("auto", max_basis=20, random_state=0),
-    "Sparse-held-out": s.SparseSVC(12, validation_fraction=0.2, random_state=0),
-    "Sparse-fixed": s.SparseSVC(12, refine=False, random_state=0),
-    "Sparse-balanced": s.SparseSVC(12, class_weight="balanced", random_state=0),
-    "Sparse-jobs": s.SparseSVC(12, n_jobs=2, max_memory=0.01, random_state=0),
-    "Sparse-everything": s.SparseSVC(2000, random_state=0),
+    "Sparse-held-out": s.SparseSVC(12, validation_fraction=0.2, random_state=0, basis="pursuit"),
+    "Sparse-fixed": s.SparseSVC(12, refine=False, random_state=0, basis="pursuit"),
+    "Sparse-balanced": s.SparseSVC(12, class_weight="balanced", random_state=0, basis="pursuit"),
+    "Sparse-jobs": s.SparseSVC(12, n_jobs=2, max_memory=0.01, random_state=0, basis="pursuit"),
+    "Sparse-everything": s.SparseSVC(2000, random_state=0, basis="pursuit"),
     **{
         f"Reduced-{k}": s.ReducedSVC(solver=k, random_state=0)
         for k in ("smooth", "least_squares", "lagrangian", "decomposition")
@@ -82,13 +82,13 @@ CLASSIFIERS = {
     "Multivariate": s.MultivariateSVC(random_state=0),
     "Multivariate-auc": s.MultivariateSVC("roc_auc", kernel="linear", random_state=0),
     "Cross": s.CrossTraining(random_state=0),
-    "Cross-sparse": s.CrossTraining(s.SparseSVC(8), random_state=0),
+    "Cross-sparse": s.CrossTraining(s.SparseSVC(8, basis="pursuit"), random_state=0),
 }
 REGRESSORS = {
     "SVR": s.SVR(C=3.0),
     "NuSVR": s.NuSVR(),
-    "SparseSVR": s.SparseSVR(12, random_state=0),
-    "SparseSVR-eps": s.SparseSVR(12, loss="epsilon_insensitive", random_state=0),
+    "SparseSVR": s.SparseSVR(12, random_state=0, basis="pursuit"),
+    "SparseSVR-eps": s.SparseSVR(12, loss="epsilon_insensitive", random_state=0, basis="pursuit"),
     "SparseSVR-auto": s.SparseSVR("auto", max_basis=20, random_state=0),
     "OneClass": s.OneClassSVM(nu=0.2),
 }
@@ -167,8 +167,11 @@ def others() -> Iterator[tuple[str, Callable[[], Any]]]:
         for name, model in (
             ("SVC", s.SVC(warm_start=True)),
             ("Linear", s.LinearSVC(warm_start=True)),
-            ("Sparse", s.SparseSVC(6, warm_start=True, random_state=0)),
-            ("Sparse-hinge", s.SparseSVC(6, loss="hinge", warm_start=True, random_state=0)),
+            ("Sparse", s.SparseSVC(6, warm_start=True, random_state=0, basis="pursuit")),
+            (
+                "Sparse-hinge",
+                s.SparseSVC(6, loss="hinge", warm_start=True, random_state=0, basis="pursuit"),
+            ),
         ):
             yield f"warm/{name}/{n_classes}", lambda m=model, X=X, y=y: warm(m, X, y)
         for name, model in (
@@ -180,7 +183,7 @@ def others() -> Iterator[tuple[str, Callable[[], Any]]]:
         for name, model in (
             ("SVC", s.SVC()),
             ("Reduced", s.ReducedSVC(40, random_state=0)),
-            ("Sparse", s.SparseSVC(20, random_state=0)),
+            ("Sparse", s.SparseSVC(20, random_state=0, basis="pursuit")),
         ):
             yield f"compress/{name}/{n_classes}", lambda m=model, X=X, y=y: compressed(m, X, y)
         yield f"truncated/{n_classes}", lambda X=X, y=y: truncated(X, y)
@@ -188,7 +191,7 @@ def others() -> Iterator[tuple[str, Callable[[], Any]]]:
         for name, model in (
             ("SVC", s.SVC()),
             ("NuSVC", s.NuSVC(nu=0.3)),
-            ("Sparse", s.SparseSVC(6, random_state=0)),
+            ("Sparse", s.SparseSVC(6, random_state=0, basis="pursuit")),
             ("Reduced", s.ReducedSVC(random_state=0)),
             ("LowRank", s.LowRankSVC(random_state=0)),
             ("Online", s.OnlineSVC(random_state=0)),
@@ -220,8 +223,8 @@ def others() -> Iterator[tuple[str, Callable[[], Any]]]:
             yield key, lambda m=model, w=weight: facts(clone(m).fit(S, Y, w), S)
     big, label = data(12_000, 2)
     for name, model in (
-        ("Sparse", s.SparseSVC(20, random_state=0)),
-        ("Sparse-hinge", s.SparseSVC(10, loss="hinge", random_state=0)),
+        ("Sparse", s.SparseSVC(20, random_state=0, basis="pursuit")),
+        ("Sparse-hinge", s.SparseSVC(10, loss="hinge", random_state=0, basis="pursuit")),
         ("SVC-jobs", s.SVC(n_jobs=2)),
         ("Structural", s.StructuralSVM(Multiclass(), tol=0.01, random_state=0)),
     ):
@@ -255,14 +258,14 @@ def compressed(model: Any, X: Any, y: Any) -> Any:
 
 def truncated(X: Any, y: Any) -> Any:
     """Smaller models of a path."""
-    model = s.SparseSVC(12, random_state=0).fit(X, y)
+    model = s.SparseSVC(12, random_state=0, basis="pursuit").fit(X, y)
     sizes = [[p.n_basis, p.objective, p.gap, p.training_score] for p in model.path_]
     return np.concatenate([facts(model.truncated(5), X), np.ravel(np.asarray(sizes, float))])
 
 
 def certified(X: Any, y: Any) -> Any:
     """Distance from the exact model."""
-    c = s.SparseSVC(12, random_state=0).fit(X, y).certify(X, y)
+    c = s.SparseSVC(12, random_state=0, basis="pursuit").fit(X, y).certify(X, y)
     return np.array([c.objective, c.violation, c.gap])
 
 

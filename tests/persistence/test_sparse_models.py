@@ -226,7 +226,7 @@ def path(tmp_path):
 @pytest.mark.parametrize(
     ("name", "value", "match"),
     [
-        ("n_basis_", 11, r"expected \(n_basis, n_features\) = \(11, 7\)"),
+        ("n_basis_", 11, r"expected \(n_basis, n_mapped\) = \(11, 7\)"),
         ("n_basis_", "many", "n_basis_ is 'many', expected int"),
         ("n_features_in_", 8, "basis_ has the shape"),
         (

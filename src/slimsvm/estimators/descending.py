@@ -28,6 +28,7 @@ Array = NDArray[Any]
 AUTO, DESCENT = "auto", "descent"
 KINKED = ("hinge", "epsilon_insensitive")
 FORMS = {"learned": "full", "diagonal": "diagonal", "auto": "auto", None: None}
+FEW_ROWS = 200  # up to which nothing is drawn: weights are repetitions there, to the last digits
 FLOAT = 4  # bytes of a number of a model
 
 
@@ -98,14 +99,15 @@ def solved_by_descent(model: Any, data: Data, loss: Any, fit: Fit) -> Result:
     start, at = _last(model, data, kernel)
     if at is None:
         turns = isinstance(model.metric, str) and model.metric != "diagonal"
-        groups = Y if data.classes.size else None
-        at = coordinates_for(kernel, X, given, turns=turns, weight=weight, target=groups, rng=rng)
+        about: Any = {"weight": weight, "target": Y if data.classes.size else None, "rng": rng}
+        with np.errstate(over="ignore", invalid="ignore"):  # said below
+            at = coordinates_for(kernel, X, given, turns=turns, **about)
     form = FORMS[model.metric] if given is None else None
     q = at.turn.shape[1] if np.ndim(at.turn) == 2 else d
     if model.max_bytes is not None:
         fits = _vectors_within(int(model.max_bytes), d, q, outputs, form, at)
         wanted = min(wanted, fits) if auto else fits
-    rows = _distinct_up_to(X, wanted)
+    rows = None if start is not None else _known_vectors(X, wanted, kernel)
     options = {
         "coordinates": at,
         "fit_intercept": bool(model.fit_intercept),
@@ -114,11 +116,13 @@ def solved_by_descent(model: Any, data: Data, loss: Any, fit: Fit) -> Result:
     }
     if rows is not None:
         options["coordinates"] = coordinates_for(kernel, X, given, turns=False)
-    with np.errstate(over="ignore"):  # said below
+    with np.errstate(over="ignore", invalid="ignore"):  # said below
         problem = Mapped.of(
             kernel, X, Y, weight, loss, dtype=np.float64 if small else np.float32, **options
         )
-    if not np.isfinite(problem.X).all() or not np.isfinite(problem.norm):
+    largest = float(np.abs(problem.X).max(initial=0.0))
+    most = float(np.sqrt(np.finfo(problem.X.dtype).max / max(1, q)))
+    if not largest < most or not np.isfinite(problem.norm):
         raise ValueError(
             f"The kernel {kernel!r} gives values that are not finite (NaN or infinity) for these "
             "rows. Scale the features, for example with StandardScaler, or choose other "
@@ -139,13 +143,33 @@ def solved_by_descent(model: Any, data: Data, loss: Any, fit: Fit) -> Result:
     return path.solved(problem, kernel, fit)
 
 
-def _distinct_up_to(X: Any, wanted: int) -> Array | None:
-    """The distinct rows in order, if there are no more than wanted."""
-    for part in (X[: 4 * wanted], X):
+def _known_vectors(X: Any, wanted: int, kernel: Kernel) -> Array | None:
+    """Rows that are the vectors, where nothing is to be drawn: there are no more, or few.
+
+    Of few rows those on which the others depend most: pivots of a Cholesky factor.
+    """
+    most = max(wanted, FEW_ROWS)
+    for part in (X[: 4 * most], X):
         rows = distinct(part)
-        if rows.size > wanted:
+        if rows.size > most:
             return None
-    return np.asarray(rows[in_order(X[rows])])
+    rows = np.asarray(rows[in_order(X[rows])])
+    with np.errstate(over="ignore", invalid="ignore"):
+        K = kernel(X[rows])
+    return rows[_pivots(K, min(wanted, rows.size))] if np.isfinite(K).all() else rows
+
+
+def _pivots(K: Array, k: int) -> Array:
+    """The first k pivots of a Cholesky factorisation, in order."""
+    left, L, chosen = np.diag(K).copy(), np.zeros((len(K), k)), np.zeros(k, np.intp)
+    for j in range(k):
+        chosen[j] = i = int(np.argmax(left))
+        if not left[i] > 1e-12 * K.max():
+            return chosen[:j]
+        L[:, j] = (K[:, i] - L[:, :j] @ L[i, :j]) / np.sqrt(left[i])
+        left = np.maximum(left - L[:, j] ** 2, 0.0)
+        left[chosen[: j + 1]] = 0.0
+    return chosen
 
 
 def _vectors_within(

@@ -20,6 +20,8 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.linalg import cholesky, solve_triangular
+from scipy.sparse.linalg import lsqr
+from sklearn.utils.extmath import randomized_svd
 
 from slimsvm.ending import SUBSPACE, Certificate
 from slimsvm.forms import EXPONENTIAL, LINEAR, POWER
@@ -32,12 +34,14 @@ Array = NDArray[Any]
 SOFTMAX = 100  # beside the forms of the losses that are sums over columns
 CHUNK = 2048  # rows whose kernel values are made at once
 GROUPS = 8  # of chunks, whose sums are added in order: the same bits for any number of threads
-JITTER = 1e-10  # of the mean of K_BB's diagonal
+JITTER = {"float32": 1e-6, "float64": 1e-10}  # of the mean of K_BB's diagonal, by type of values
 MEGABYTES = 2000.0  # for kernel values, unless something else is said
 DIRECTIONS = 128  # coordinates up to which principal directions are not looked for
 HELD, AT_MOST = 0.85, 0.2  # of the variance, by this share of the coordinates: then they are taken
 LOOKED_AT = 4000  # rows
 WIDE = 2000  # features from which on sparse rows are wide
+SINGULAR = 60  # directions of the largest variance for these
+RIDGE, LSQR_STEPS = 1.0, 30  # of the weights that are directions, too
 CENTRING = 50  # steps of Newton's method for the intercepts, at most
 
 
@@ -260,10 +264,10 @@ class Mapped:
             replace(vectors, B=placed, scales=None, W=None),
         )
 
-    def certificate(self, vectors: Vectors, tol: float) -> Certificate:
+    def certificate(self, vectors: Vectors, tol: float, look: Look | None = None) -> Certificate:
         """How far these coefficients are from the best for these vectors."""
-        span = MappedSpan(self, vectors)
-        look = span.look(vectors.coef, vectors.intercept)
+        if look is None:
+            look = MappedSpan(self, vectors).look(vectors.coef, vectors.intercept)
         relative = look.gap / look.objective if look.objective > 0 else 0.0
         return Certificate(
             SUBSPACE, look.objective, relative, look.gap, tol, str(np.dtype(self.X.dtype))
@@ -311,7 +315,10 @@ def coordinates_for(
     if turns and d > DIRECTIONS:
         some = X[:: max(1, n // LOOKED_AT)]
         S = (some.toarray() if sp.issparse(some) else np.asarray(some, np.float64)) - mean
-        value, vector = np.linalg.eigh(S.T @ S)
+        square = S.T @ S
+        if not np.isfinite(square).all():  # said where all rows are looked at
+            return Coordinates(mean, root)
+        value, vector = np.linalg.eigh(square)
         total = np.cumsum(value[::-1])
         q = int(np.searchsorted(total, HELD * total[-1])) + 1
         if q <= AT_MOST * d:
@@ -320,8 +327,31 @@ def coordinates_for(
 
 
 def directions_of_wide(X: Any, target: Array | None, weight: Array | None, rng: Any) -> Array:
-    """Directions for wide sparse rows, orthonormal, zero at columns that do not occur."""
-    raise NotImplementedError
+    """Directions for wide sparse rows, orthonormal, zero at columns that do not occur.
+
+    Those of the largest variance (a randomised singular value decomposition, without centring),
+    and before them the weights of ridge regression to the targets, which singular vectors may miss.
+    """
+    n, d = X.shape
+    X = X.tocsr().astype(np.float64)
+    found = np.empty((d, 0))
+    if target is not None:
+        Y = np.where(target > 0, 1.0, -1.0)
+        found = np.stack([_ridge_weights(X, Y[:, c], weight) for c in range(Y.shape[1])], axis=1)
+    q = min(SINGULAR, d - 1, n - 1)
+    _, size, right = randomized_svd(
+        X, q, n_iter=2, random_state=int(rng.integers(2**31 - 1)) if rng is not None else 0
+    )
+    whole = np.hstack([found, right[size > 1e-9 * size.max()].T])
+    return np.asarray(np.linalg.qr(whole)[0])
+
+
+def _ridge_weights(X: Any, y: Array, weight: Array | None) -> Array:
+    w = np.ones(X.shape[0]) if weight is None else weight / weight.mean()
+    root = np.sqrt(w)
+    rows = sp.diags_array(root) @ X
+    y = y - np.average(y, weights=w)
+    return np.asarray(lsqr(rows, root * y, damp=np.sqrt(RIDGE), iter_lim=LSQR_STEPS)[0])
 
 
 # -- values of all rows ----------------------------------------------------------------------------
@@ -350,7 +380,7 @@ class MappedSpan:
         self.M = None if M is None else M.astype(self.dtype)
         self.A = exponents(problem.form, placed, vectors.widths).astype(self.dtype)
         self.K_BB = norm_matrix(problem.form, placed, vectors.widths) / problem.norm
-        jitter = JITTER * float(np.trace(self.K_BB)) / max(1, self.k)
+        jitter = JITTER[self.dtype.name] * float(np.trace(self.K_BB)) / max(1, self.k)
         self.K_BB[np.diag_indices(self.k)] += jitter
         self.L = _factor(self.K_BB)
         budget = (problem.max_memory or MEGABYTES) * 1e6
@@ -372,6 +402,10 @@ class MappedSpan:
         if self._keeps:
             self._kept[chunk] = K
         return K
+
+    def values_of_all(self) -> Array:
+        """The same for all rows, float64: for few of them."""
+        return np.vstack([self.values(c) for c in range(len(self.starts))]).astype(np.float64)
 
     def each(self, work: Callable[[slice, Array, int], None]) -> None:
         """work(rows, their values, group) for all chunks; those of a group one after the other."""
@@ -411,7 +445,10 @@ class MappedSpan:
         """
         P = self.problem
         raw = self.scores(coef) if scores is None else scores
-        b = centred(P.loss, P.Y, P.weight, raw, intercept) if P.fit_intercept else intercept
+        b = intercept
+        if P.fit_intercept:  # no nearer than the type of the kernel values is worth
+            exact = 1e-12 if self.dtype == np.float64 else 1e-7
+            b = centred(P.loss, P.Y, P.weight, raw, intercept, exact)
         F = raw + b
         G = P.weight[:, None] * P.loss.gradient(P.Y, F)
         gradient = self.K_BB @ coef + self.products(G)
@@ -434,37 +471,48 @@ def _factor(K: Array) -> Array:
             more = max(10.0 * more, 1e-12 * size)
 
 
-def centred(loss: Loss | Softmax, Y: Array, weight: Array, raw: Array, intercept: Array) -> Array:
-    """The best intercepts for these scores, from ``intercept`` on: Newton's method, damped."""
-    b = np.array(intercept, np.float64)
+def centred(
+    loss: Loss | Softmax,
+    Y: Array,
+    weight: Array,
+    raw: Array,
+    intercept: Array,
+    exact: float = 1e-12,
+) -> Array:
+    """The best intercepts for these scores, from ``intercept`` on: Newton's method, damped.
 
-    def value(at: Array) -> float:
-        return float(np.sum(weight @ loss.value(Y, raw + at)))
+    Up to slopes of a share ``exact`` of what they are the sum of.
+    """
+    b, total = np.array(intercept, np.float64), float(weight.sum())
 
-    now = value(b)
+    def at(point: Array) -> tuple[float, Array]:
+        F = raw + point
+        if isinstance(loss, Softmax):
+            values, G = loss.both(Y, F)
+            return float(weight @ values), G
+        return float(np.sum(weight @ loss.value(Y, F))), loss.gradient(Y, F)
+
+    now, G = at(b)
     for _ in range(CENTRING):
-        F = raw + b
-        G = loss.gradient(Y, F)
-        slope, size = weight @ G, weight @ np.abs(G)
-        if np.all(np.abs(slope) <= 1e-12 * np.maximum(size, 1e-300)):
+        slope = weight @ G
+        if np.all(np.abs(slope) <= exact * np.maximum(weight @ np.abs(G), 1e-300)):
             break
         if isinstance(loss, Softmax):
             p = G + Y
             H = np.diag(weight @ p) - (p * weight[:, None]).T @ p
             step = -np.linalg.lstsq(H, slope, rcond=1e-12)[0]
         else:
-            curve = weight @ loss.curvature(Y, F)
-            flat = curve <= 1e-12 * float(weight.sum())
-            step = -slope / np.where(flat, float(weight.sum()), curve)
+            curve = weight @ loss.curvature(Y, raw + b)
+            step = -slope / np.where(curve <= 1e-12 * total, total, curve)
         t = 1.0
         while t > 1e-10:
-            new = value(b + t * step)
+            new, G_new = at(b + t * step)
             if new < now:
                 break
             t *= 0.5
         else:
             break
-        gained, b, now = now - new, b + t * step, new
+        gained, b, now, G = now - new, b + t * step, new, G_new
         if gained <= 1e-15 * abs(now):
             break
     return b

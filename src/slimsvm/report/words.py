@@ -39,6 +39,8 @@ def describe(estimator: Any) -> dict[str, Any]:
     parameters = estimator.get_params()
     if estimator.status_.reason != "loaded":  # the files of other programs do not hold them
         facts |= {name: parameters[name] for name in PARAMETERS if name in parameters}
+    if facts.get("loss") == "auto":  # the one that was minimised
+        facts["loss"] = getattr(whole, "loss_", "auto")
     facts["n_features"] = whole.n_features_in_
     if hasattr(whole, "classes_"):
         facts["classes"] = whole.classes_.tolist()
@@ -83,7 +85,8 @@ def model_nbytes(estimator: Any) -> int:
     40
     """
     total = 0
-    for name in ("basis_", "basis_coef_", "support_vectors_", "dual_coef_", "coef_", "intercept_"):
+    of_basis = ("basis_", "basis_coef_", "metric_", "widths_")
+    for name in (*of_basis, "support_vectors_", "dual_coef_", "coef_", "intercept_"):
         value = estimator.__dict__.get(name)  # not those that are computed when asked for
         if sp.issparse(value):
             total += value.data.nbytes + value.indices.nbytes + value.indptr.nbytes

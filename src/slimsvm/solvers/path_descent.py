@@ -8,8 +8,9 @@
    of them are left out of the descent for that; few: a descent on three quarters of them, first.
 3. The path downwards: vectors that contribute least leave, and a short descent follows.
 
-Where there are no more distinct rows than vectors were asked for, these are the vectors, and their
-best coefficients are found to near float64 precision: nothing is drawn.
+Where there are no more distinct rows than vectors were asked for, or few rows at all, rows are the
+vectors, in the order of the pivots of a Cholesky factor, and their best coefficients are found to
+near float64 precision: nothing is drawn.
 """
 
 from __future__ import annotations
@@ -19,6 +20,8 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.linalg import solve
+from scipy.linalg.lapack import dpstrf
 from scipy.optimize import minimize_scalar
 
 from slimsvm.expansion import Expansion, MappedExpansion
@@ -26,7 +29,7 @@ from slimsvm.forms import EXPONENTIAL
 from slimsvm.losses import Logistic, Softmax
 from slimsvm.precision import SUBSPACE_TOL, is_small
 from slimsvm.problems.mapped import Coordinates, Mapped, MappedSpan, Vectors, standardised
-from slimsvm.run import Result, Status, run
+from slimsvm.run import Certificate, Result, Status, run
 from slimsvm.solvers.descent import Descent, plan_for
 from slimsvm.solvers.first_vectors import first_vectors
 from slimsvm.solvers.mapped_newton import MappedNewton
@@ -41,7 +44,9 @@ TRIAL_ROWS = 4000  # on which the best coefficients are tried before they are fo
 SHORTER, SHORTER_AUTO = 0.03, 0.15  # steps of the descent at a smaller size, as a share
 AFFORDABLE = 0.5  # of the descent's arithmetic that Newton's method may take
 LEAST_STEPS = 20
+PRUNED_ON, RIDGE = 2000, 1e-6  # rows on which vectors are told apart; of these, for coefficients
 NEWTON_STEPS = 50
+WIDER = 20_000_000  # kernel values that may be made again in float64
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -95,15 +100,18 @@ class _Work:
     # -- the two ways ------------------------------------------------------------------------------
 
     def exact(self) -> Result:
-        B = self.path_.everything
+        B, asked, outputs = self.path_.everything, self.path_, self.problem.Y.shape[1]
         assert B is not None
-        outputs = self.problem.Y.shape[1]
-        zero = np.zeros((len(B), outputs)), np.zeros(outputs)
-        start = Vectors(B, np.ones(len(B)), *zero)
-        tol = SUBSPACE_TOL if is_small(self.problem.n) else self.path_.tol
-        found = self._newton(self.problem, start, tol)
-        point = self._point(found.model, found.certificate)
-        return replace(found, model=PathModel([point], point, len(B)))
+        tol = SUBSPACE_TOL if is_small(self.problem.n) else asked.tol
+        points, coef, intercept = [], np.zeros((0, outputs)), np.zeros(outputs)
+        for size in sizes_up_to(len(B)):
+            coef = np.vstack([coef, np.zeros((size - len(coef), outputs))])
+            start = Vectors(B[:size], np.ones(size), coef, intercept)
+            found = self._newton(self.problem, start, tol)
+            coef, intercept = found.model.coef, found.model.intercept
+            points.append(self._point(found.model, found.certificate))
+        model = PathModel(points, self._chosen(points), len(B))
+        return replace(found, model=model, history=self._history(), n_iter=self.n_iter)
 
     def path(self) -> Result:
         P, asked = self.problem, self.path_
@@ -127,24 +135,31 @@ class _Work:
             best, factor = self._trial(P, found, self._held_out())
         # from here on the metric is the one found, of all sizes
         self.problem, found = self.problem.in_metric(found)
-        result = self._finished(self.problem, found, best, factor)
-        points = [self._point(result.model, result.certificate)]
-        vectors = result.model
+        result, first = self._finished(self.problem, found, best, factor)
+        points, vectors = [first], result.model
+        known = {vectors.n: vectors}
         for size in reversed(sizes_up_to(asked.n_basis)[:-1]):
             if self.fit.limits.reason():
                 break
             if size < vectors.n:
-                vectors, about = self._smaller(vectors, size, factor)
-                points.append(self._point(vectors, about))
+                vectors = self._smaller(vectors, size, factor)
+                points.append(self._measured(vectors)[0])
+                known[size] = vectors
         points.reverse()
         chosen = self._chosen(points)
-        history = {name: np.concatenate(parts) for name, parts in self.history.items()}
-        return replace(
-            result,
-            model=PathModel(points, chosen, asked.n_basis),
-            history=history,
-            n_iter=self.n_iter,
-        )
+        if chosen is not points[-1]:
+            at = points.index(chosen)
+            result, chosen = self._finished(self.problem, known[chosen.n_basis], best, 1.0)
+            points[at] = chosen
+        model = PathModel(points, chosen, asked.n_basis)
+        return replace(result, model=model, history=self._history(), n_iter=self.n_iter)
+
+    def _history(self) -> dict[str, Array]:
+        return {name: np.concatenate(parts) for name, parts in self.history.items()}
+
+    @property
+    def _options(self) -> dict[str, Any]:
+        return {"seed": self.path_.seed, "limits": self.fit.limits, "measured": False}
 
     # -- their parts -------------------------------------------------------------------------------
 
@@ -164,7 +179,7 @@ class _Work:
             def judge(v: Vectors) -> float:
                 return float(score(_in_units(v, mean, scale)))
 
-        solver = Descent(plan=plan, seed=self.path_.seed, score=judge, limits=self.fit.limits)
+        solver = Descent(plan=plan, score=judge, **self._options)
         return _in_units(self._run(solver, problem, start).model, mean, scale)
 
     def _trial(self, problem: Mapped, found: Vectors, tried: Mapped) -> tuple[bool, float]:
@@ -187,13 +202,22 @@ class _Work:
         given = (tried.Y, tried.weight)
         return measure(scores(best), *given) >= measure(before, *given) - WORTH, factor
 
-    def _finished(self, problem: Mapped, found: Vectors, best: bool, factor: float) -> Result:
-        """The best coefficients for these vectors, or those of the descent."""
+    def _finished(
+        self, problem: Mapped, found: Vectors, best: bool, factor: float
+    ) -> tuple[Result, PathPoint]:
+        """The best coefficients for these vectors, or those of the descent; and their point."""
         if best and self._affordable(problem, found) and not self.fit.limits.reason():
-            return self._newton(problem, found, self.path_.tol)
+            result = self._newton(problem, found, self.path_.tol)
+            return result, self._point(result.model, result.certificate)
         found = _scaled(found, factor)
-        certificate = problem.certificate(found, self.path_.tol)
-        return Result(found, certificate, Status("converged"), {}, max(1, self.n_iter))
+        point, certificate = self._measured(found)
+        return Result(found, certificate, Status("converged"), {}, max(1, self.n_iter)), point
+
+    def _measured(self, v: Vectors) -> tuple[PathPoint, Certificate]:
+        """The point of coefficients as they are, with the gap that they have."""
+        look = MappedSpan(self.problem, v).look(v.coef, v.intercept)
+        about = self.problem.certificate(v, self.path_.tol, look)
+        return self._point(v, about, look.scores + v.intercept), about
 
     def _affordable(self, problem: Mapped, found: Vectors) -> bool:
         """Whether Newton's method takes no more than a part of the time of the descent."""
@@ -205,8 +229,14 @@ class _Work:
         return 4.0 * a_step <= AFFORDABLE * descent or problem.n <= FEW
 
     def _newton(self, problem: Mapped, start: Vectors, tol: float) -> Result:
-        solver = MappedNewton(vectors=start)
-        return self._run(solver, problem, None, tol=tol, max_iter=self.path_.max_iter)
+        options = {"tol": tol, "max_iter": min(self.path_.max_iter, NEWTON_STEPS)}
+        result = self._run(MappedNewton(vectors=start), problem, None, **options)
+        hidden = not result.certificate.holds and problem.X.dtype == np.float32
+        if hidden and problem.n * start.n <= WIDER and not self.fit.limits.reason():
+            # rounding errors of float32 hide how far it is
+            wider = replace(problem, X=problem.X.astype(np.float64))
+            result = self._run(MappedNewton(vectors=result.model), wider, None, **options)
+        return result
 
     def _run(self, solver: Any, problem: Mapped, start: Any, **options: Any) -> Result:
         options = {"tol": self.path_.tol, **options}
@@ -218,30 +248,29 @@ class _Work:
         self.n_iter += result.n_iter
         return result
 
-    def _smaller(self, vectors: Vectors, size: int, factor: float) -> tuple[Vectors, Any]:
-        """The vectors that contribute most, after a short descent in the metric that is known."""
+    def _smaller(self, vectors: Vectors, size: int, factor: float) -> Vectors:
+        """Some of the vectors, after a short descent in the metric that is known.
+
+        Those whose contributions the others depend on most: pivots of a Cholesky factor.
+        """
         P, scale, mean = self.problem, 1.0, 0.0
         if not P.takes_labels:
             P, mean, scale = standardised(P)
-        size_of = np.abs(vectors.coef).sum(axis=1)
-        if P.form[0] == EXPONENTIAL:
-            some = np.sort(self.rng.permutation(P.n)[:2000])
-            K = MappedSpan(_rows(P, some), vectors).values(0)
-            size_of = size_of * np.sqrt(np.square(K, dtype=np.float64).mean(axis=0))
-        stay = np.sort(np.argsort(-size_of, kind="stable")[:size])
-        kept = replace(
-            vectors,
-            B=vectors.B[stay],
-            widths=vectors.widths[stay],
-            coef=vectors.coef[stay] / (scale * factor),
-            intercept=(vectors.intercept - mean) / (scale * factor),
-        )
+        v = _in_units(_scaled(vectors, 1.0 / factor), -mean / scale, 1.0 / scale)
+        some = np.sort(self.rng.permutation(P.n)[:PRUNED_ON])
+        K = MappedSpan(_rows(P, some), v).values_of_all()
+        shares = K * np.linalg.norm(v.coef, axis=1)
+        _, pivots, _, _ = dpstrf(shares.T @ shares, tol=0.0, lower=1)
+        stay = np.sort(pivots[:size] - 1)
+        # what is left of the others goes to those that stay
+        H = K[:, stay].T @ K[:, stay] + RIDGE * len(some) * np.eye(size)
+        coef = solve(H, K[:, stay].T @ (K @ v.coef), assume_a="pos")
+        kept = Vectors(v.B[stay], v.widths[stay], coef, v.intercept)
         plan = plan_for(P, size, None)
         share = SHORTER if self.path_.accuracy_loss is None else SHORTER_AUTO
         plan = replace(plan, n_steps=max(LEAST_STEPS, round(share * plan.n_steps)))
-        found = self._run(Descent(plan=plan, seed=self.path_.seed, limits=self.fit.limits), P, kept)
-        v = _scaled(_in_units(found.model, mean, scale), factor)
-        return v, self.problem.certificate(v, self.path_.tol)
+        found = self._run(Descent(plan=plan, **self._options), P, kept)
+        return _scaled(_in_units(found.model, mean, scale), factor)
 
     # -- points ------------------------------------------------------------------------------------
 
@@ -250,16 +279,17 @@ class _Work:
         P = self.problem
         return expansion_of(v, P.coordinates, self.kernel, P.norm, P.form, is_small(P.n))
 
-    def _point(self, v: Vectors, about: Any) -> PathPoint:
+    def _point(self, v: Vectors, about: Certificate, scores: Array | None = None) -> PathPoint:
         f, metric, widths = self._expansion(v)
         P, measure = self.problem, self.path_.scoring.measure
-        scores = MappedSpan(P, v).scores(v.coef) + v.intercept
+        if scores is None:
+            scores = MappedSpan(P, v).scores(v.coef) + v.intercept
         return PathPoint(
             v.n,
             f.basis,
             f.coef,
             f.intercept,
-            self.path_.indices,
+            None if self.path_.indices is None else self.path_.indices[: v.n],
             about.objective,
             about.gap,
             measure(scores, P.Y, P.weight),

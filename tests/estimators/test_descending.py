@@ -1,0 +1,244 @@
+"""SparseSVC and SparseSVR by descent: the default."""
+
+import warnings
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn.calibration import CalibratedClassifierCV
+from sklearn.datasets import load_digits, make_classification, make_friedman1, make_moons
+from sklearn.metrics import log_loss
+from sklearn.model_selection import train_test_split
+
+from slimsvm import SVC, SVR, SparseSVC, SparseSVR, compress, load, save
+from slimsvm.datasets import checkers
+from slimsvm.run import FULL
+
+
+def digits():
+    X, y = load_digits(return_X_y=True)
+    return train_test_split(X / 16.0, y, test_size=600, random_state=0)
+
+
+def moons(n=1500, seed=0):
+    X, y = make_moons(2 * n, noise=0.2, random_state=seed)
+    return X[:n], X[n:], y[:n], y[n:]
+
+
+def test_fewer_vectors_are_as_good_as_the_exact_solution():
+    for X, X_new, y, y_new in (digits(), moons()):
+        exact = SVC().fit(X, y).score(X_new, y_new)
+        model = SparseSVC(60, random_state=0).fit(X, y)
+        assert model.score(X_new, y_new) >= exact - 0.02
+        assert model.n_basis_ == 60 and model.loss_ in ("logistic", "softmax")
+
+
+@pytest.mark.parametrize("metric", ["auto", "learned", "diagonal", None])
+def test_forms_of_the_metric(metric, tmp_path):
+    X, X_new, y, y_new = moons()
+    model = SparseSVC(30, metric=metric, random_state=0).fit(X, y)
+    found = getattr(model, "metric_", None)
+    shape = {None: None, "diagonal": (2,)}.get(metric, (2, 2))
+    assert (None if found is None else found.shape) == shape
+    assert model.widths_.shape == (30,) and model.score(X_new, y_new) > 0.93
+    save(model, tmp_path / "m.slim")
+    again = load(tmp_path / "m.slim")
+    np.testing.assert_array_equal(model.predict_proba(X_new), again.predict_proba(X_new))
+    assert again.model_nbytes_ == model.model_nbytes_
+
+
+def test_a_metric_that_is_given_is_taken():
+    X, X_new, y, y_new = moons()
+    stretched = np.c_[X, 100.0 * np.random.default_rng(0).standard_normal(len(X))]
+    given = np.array([1.0, 1.0, 0.0])
+    model = SparseSVC(20, metric=given, gamma=2.0, random_state=0).fit(stretched, y)
+    np.testing.assert_allclose(model.metric_, given)
+    assert model.score(np.c_[X_new, np.zeros(len(X_new))], y_new) > 0.93
+
+
+@pytest.mark.parametrize(
+    ("parameters", "match"),
+    [
+        ({"metric": [1.0, np.nan]}, "not finite"),
+        ({"metric": [1.0, 2.0, 3.0]}, r"expected numbers of shape \(2,\)"),
+        ({"metric": "learned", "kernel": "linear"}, "for the rbf kernel"),
+        ({"metric": "diagonal", "basis": "pursuit"}, "found by descent"),
+        ({"max_bytes": 8}, "too small for one vector"),
+        ({"max_bytes": 800, "basis": "pursuit"}, "Say how many vectors by n_basis"),
+        ({"basis": "descent", "loss": "hinge"}, "needs a loss with a derivative"),
+        ({"basis": "descent", "kernel": "sigmoid"}, "needs the kernel 'rbf'"),
+        ({"basis": "descent", "refine": True}, "got refine=True"),
+        ({"basis": "pursuit", "loss": "logistic"}, "is for vectors that are found by descent"),
+    ],
+)
+def test_what_is_refused(parameters, match):
+    X, _, y, _ = moons(100)
+    with pytest.raises(ValueError, match=match):
+        SparseSVC(**parameters).fit(X, y)
+
+
+@pytest.mark.parametrize("max_bytes", [200, 1000, 5000])
+def test_a_model_of_so_many_bytes(max_bytes):
+    X, _, y, _ = moons()
+    model = SparseSVC(max_bytes=max_bytes, random_state=0).fit(X, y)
+    assert 0.8 * max_bytes < model.model_nbytes_ <= max_bytes
+
+
+def test_probabilities_are_as_good_as_calibrated_ones():
+    for X, X_new, y, y_new in (moons(), digits()):
+        model = SparseSVC(50, random_state=0).fit(X, y)
+        p = model.predict_proba(X_new)
+        np.testing.assert_allclose(p.sum(axis=1), 1.0)
+        np.testing.assert_array_equal(model.classes_[p.argmax(axis=1)], model.predict(X_new))
+        other = CalibratedClassifierCV(SVC(), cv=3).fit(X, y)
+        theirs = log_loss(y_new, other.predict_proba(X_new))
+        assert log_loss(y_new, p) <= 1.05 * theirs
+    assert not hasattr(SparseSVC(5, loss="squared_hinge").fit(X, y), "predict_proba")
+
+
+def test_threads_do_not_change_a_bit():
+    X, X_new, y, _ = digits()
+    models = [SparseSVC(40, random_state=0, n_jobs=n).fit(X, y) for n in (1, 2)]
+    np.testing.assert_array_equal(*(m.decision_function(X_new) for m in models))
+
+
+def test_dense_and_sparse_rows_give_the_same_model():
+    X, X_new, y, _ = digits()
+    models = [SparseSVC(40, random_state=0).fit(rows, y) for rows in (X, sp.csr_matrix(X))]
+    a, b = models[0].decision_function(X_new), models[1].decision_function(sp.csr_matrix(X_new))
+    assert np.mean(a.argmax(axis=1) == b.argmax(axis=1)) > 0.99
+
+
+def test_repeated_rows_are_weights_to_the_last_digits_where_rows_are_few():
+    X, _, y, _ = moons(150)
+    weight = np.random.default_rng(0).integers(0, 4, 150)
+    a = SparseSVC(20, random_state=0).fit(X, y, weight)
+    b = SparseSVC(20, random_state=1).fit(np.repeat(X, weight, 0), np.repeat(y, weight))
+    np.testing.assert_allclose(a.decision_function(X), b.decision_function(X), rtol=1e-6, atol=1e-6)
+
+
+def test_repeated_rows_are_nearly_weights():
+    X, X_new, y, y_new = moons(1200)
+    weight = np.where(y == 1, 3, 1)
+    a = SparseSVC(20, random_state=0).fit(X, y, weight)
+    b = SparseSVC(20, random_state=0).fit(np.repeat(X, weight, 0), np.repeat(y, weight))
+    assert np.mean(a.predict(X_new) == b.predict(X_new)) > 0.97
+    assert np.mean(a.predict(X_new)) > np.mean(y_new)
+
+
+def test_the_path_is_one_run():
+    X, X_new, y, y_new = digits()
+    model = SparseSVC(50, validation_fraction=0.1, random_state=0).fit(X, y)
+    assert [p.n_basis for p in model.path_] == [1, 2, 5, 10, 20, 50]
+    assert all(p.validation_score is not None for p in model.path_)
+    small = model.truncated(20)
+    assert small.n_basis_ == 20 and small.score(X_new, y_new) > 0.9
+    assert small.model_nbytes_ < model.model_nbytes_
+
+
+def test_the_number_of_vectors_is_found():
+    X, X_new, y, y_new = moons()
+    model = SparseSVC("auto", random_state=0).fit(X, y)
+    assert model.n_basis_ < 200 and model.score(X_new, y_new) > 0.93
+
+
+def test_a_warm_start_goes_on():
+    X, X_new, y, y_new = digits()
+    model = SparseSVC(40, warm_start=True, random_state=0).fit(X[:600], y[:600])
+    before = model.score(X_new, y_new)
+    assert model.fit(X, y).score(X_new, y_new) > before - 0.005
+
+
+@pytest.mark.parametrize("kernel", ["poly", "linear"])
+def test_other_kernels(kernel):
+    X, X_new, y, y_new = digits()
+    model = SparseSVC(60, kernel=kernel, coef0=1.0, random_state=0).fit(X, y)
+    exact = SVC(kernel=kernel, coef0=1.0).fit(X, y)
+    assert not hasattr(model, "metric_")
+    assert model.score(X_new, y_new) > exact.score(X_new, y_new) - 0.03
+
+
+@pytest.mark.parametrize("loss", ["squared_hinge", "smooth_hinge", "least_squares"])
+def test_margin_losses(loss):
+    X, X_new, y, y_new = digits()
+    assert SparseSVC(60, loss=loss, random_state=0).fit(X, y).score(X_new, y_new) > 0.97
+
+
+@pytest.mark.parametrize("loss", ["auto", "least_squares", "smooth_epsilon_insensitive"])
+def test_regression(loss):
+    X, y = make_friedman1(2000, noise=0.5, random_state=0)
+    exact = SVR(C=10.0).fit(X[:1500], y[:1500]).score(X[1500:], y[1500:])
+    model = SparseSVR(50, C=10.0, loss=loss, random_state=0).fit(X[:1500], y[:1500])
+    assert model.score(X[1500:], y[1500:]) > exact - 0.005
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_certify_bounds_the_distance_from_the_exact_solution_in_the_metric_found(n_classes):
+    X, y = make_classification(
+        400, 6, n_informative=4, n_classes=n_classes, n_clusters_per_class=1, random_state=0
+    )
+    model = SparseSVC(30, C=1.0, random_state=0).fit(X, y)
+    about = model.certify(X, y)
+    assert about.scope == FULL and np.isfinite(about.gap) and about.gap >= 0.0
+    assert about.objective == pytest.approx(model.certificate_.objective, rel=1e-3)
+
+
+def test_gamma_may_be_off_by_ten_times():
+    X, y = checkers(6000, seed=0)
+    for gamma in (2.0, 20.0, 200.0):
+        model = SparseSVC(60, gamma=gamma, random_state=0).fit(X[:4000], y[:4000])
+        assert model.score(X[4000:], y[4000:]) > 0.9, gamma
+
+
+def test_a_time_limit_is_kept():
+    X, y = checkers(60_000, seed=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        SparseSVC(20, random_state=0).fit(X[:500], y[:500])
+        model = SparseSVC(200, gamma=20.0, max_time=1.0, random_state=0).fit(X, y)
+    assert model.history_["seconds"].max() < 2.5 and model.score(X, y) > 0.7
+
+
+def test_compress_says_what_to_do():
+    X, _, y, _ = moons()
+    with pytest.raises(ValueError, match="truncated"):
+        compress(SparseSVC(10, random_state=0).fit(X, y), 5)
+
+
+def ill(name):
+    rng = np.random.default_rng(0)
+    X, y = make_classification(600, 6, random_state=0)
+    if name == "constant features":
+        X[:, :3] = 7.0
+    elif name == "all constant":
+        X[:] = 1.0
+    elif name == "duplicated rows":
+        X, y = np.repeat(X[:30], 20, axis=0), np.repeat(y[:30], 20)
+    elif name == "a class of three rows":
+        y = y.copy()
+        y[:3] = 2
+    elif name == "scales":
+        X = X * np.array([1e-8, 1e8, 1.0, 1.0, 1e-8, 1e8])
+    elif name == "far away":
+        X = X + 1e7
+    elif name == "random labels":
+        y = rng.integers(0, 2, 600)
+    return X, y
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["constant features", "all constant", "duplicated rows", "a class of three rows", "scales",
+     "far away", "random labels"],
+)  # fmt: skip
+@pytest.mark.parametrize("n_basis", [1, 20, 1000])
+def test_ill_data(name, n_basis):
+    X, y = ill(name)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model = SparseSVC(n_basis, random_state=0).fit(X, y)
+        number = SparseSVR(n_basis, random_state=0).fit(X, y.astype(float))
+    assert np.isfinite(model.decision_function(X)).all() and np.isfinite(number.predict(X)).all()
+    assert np.isfinite(model.predict_proba(X)).all()
+    most = np.bincount(y).max() / y.size
+    assert model.score(X, y) >= most - 0.05
