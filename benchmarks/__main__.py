@@ -21,6 +21,7 @@ NAMES = (
     "primal",
     "rsvm",
     "rivals",
+    "published",
     "kernel_rate",
     "startup",
 )

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from scipy.optimize import minimize
 from sklearn.base import clone
 from sklearn.datasets import make_moons
@@ -16,6 +17,7 @@ from slimsvm.kernels import RBF, Linear
 from slimsvm.losses import SquaredHinge
 from slimsvm.oracles import Binary
 from slimsvm.problems.columns import KernelColumns
+from slimsvm.problems.linear import LinearFit
 from slimsvm.recipes import (
     bvm,
     cpsp,
@@ -28,6 +30,7 @@ from slimsvm.recipes import (
     lasvm,
     lasvm_active,
     linear_cutting_plane,
+    lsvm,
     margin_subset,
     nystrom,
     sampled_cuts_constant,
@@ -39,6 +42,7 @@ from slimsvm.solvers import pursuit, sampled_cuts
 from slimsvm.solvers.core_rounds import CoreRounds
 from slimsvm.solvers.core_vector import Ball
 from slimsvm.solvers.cutting_plane import CuttingPlane
+from slimsvm.solvers.linear_lagrangian import LinearLagrangian
 from slimsvm.solvers.online import Passing
 from slimsvm.solvers.online_rounds import OnlineRounds
 from slimsvm.solvers.sampled_cuts import Draw, SampledCuts
@@ -284,6 +288,53 @@ def test_the_model_of_sampled_cuts_is_the_last_point():
     value = 0.5 * norm + np.maximum(0.0, 1.0 - y * f).sum()
     assert value == pytest.approx(model.certificate_.objective, rel=1e-5)
     assert model.history_["objective"][-1] == pytest.approx(value, rel=1e-5)
+
+
+# -- LSVM ------------------------------------------------------------------------------------------
+
+
+def test_lsvm_is_its_iteration():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 3))
+    y = np.where(X @ [1.0, -1.0, 0.5] + 0.5 * rng.normal(size=60) > 0, 1.0, -1.0)
+    C = 0.7
+    V = y[:, None] * np.hstack([X, np.ones((60, 1))])
+    H = V @ V.T + np.eye(60) / (2 * C)
+    a = np.linalg.solve(H, np.ones(60))
+    for _ in range(30):
+        a = np.linalg.solve(H, 1.0 + np.maximum(0.0, H @ a - 1.0 - 0.95 / C * a))
+    problem = LinearFit(X, y[:, None], np.full(60, C), SquaredHinge(), 1.0)
+    solver = LinearLagrangian()
+    state = solver.init(problem)
+    while state.n_iter < 31:
+        solver.step(problem, state, 0.0, 31)
+    np.testing.assert_allclose(state.u[:, 0], V.T @ a, rtol=1e-8)
+
+
+def test_newton_and_lsvm_on_one_problem():
+    """The same C, and an intercept that is a feature, with its penalty, in both."""
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(1500, 5)) + 1.0
+    y = np.where(X @ [1.0, -1.0, 0.5, 0.0, 0.2] + rng.normal(size=1500) > 1.0, 1, 0)
+    for rows in (X, sp.csr_matrix(X)):
+        ours = lsvm(C=0.05, tol=1e-9).fit(rows, y)
+        assert ours.status_.converged
+        one = np.hstack([X, np.ones((1500, 1))])
+        newton = LinearSVC(C=0.05, fit_intercept=False, tol=1e-9).fit(one, y)
+        assert ours.certificate_.objective == pytest.approx(newton.certificate_.objective, rel=1e-8)
+        np.testing.assert_allclose(ours.coef_, newton.coef_[:, :-1], atol=1e-5)
+        np.testing.assert_allclose(ours.intercept_, newton.coef_[:, -1], atol=1e-5)
+    few = lsvm(C=1e4, max_iter=7)
+    with pytest.warns(ConvergenceWarning, match="max_iter=7"):
+        few.fit(X, y)
+    about, exact = few.certificate_, LinearSVC(C=1e4, fit_intercept=False).fit(one, y).certificate_
+    assert about.objective - about.gap <= exact.objective <= about.objective * (1 + 1e-12)
+    three = lsvm(C=0.05).fit(X, np.arange(1500) % 3)
+    assert three.coef_.shape == (3, 5)
+    with pytest.raises(ValueError, match="between 0 and 1"):
+        LinearLagrangian(share=1.0)
+    with pytest.raises(ValueError, match="loss='squared_hinge'"):
+        LinearSVC("hinge", solver=LinearLagrangian()).fit(X, y)
 
 
 # -- subsets in the primal -------------------------------------------------------------------------

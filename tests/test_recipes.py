@@ -26,6 +26,7 @@ from slimsvm.recipes import RECIPES
 from slimsvm.solvers.core_rounds import CoreRounds
 from slimsvm.solvers.cutting_plane import CuttingPlane
 from slimsvm.solvers.dual_chunking import DualChunking
+from slimsvm.solvers.linear_lagrangian import LinearLagrangian
 from slimsvm.solvers.low_rank import ICFSVM
 from slimsvm.solvers.online_rounds import OnlineRounds
 from slimsvm.solvers.platt_smo import PlattSMO
@@ -38,6 +39,7 @@ PLANES = CuttingPlane(line_search=False, stop="violation")
 SAMPLED = SampledCuts(line_search=False, stop="violation", whole=False, max_draws=10_000)
 SUBSPACE = {"loss": "hinge", "refine": False, "fit_intercept": False, "solver": PLANES}
 SQUARED = {"loss": "squared_hinge", "refine": False}
+LINEAR = ("linear_cutting_plane", "lsvm")
 LASVM = {"max_support": None, "finishing": True, "epochs": 1, "solver": OnlineRounds()}
 FIXED = {
     "cpsp": {**SUBSPACE, "basis": FixedPoint()},
@@ -49,6 +51,7 @@ FIXED = {
     "smo": {"solver": PlattSMO()},
     "chunking": {"solver": DualChunking()},
     "libsvm_q": {"solver": SVMLight(working_set=2, inner="smo", loss="squared_hinge")},
+    "lsvm": {"loss": "squared_hinge", "solver": LinearLagrangian(share=0.95)},
     "linear_cutting_plane": {"loss": "hinge", "fit_intercept": False, "solver": PLANES},
     "cross_training": {
         "balanced_subsets": True,
@@ -93,6 +96,7 @@ FIXED = {
 SET = {"svm_light": {"cache_size": 40}, "linear_cutting_plane": {"max_iter": -1, "tol": 1e-3}}
 for planes in ("cpsp", "cpsp_rows", "nystrom", "incomplete_cholesky", "kernel_cutting_plane"):
     SET[planes] = {"max_iter": -1}
+SET["lsvm"] = {"max_iter": -1}
 SET["cross_training"] = {"discard": Discard(beyond=0.0)}
 SET["sampled_cuts_constant"] = SET["sampled_cuts_linear"] = {"max_iter": -1}
 SET["chunking"] = {"cache_size": 2000}
@@ -102,6 +106,7 @@ KINDS = {
     "chunking": SVC,
     "libsvm_q": SVC,
     "linear_cutting_plane": LinearSVC,
+    "lsvm": LinearSVC,
     "cross_training": CrossTraining,
     **{name: ReducedSVC for name in FIXED if name.startswith("rsvm")},
     "icf_threshold": LowRankSVC,
@@ -122,6 +127,7 @@ SIZES = {
     "libsvm_q": None,
     "cross_training": "n_subsets",
     "linear_cutting_plane": None,
+    "lsvm": None,
     "primal_newton": None,
     "icf_threshold": "rank",
     "icf_pivoted": "rank",
@@ -198,7 +204,7 @@ def test_recipes_train(name):
     model = made(
         name,
         C=10.0,
-        **({} if name == "linear_cutting_plane" else {"gamma": 5.0, "random_state": 0}),
+        **({} if name in LINEAR else {"gamma": 5.0, "random_state": 0}),
     ).fit(X, y)
-    assert model.score(X, y) > (0.4 if name == "linear_cutting_plane" else 0.6)
+    assert model.score(X, y) > (0.4 if name in LINEAR else 0.6)
     assert repr(clone(model)) == repr(model)

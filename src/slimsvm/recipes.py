@@ -32,6 +32,7 @@ from slimsvm.oracles import Binary, StructuredOracle
 from slimsvm.solvers.core_rounds import CoreRounds
 from slimsvm.solvers.cutting_plane import CuttingPlane
 from slimsvm.solvers.dual_chunking import DualChunking
+from slimsvm.solvers.linear_lagrangian import LinearLagrangian
 from slimsvm.solvers.low_rank import ICFSVM
 from slimsvm.solvers.online_rounds import OnlineRounds
 from slimsvm.solvers.platt_smo import PlattSMO
@@ -416,6 +417,27 @@ def refined(n_basis: int = 100, **parameters: Any) -> SparseSVC:
     keerthi2006reduced).
     """
     return _configured("refined", n_basis=n_basis, **parameters)
+
+
+@_recipe(
+    LinearSVC,
+    {"loss": "squared_hinge", "solver": LinearLagrangian(share=0.95)},
+    "mangasarian2001lsvm",
+    defaults=_UNLIMITED,
+    example=("C=0.1", "loss", "'squared_hinge'"),
+)
+def lsvm(**parameters: Any) -> LinearSVC:
+    """LSVM: the linear SVM with squared losses by a fixed-point iteration in the dual.
+
+    Algorithm 1 of the paper, with its step 1.9/nu and its penalised intercept: what the talk of
+    Bakir and Chapelle compares Newton's method with, which is :class:`slimsvm.LinearSVC` by itself.
+
+    Notes
+    -----
+    The paper's nu is twice our C. At a large C it takes very long; ``max_iter`` and ``max_time``
+    end it.
+    """
+    return _configured("lsvm", **parameters)
 
 
 @_recipe(

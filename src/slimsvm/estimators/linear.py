@@ -22,9 +22,10 @@ from slimsvm.multiclass import OneVsRest
 from slimsvm.oracles import LossOracle
 from slimsvm.problems.coordinates import coordinates
 from slimsvm.problems.linear import LinearFit, LinearSolution
-from slimsvm.run import Result
+from slimsvm.run import Result, run
 from slimsvm.solvers.cutting_plane import CuttingPlane
 from slimsvm.solvers.linear import linear
+from slimsvm.solvers.linear_lagrangian import LinearLagrangian
 from slimsvm.training import Data, Fit, canonical
 
 Array = NDArray[Any]
@@ -55,10 +56,12 @@ class LinearSVC(LinearWeights, Classifier):
         Limit on Newton's steps, on passes over the rows, or on rounds of cutting planes; -1: none.
     warm_start : bool
         Begin with the weights of the last fit.
-    solver : CuttingPlane or None
-        For loss='hinge': cutting planes with settings of their own
-        (:class:`slimsvm.solvers.cutting_plane.CuttingPlane`), which are followed to the letter,
-        also for few rows. With ``stop="violation"``, tol is the violation of the last cut.
+    solver : CuttingPlane, LinearLagrangian or None
+        A solver that is followed to the letter, also for few rows. For loss='hinge' cutting planes
+        with settings of their own (:class:`slimsvm.solvers.cutting_plane.CuttingPlane`); with
+        ``stop="violation"``, tol is the violation of the last cut. For loss='squared_hinge' LSVM
+        (:class:`slimsvm.solvers.linear_lagrangian.LinearLagrangian`), whose intercept is penalised
+        like a weight.
 
     See Also
     --------
@@ -93,7 +96,7 @@ class LinearSVC(LinearWeights, Classifier):
     max_iter: int = shared("max_iter", default=1000)
     max_time: float | None = shared("max_time")
     warm_start: bool = shared("warm_start")
-    solver: Any = parameter(None, CuttingPlane, None)
+    solver: Any = parameter(None, CuttingPlane, LinearLagrangian, None)
     n_jobs: int | None = shared("n_jobs")
     verbose: bool = shared("verbose")
 
@@ -102,13 +105,22 @@ class LinearSVC(LinearWeights, Classifier):
 
     # -- training ---------------------------------------------------------------------------------
 
+    @property
+    def _is_lagrangian(self) -> bool:
+        return isinstance(self.solver, LinearLagrangian)
+
     def _encoded(self, X: Any, y: Any, weight: Array) -> Data:
         data = super()._encoded(canonical(X), y, weight)
         data.weight = float(self.C) * data.weight
-        if self.solver is not None and self.loss != "hinge":
+        if isinstance(self.solver, CuttingPlane) and self.loss != "hinge":
             raise ValueError(
                 f"solver={self.solver!r} makes cutting planes, which are for loss='hinge'; with "
                 f"loss={self.loss!r} leave solver out."
+            )
+        if self._is_lagrangian and self.loss != "squared_hinge":
+            raise ValueError(
+                f"solver={self.solver!r} is for loss='squared_hinge'; with loss={self.loss!r} "
+                "leave solver out."
             )
         largest = max(float(data.X.max()), -float(data.X.min()))
         if largest > math.sqrt(LARGEST_SQUARE / max(1.0, float(data.weight.max()))):
@@ -121,7 +133,8 @@ class LinearSVC(LinearWeights, Classifier):
         return data
 
     def _prepared(self, data: Data) -> None:
-        data.rows = coordinates(data.X, data.weight, bool(self.fit_intercept))
+        centred = bool(self.fit_intercept) and not self._is_lagrangian
+        data.rows = coordinates(data.X, data.weight, centred)
 
     def _solved(self, data: Data, fit: Fit) -> Result:
         target = OneVsRest(data.classes.size).columns(data.target)
@@ -131,9 +144,13 @@ class LinearSVC(LinearWeights, Classifier):
             if last.shape == (target.shape[1], data.X.shape[1]):
                 start = LinearSolution(*data.rows.own(last.T, self.intercept_))
         loss = Hinge() if self.loss == "hinge" else SquaredHinge()
-        scaling = np.inf if self.fit_intercept else 0.0
+        usual = 1.0 if self._is_lagrangian else np.inf
+        scaling = usual if self.fit_intercept else 0.0
         problem = LinearFit(data.rows.X, target, data.weight, loss, scaling, fit.threads)
         tol, most = float(self.tol), int(self.max_iter)
+        if self._is_lagrangian:
+            within: dict[str, Any] = {"limits": fit.limits, "watchers": fit.watchers}
+            return run(self.solver, problem, tol=tol, max_iter=most, **within)
         going: dict[str, Any] = {"start": start, "planes": self.solver}
         return linear(problem, LossOracle, tol=tol, max_iter=most, fit=fit, **going)
 
@@ -143,5 +160,5 @@ class LinearSVC(LinearWeights, Classifier):
         self.coef_ = np.ascontiguousarray(np.where(nothing, 0.0, coef).T)
         self.intercept_ = np.asarray(intercept if self.fit_intercept else np.zeros(coef.shape[1]))
         self.classes_, self.class_weight_, self.n_iter_ = data.classes, data.factors, solved.n_iter
-        last_cut = self.solver is not None and self.solver.stop == "violation"
+        last_cut = isinstance(self.solver, CuttingPlane) and self.solver.stop == "violation"
         return self._ending([solved], fit, measure="cut" if last_cut else "gap")

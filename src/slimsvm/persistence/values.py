@@ -43,6 +43,7 @@ from slimsvm.solvers.core_vector import CoreVector
 from slimsvm.solvers.cutting_plane import CuttingPlane
 from slimsvm.solvers.decomposition import Decomposition
 from slimsvm.solvers.dual_chunking import DualChunking
+from slimsvm.solvers.linear_lagrangian import LinearLagrangian
 from slimsvm.solvers.low_rank import ICFSVM
 from slimsvm.solvers.online import Online
 from slimsvm.solvers.online_rounds import OnlineRounds
@@ -58,6 +59,7 @@ ORACLES = {kind.__name__: kind for kind in (Binary, Multiclass, Multivariate, Ch
 SOLVERS = (
     *(Decomposition, SVMLight, PlattSMO, DualChunking, RSVM, ICFSVM),
     *(CuttingPlane, SampledCuts, CoreVector, CoreRounds, Online, OnlineRounds),
+    LinearLagrangian,
 )
 OPTIONS: dict[str, type] = {
     kind.__name__: kind for kind in (*SOLVERS, *REGISTRY.values(), FixedPoint, Discard)
