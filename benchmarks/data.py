@@ -48,6 +48,20 @@ def ocr_letters() -> tuple[list[np.ndarray], list[np.ndarray], np.ndarray]:
     return np.split(pixels, edges), np.split(z["y"].astype(np.int64), edges), z["folds"]
 
 
+def web_pages() -> tuple[sp.csr_matrix, np.ndarray]:
+    """Platt's web pages (w8a): 49,749 rows of 300 binary features, and signs."""
+    z = np.load(folder() / "w8a.npz")
+    parts = [
+        sp.csr_matrix(
+            tuple(z[f"X_{part}_{what}"] for what in ("data", "indices", "indptr")),
+            shape=tuple(z[f"X_{part}_shape"]),
+        )
+        for part in ("train", "test")
+    ]
+    X = sp.vstack(parts).tocsr().astype(np.float32)
+    return X, np.where(np.concatenate([z["y_train"], z["y_test"]]) > 0, 1.0, -1.0)
+
+
 def conll2000(
     min_count: int = 3,
 ) -> tuple[list[sp.csr_matrix], list[np.ndarray], list[sp.csr_matrix], list[np.ndarray]]:

@@ -19,9 +19,10 @@ Source: Lin & Lin (2003), lin2003rsvm, the slides "How to Solve RSVM" and after.
 
 A share of the rows is that share of them, however few. What the slides leave open: the end of the
 iterative methods ("as close criteria as possible": that of each is said where it stands; LSVM's is
-the relative duality gap), Armijo's constants (1e-4; steps 1, 1/2, 1/4, ...), R (drawn from the
-distinct rows of a pair), and how K_RR is treated where it is singular (directions with less than
-1e-12 of its largest eigenvalue are left out).
+the relative duality gap), Armijo's constants (1e-4; steps 1, 1/2, 1/4, ...; a whole step where
+rounding hides any fall and the gradient halves), R (drawn from the distinct rows of a pair), and
+how K_RR is treated where it is singular (directions with less than 1e-12 of its largest eigenvalue
+are left out).
 """
 
 from __future__ import annotations
@@ -45,6 +46,7 @@ SOLVERS = ("smooth", "least_squares", "lagrangian", "decomposition")
 PENALTIES = ("norm", "kernel")
 ARMIJO = 1e-4  # of the slope, that the value must fall by at least
 MOST_HALVINGS = 50
+HALF_GRADIENT = 0.25  # of its square
 STEP = 0.95  # of 1/C: 1.9/nu, where nu = 2 C
 OPTIMUM = {
     "smooth": "the optimum of the smooth problem",
@@ -92,11 +94,14 @@ class ArmijoNewton(ReducedSolver):
             if S.objective - value >= -ARMIJO * t * along:
                 break
             t *= 0.5
-        else:
-            S.stalled = S.done = True
-            return
+        else:  # values differ by rounding alone: the gradient says whether a whole step is good
+            t = 1.0
         u = S.u + t * d
         margins, value, gradient = problem.at(u)
+        lower = value <= S.objective or gradient @ gradient <= HALF_GRADIENT * (slope @ slope)
+        if not lower:
+            S.stalled = S.done = True
+            return
         S.u, S.margins, S.objective, S.gradient = u, margins, value, gradient
         S.n_iter += 1
         S.done = float(np.linalg.norm(gradient)) <= tol
