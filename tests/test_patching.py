@@ -151,8 +151,6 @@ def test_a_script_from_the_command_line(tmp_path):
 def test_parameters_are_those_of_scikit_learn():
     """Under the patch everything that scikit-learn's class takes is taken, with its defaults."""
     for name, ours in patching.REPLACEMENTS.items():
-        if name.startswith("Linear"):
-            continue
         expected, found = getattr(theirs, name)().get_params(), ours().get_params()
         assert {k: found.get(k, "missing") for k in expected} == expected
     with warnings.catch_warnings():

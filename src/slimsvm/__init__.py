@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 from slimsvm.estimators import REGISTRY as _ESTIMATORS
 
 if TYPE_CHECKING:  # for type checkers alone: a name that is not here is Any to them
+    from sklearn.svm import l1_min_c as l1_min_c
+
     from slimsvm.compression import compress as compress
     from slimsvm.estimators import SVC as SVC
     from slimsvm.estimators import SVR as SVR
@@ -18,6 +20,7 @@ if TYPE_CHECKING:  # for type checkers alone: a name that is not here is Any to 
     from slimsvm.estimators import CrammerSingerSVC as CrammerSingerSVC
     from slimsvm.estimators import CrossTraining as CrossTraining
     from slimsvm.estimators import LinearSVC as LinearSVC
+    from slimsvm.estimators import LinearSVR as LinearSVR
     from slimsvm.estimators import LowRankSVC as LowRankSVC
     from slimsvm.estimators import MultivariateSVC as MultivariateSVC
     from slimsvm.estimators import NuSVC as NuSVC
@@ -38,6 +41,7 @@ __all__ = [
     *_ESTIMATORS,
     "__version__",
     "compress",
+    "l1_min_c",
     "load",
     "patch_sklearn",
     "save",
@@ -55,6 +59,7 @@ _MODULES = (
 )
 _OTHERS = {
     "compress": "compression",
+    "l1_min_c": "estimators.bounds",
     "load": "persistence",
     "patch_sklearn": "patching",
     "save": "persistence",

@@ -718,7 +718,7 @@ def linear_cutting_plane(**parameters: Any) -> LinearSVC:
     -----
     C multiplies the sum of the losses; the papers' C is n times ours. Left open: after how many
     rounds an idle cut is dropped (here 20). :class:`slimsvm.LinearSVC` by itself has a line search
-    (franc2008ocas), an intercept without a penalty, and solves few rows to near float64 precision.
+    (franc2008ocas) and an intercept, and solves few rows to near float64 precision.
     """
     return _configured("linear_cutting_plane", **parameters)
 

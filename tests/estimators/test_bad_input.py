@@ -290,7 +290,7 @@ def test_a_tiny_C_of_a_ball(ball):
         SparseSVC(2, loss="hinge"),
         SparseSVR(2),
         LinearSVC(),
-        LinearSVC("hinge"),
+        LinearSVC(loss="hinge"),
         ReducedSVC(2),
         LowRankSVC(),
     ],

@@ -35,7 +35,7 @@ def data(name, seed=0):
     X = rng.normal(size=(40, 3))
     if name == "ChainSVM":
         return list(X.reshape(10, 4, 3)), [np.arange(4) % 2] * 10
-    if name in ("SVR", "NuSVR", "SparseSVR"):
+    if name in ("SVR", "NuSVR", "SparseSVR", "LinearSVR"):
         return X, X[:, 0] + 0.1 * rng.normal(size=40)
     return X, (X[:, 0] + 0.3 * rng.normal(size=40) > 0).astype(int)
 

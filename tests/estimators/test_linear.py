@@ -13,13 +13,21 @@ from sklearn.datasets import load_breast_cancer, load_iris
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.preprocessing import StandardScaler
 
-from slimsvm import SVC, LinearSVC
+import slimsvm
+from slimsvm import SVC
 from slimsvm.losses import SquaredHinge
 from slimsvm.problems.coordinates import coordinates
 from slimsvm.rows import MemoryRows
 from slimsvm.run import run
 from slimsvm.solvers.linear_newton import LinearNewton, LinearProblem
 from slimsvm.solvers.spaces import ExplicitSpace
+
+
+def LinearSVC(loss="squared_hinge", *, fit_intercept=True, **parameters):
+    """With an intercept that is not penalised, if any; LIBLINEAR's is tested further below."""
+    free = "free" if fit_intercept else False
+    return slimsvm.LinearSVC(loss=loss, fit_intercept=free, **parameters)
+
 
 both = pytest.mark.parametrize("loss", ["squared_hinge", "hinge"])
 

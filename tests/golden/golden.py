@@ -68,7 +68,7 @@ CLASSIFIERS = {
     "CoreVector": s.CoreVectorSVC(eps=1e-4, random_state=0),
     "CoreVector-fixed": s.CoreVectorSVC(ball="fixed", eps=1e-3, random_state=0),
     "Linear": s.LinearSVC(),
-    "Linear-hinge": s.LinearSVC("hinge"),
+    "Linear-hinge": s.LinearSVC(loss="hinge"),
     "Linear-balanced": s.LinearSVC(class_weight="balanced", fit_intercept=False),
     "CrammerSinger": s.CrammerSingerSVC(random_state=0),
     "CrammerSinger-balanced": s.CrammerSingerSVC(class_weight="balanced", random_state=0),

@@ -31,7 +31,7 @@ MODELS = {
     "SVC": SVC(kernel="poly", C=3.0),
     "NuSVC": NuSVC(nu=0.1),
     "SparseSVC": SparseSVC(4),
-    "LinearSVC": LinearSVC("hinge"),
+    "LinearSVC": LinearSVC(loss="hinge"),
     "CrossTraining": CrossTraining(SVC(), 2, 10),
 }
 

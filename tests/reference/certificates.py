@@ -207,7 +207,9 @@ def _make_oneclasssvm(rng, name, params, X, y, classes):
 
 def _make_linearsvc(rng, name, params, X, y, classes):
     loss = str(rng.choice(["hinge", "squared_hinge"]))
-    return slimsvm.LinearSVC(loss, fit_intercept=bool(rng.random() < 0.7), **params), {}
+    return slimsvm.LinearSVC(
+        loss=loss, fit_intercept="free" if rng.random() < 0.7 else False, **params
+    ), {}
 
 
 def _sparse(rng, X, params):

@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from slimsvm.estimators.core_vector import CoreVectorSVC as CoreVectorSVC
     from slimsvm.estimators.cross_training import CrossTraining as CrossTraining
     from slimsvm.estimators.linear import LinearSVC as LinearSVC
+    from slimsvm.estimators.linear import LinearSVR as LinearSVR
     from slimsvm.estimators.low_rank import LowRankSVC as LowRankSVC
     from slimsvm.estimators.one_class import OneClassSVM as OneClassSVM
     from slimsvm.estimators.online import OnlineSVC as OnlineSVC
@@ -31,6 +32,7 @@ REGISTRY = {
     "CrammerSingerSVC": "structural_fronts",
     "CrossTraining": "cross_training",
     "LinearSVC": "linear",
+    "LinearSVR": "linear",
     "LowRankSVC": "low_rank",
     "MultivariateSVC": "structural_fronts",
     "NuSVC": "classification",

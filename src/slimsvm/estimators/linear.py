@@ -1,67 +1,204 @@
-"""LinearSVC: no kernel, for many rows and features.
+"""LinearSVC and LinearSVR: no kernel, for many rows and features.
 
-:mod:`slimsvm.solvers.linear` chooses the way. Few rows end at near float64 precision.
+:mod:`slimsvm.solvers.linear` chooses the way. Few rows end at near float64 precision. An l1 penalty
+has a solver of its own (:mod:`slimsvm.solvers.linear_l1`), and classes that share one problem are
+left to :class:`slimsvm.CrammerSingerSVC`.
 """
 
 from __future__ import annotations
 
 import math
-from typing import Any, ClassVar
+from collections.abc import Callable
+from numbers import Real
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import NDArray
-from sklearn.utils._param_validation import StrOptions
+from sklearn.svm._base import _get_liblinear_solver_type as refuse_combination
+from sklearn.svm._classes import _validate_dual_parameter as dual_or_primal
+from sklearn.utils import check_random_state
+from sklearn.utils._param_validation import Interval, StrOptions
 
-from slimsvm.declarations import declared, parameter
-from slimsvm.ending import Ending
-from slimsvm.estimators.fitting import Classifier
+from slimsvm.declarations import Attribute, attribute, declared, parameter
+from slimsvm.ending import REASONS, Ending, warn
+from slimsvm.estimators.fitting import Classifier, Estimator, Regressor
 from slimsvm.estimators.models import LinearWeights
-from slimsvm.estimators.parameters import shared
-from slimsvm.losses import Hinge, SquaredHinge
+from slimsvm.estimators.parameters import NOT_NEGATIVE, shared
+from slimsvm.losses import (
+    EpsilonInsensitive,
+    Hinge,
+    Loss,
+    SquaredEpsilonInsensitive,
+    SquaredHinge,
+)
 from slimsvm.multiclass import OneVsRest
 from slimsvm.oracles import LossOracle
-from slimsvm.problems.coordinates import coordinates
+from slimsvm.precision import is_small
+from slimsvm.problems.coordinates import Coordinates, coordinates
 from slimsvm.problems.linear import LinearFit, LinearSolution
 from slimsvm.run import Result, run
 from slimsvm.solvers.cutting_plane import CuttingPlane
 from slimsvm.solvers.linear import linear
+from slimsvm.solvers.linear_l1 import L1Descent, L1Problem, L1Solution
 from slimsvm.solvers.linear_lagrangian import LinearLagrangian
-from slimsvm.training import Data, Fit, canonical
+from slimsvm.training import Data, Fit, Unsupported, canonical
 
 Array = NDArray[Any]
 LARGEST_SQUARE = 1e150  # of a value, times C: the same squared is still a number
 ZERO = 1e-12  # scores that are zero but for rounding errors would decide ties between classes
+LARGEST_SEED = 2**31 - 1
+FEW_ROWS_L1_TOL = 1e-10
+LEAST_WEIGHT = 1e-30  # of the largest: where the factor of a class is zero
+JOINT_TOL = 1e-4  # of the joint problem of all classes: as near as the others
+# scikit-learn's words, and what is so
+AS_LIBLINEAR = {
+    "max_iter": "Liblinear failed to converge, increase the number of iterations. "
+    + REASONS["max_iter"]
+}
+INTERCEPT = ("boolean", StrOptions({"free"}))
+DUAL = ("boolean", StrOptions({"auto"}))
+SCALING = (Interval(Real, 0.0, None, closed="neither"),)
 
 
-@declared
-class LinearSVC(LinearWeights, Classifier):
-    """Linear support vector classification, in time that grows with the size of the data alone.
-
-    The same problem as :class:`sklearn.svm.LinearSVC`, but the intercept is not penalised: shifting
-    the features changes nothing, as in :class:`SVC` with a linear kernel. Several classes: each
-    against the rest.
+class LinearEstimator(LinearWeights, Estimator):
+    """What LinearSVC and LinearSVR share: the kinds of intercepts, and the solvers.
 
     Parameters
     ----------
-    loss : {'squared_hinge', 'hinge'}
-        What an error costs: max(0, 1 - y f)^2 or max(0, 1 - y f).
+    dual : bool or 'auto'
+        Accepted for compatibility, and refused for the combinations that LIBLINEAR has no solver
+        for. Which problem is solved depends on the data: see :mod:`slimsvm.solvers.linear`.
     C : float
         Weight of the errors: 1/2 |w|^2 + C sum_i weight_i loss(y_i, f(x_i)).
-    class_weight : dict or 'balanced'
-        Factors of the weights of the rows of each class.
+    fit_intercept : bool or 'free'
+        Whether there is an intercept: True is LIBLINEAR's, the weight of a further feature that is
+        always ``intercept_scaling``, with a penalty as any other; 'free' is one without a penalty,
+        with which shifting the features changes nothing.
+    intercept_scaling : float
+        The value of that feature. The larger, the less is the intercept penalised.
     tol : float
         Relative duality gap at the end. Up to 1,000 rows are always solved to near float64
         precision.
+    random_state : int, RandomState or None
+        Of the order in which rows are visited; None: always the same one.
     max_iter : int
         Limit on Newton's steps, on passes over the rows, or on rounds of cutting planes; -1: none.
     warm_start : bool
-        Begin with the weights of the last fit.
+        Begin with the weights of the last fit. If their number has changed, a warning says so.
+    """
+
+    _same_as: ClassVar[str] = "SVC"
+    solver: Any = None
+    random_state: Any
+    fit_intercept: Any
+    intercept_scaling: float
+
+    @property
+    def _scaling(self) -> float:
+        """Of the intercept: infinite, if it is free; zero, if there is none."""
+        if isinstance(self.fit_intercept, str):
+            return math.inf
+        return float(self.intercept_scaling) if self.fit_intercept else 0.0
+
+    def _sized(self, data: Data) -> Data:
+        """The weights with C, where squares of the largest values still are numbers."""
+        data.weight = float(self.C) * data.weight
+        largest = max(float(data.X.max()), -float(data.X.min()))
+        if largest > math.sqrt(LARGEST_SQUARE / max(1.0, float(data.weight.max()))):
+            raise Unsupported(
+                f"X has values as large as {largest:.3g}: with C={self.C:g}, products of such "
+                "squares leave the range of float64. Scale the features, for example with "
+                "StandardScaler."
+            )
+        data.about["largest"] = largest
+        return data
+
+    def _prepared(self, data: Data) -> None:
+        data.rows = coordinates(data.X, data.weight, math.isinf(self._scaling))
+
+    def _start(self, n_outputs: int, data: Data) -> tuple[Array, Array] | None:
+        """The weights (features, outputs) and intercepts of the last fit, with warm_start."""
+        if not self.warm_start or not hasattr(self, "coef_"):
+            return None
+        last = self.coef_.toarray() if sp.issparse(self.coef_) else self.coef_
+        last = np.atleast_2d(last)
+        if last.shape != (n_outputs, data.X.shape[1]):
+            warn(
+                f"warm_start=True, but the last fit had weights of the shape {last.shape}, and "
+                f"this one has {(n_outputs, data.X.shape[1])}: it begins anew.",
+                UserWarning,
+            )
+            return None
+        own: tuple[Array, Array] = data.rows.own(
+            last.T, np.broadcast_to(self.intercept_, n_outputs)
+        )
+        return own
+
+    @property
+    def _seed(self) -> int:
+        if self.random_state is None:
+            return 0
+        return int(check_random_state(self.random_state).randint(LARGEST_SEED))
+
+    def _by_intervals(
+        self, data: Data, target: Array, weight: Array, loss: Loss, fit: Fit
+    ) -> Result:
+        """Every score is to lie in an interval: all losses but for the l1 penalty."""
+        problem = LinearFit(data.rows.X, target, weight, loss, self._scaling, fit.threads)
+        start = self._start(target.shape[1], data)
+        return linear(
+            problem,
+            LossOracle,
+            tol=float(self.tol),
+            max_iter=int(self.max_iter),
+            fit=fit,
+            start=None if start is None else LinearSolution(*start),
+            seed=self._seed,
+            planes=self.solver,
+        )
+
+    def _hold(self, data: Data, solved: Result) -> None:
+        coef, intercept = data.rows.given(solved.model.coef, solved.model.intercept)
+        nothing = np.abs(coef).max(axis=0) * data.about["largest"] <= ZERO
+        self.coef_ = np.ascontiguousarray(np.where(nothing, 0.0, coef).T)
+        self.intercept_ = np.asarray(intercept if self._scaling else np.zeros(coef.shape[1]))
+        self.n_iter_ = int(solved.n_iter)
+
+    def _ending(self, results: list[Result], fit: Fit, **about: Any) -> Ending:
+        return super()._ending(results, fit, **{"begins": AS_LIBLINEAR, **about})
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+
+@declared
+class LinearSVC(LinearEstimator, Classifier):
+    """Linear support vector classification, in time that grows with the size of the data alone.
+
+    A drop-in for :class:`sklearn.svm.LinearSVC`: the same problem, with LIBLINEAR's penalised
+    intercept unless ``fit_intercept='free'`` asks for one without a penalty, as in :class:`SVC`
+    with a linear kernel. Several classes: each against the rest, or all in one problem.
+
+    Parameters
+    ----------
+    penalty : {'l2', 'l1'}
+        1/2 |w|^2, or the sum of the sizes of the weights, many of which are then zero.
+    loss : {'squared_hinge', 'hinge'}
+        What an error costs: max(0, 1 - y f)^2 or max(0, 1 - y f).
+    multi_class : {'ovr', 'crammer_singer'}
+        Several classes: each against the rest, or one problem with a joint margin
+        (:class:`CrammerSingerSVC`), for which penalty, loss and dual do not matter.
+    class_weight : dict or 'balanced'
+        Factors of C for each class: of more than two classes, for the rows of the one that is held
+        against the rest, as in LIBLINEAR.
     solver : CuttingPlane, LinearLagrangian or None
         A solver that is followed to the letter, also for few rows. For loss='hinge' cutting planes
         with settings of their own (:class:`slimsvm.solvers.cutting_plane.CuttingPlane`); with
         ``stop="violation"``, tol is the violation of the last cut. For loss='squared_hinge' LSVM
-        (:class:`slimsvm.solvers.linear_lagrangian.LinearLagrangian`), whose intercept is penalised
-        like a weight.
+        (:class:`slimsvm.solvers.linear_lagrangian.LinearLagrangian`), whose intercept is penalised.
 
     See Also
     --------
@@ -88,77 +225,216 @@ class LinearSVC(LinearWeights, Classifier):
     ((3, 4), True)
     """
 
-    loss: str = parameter("squared_hinge", StrOptions({"squared_hinge", "hinge"}), positional=True)
-    C: float = shared("C")
-    fit_intercept: bool = shared("fit_intercept")
-    class_weight: Any = shared("class_weight")
+    penalty: Literal["l1", "l2"] = parameter("l2", StrOptions({"l1", "l2"}), positional=True)
+    loss: Literal["hinge", "squared_hinge"] = parameter(
+        "squared_hinge", StrOptions({"squared_hinge", "hinge"}), positional=True
+    )
+    dual: bool | Literal["auto"] = parameter("auto", *DUAL)
     tol: float = shared("tol", default=1e-4)
+    C: float = shared("C")
+    multi_class: Literal["ovr", "crammer_singer"] = parameter(
+        "ovr", StrOptions({"ovr", "crammer_singer"})
+    )
+    fit_intercept: bool | Literal["free"] = parameter(True, *INTERCEPT)
+    intercept_scaling: float = parameter(1, *SCALING)
+    class_weight: Any = shared("class_weight")
+    verbose: bool = shared("verbose")
+    random_state: Any = shared("random_state")
     max_iter: int = shared("max_iter", default=1000)
     max_time: float | None = shared("max_time")
     warm_start: bool = shared("warm_start")
     solver: Any = parameter(None, CuttingPlane, LinearLagrangian, None)
     n_jobs: int | None = shared("n_jobs")
-    verbose: bool = shared("verbose")
 
     scheme: ClassVar[Any] = OneVsRest
-    _same_as: ClassVar[str] = "SVC"
-
-    # -- training ---------------------------------------------------------------------------------
-
-    @property
-    def _is_lagrangian(self) -> bool:
-        return isinstance(self.solver, LinearLagrangian)
 
     def _encoded(self, X: Any, y: Any, weight: Array) -> Data:
-        data = super()._encoded(canonical(X), y, weight)
-        data.weight = float(self.C) * data.weight
+        dual = dual_or_primal(self.dual, self.loss, self.penalty, self.multi_class, X)
+        refuse_combination(self.multi_class, self.penalty, self.loss, dual)
+        self._refuse_solver()
+        return self._sized(super()._encoded(canonical(X), y, weight))
+
+    def _refuse_solver(self) -> None:
+        """Raise ValueError for a solver that is made for another problem."""
+        given = f"solver={self.solver!r}"
         if isinstance(self.solver, CuttingPlane) and self.loss != "hinge":
             raise ValueError(
-                f"solver={self.solver!r} makes cutting planes, which are for loss='hinge'; with "
+                f"{given} makes cutting planes, which are for loss='hinge'; with "
                 f"loss={self.loss!r} leave solver out."
             )
-        if self._is_lagrangian and self.loss != "squared_hinge":
-            raise ValueError(
-                f"solver={self.solver!r} is for loss='squared_hinge'; with loss={self.loss!r} "
-                "leave solver out."
-            )
-        largest = max(float(data.X.max()), -float(data.X.min()))
-        if largest > math.sqrt(LARGEST_SQUARE / max(1.0, float(data.weight.max()))):
-            raise ValueError(
-                f"X has values as large as {largest:.3g}: with C={self.C:g}, products of such "
-                "squares leave the range of float64. Scale the features, for example with "
-                "StandardScaler."
-            )
-        data.about["largest"] = largest
-        return data
+        if isinstance(self.solver, LinearLagrangian):
+            if self.loss != "squared_hinge" or self.penalty == "l1":
+                raise ValueError(
+                    f"{given} is for loss='squared_hinge' and penalty='l2'; with "
+                    f"loss={self.loss!r}, penalty={self.penalty!r} leave solver out."
+                )
+            if math.isinf(self._scaling):
+                raise ValueError(f"{given} penalises the intercept: fit_intercept='free' is not.")
+        if self.solver is not None and self.multi_class != "ovr":
+            raise ValueError(f"{given} is for multi_class='ovr': leave solver out.")
 
     def _prepared(self, data: Data) -> None:
-        centred = bool(self.fit_intercept) and not self._is_lagrangian
-        data.rows = coordinates(data.X, data.weight, centred)
+        if self.penalty == "l1" or self.multi_class == "crammer_singer":
+            data.rows = Coordinates(data.X)  # it matters which features they are
+        else:
+            super()._prepared(data)
 
     def _solved(self, data: Data, fit: Fit) -> Result:
-        target = OneVsRest(data.classes.size).columns(data.target)
-        start = None
-        if self.warm_start:
-            last = getattr(self, "coef_", np.empty(0))
-            if last.shape == (target.shape[1], data.X.shape[1]):
-                start = LinearSolution(*data.rows.own(last.T, self.intercept_))
+        if self.multi_class == "crammer_singer":
+            return self._joint(data)
+        target, weight = OneVsRest(data.classes.size).columns(data.target), data.weight
+        if data.classes.size > 2 and not (data.factors == 1.0).all():
+            own = float(self.C) * data.sample_weight[:, None]
+            weight = own * np.where(target > 0.0, data.factors, 1.0)
+        weight = np.maximum(weight, LEAST_WEIGHT * float(weight.max()))
+        if self.penalty == "l1":
+            return self._sparse_weights(data, target, weight, fit)
         loss = Hinge() if self.loss == "hinge" else SquaredHinge()
-        usual = 1.0 if self._is_lagrangian else np.inf
-        scaling = usual if self.fit_intercept else 0.0
-        problem = LinearFit(data.rows.X, target, data.weight, loss, scaling, fit.threads)
-        tol, most = float(self.tol), int(self.max_iter)
-        if self._is_lagrangian:
-            within: dict[str, Any] = {"limits": fit.limits, "watchers": fit.watchers}
-            return run(self.solver, problem, tol=tol, max_iter=most, **within)
-        going: dict[str, Any] = {"start": start, "planes": self.solver}
-        return linear(problem, LossOracle, tol=tol, max_iter=most, fit=fit, **going)
+        if isinstance(self.solver, LinearLagrangian):
+            problem = LinearFit(data.rows.X, target, weight, loss, self._scaling, fit.threads)
+            return run(
+                self.solver,
+                problem,
+                tol=float(self.tol),
+                max_iter=int(self.max_iter),
+                limits=fit.limits,
+                watchers=fit.watchers,
+            )
+        return self._by_intervals(data, target, weight, loss, fit)
+
+    def _sparse_weights(self, data: Data, target: Array, weight: Array, fit: Fit) -> Result:
+        start, tol = self._start(target.shape[1], data), float(self.tol)
+        return run(
+            L1Descent(seed=self._seed),
+            L1Problem(data.X, target, weight, self._scaling),
+            tol=min(tol, FEW_ROWS_L1_TOL) if is_small(target.shape[0]) else tol,
+            max_iter=int(self.max_iter),
+            limits=fit.limits,
+            start=None if start is None else L1Solution(*start),
+            watchers=fit.watchers,
+        ).against(tol)
+
+    def _joint(self, data: Data) -> Result:
+        """All classes in one problem; a penalised intercept is the weight of one more feature."""
+        from slimsvm.estimators.structural_fronts import CrammerSingerSVC
+
+        X, scaling = data.X, self._scaling
+        if 0.0 < scaling < math.inf:
+            constant = np.full((X.shape[0], 1), scaling, X.dtype)
+            X = sp.hstack([X, constant], "csr") if sp.issparse(X) else np.hstack([X, constant])
+        model = CrammerSingerSVC(
+            C=float(self.C),
+            kernel="linear",
+            fit_intercept=math.isinf(scaling),
+            tol=min(float(self.tol), JOINT_TOL),
+            max_iter=int(self.max_iter),
+            max_time=self.max_time,
+            n_jobs=self.n_jobs,
+        ).fit(X, data.classes[data.target], data.weight / float(self.C))
+        coef, b = model.coef_.T, np.broadcast_to(model.intercept_, data.classes.size).copy()
+        if 0.0 < scaling < math.inf:
+            coef, b = coef[:-1], scaling * coef[-1]
+        if data.classes.size == 2:
+            coef, b = coef[:, 1:] - coef[:, :1], b[1:] - b[:1]
+        about = model.certificate_, model.status_, model.history_, int(np.max(model.n_iter_))
+        return Result(LinearSolution(coef, b), *about)
 
     def _concluded(self, data: Data, solved: Result, fit: Fit) -> Ending:
-        coef, intercept = data.rows.given(solved.model.coef, solved.model.intercept)
-        nothing = np.abs(coef).max(axis=0) * data.about["largest"] <= ZERO
-        self.coef_ = np.ascontiguousarray(np.where(nothing, 0.0, coef).T)
-        self.intercept_ = np.asarray(intercept if self.fit_intercept else np.zeros(coef.shape[1]))
-        self.classes_, self.class_weight_, self.n_iter_ = data.classes, data.factors, solved.n_iter
+        self._hold(data, solved)
+        self.classes_, self.class_weight_ = data.classes, data.factors
         last_cut = isinstance(self.solver, CuttingPlane) and self.solver.stop == "violation"
-        return self._ending([solved], fit, measure="cut" if last_cut else "gap")
+        measure = "cut" if last_cut or self.multi_class == "crammer_singer" else "gap"
+        return self._ending([solved], fit, measure=measure)
+
+    def sparsify(self) -> Self:
+        """Turn ``coef_`` into a CSR matrix: less memory where most weights are zero.
+
+        Returns
+        -------
+        self
+        """
+        self.coef_ = sp.csr_matrix(self.coef_)
+        return self
+
+    def densify(self) -> Self:
+        """Turn ``coef_`` into an array again.
+
+        Returns
+        -------
+        self
+        """
+        self.coef_ = self.coef_.toarray() if sp.issparse(self.coef_) else self.coef_
+        return self
+
+
+@declared
+class LinearSVR(LinearEstimator, Regressor):
+    """Linear support vector regression: errors below epsilon cost nothing.
+
+    A drop-in for :class:`sklearn.svm.LinearSVR`: the same problem, with LIBLINEAR's penalised
+    intercept unless ``fit_intercept='free'`` asks for one without a penalty.
+
+    Parameters
+    ----------
+    epsilon : float
+        Half the width of the tube.
+    loss : {'epsilon_insensitive', 'squared_epsilon_insensitive'}
+        What an error costs: max(0, |y - f| - epsilon), or the square of that.
+
+    Attributes
+    ----------
+    coef_
+        Weights of the features.
+
+    See Also
+    --------
+    SVR : With kernels.
+
+    References
+    ----------
+    .. [1] C.-H. Ho, C.-J. Lin, "Large-scale linear support vector regression", 2012.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from slimsvm import LinearSVR
+    >>> X = np.linspace(0, 6, 50).reshape(-1, 1)
+    >>> model = LinearSVR(C=10.0).fit(X, 2 * X[:, 0] - 1)
+    >>> model.coef_.round(2).tolist(), model.intercept_.round(2).tolist()
+    ([2.0], [-1.0])
+    """
+
+    epsilon: float = parameter(0.0, NOT_NEGATIVE)
+    tol: float = shared("tol", default=1e-4)
+    C: float = shared("C")
+    loss: Literal["epsilon_insensitive", "squared_epsilon_insensitive"] = parameter(
+        "epsilon_insensitive", StrOptions({"epsilon_insensitive", "squared_epsilon_insensitive"})
+    )
+    fit_intercept: bool | Literal["free"] = parameter(True, *INTERCEPT)
+    intercept_scaling: float = parameter(1.0, *SCALING)
+    dual: bool | Literal["auto"] = parameter("auto", *DUAL)
+    verbose: bool = shared("verbose")
+    random_state: Any = shared("random_state")
+    max_iter: int = shared("max_iter", default=1000)
+    max_time: float | None = shared("max_time")
+    warm_start: bool = shared("warm_start")
+    n_jobs: int | None = shared("n_jobs")
+
+    fitted: ClassVar[tuple[Attribute, ...]] = (attribute("coef_", "float", ("n_features",)),)
+    _same_as: ClassVar[str] = "SVR"
+
+    def _encoded(self, X: Any, y: Any, weight: Array) -> Data:
+        dual = dual_or_primal(self.dual, self.loss, "l2", "ovr", X)
+        refuse_combination("ovr", "l2", self.loss, dual)
+        return self._sized(super()._encoded(canonical(X), y, weight))
+
+    def _solved(self, data: Data, fit: Fit) -> Result:
+        squared = self.loss == "squared_epsilon_insensitive"
+        kind: Callable[[float], Loss] = SquaredEpsilonInsensitive if squared else EpsilonInsensitive
+        loss = kind(float(self.epsilon))
+        return self._by_intervals(data, data.target[:, None], data.weight, loss, fit)
+
+    def _concluded(self, data: Data, solved: Result, fit: Fit) -> Ending:
+        self._hold(data, solved)
+        self.coef_ = self.coef_[0]
+        return self._ending([solved], fit, measure="gap")

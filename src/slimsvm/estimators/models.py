@@ -386,11 +386,11 @@ class LinearWeights:
 
     _learned = "coef_"
     fitted: ClassVar[tuple[Attribute, ...]] = (
-        attribute("coef_", "float", ("n_outputs", "n_features")),
+        attribute("coef_", "matrix", ("n_outputs", "n_features")),
         attribute("intercept_", "float", ("n_outputs",)),
     )
 
-    coef_: Array
+    coef_: Any
     intercept_: Array
 
     kernel = "linear"  # what the checks of all estimators ask for
@@ -399,11 +399,14 @@ class LinearWeights:
 
     def _outputs(self, X: Any) -> Array:
         """Decision values, shape (n, outputs)."""
-        return np.asarray(self._new_rows(X) @ self.coef_.T + self.intercept_)
+        products = self._new_rows(X) @ self.coef_.T
+        products = dense(products).reshape(products.shape[0], -1)
+        return np.asarray(products + self.intercept_)
 
     def _in_support_layout(self, form: str) -> tuple[str, dict[str, Any]]:
         """Class and attributes of the exact model that is the same function."""
-        return self._same_as, as_support_vectors(self, form, self.coef_, np.ones(1), Linear())
+        coef = np.atleast_2d(dense(self.coef_))
+        return self._same_as, as_support_vectors(self, form, coef, np.ones(1), Linear())
 
 
 def as_support_vectors(

@@ -15,7 +15,8 @@ the others are done.
 What differs. The end is a duality gap: v_i = 2 weight_i e_i, scaled down until |sum_i y_i v_i x_ij|
 <= 1 for every feature, is a feasible point of the dual, sum_i v_i - v_i^2 / (4 weight_i). A free
 intercept is a coordinate without a penalty, and is put to its optimum before the gap is looked at,
-where sum_i y_i v_i = 0. Now and then all weights that are not zero move at once. The order is drawn by a generator of the column's own.
+where sum_i y_i v_i = 0. Now and then all weights that are not zero move at once. The order is drawn
+by a generator of the solver's own.
 
 Symbols: e = 1 - y f (also where negative), G, H slope and curvature of the loss along a weight.
 Cost of a sweep: two to three times the entries of the active columns.
@@ -39,7 +40,7 @@ MOST_HALVINGS = 20
 LEAST_CURVATURE = 1e-12
 WORK = 2e8  # entries visited in a step of all columns: about half a second
 MOST_NEWTON = 100  # steps for a free intercept on its own
-# weights that are not zero, and entries of the rows with an error, up to which all are moved at once
+# weights that are not zero, and entries of the rows with an error, up to which all move at once
 LARGEST, MOST_ENTRIES = 1000, 2e7
 RIDGE = 1e-12  # of that step's system
 AT_ONCE = 5  # such steps, between passes
@@ -97,7 +98,7 @@ def _sweep(
             continue
         expected = abs(w[j] + d) - abs(w[j]) + G * d
         done, t = 0.0, 1.0
-        for halving in range(MOST_HALVINGS):
+        for _ in range(MOST_HALVINGS):
             goal = abs(w[j] + t * d) - abs(w[j]) - SLOPE * t * expected
             # the curvature with all rows is a bound
             enough = sq[j] * (t * d) ** 2 + G * t * d + goal <= 0.0
@@ -239,7 +240,7 @@ class L1Descent:
 
     def init(self, problem: L1Problem, start: L1Solution | None = None) -> L1State:
         """Begin at weights and intercepts, or at zero."""
-        n, d = problem.columns.shape
+        d = problem.columns.shape[1]
         k = problem.target.shape[1]
         W, b = np.zeros((k, d)), np.zeros(k)
         if start is not None:
@@ -271,9 +272,10 @@ class L1Descent:
     def step(self, problem: L1Problem, state: L1State, tol: float, max_iter: int) -> None:
         """Passes over the weights of the columns that are not done, and a look at their gaps."""
         columns, work, passes = problem.columns, 0.0, 0
-        open_ = np.flatnonzero(state.gap > tol * np.maximum(state.objective, TINY))
+        far = np.flatnonzero(state.gap > tol * np.maximum(state.objective, TINY))
+        open_ = [int(c) for c in far]
         look = 1
-        while open_.size and work < WORK and state.n_iter + passes < max_iter and passes < look:
+        while open_ and work < WORK and state.n_iter + passes < max_iter and passes < look:
             for c in open_:
                 y, weight = problem.of_column(c)
                 order, active = state.order[c], state.active[c]

@@ -30,7 +30,9 @@ from slimsvm.solvers.smo import smo
 
 Array = NDArray[Any]
 MOST_STEPS = 10**9
-STEPS_A_ROW = 100  # of SMO, where one subproblem is the whole problem
+NEARER = 0.01  # of the tolerance, for few rows: dense and sparse rows end at the same scores
+# steps of SMO where one subproblem is the whole problem, and variables they visit: a second
+STEPS_A_ROW, WORK = 10_000, 1_000_000_000
 
 
 def out_of_fold(
@@ -105,7 +107,8 @@ def _products_with_all_rows(problem: DualQP, solution: DualSolution) -> Array:
 def _few_rows(part: DualQP, start: DualSolution, K: Array, diag: Array, tol: float) -> Array:
     """Decision values of all rows by the problem of a fold, which is one subproblem."""
     a, o = start.a, part.order(start.s)
-    smo(K, diag, part.sign, part.upper, a, o, a.size, tol, STEPS_A_ROW * a.size)
+    most = min(STEPS_A_ROW * a.size, WORK // a.size)
+    smo(K, diag, part.sign, part.upper, a, o, a.size, NEARER * tol, most)
     s = o - part.sign * part.linear
     return np.asarray(s + part.multiplier(a, s, np.arange(a.size))[0])
 
