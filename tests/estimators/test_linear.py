@@ -383,7 +383,8 @@ def test_limits_and_warm_starts(loss):
         <= cold.certificate_.gap + rough.certificate_.gap + 1e-4 * first
     )
     other = LinearSVC(loss, warm_start=True).fit(X, y)
-    other.fit(X[:, :3], y)  # another shape: from the beginning
+    with pytest.warns(UserWarning, match="begins anew"):
+        other.fit(X[:, :3], y)  # another shape: from the beginning
     assert other.coef_.shape == (1, 3)
 
 
@@ -436,7 +437,7 @@ def test_bad_parameters():
         {"class_weight": "no"},
     ):
         with pytest.raises(ValueError, match=next(iter(wrong))):
-            LinearSVC(**wrong).fit(X, y)
+            slimsvm.LinearSVC(**wrong).fit(X, y)
     with pytest.raises(ValueError, match="class"):
         LinearSVC().fit(X, np.zeros(10))
 
