@@ -5,14 +5,18 @@ exceptions.txt must fail; one that passes does not belong there.
 """
 
 import pytest
-import sklearn.svm
 
-import slimsvm
-from slimsvm.patching import NAMES
 from tests.sklearn_suite.reasons import exceptions
 
-for name in NAMES:
-    setattr(sklearn.svm, name, getattr(slimsvm, name))
+
+def pytest_configure(config):
+    import sklearn.svm
+
+    import slimsvm
+    from slimsvm.patching import NAMES
+
+    for name in NAMES:
+        setattr(sklearn.svm, name, getattr(slimsvm, name))
 
 
 def pytest_collection_modifyitems(items):

@@ -112,10 +112,12 @@ class OneClassSVM(OutlierMixin, DualEstimator):
         -------
         array of shape (n_samples,)
         """
-        values = self._outputs(X)[:, 0]
-        # free support vectors lie on the border: not a matter of rounding
-        values[np.abs(values) <= 1e-11 * np.abs(self.offset_)] = 0.0
-        return values
+        return self._from_border(self._outputs(X))
+
+    def _from_border(self, outputs: Array) -> Array:
+        """Free support vectors lie on the border: not a matter of rounding."""
+        values = outputs[:, 0]
+        return np.where(np.abs(values) <= 1e-11 * np.abs(self.offset_), 0.0, values)
 
     def score_samples(self, X: Any) -> Array:
         """The decision function before the offset is taken off.
@@ -147,4 +149,4 @@ class OneClassSVM(OutlierMixin, DualEstimator):
 
     def _predicted(self, outputs: Array) -> Array:
         """Signs from decision values."""
-        return np.where(outputs[:, 0] >= 0, 1, -1)
+        return np.where(self._from_border(outputs) >= 0, 1, -1)
