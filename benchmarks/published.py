@@ -111,7 +111,7 @@ def _make(method: str, C: float, gamma: float, k: int) -> Any:
     if method == "exact":
         return SVC(C=C, gamma=gamma, cache_size=1000, max_time=MAX_TIME)
     if method == "linear":
-        return LinearSVC("hinge", C=C, max_time=MAX_TIME)
+        return LinearSVC(loss="hinge", fit_intercept="free", C=C, max_time=MAX_TIME)
     common: dict[str, Any] = {"C": C, "gamma": gamma, "max_time": MAX_TIME, "random_state": 0}
     if method in ("cvm", "bvm"):  # so many core vectors, or pulls
         return getattr(recipes, method)(**common, max_iter=k)

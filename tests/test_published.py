@@ -334,7 +334,7 @@ def test_newton_and_lsvm_on_one_problem():
     with pytest.raises(ValueError, match="between 0 and 1"):
         LinearLagrangian(share=1.0)
     with pytest.raises(ValueError, match="loss='squared_hinge'"):
-        LinearSVC("hinge", solver=LinearLagrangian()).fit(X, y)
+        LinearSVC(loss="hinge", solver=LinearLagrangian()).fit(X, y)
 
 
 # -- subsets in the primal -------------------------------------------------------------------------
