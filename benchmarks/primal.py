@@ -56,21 +56,9 @@ def linear(what: str, n: str, C: str) -> dict[str, Any]:
     """Newton against the Lagrangian iteration, to 1e-7 of the objective; one thread."""
     from slimsvm import LinearSVC
     from slimsvm.losses import SquaredHinge
-    from slimsvm.problems.reduced import Reduced, Signed, SignedFeatures, block_rows
-    from slimsvm.rows import MemoryRows
+    from slimsvm.problems.linear import LinearFit
     from slimsvm.run import run
-    from slimsvm.solvers.lagrangian import AcceleratedLagrangian, Lagrangian
-
-    class Plain(SignedFeatures):
-        """Features as they are, in place of kernel values."""
-
-        def __init__(self, X: np.ndarray, sign: np.ndarray) -> None:
-            V = sign[:, None] * np.hstack([X, np.ones((len(X), 1))])
-            (self.n, self.size), self.dtype = V.shape, V.dtype
-            step = block_rows(self.size)
-            nothing: Any = None
-            self.signed = Signed(nothing, nothing, self.size, step, V.dtype, V.dtype, self.n)
-            self.rows = MemoryRows(X, sign, kept={"features": (self.signed.serial, V)})
+    from slimsvm.solvers.linear_lagrangian import LinearLagrangian
 
     X, y, _, _ = load("a9a")
     X, y = dense(X).astype(np.float64), np.where(y > 0, 1.0, -1.0)
@@ -83,16 +71,14 @@ def linear(what: str, n: str, C: str) -> dict[str, Any]:
         "newton_iterations": int(model.n_iter_),
     }
     # the same problem with a penalty on the intercept: the Lagrangian method knows no other
-    problem = Reduced(Plain(X, y), np.full(len(y), cost), SquaredHinge())
-    for name, solver in (("lagrangian", Lagrangian()), ("accelerated", AcceleratedLagrangian())):
-        begin = time.process_time()
-        result = run(solver, problem, tol=1e-7, max_iter=2000)
-        found[name] = time.process_time() - begin
-        found |= {
-            f"{name}_iterations": int(result.n_iter),
-            f"{name}_converged": bool(result.certificate.holds),
-        }
-    return found
+    problem = LinearFit(X, y[:, None], np.full(len(y), cost), SquaredHinge(), 1.0)
+    begin = time.process_time()
+    result = run(LinearLagrangian(share=0.5), problem, tol=1e-7, max_iter=2000)
+    return found | {
+        "lagrangian": time.process_time() - begin,
+        "lagrangian_iterations": int(result.n_iter),
+        "lagrangian_converged": bool(result.certificate.holds),
+    }
 
 
 def adult() -> dict[str, Any]:
