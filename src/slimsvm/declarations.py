@@ -168,6 +168,7 @@ KINDS = {
     "list": "list",
     "lists": "list of arrays",
     "stream": "dict",
+    "sparse": "SparseSVC",
 }
 
 
@@ -389,4 +390,5 @@ TYPES: dict[str, Callable[[Any], bool]] = {
     "list": lambda value: isinstance(value, list),
     "lists": lambda value: isinstance(value, list),
     "stream": lambda value: isinstance(value, dict),
+    "sparse": lambda value: type(value).__name__ == "SparseSVC" and hasattr(value, "basis_"),
 }

@@ -13,12 +13,15 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.metaestimators import available_if
 
-from slimsvm.declarations import Attribute, attribute, declared, parameter
+from slimsvm.declarations import Attribute, attribute, declared, demand, parameter
 from slimsvm.ending import SUBSPACE, Ending, worst
 from slimsvm.estimators.dual import LARGEST_SEED, PairwiseClassifier
+from slimsvm.estimators.models import KernelModel, SupportVectors
 from slimsvm.estimators.parameters import AT_LEAST_ONE, shared
-from slimsvm.kernels import make_kernel
-from slimsvm.multiclass import OneVsOne, Part
+from slimsvm.estimators.sparse import SparseSVC
+from slimsvm.expansion import Expansion
+from slimsvm.kernels import RBF, Linear, Polynomial, make_kernel
+from slimsvm.multiclass import OneVsOne, OneVsRest, Part, class_factors, encoded
 from slimsvm.precision import is_small
 from slimsvm.run import Limits, Result
 from slimsvm.solvers.decomposition import Decomposition
@@ -36,6 +39,8 @@ from slimsvm.tiles import Operand, prepare
 from slimsvm.training import Data, Fit, finite
 
 Array = NDArray[Any]
+# what only a model of support vectors has
+OF_ROWS = ("support_", "support_vectors_", "n_support_", "dual_coef_", "shape_fit_")
 
 
 def _streams(self: OnlineSVC) -> bool:
@@ -64,10 +69,12 @@ class OnlineSVC(PairwiseClassifier):
         most, until none does. 'margin': the one nearest to the decision border, until all that
         are left lie outside of the margin; it asks for no label before it takes a row.
     max_support : int
-        Most vectors of a pair's expansion. When it is full, one vector is absorbed by the nearest
-        of its class, which takes over its coefficient and its weight: vectors then stand for the
-        rows around them, and their coefficients may exceed C. Together they weigh at most as much
-        as 4 max_support rows; beyond, all shrink alike, and the oldest rows are slowly forgotten.
+        Most vectors. With the kernels 'rbf', 'poly' (coef0 >= 0) and 'linear' the model is then
+        ``sparse_``, a SparseSVC with so many vectors that classes share, in a metric that is
+        learned, and both ``fit`` and ``partial_fit`` are streams of rows as its ``partial_fit``
+        has them: labels may be new at any time, and a change of the concept is noticed. With other
+        kernels or another selection it is that of a pair's expansion: when it is full, one vector
+        is absorbed by the nearest of its class, which takes over its coefficient and its weight.
         Default: no limit.
     finishing : bool
         Whether ``fit`` solves the problem over the expansion exactly in the end; ``partial_fit``
@@ -103,6 +110,8 @@ class OnlineSVC(PairwiseClassifier):
         Rows that ``partial_fit`` has seen; ``support_`` counts them from zero.
     stream_
         All that ``partial_fit`` needs to go on, as plain values: for model files.
+    sparse_
+        With max_support, the model (see there); then there are no support vectors.
 
     See Also
     --------
@@ -135,8 +144,8 @@ class OnlineSVC(PairwiseClassifier):
     >>> for first in range(0, 4000, 500):
     ...     part = slice(first, first + 500)
     ...     stream = stream.partial_fit(X[part], y[part], classes=[-1, 1])
-    >>> stream.n_seen_, stream.support_.size <= 200, stream.score(X, y) > 0.9
-    (4000, True, True)
+    >>> stream.n_seen_, stream.sparse_.n_basis_, stream.score(X, y) > 0.9
+    (4000, 200, True)
     """
 
     selection: str = parameter("random", StrOptions(set(SELECTIONS)))
@@ -162,8 +171,98 @@ class OnlineSVC(PairwiseClassifier):
     fitted: ClassVar[tuple[Attribute, ...]] = (
         attribute("n_seen_", "count", optional=True),
         attribute("stream_", "stream", optional=True),
+        attribute("sparse_", "sparse", optional=True),
+        *(replace(own, optional=True) for own in SupportVectors.fitted if own.name in OF_ROWS),
     )
+    _learned = "classes_"
     _same_as: ClassVar[str] = "SVC"
+
+    # -- with a budget -----------------------------------------------------------------------------
+
+    @property
+    def _by_descent(self) -> bool:
+        """Whether there is a budget, and the vectors may be others than rows."""
+        rows = self.selection != "random" or self._precomputed or self.solver is not None
+        if self.max_support is None or rows:
+            return False
+        kernel = make_kernel(self.kernel, gamma=self.gamma, degree=self.degree, coef0=self.coef0)
+        able = isinstance(kernel, RBF | Polynomial | Linear) and kernel.differentiable
+        return able and "support_" not in self.__dict__
+
+    def _fit(self, X: Any, y: Any, sample_weight: Any, start: Any = None) -> Self:
+        before = {name: self.__dict__.pop(name) for name in OF_ROWS if name in self.__dict__}
+        try:
+            if not self._by_descent:
+                return super()._fit(X, y, sample_weight, start)
+            with self._unchanged_on_failure():
+                self._fit_sparse(*self._checked(X, y, sample_weight))
+            self._make_ready()
+        except BaseException:
+            self.__dict__.update(before)
+            raise
+        return self
+
+    def _fit_sparse(self, X: Any, y: Any, weight: Array) -> None:
+        """All rows in a random order, ``epochs`` times; few rows are trained on together."""
+        classes, label, used = encoded(y, weight)
+        own = {"y": classes[label[used]], "sample_weight": weight[used]}
+        factors = class_factors(self.class_weight, classes=classes, **own)
+        self._forget()
+        model = self._sparse_model(dict(zip(classes.tolist(), factors.tolist(), strict=True)))
+        if used.size <= 2 * int(self.max_support or 0):
+            model.fit(X, y, weight)
+        else:
+            seed = int(check_random_state(self.random_state).randint(LARGEST_SEED))
+            rng = np.random.default_rng(seed)
+            for _ in range(int(self.epochs)):
+                order = rng.permutation(used)
+                model.partial_fit(X[order], np.asarray(y)[order], classes, weight[order])
+        self._be(model)
+
+    def _sparse_model(self, class_weight: Any) -> SparseSVC:
+        """The model so far, or a new one, with the parameters as they are now."""
+        names = ("C", "kernel", "gamma", "degree", "coef0", "max_time", "n_jobs", "random_state")
+        given = {name: getattr(self, name) for name in (*names, "verbose")}
+        given |= {"n_basis": int(self.max_support or 0), "class_weight": class_weight}
+        model = self.__dict__.get("sparse_")
+        return SparseSVC(**given) if model is None else model.set_params(**given)
+
+    def _be(self, model: SparseSVC) -> None:
+        """Say what the sparse model says."""
+        self.sparse_, self.classes_, self.class_weight_ = model, model.classes_, model.class_weight_
+        self.kernel_, self.intercept_ = model.kernel_, model.intercept_
+        self.n_iter_ = np.array([model.n_iter_])
+        self.certificate_, self.status_ = model.certificate_, model.status_
+        self.history_, self.fit_status_ = model.history_, model.fit_status_
+
+    def _forget(self) -> None:
+        """A fit forgets the stream."""
+        for name in ("_stream", "n_seen_", "sparse_"):
+            self.__dict__.pop(name, None)
+
+    def _function(self) -> Expansion:
+        model = self.__dict__.get("sparse_")
+        return super()._function() if model is None else model._function()
+
+    def _new_rows(self, X: Any) -> Any:
+        sparse = "sparse_" in self.__dict__
+        return KernelModel._new_rows(self, X) if sparse else super()._new_rows(X)
+
+    def _scheme(self) -> Any:
+        sparse = "sparse_" in self.__dict__
+        return OneVsRest(len(self.classes_)) if sparse else super()._scheme()
+
+    @classmethod
+    def _n_outputs(cls, a: dict[str, Any]) -> int:
+        if "sparse_" in a:
+            return OneVsRest(len(a["classes_"])).n_outputs
+        return super()._n_outputs(a)
+
+    def _in_support_layout(self, form: str) -> tuple[str, dict[str, Any]]:
+        model = self.__dict__.get("sparse_")
+        if model is not None:
+            return model._in_support_layout(form)
+        return super()._in_support_layout(form)
 
     # -- data in memory ----------------------------------------------------------------------------
 
@@ -206,8 +305,7 @@ class OnlineSVC(PairwiseClassifier):
         return pass_over(solver, problem, start, tol=tol, max_iter=max_iter, **about)
 
     def _concluded(self, data: Data, solved: list[Result], fit: Fit) -> Ending:
-        for name in ("_stream", "n_seen_"):  # a fit forgets the stream
-            self.__dict__.pop(name, None)
+        self._forget()
         return super()._concluded(data, solved, fit)
 
     def _ending(self, results: list[Result], fit: Fit, **about: Any) -> Ending:
@@ -244,7 +342,7 @@ class OnlineSVC(PairwiseClassifier):
         y : array of shape (n_samples,)
             Their labels.
         classes : array, optional
-            All labels that will ever come; needed in the first call.
+            All labels that will ever come; needed in the first call, but for ``sparse_``.
         sample_weight : array of shape (n_samples,), optional
             Scales C for each row. A row keeps its weight for as long as it is in the expansion, but
             for ``decay``.
@@ -257,6 +355,8 @@ class OnlineSVC(PairwiseClassifier):
             raise ValueError(
                 f"partial_fit takes batches, and solver={self.solver!r} does not; leave solver out."
             )
+        if self._by_descent:
+            return self._pass_to_sparse(X, y, classes, sample_weight)
         first = not hasattr(self, "support_")
         with self._unchanged_on_failure():
             X, y, weight = self._checked(X, y, sample_weight, reset=first)
@@ -274,6 +374,17 @@ class OnlineSVC(PairwiseClassifier):
             self.n_seen_, self.support_ = stream.n_seen, ids[self.support_]
             self.shape_fit_ = (stream.n_seen, int(self.support_vectors_.shape[1]))
         ending.record_on(self)
+        self._make_ready()
+        return self
+
+    def _pass_to_sparse(self, X: Any, y: Any, classes: Any, sample_weight: Any) -> Self:
+        with self._unchanged_on_failure():
+            first = "sparse_" not in self.__dict__
+            X, y, weight = self._checked(X, y, sample_weight, reset=first)
+            model = self._sparse_model(self.class_weight)
+            decay = 1.0 if first else float(self.decay)
+            self._be(model._partial_fit(X, y, classes, weight, decay))
+            self.n_seen_ = model.n_seen_
         self._make_ready()
         return self
 
@@ -333,6 +444,14 @@ class OnlineSVC(PairwiseClassifier):
 
     @classmethod
     def _check_fitted(cls, a: dict[str, Any]) -> None:
+        if "sparse_" in a:
+            model = a["sparse_"]
+            right = model.n_features_in_ == a["n_features_in_"]
+            right = right and np.array_equal(model.classes_, a["classes_"])
+            demand(right, "sparse_ has other features or classes")
+            return
+        missing = [name for name in OF_ROWS if name not in a]
+        demand(not missing, f"the fitted attribute {min(missing, default='')!r} is missing")
         super()._check_fitted(a)
         if "stream_" in a:
             check_stream(a["stream_"], a["n_features_in_"], cls._n_outputs(a))

@@ -11,6 +11,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit, softmax
+from sklearn.callback import with_callbacks
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions, validate_parameter_constraints
 from sklearn.utils.metaestimators import available_if
@@ -31,6 +32,14 @@ from slimsvm.estimators.descending import AUTO, DESCENT, KINKED, descends, solve
 from slimsvm.estimators.fitting import Classifier, Estimator, Regressor
 from slimsvm.estimators.models import BasisVectors
 from slimsvm.estimators.parameters import AT_LEAST_ONE, NOT_NEGATIVE, shared
+from slimsvm.estimators.streaming import (
+    Streaming,
+    check_values,
+    classes_of_call,
+    factors_of,
+    refuse_no_stream,
+    widened,
+)
 from slimsvm.expansion import Expansion, MappedExpansion
 from slimsvm.kernels import Kernel
 from slimsvm.losses import LOSSES, Loss, Softmax
@@ -93,7 +102,7 @@ def _basis(*, labels: bool) -> Any:
     return parameter(AUTO, *accepts, text=text)
 
 
-class SparseEstimator(BasisVectors, Estimator):
+class SparseEstimator(Streaming, BasisVectors, Estimator):
     """What both share: from data to a basis, a model on it, and the same at every smaller size.
 
     Parameters
@@ -169,6 +178,7 @@ class SparseEstimator(BasisVectors, Estimator):
         attribute("widths_", "float", ("n_basis",), optional=True),
         attribute("loss_", "text", optional=True),
         attribute("path_", "path"),
+        *Streaming.fitted,
     )
     path_: list[PathPoint]
     _row_duals: Array | None
@@ -365,6 +375,7 @@ class SparseEstimator(BasisVectors, Estimator):
         return int(self.max_iter) if self.max_iter > 0 else MAX_ITER
 
     def _concluded(self, data: Data, solved: Result, fit: Fit) -> Ending:
+        self._forget_stream()
         model, about = solved.model, solved.certificate
         chosen, tol, exact = model.chosen, float(self.tol), about.scope == FULL
         self.path_, self.n_iter_, self._row_duals = model.points, solved.n_iter, model.row_duals
@@ -526,6 +537,8 @@ class SparseEstimator(BasisVectors, Estimator):
     @classmethod
     def _check_fitted(cls, a: dict[str, Any]) -> None:
         super()._check_fitted(a)
+        if "stream_" in a:
+            check_values(a["stream_"], a["n_features_in_"], len(a.get("classes_", (0,))))
         known = {own.name: own for own in SparseEstimator.fitted}
         metric = a.get("metric_")
         right = metric is None or (
@@ -693,6 +706,67 @@ class SparseSVC(SparseEstimator, Classifier):
             return np.asarray(softmax(scores, axis=1))
         return np.hstack([expit(-scores), expit(scores)])
 
+    @with_callbacks
+    def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
+        """Learn from a batch of rows once; a reservoir of rows that have passed is kept.
+
+        What is learned is a model with n_basis vectors by the logistic loss (softmax), whatever
+        ``loss`` is. After a ``fit`` it goes on from the fitted model.
+
+        Parameters
+        ----------
+        X : array, CSR matrix or DataFrame of shape (n_samples, n_features)
+            The next rows of the stream.
+        y : array of shape (n_samples,)
+            Their labels; new ones may come at any time.
+        classes : array, optional
+            Labels that will come, in any call.
+        sample_weight : array of shape (n_samples,), optional
+            How much each row counts beside the others. Zero removes the row.
+
+        Returns
+        -------
+        self
+
+        Examples
+        --------
+        >>> from slimsvm import SparseSVC
+        >>> from slimsvm.datasets import checkers
+        >>> X, y = checkers(4000, seed=0)
+        >>> model = SparseSVC(50, gamma=5.0, random_state=0)
+        >>> for first in range(0, 4000, 500):
+        ...     model = model.partial_fit(X[first : first + 500], y[first : first + 500])
+        >>> model.n_seen_, model.n_basis_, model.score(X, y) > 0.9
+        (4000, 50, True)
+        """
+        return self._partial_fit(X, y, classes, sample_weight)
+
+    def _partial_fit(
+        self, X: Any, y: Any, classes: Any, sample_weight: Any, decay: float = 1.0
+    ) -> Self:
+        first = not hasattr(self, "basis_coef_")
+        with self._unchanged_on_failure():
+            X, y, weight = self._checked(X, y, sample_weight, reset=first)
+            refuse_no_stream(self, X, first)
+            known = None if first else self.classes_
+            if getattr(self, "pairwise_", False):
+                raise ValueError(
+                    "partial_fit cannot go on from a model that was compressed from one-vs-one "
+                    "pairs; use a new SparseSVC."
+                )
+            found, label = classes_of_call(self, y, classes, known, weight)
+            factors = factors_of(self, found)
+            own = weight * factors[label]
+            used = np.flatnonzero(own > 0)
+            if first and not used.size:
+                raise ValueError("All rows of the first call have weight zero; give some weight.")
+            data = Data(X[used], label[used], own[used], used, weight[used], found, factors)
+            state = self._stream_for(data, found.size if known is None else known.size)
+            widened(state, found if known is None else known, found)
+            self.classes_, self.class_weight_ = found, factors
+            self._streamed(state, data, decay)
+        return self
+
     def _scheme(self) -> Any:
         pairwise = getattr(self, "pairwise_", False)
         return OneVsOne(len(self.classes_)) if pairwise else super()._scheme()
@@ -786,6 +860,38 @@ class SparseSVR(SparseEstimator, Regressor):
 
     def _targets(self, target: Array, n_classes: int) -> Array:
         return target[:, None]
+
+    @with_callbacks
+    def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Learn from a batch of rows once; a reservoir of rows that have passed is kept.
+
+        What is learned is a model with n_basis vectors by the squared epsilon-insensitive loss,
+        whatever ``loss`` is. After a ``fit`` it goes on from the fitted model.
+
+        Parameters
+        ----------
+        X : array, CSR matrix or DataFrame of shape (n_samples, n_features)
+            The next rows of the stream.
+        y : array of shape (n_samples,)
+            Their targets.
+        sample_weight : array of shape (n_samples,), optional
+            How much each row counts beside the others. Zero removes the row.
+
+        Returns
+        -------
+        self
+        """
+        first = not hasattr(self, "basis_coef_")
+        with self._unchanged_on_failure():
+            X, y, weight = self._checked(X, y, sample_weight, reset=first)
+            refuse_no_stream(self, X, first)
+            used = np.flatnonzero(weight > 0)
+            if first and not used.size:
+                raise ValueError("All rows of the first call have weight zero; give some weight.")
+            target = np.asarray(y, np.float64)[used]
+            data = Data(X[used], target, weight[used], used, weight[used])
+            self._streamed(self._stream_for(data, 1), data)
+        return self
 
     def _given_again(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Array, Array]:
         X, y, weight = self._checked(X, y, sample_weight, reset=False)

@@ -13,8 +13,8 @@ size one that slowly forgets; rows of rare classes always enter.
 
 The beginning: up to 2 k rows are only collected, and at the end of a call the model is made anew
 from them if they are a tenth more: k-means within each class, coefficients by ridge regression,
-then FIRST steps. A new class has a column from its first row on, and takes over the vectors that
-matter least.
+then FIRST steps and more. A new class has a column from its first row on, and takes over the
+vectors that matter least; after LATE rows of it the model is made anew from the reservoir.
 
 Change: every row is predicted before it is learned from. The errors beyond those that its class had
 so far add up (CUSUM, Page 1954). When they reach ALARM, the concept has changed: the rows since the
@@ -41,7 +41,7 @@ from slimsvm.ending import STREAM, Certificate
 from slimsvm.forms import EXPONENTIAL
 from slimsvm.kernels import Kernel
 from slimsvm.losses import LeastSquares, Softmax, SquaredEpsilonInsensitive
-from slimsvm.problems.mapped import Coordinates, Mapped, Vectors
+from slimsvm.problems.mapped import Coordinates, Mapped, Vectors, coordinates_for
 from slimsvm.rows import MemoryRows
 from slimsvm.solvers.descent import Moving, Plan
 from slimsvm.solvers.first_vectors import first_vectors
@@ -52,7 +52,9 @@ FRESH, REPLAY = 24, 224  # rows of a step; 16 and 240 made a9a worse with more r
 RESERVOIR = 20_000  # rows; 10,000 lose 0.2 points on ijcnn1 and a9a
 LEAST_IN = 0.1  # probability with which a row enters at the least
 RECENT = 512  # rows from which a stream begins anew after a change
-FIRST, FIRST_ROWS = 100, 128  # steps of the beginning, and their rows
+# steps of the beginning, one more for ten rows up to so many, and their rows
+FIRST, MORE, FIRST_ROWS = 100, 400, 128
+LATE = 50  # rows of a class that came late, for which the model is made anew from the reservoir
 GROWTH = 1.1  # so many times the rows are worth beginning anew
 SLOWER, POWER, LEAST_RATE = 400.0, 0.75, 0.05  # rate (1 + t/SLOWER)^-POWER, at least LEAST_RATE
 WARM_UP = 20  # steps
@@ -68,6 +70,13 @@ AT_ONCE = 50 * FRESH  # rows between two looks at the limits
 MEMORY = 2000.0  # rows over which errors are averaged
 BY_CLASS = ("passed", "judged", "error", "placed")
 TINY = 1e-30
+AFTER_A_FIT = 2000  # steps that a fitted model counts as
+ROWS = ("kept", "waiting", "recent")
+PLAIN = (
+    "seed", "classes", "n_outputs", "n_kept", "n_seen", "n_since", "n_steps", "n_alarms", "begun",
+    "inner", "norm", "offset", "unit", "spread", "coef_scale", "loss", "wrong", "watched", "cusum",
+    "since",
+)  # fmt: skip
 ADAM = ("flat", "first", "second")
 
 
@@ -176,6 +185,8 @@ class StreamDescent:
         rbf, polynomial or linear; gamma='scale' is found from the rows of the beginning.
     metric : {"full", "diagonal", None}, optional
         What of the metric is learned; 'auto': all of it, unless that outweighs the vectors.
+    given : array, optional
+        A metric that was given.
     epsilon : float
         Half the width of the tube, for numbers.
     fit_intercept : bool
@@ -203,13 +214,15 @@ class StreamDescent:
     n_vectors: int
     kernel: Kernel
     metric: str | None = "auto"
+    given: Array | None = None
     epsilon: float = 0.0
     fit_intercept: bool = True
     n_reservoir: int = RESERVOIR
     n_threads: int = 1
 
-    def init(self, problem: RowsOfCall, start: StreamState) -> StreamState:
+    def init(self, problem: RowsOfCall, start: Any = None) -> StreamState:
         """Go on from a state, in place."""
+        assert isinstance(start, StreamState)
         start.at, start.n_iter, start.done = 0, 0, False
         return start
 
@@ -273,7 +286,12 @@ class StreamDescent:
         else:
             S.kernel = self.kernel.resolve(MemoryRows(rows.X, weight=rows.weight))
             given = (self._targets(S, rows), rows.weight, self._loss(S))
-            options: dict[str, Any] = {"fit_intercept": self.fit_intercept}
+            about = {"weight": rows.weight, "target": given[0] if S.classes else None}
+            turns = self.given is None and self.metric in ("auto", "full")
+            at = coordinates_for(
+                S.kernel, rows.X, self.given, turns=turns, rng=self._random(S), **about
+            )
+            options: dict[str, Any] = {"fit_intercept": self.fit_intercept, "coordinates": at}
             problem = Mapped.of(S.kernel, rows.X, *given, n_threads=self.n_threads, **options)
             S.form, S.norm, S.coordinates = problem.form, problem.norm, problem.coordinates
             if S.n_kept >= 2 * self.n_vectors:
@@ -287,7 +305,7 @@ class StreamDescent:
         if S.classes:
             S.placed = np.where(_counts(S, rows) > 0, np.inf, 0.0)
         learned = replace(rows, X=problem.X)
-        for _ in range(FIRST):
+        for _ in range(FIRST + min(MORE, rows.n // 10)):
             self._descend(S, learned.part(self._random(S).integers(0, rows.n, FIRST_ROWS)))
 
     # -- one batch ---------------------------------------------------------------------------------
@@ -296,11 +314,14 @@ class StreamDescent:
         self._place(S, fresh)
         scores = scores_of(S, fresh.X)
         rng = self._random(S)
-        again = rng.integers(0, S.n_kept, REPLAY)
+        again = rng.integers(0, max(1, S.n_kept), REPLAY if S.n_kept else 0)
         self._descend(S, together(fresh, S.kept.part(again)))
         self._keep(S, fresh, rng)
         self._passed(S, fresh)
         self._watch(S, fresh, scores)
+        if S.classes and np.any((S.placed < np.inf) & (S.passed >= LATE)):
+            self._fold_metric(S)
+            self._begin(S)
 
     @staticmethod
     def _random(S: StreamState) -> np.random.Generator:
@@ -314,6 +335,7 @@ class StreamDescent:
         n, t = max(1, S.n_since), moving.t + 1
         moving.plan = replace(moving.plan, pull_metric=PULL_METRIC / n, pull_scale=PULL_SCALE / n)
         rate = max(LEAST_RATE, (1.0 + t / SLOWER) ** -POWER) * min(1.0, t / WARM_UP)
+        rate *= min(1.0, (S.n_kept + 1.0) / S.begun)  # less than one after a fit: few to replay
         share = (rows.weight / max(float(rows.weight.mean()), TINY)).astype(f4)
         moving.learn(rows.X, self._targets(S, rows).astype(f4), share, rate)
         S.average += f4(max(LEAST_SHARE, (AVERAGED + 1.0) / (t + AVERAGED))) * (
@@ -443,15 +465,7 @@ class StreamDescent:
 
     def _begin_anew(self, S: StreamState) -> None:
         """The concept has changed: forget the rows before, and keep the metric."""
-        assert S.moving is not None and S.coordinates is not None
-        M = _vectors(S).metric
-        if M is not None:
-            M, old = M.astype(f4), S.coordinates.turn
-            turn = old * M if M.ndim == 1 or np.ndim(old) == 0 else old @ M
-            if np.ndim(old) == 1 and M.ndim == 2:
-                turn = np.asarray(old)[:, None] * M
-            S.coordinates = replace(S.coordinates, turn=turn)
-            S.recent.X = S.recent.X * M if M.ndim == 1 else S.recent.X @ M
+        self._fold_metric(S)
         S.kept = S.recent.part(slice(-S.since, None))
         S.n_kept = S.n_since = S.kept.n
         S.n_alarms += 1
@@ -459,6 +473,16 @@ class StreamDescent:
             getattr(S, name)[:] = 0.0
         S.passed += _counts(S, S.kept)
         self._begin(S)
+
+
+    @staticmethod
+    def _fold_metric(S: StreamState) -> None:
+        """The metric becomes a part of the coordinates, where what is made anew begins."""
+        assert S.coordinates is not None
+        found = _vectors(S)
+        S.coordinates = S.coordinates.then(found.metric)
+        for rows in {id(own): own for own in (S.kept, S.waiting, S.recent)}.values():
+            rows.X = found.placed(rows.X)
 
 
 def _counts(S: StreamState, rows: RowsOfCall) -> Array:
@@ -478,6 +502,66 @@ def _moments(rows: RowsOfCall, centred: bool) -> tuple[float, float]:
 def _inner(S: StreamState, rows: RowsOfCall) -> RowsOfCall:
     assert S.coordinates is not None
     return replace(rows, X=S.coordinates.of(rows.X)) if rows.n else rows
+
+
+# -- from a fitted model, and from files -----------------------------------------------------------
+
+
+def going_on(
+    solver: StreamDescent, S: StreamState, kernel: Kernel, at: Coordinates, start: Vectors
+) -> None:
+    """Let a stream begin with a model: vectors in these coordinates, one output for two classes."""
+    coef, intercept = start.coef, start.intercept
+    if S.classes and S.n_outputs == 2:
+        coef = np.hstack([-0.5 * coef, 0.5 * coef])
+        intercept = np.concatenate([-0.5 * intercept, 0.5 * intercept])
+    coef, intercept = coef / S.unit, (intercept - S.offset) / S.unit
+    form, _, coef0, degree = kernel.form()
+    S.kernel, S.coordinates, S.inner, S.form = kernel, at, True, (form, 1.0, coef0, degree)
+    S.kept = S.waiting = S.recent = replace(S.kept, X=np.zeros((0, start.n_coordinates), f4))
+    S.spread = float(np.sqrt(np.square(start.B).sum(axis=1).mean()))
+    S.coef_scale = 1.0 if S.classes else 0.2 * max(float(np.std(coef)), 1e-12)
+    S.moving = solver._moving(S, replace(start, coef=coef, intercept=intercept))
+    S.moving.t, S.average = AFTER_A_FIT, S.moving.flat.copy()
+    S.begun = S.n_since = 2 * solver.n_vectors
+    S.placed[:] = np.inf
+
+
+def to_dict(S: StreamState) -> dict[str, Any]:
+    """As plain values: with them, what follows is the same to the last bit."""
+    found: dict[str, Any] = {name: getattr(S, name) for name in (*PLAIN, *BY_CLASS)}
+    found["form"] = list(S.form)
+    for name in ROWS:
+        rows = getattr(S, name)
+        rows = rows.part(slice(0, S.n_kept)) if name == "kept" else rows
+        found |= {f"{name}_{x}": getattr(rows, x) for x in ("X", "target", "weight")}
+    if S.moving is not None and S.coordinates is not None:
+        k, d = S.moving.R.shape
+        found |= {name: getattr(S.moving, name) for name in ADAM}
+        found |= {"average": S.average, "t": S.moving.t, "k": k, "d": d}
+        found |= {"mean": S.coordinates.mean, "turn": S.coordinates.turn}
+        found["metric"] = S.moving.plan.metric
+    return found
+
+
+def from_dict(values: dict[str, Any], kernel: Kernel, solver: StreamDescent) -> StreamState:
+    """The way back."""
+    given: dict[str, Any] = {
+        name: RowsOfCall(*(values[f"{name}_{x}"].copy() for x in ("X", "target", "weight")))
+        for name in ROWS
+    }
+    given |= {name: values[name] for name in PLAIN}
+    given |= {name: np.array(values[name]) for name in BY_CLASS}
+    S = StreamState(**given, form=tuple(values["form"]))
+    if "flat" in values:
+        k, d, c = values["k"], values["d"], S.n_outputs
+        S.kernel, S.coordinates = kernel, Coordinates(values["mean"], values["turn"])
+        start = Vectors(np.zeros((k, d)), np.ones(k), np.zeros((k, c)), np.zeros(c))
+        S.moving = replace(solver, metric=values["metric"])._moving(S, start)
+        for name in ADAM:
+            getattr(S.moving, name)[:] = values[name]
+        S.moving.t, S.average = int(values["t"]), np.array(values["average"])
+    return S
 
 
 # -- the function ----------------------------------------------------------------------------------
