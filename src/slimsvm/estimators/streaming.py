@@ -249,8 +249,8 @@ def check_values(values: Any, n_features: int, n_outputs: int) -> None:
     for name in BY_CLASS:
         right = isinstance(values[name], np.ndarray) and values[name].shape == (n_outputs,)
         demand(right, f"{name} of stream_ has not {n_outputs} values")
-    width = int(values["d"]) if values["inner"] else n_features
     for name in ROWS:
+        width = values["d"] if values["inner"] and name != "waiting" else n_features
         X, target, weight = (values[f"{name}_{x}"] for x in ("X", "target", "weight"))
         right = X.ndim == 2 and X.shape == (np.size(target), width) and target.ndim == 1
         right = right and np.shape(weight) == target.shape

@@ -60,7 +60,11 @@ def centres(X: Array, group: Array, weight: Array, k: int, rng: np.random.Genera
 
 
 def first_vectors(
-    problem: Mapped, k: int, rng: np.random.Generator, placed: Array | None = None
+    problem: Mapped,
+    k: int,
+    rng: np.random.Generator,
+    placed: Array | None = None,
+    ridge: float | None = None,
 ) -> Vectors:
     """k vectors with coefficients; ``placed`` are vectors that are known already."""
     X = problem.X
@@ -81,7 +85,8 @@ def first_vectors(
         intercept = np.average(target, axis=0, weights=weight)
     A = exponents(problem.form, B.astype(np.float64), widths).astype(X.dtype)
     K = kernel_values(problem.form, A, X[some]).astype(np.float64)
-    ridge = RIDGE_LABELS if problem.takes_labels else RIDGE_NUMBERS
+    if ridge is None:
+        ridge = RIDGE_LABELS if problem.takes_labels else RIDGE_NUMBERS
     H = K.T @ (weight[:, None] * K) + ridge * len(some) * np.eye(k)
     coef = solve(H, K.T @ (weight[:, None] * (target - intercept)), assume_a="pos")
     return Vectors(B, widths, coef, intercept)
