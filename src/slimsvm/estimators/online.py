@@ -189,11 +189,11 @@ class OnlineSVC(PairwiseClassifier):
         able = isinstance(kernel, RBF | Polynomial | Linear) and kernel.differentiable
         return able and "support_" not in self.__dict__
 
-    def _fit(self, X: Any, y: Any, sample_weight: Any, start: Any = None) -> Self:
+    def _fit(self, X: Any, y: Any, sample_weight: Any, *further: Any, **about: Any) -> Self:
         before = {name: self.__dict__.pop(name) for name in OF_ROWS if name in self.__dict__}
         try:
             if not self._by_descent:
-                return super()._fit(X, y, sample_weight, start)
+                return super()._fit(X, y, sample_weight, *further, **about)
             with self._unchanged_on_failure():
                 self._fit_sparse(*self._checked(X, y, sample_weight))
             self._make_ready()

@@ -14,7 +14,7 @@ size one that slowly forgets; rows of rare classes always enter.
 The beginning: up to 2 k rows are only collected, and at the end of a call the model is made anew
 from them if they are a tenth more: k-means within each class, coefficients by ridge regression,
 then FIRST steps and more. A new class has a column from its first row on, and takes over the
-vectors that matter least; after LATE rows of it the model is made anew from the reservoir.
+vectors that matter least; after some rows of it (LATE) the model is made anew from the reservoir.
 
 Change: every row is predicted before it is learned from. The errors beyond those that its class had
 so far add up (CUSUM, Page 1954). When they reach ALARM, the concept has changed: the rows since the
@@ -55,7 +55,9 @@ RECENT = 512  # rows from which a stream begins anew after a change
 # steps of the beginning, one more for ten rows up to so many, and their rows
 FIRST, MORE, FIRST_ROWS = 100, 100, 128
 SECOND = 8  # times k rows: the model is made anew, from better ones than the first
-LATE = 50  # rows of a class that came late, for which the model is made anew from the reservoir
+# rows of a class that came late for which the model is made anew from the reservoir: 10, then five
+# times as many, until it began with 50; and all rows are 2 % more than at the last time
+LATE = 10, 5, 50, 1.02
 RIDGE = 1e-3  # of the first coefficients: with 1e-5 a9a loses two points after 1,000 rows
 GROWTH = 1.1  # so many times the rows are worth beginning anew
 SLOWER, POWER, LEAST_RATE = 400.0, 0.75, 0.05  # rate (1 + t/SLOWER)^-POWER, at least LEAST_RATE
@@ -70,13 +72,13 @@ YOUNG, JUDGED = 100, 200  # rows of a class before its errors are measured, and 
 OTHERS = 0.02  # share of rows of other classes without which there is no change of concept
 AT_ONCE = 50 * FRESH  # rows between two looks at the limits
 MEMORY = 2000.0  # rows over which errors are averaged
-BY_CLASS = ("passed", "judged", "error", "placed")
+BY_CLASS = ("passed", "judged", "error", "placed", "built")
 TINY = 1e-30
 AFTER_A_FIT = 2000  # steps that a fitted model counts as
 ROWS = ("kept", "waiting", "recent")
 PLAIN = (
     "seed", "classes", "n_outputs", "n_kept", "n_seen", "n_since", "n_steps", "n_alarms", "begun",
-    "inner", "norm", "offset", "unit", "spread", "coef_scale", "loss", "wrong", "watched", "cusum",
+    "made_at", "inner", "norm", "offset", "unit", "spread", "coef_scale", "loss", "wrong", "watched", "cusum",
     "since",
 )  # fmt: skip
 ADAM = ("flat", "first", "second")
@@ -136,6 +138,7 @@ class StreamState:
     n_steps: int = 0  # of all time: what random numbers depend on
     n_alarms: int = 0
     begun: int = 0  # rows that the model began with
+    made_at: int = 0  # rows since the change, then
     # the model
     kernel: Kernel | None = None
     coordinates: Coordinates | None = None
@@ -153,6 +156,7 @@ class StreamState:
     judged: Array = field(default_factory=lambda: np.zeros(0))
     error: Array = field(default_factory=lambda: np.zeros(0))
     placed: Array = field(default_factory=lambda: np.zeros(0))
+    built: Array = field(default_factory=lambda: np.zeros(0))  # rows that the model began with
     # of rows before they were learned from
     loss: float = 0.0
     wrong: float = 0.0
@@ -301,8 +305,8 @@ class StreamDescent:
         S.coef_scale = 1.0 if S.classes else 0.2 * max(float(np.std(start.coef)), 1e-12)
         S.moving = self._moving(S, start)
         S.average, S.begun, S.cusum, S.since = S.moving.flat.copy(), rows.n, 0.0, 0
-        if S.classes:
-            S.placed = np.where(_counts(S, rows) > 0, np.inf, 0.0)
+        S.built, S.made_at = _counts(S, rows), S.n_since
+        S.placed = np.where(S.built > 0, np.inf, 0.0)
         learned = replace(rows, X=problem.X)
         for _ in range(FIRST + min(MORE, rows.n // 10)):
             self._descend(S, learned.part(self._random(S).integers(0, rows.n, FIRST_ROWS)))
@@ -318,10 +322,17 @@ class StreamDescent:
         self._keep(S, fresh, rng)
         self._passed(S, fresh)
         self._watch(S, fresh, scores)
-        late = S.classes and bool(np.any((S.placed < np.inf) & (S.passed >= LATE)))
-        if late or S.begun < SECOND * self.n_vectors <= S.n_since:
+        if self._is_worth_making_anew(S):
             self._fold_metric(S)
             self._begin(S)
+
+    def _is_worth_making_anew(self, S: StreamState) -> bool:
+        """Whether the model began with too few rows, of all classes or of one."""
+        if S.begun < SECOND * self.n_vectors <= S.n_since:
+            return True
+        many = S.passed >= np.maximum(LATE[0], LATE[1] * S.built)
+        late = S.classes and bool(np.any(many & (S.built < LATE[2])))
+        return late and S.n_since >= LATE[3] * S.made_at
 
     @staticmethod
     def _random(S: StreamState) -> np.random.Generator:
@@ -523,7 +534,7 @@ def going_on(
     S.moving = solver._moving(S, replace(start, coef=coef, intercept=intercept))
     S.moving.t, S.average = AFTER_A_FIT, S.moving.flat.copy()
     S.begun = S.n_since = 2 * solver.n_vectors
-    S.placed[:] = np.inf
+    S.placed[:], S.built[:] = np.inf, np.inf
 
 
 def to_dict(S: StreamState) -> dict[str, Any]:
