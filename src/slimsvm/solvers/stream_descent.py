@@ -78,8 +78,8 @@ AFTER_A_FIT = 2000  # steps that a fitted model counts as
 ROWS = ("kept", "waiting", "recent")
 PLAIN = (
     "seed", "classes", "n_outputs", "n_kept", "n_seen", "n_since", "n_steps", "n_alarms", "begun",
-    "made_at", "inner", "norm", "offset", "unit", "spread", "coef_scale", "loss", "wrong", "watched",
-    "cusum", "since",
+    "made_at", "inner", "norm", "offset", "unit", "spread", "coef_scale", "loss", "wrong",
+    "watched", "cusum", "since",
 )  # fmt: skip
 ADAM = ("flat", "first", "second")
 
