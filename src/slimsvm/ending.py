@@ -240,7 +240,8 @@ class Ending:
         certificate = merged([result.certificate for result in results])
         certificate = certificate if tol is None else replace(certificate, tol=tol)
         reason = worst(results).status.reason
-        words = sentence(reason, measure, certificate, n_parts=len(results), **about)
+        about = {"n_parts": len(results), **about}
+        words = sentence(reason, measure, certificate, **about)
         return cls(certificate, Status(reason, words), joined([r.history for r in results]))
 
     def record_on(self, estimator: Any) -> None:
@@ -276,9 +277,13 @@ def joined(histories: list[dict[str, Array]]) -> dict[str, Array]:
     """The histories of several problems, one after the other; "problem" says which is which."""
     if len(histories) == 1:
         return histories[0]
-    whole = {name: np.concatenate([h[name] for h in histories]) for name in histories[0]}
+    whole = {name: np.concatenate([h[name] for h in histories]) for name in histories[-1]}
     sizes = [history["seconds"].size for history in histories]
-    whole["problem"] = np.repeat(np.arange(len(histories)), sizes)
+    numbers = [np.full(size, at) for at, size in enumerate(sizes)]
+    # some of them may be many problems, and say themselves which
+    whole["problem"] = np.concatenate(
+        [h.get("problem", own) for h, own in zip(histories, numbers, strict=True)]
+    )
     return whole
 
 

@@ -53,6 +53,7 @@ OTHERS = {
     "rsvm, fixed_sets": "as published, slow; tests/solvers/test_published_reduced.py",
     "path_descent": "the three above, one after the other; tests/estimators/test_descending.py",
     "interior_point, row_cache": "parts of svm_light; its tests have exact answers",
+    "pair_strips": "many small problems at once; tests/solvers/test_pair_strips.py",
     "smo, small_qp": "solve the small problems of a round; tests/solvers has exact answers",
     "pursuit, refine, reduced_set": "look for vectors; what others would give has no bound",
     "stream_descent": "a stream solves no fixed problem; tests/solvers/test_stream_descent.py",

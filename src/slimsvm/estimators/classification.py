@@ -16,7 +16,7 @@ from slimsvm.declarations import Attribute, attribute, declared, parameter
 from slimsvm.ending import Ending, warn
 from slimsvm.estimators.dual import PairwiseClassifier
 from slimsvm.estimators.parameters import NU, POSITIVE_OR_INFINITE, shared
-from slimsvm.gram import Gram
+from slimsvm.gram import ROUNDING, Gram
 from slimsvm.multiclass import OneVsOne, Part
 from slimsvm.probability import coupled, fold_of_rows, of_pairs, sigmoid
 from slimsvm.problems.dual_qp import DualQP, classification, largest_nu, nu_classification
@@ -24,6 +24,13 @@ from slimsvm.problems.pair_grams import OwnGrams, PairGrams
 from slimsvm.run import Limits, Result
 from slimsvm.solvers.decomposition import WHOLE, Decomposition
 from slimsvm.solvers.out_of_fold import out_of_fold
+from slimsvm.solvers.pair_strips import (
+    LEVEL,
+    STEPS,
+    is_for_strips,
+    rounded_pairs,
+    solved_in_strips,
+)
 from slimsvm.training import Data, Fit
 
 Array = NDArray[Any]
@@ -51,6 +58,7 @@ class DecomposedPairs(PairwiseClassifier):
         attribute("_probB", "float", ("n_sigmoids",), optional=True),
     )
     _as_libsvm: ClassVar[bool] = True
+    _in_strips: ClassVar[bool] = False  # whether the problem is the one that strips solve
     probability: bool | str
     _probA: Array
     _probB: Array
@@ -74,6 +82,61 @@ class DecomposedPairs(PairwiseClassifier):
         if self.solver is not None and not isinstance(self.solver, Decomposition):
             return OwnGrams(data.rows, parts, self._cache_bytes, fit.threads, 0)
         return PairGrams(data.rows, parts, self._cache_bytes, fit.threads, WHOLE)
+
+    def _solved(self, data: Data, fit: Fit) -> Any:
+        """The pairs; many small ones in strips."""
+        sizes = np.bincount(data.target)
+        plain = (
+            self._in_strips
+            and self.solver is None
+            and not self.warm_start
+            and not self._wants_probabilities
+            and not fit.watchers
+            and data.start is None
+            and data.margins is None
+        )
+        if not plain or not is_for_strips(data.rows, sizes):
+            return super()._solved(data, fit)
+        parts = OneVsOne(data.classes.size).parts(data.target)
+        shared, rows = self._shared(parts, data, fit), data.rows
+        single = rows.dtype == np.float32
+        pairs = solved_in_strips(
+            rows,
+            sizes,
+            self._finite_C * data.weight,
+            tol=float(self.tol),
+            max_iter=int(self.max_iter),
+            exact=not single,
+            error=ROUNDING * rows.error() if single else 0.0,
+            limits=fit.limits,
+            n_threads=fit.threads,
+        )
+        left = {
+            int(k): self._train(parts[k], data, fit, fit.limits.part(1), shared) for k in pairs.open
+        }
+        return pairs, left
+
+    def _concluded(self, data: Data, solved: Any, fit: Fit) -> Ending:
+        if isinstance(solved, list):
+            return super()._concluded(data, solved, fit)
+        pairs, left = solved
+        parts = OneVsOne(data.classes.size).parts(data.target) if left else []
+        about, coef, intercept = pairs.about, pairs.coef, -pairs.about[:, LEVEL]
+        one = rounded_pairs(pairs, data.rows, float(self.tol))
+        for k, result in left.items():
+            part = parts[k]
+            result.history["problem"] = np.full(result.history["seconds"].size, k)
+            a, intercept[k] = self._point(result)
+            at = part.rows
+            coef[part.line(at, data.classes.size), at] = part.sign(at) * a
+        results = [one, *left.values()]
+        self.classes_, self.class_weight_ = data.classes, data.factors
+        self._hold(data, coef, data.target, intercept)
+        steps = about[:, STEPS].copy()
+        for k, result in left.items():
+            steps[k] = result.n_iter
+        self.n_iter_ = steps.astype(np.int32 if steps.max() < 2**31 else np.int64)
+        return self._ending(results, fit, n_parts=len(about))
 
     def _small(self, part: Part, shared: PairGrams) -> bool:
         return shared.is_small(part)
@@ -249,6 +312,8 @@ class SVC(DecomposedPairs):
     n_jobs: int | None = shared("n_jobs")
     random_state: Any = shared("random_state")
     solver: Any = parameter(None, HasMethods(["init", "step", "certificate", "model"]), None)
+
+    _in_strips: ClassVar[bool] = True
 
     def _problem(self, gram: Gram, part: Part, weight: Array, names: list[Any]) -> DualQP:
         return classification(gram, part.sign(part.rows), self._finite_C * weight)

@@ -123,7 +123,7 @@ def exchange(
 
 
 @compiled
-def _pairs(
+def pair_steps(
     K: Array,
     diag: Array,
     sign: Array,
@@ -242,7 +242,7 @@ def smo(
     many = n // 4 if n >= SHRINKS else max_steps
     more = many
     while True:
-        done, violation = _pairs(
+        done, violation = pair_steps(
             K, diag, sign, upper, a, o, split, tol, min(more, max_steps - steps)
         )
         steps += done
@@ -258,7 +258,7 @@ def smo(
             a_few, o_few, small = a[few], o[few], np.empty((few.size, few.size), K.dtype)
             _gather(K, few, small)
             part, target = (diag[few], sign[few], upper[few]), max(tol, 0.2 * violation)
-            done, _ = _pairs(
+            done, _ = pair_steps(
                 small,
                 *part,
                 a_few,
