@@ -7,7 +7,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.callback import with_callbacks
 from sklearn.exceptions import NotFittedError
 from sklearn.utils._param_validation import HasMethods, StrOptions
 from sklearn.utils.validation import check_is_fitted
@@ -15,7 +14,16 @@ from sklearn.utils.validation import check_is_fitted
 from slimsvm.declarations import Attribute, attribute, declared, parameter
 from slimsvm.ending import Ending, warn
 from slimsvm.estimators.dual import PairwiseClassifier
-from slimsvm.estimators.parameters import NU, POSITIVE_OR_INFINITE, shared
+from slimsvm.estimators.parameters import (
+    NU,
+    POSITIVE_OR_INFINITE,
+    ClassWeight,
+    GammaLike,
+    KernelLike,
+    VotesShape,
+    shared,
+    with_callbacks,
+)
 from slimsvm.gram import ROUNDING, Gram
 from slimsvm.multiclass import OneVsOne, Part
 from slimsvm.probability import coupled, fold_of_rows, of_pairs, sigmoid
@@ -294,19 +302,19 @@ class SVC(DecomposedPairs):
     """
 
     C: float = parameter(1.0, POSITIVE_OR_INFINITE)
-    kernel: Any = shared("kernel")
+    kernel: KernelLike = shared("kernel")
     degree: int = shared("degree")
-    gamma: float | str = shared("gamma")
+    gamma: GammaLike = shared("gamma")
     coef0: float = shared("coef0")
     shrinking: bool = shared("shrinking")
     probability: bool | str = parameter("deprecated", "boolean", StrOptions({"deprecated"}))
     tol: float = shared("tol")
     cache_size: float = shared("cache_size")
-    class_weight: Any = shared("class_weight")
+    class_weight: ClassWeight = shared("class_weight")
     verbose: bool = shared("verbose")
     max_iter: int = shared("max_iter")
     max_time: float | None = shared("max_time")
-    decision_function_shape: str = shared("decision_function_shape")
+    decision_function_shape: VotesShape = shared("decision_function_shape")
     break_ties: bool = shared("break_ties")
     warm_start: bool = shared("warm_start")
     n_jobs: int | None = shared("n_jobs")
@@ -360,19 +368,19 @@ class NuSVC(DecomposedPairs):
     """
 
     nu: float = parameter(0.5, NU)
-    kernel: Any = shared("kernel")
+    kernel: KernelLike = shared("kernel")
     degree: int = shared("degree")
-    gamma: float | str = shared("gamma")
+    gamma: GammaLike = shared("gamma")
     coef0: float = shared("coef0")
     shrinking: bool = shared("shrinking")
     probability: bool | str = parameter("deprecated", "boolean", StrOptions({"deprecated"}))
     tol: float = shared("tol")
     cache_size: float = shared("cache_size")
-    class_weight: Any = shared("class_weight")
+    class_weight: ClassWeight = shared("class_weight")
     verbose: bool = shared("verbose")
     max_iter: int = shared("max_iter")
     max_time: float | None = shared("max_time")
-    decision_function_shape: str = shared("decision_function_shape")
+    decision_function_shape: VotesShape = shared("decision_function_shape")
     break_ties: bool = shared("break_ties")
     warm_start: bool = shared("warm_start")
     n_jobs: int | None = shared("n_jobs")

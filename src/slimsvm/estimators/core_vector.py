@@ -7,14 +7,20 @@ from numbers import Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import NDArray
-from sklearn.callback import with_callbacks
+from numpy.typing import ArrayLike, NDArray
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from slimsvm.declarations import declared, parameter
 from slimsvm.ending import Ending, Status, worst
 from slimsvm.estimators.dual import PairwiseClassifier
-from slimsvm.estimators.parameters import POSITIVE, shared
+from slimsvm.estimators.parameters import (
+    POSITIVE,
+    GammaLike,
+    KernelLike,
+    MatrixLike,
+    shared,
+    with_callbacks,
+)
 from slimsvm.multiclass import Part
 from slimsvm.run import Limits, Result, run
 from slimsvm.solvers.core_vector import Ball, CoreVector, refuse_unequal
@@ -95,8 +101,8 @@ class CoreVectorSVC(PairwiseClassifier):
     ball: str = parameter("minimum", StrOptions({"minimum", "fixed"}))
     eps: float = parameter(1e-6, Interval(Real, 0.0, 1.0, closed="neither"))
     C: float = shared("C")
-    kernel: Any = shared("kernel")
-    gamma: float | str = shared("gamma")
+    kernel: KernelLike = shared("kernel")
+    gamma: GammaLike = shared("gamma")
     degree: int = shared("degree")
     coef0: float = shared("coef0")
     max_iter: int = shared("max_iter")
@@ -110,7 +116,9 @@ class CoreVectorSVC(PairwiseClassifier):
     _same_as: ClassVar[str] = "SVC"
 
     @with_callbacks
-    def fit(self, X: Any, y: Any, **refused: Any) -> Self:
+    def fit(  # type: ignore[override]
+        self, X: MatrixLike, y: ArrayLike, **refused: Any
+    ) -> Self:
         """Train on rows X with labels y.
 
         Parameters

@@ -11,7 +11,7 @@ from numbers import Integral
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, MetaEstimatorMixin
 from sklearn.utils import check_random_state, get_tags
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
@@ -28,7 +28,7 @@ from slimsvm.declarations import Attribute, attribute, declared, demand, paramet
 from slimsvm.ending import SUBSPACE, Certificate, merged
 from slimsvm.estimators.classification import SVC
 from slimsvm.estimators.fitting import ClassPredictions, Estimator
-from slimsvm.estimators.parameters import AT_LEAST_ONE, SHARE, shared
+from slimsvm.estimators.parameters import AT_LEAST_ONE, SHARE, MatrixLike, shared
 from slimsvm.multiclass import OneVsOne, encoded
 from slimsvm.training import checked_weights, refuse_broken, refuse_not_square
 
@@ -215,7 +215,7 @@ class CrossTraining(MetaEstimatorMixin, ClassPredictions, BaseEstimator):
 
     # -- training ----------------------------------------------------------------------------------
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def fit(self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Train on rows X with labels y.
 
         Parameters

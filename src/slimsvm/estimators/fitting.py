@@ -19,13 +19,14 @@ from dataclasses import replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
-from sklearn.callback import CallbackSupportMixin, with_callbacks
+from sklearn.callback import CallbackSupportMixin
 from sklearn.utils.validation import validate_data
 
 from slimsvm.declarations import Attribute, attribute
 from slimsvm.ending import REASONS, Certificate, Ending, Status
+from slimsvm.estimators.parameters import MatrixLike, with_callbacks
 from slimsvm.kernels import FromCallable, Kernel, Precomputed, make_kernel
 from slimsvm.multiclass import class_factors, encoded
 from slimsvm.precision import is_small
@@ -156,7 +157,7 @@ class Estimator(CallbackSupportMixin, BaseEstimator):
     # -- the five steps ---------------------------------------------------------------------------
 
     @with_callbacks
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def fit(self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Train on rows X with labels or targets y.
 
         Parameters
@@ -381,7 +382,7 @@ class ClassPredictions(ClassifierMixin):
         """How the classes share the outputs."""
         return self.scheme(len(self.classes_))
 
-    def decision_function(self, X: Any) -> Array:
+    def decision_function(self, X: MatrixLike) -> Array:
         """Decision values.
 
         Parameters
@@ -397,7 +398,7 @@ class ClassPredictions(ClassifierMixin):
         outputs = self._outputs(X)
         return self._scheme().decision(outputs, self.decision_function_shape)
 
-    def predict(self, X: Any) -> Array:
+    def predict(self, X: MatrixLike) -> Array:
         """Labels of new rows.
 
         Parameters
@@ -432,7 +433,7 @@ class Classifier(ClassPredictions, Estimator):
     fitted: ClassVar[tuple[Attribute, ...]] = (attribute("class_weight_", "float", ("n_classes",)),)
 
     class_weight_: Array
-    class_weight = None  # of those that have no such parameter
+    class_weight: Any = None  # of those that have no such parameter
 
     def _encoded(self, X: Any, y: Any, weight: Array) -> Data:
         classes, label, used = encoded(y, weight)
@@ -456,7 +457,7 @@ class Regressor(RegressorMixin, Estimator):
 
     _numeric_target: ClassVar[bool] = True
 
-    def predict(self, X: Any) -> Array:
+    def predict(self, X: MatrixLike) -> Array:
         """Targets of new rows.
 
         Parameters

@@ -24,7 +24,7 @@ from slimsvm.declarations import Attribute, attribute, declared, parameter
 from slimsvm.ending import REASONS, Ending, warn
 from slimsvm.estimators.fitting import Classifier, Estimator, Regressor
 from slimsvm.estimators.models import LinearWeights
-from slimsvm.estimators.parameters import NOT_NEGATIVE, shared
+from slimsvm.estimators.parameters import NOT_NEGATIVE, ClassWeight, shared
 from slimsvm.losses import (
     EpsilonInsensitive,
     Hinge,
@@ -237,7 +237,7 @@ class LinearSVC(LinearEstimator, Classifier):
     )
     fit_intercept: bool | Literal["free"] = parameter(True, *INTERCEPT)
     intercept_scaling: float = parameter(1, *SCALING)
-    class_weight: Any = shared("class_weight")
+    class_weight: ClassWeight = shared("class_weight")
     verbose: bool = shared("verbose")
     random_state: Any = shared("random_state")
     max_iter: int = shared("max_iter", default=1000)

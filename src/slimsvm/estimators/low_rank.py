@@ -12,7 +12,14 @@ from sklearn.utils._param_validation import StrOptions
 from slimsvm.declarations import Attribute, attribute, declared, parameter
 from slimsvm.ending import Ending, worst
 from slimsvm.estimators.dual import PairwiseClassifier
-from slimsvm.estimators.parameters import AT_LEAST_ONE, SHARE, shared
+from slimsvm.estimators.parameters import (
+    AT_LEAST_ONE,
+    SHARE,
+    ClassWeight,
+    GammaLike,
+    KernelLike,
+    shared,
+)
 from slimsvm.multiclass import Part
 from slimsvm.run import Limits, Result
 from slimsvm.solvers.low_rank import ICFSVM, KINDS, LowRank
@@ -102,12 +109,12 @@ class LowRankSVC(PairwiseClassifier):
     rank: int | float = parameter(0.1, AT_LEAST_ONE, SHARE, positional=True)
     retrain: bool = parameter(False, "boolean", positional=True)
     C: float = shared("C")
-    kernel: Any = shared("kernel")
-    gamma: float | str = shared("gamma")
+    kernel: KernelLike = shared("kernel")
+    gamma: GammaLike = shared("gamma")
     degree: int = shared("degree")
     coef0: float = shared("coef0")
     fit_intercept: bool = shared("fit_intercept", default=False)
-    class_weight: Any = shared("class_weight")
+    class_weight: ClassWeight = shared("class_weight")
     tol: float = shared("tol")
     max_iter: int = shared("max_iter")
     max_time: float | None = shared("max_time")

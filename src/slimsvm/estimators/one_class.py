@@ -5,14 +5,20 @@ from __future__ import annotations
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from sklearn.base import OutlierMixin
-from sklearn.callback import with_callbacks
 
 from slimsvm.declarations import Attribute, attribute, declared, parameter
 from slimsvm.ending import Ending
 from slimsvm.estimators.dual import DualEstimator
-from slimsvm.estimators.parameters import NU, shared
+from slimsvm.estimators.parameters import (
+    NU,
+    GammaLike,
+    KernelLike,
+    MatrixLike,
+    shared,
+    with_callbacks,
+)
 from slimsvm.gram import make_gram
 from slimsvm.problems.dual_qp import one_class
 from slimsvm.run import Result
@@ -50,9 +56,9 @@ class OneClassSVM(OutlierMixin, DualEstimator):
     array([ 1, -1])
     """
 
-    kernel: Any = shared("kernel")
+    kernel: KernelLike = shared("kernel")
     degree: int = shared("degree")
-    gamma: float | str = shared("gamma")
+    gamma: GammaLike = shared("gamma")
     coef0: float = shared("coef0")
     tol: float = shared("tol")
     nu: float = parameter(0.5, NU)
@@ -69,7 +75,7 @@ class OneClassSVM(OutlierMixin, DualEstimator):
     _as_libsvm: ClassVar[bool] = True
 
     @with_callbacks
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+    def fit(self, X: MatrixLike, y: Any = None, sample_weight: ArrayLike | None = None) -> Self:
         """Find the region of the rows X.
 
         Parameters
@@ -100,7 +106,7 @@ class OneClassSVM(OutlierMixin, DualEstimator):
         self.offset_, self.n_iter_ = -self.intercept_, solved.n_iter
         return self._ending([solved], fit)
 
-    def decision_function(self, X: Any) -> Array:
+    def decision_function(self, X: MatrixLike) -> Array:
         """Signed distance from the border: positive inside, exactly zero for rows on it.
 
         Parameters
@@ -119,7 +125,7 @@ class OneClassSVM(OutlierMixin, DualEstimator):
         values = outputs[:, 0]
         return np.where(np.abs(values) <= 1e-11 * np.abs(self.offset_), 0.0, values)
 
-    def score_samples(self, X: Any) -> Array:
+    def score_samples(self, X: MatrixLike) -> Array:
         """The decision function before the offset is taken off.
 
         Parameters
@@ -133,7 +139,7 @@ class OneClassSVM(OutlierMixin, DualEstimator):
         """
         return self.decision_function(X) + self.offset_
 
-    def predict(self, X: Any) -> Array:
+    def predict(self, X: MatrixLike) -> Array:
         """+1 for rows inside, -1 for those outside.
 
         Parameters

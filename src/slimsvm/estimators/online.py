@@ -7,8 +7,7 @@ from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import NDArray
-from sklearn.callback import with_callbacks
+from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.metaestimators import available_if
@@ -17,7 +16,15 @@ from slimsvm.declarations import Attribute, attribute, declared, demand, paramet
 from slimsvm.ending import SUBSPACE, Ending, worst
 from slimsvm.estimators.dual import LARGEST_SEED, PairwiseClassifier
 from slimsvm.estimators.models import KernelModel, SupportVectors
-from slimsvm.estimators.parameters import AT_LEAST_ONE, shared
+from slimsvm.estimators.parameters import (
+    AT_LEAST_ONE,
+    ClassWeight,
+    GammaLike,
+    KernelLike,
+    MatrixLike,
+    shared,
+    with_callbacks,
+)
 from slimsvm.estimators.sparse import SparseSVC
 from slimsvm.expansion import Expansion
 from slimsvm.kernels import RBF, Linear, Polynomial, make_kernel
@@ -154,11 +161,11 @@ class OnlineSVC(PairwiseClassifier):
     epochs: int = parameter(1, AT_LEAST_ONE)
     decay: float = parameter(1.0, Interval(Real, 0.0, 1.0, closed="right"))
     C: float = shared("C")
-    kernel: Any = shared("kernel")
-    gamma: float | str = shared("gamma")
+    kernel: KernelLike = shared("kernel")
+    gamma: GammaLike = shared("gamma")
     degree: int = shared("degree")
     coef0: float = shared("coef0")
-    class_weight: Any = shared("class_weight")
+    class_weight: ClassWeight = shared("class_weight")
     tol: float = shared("tol")
     cache_size: float = shared("cache_size")
     max_iter: int = shared("max_iter")
@@ -330,7 +337,13 @@ class OnlineSVC(PairwiseClassifier):
 
     @available_if(_streams)
     @with_callbacks
-    def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
+    def partial_fit(
+        self,
+        X: MatrixLike,
+        y: ArrayLike,
+        classes: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+    ) -> Self:
         """Learn from a batch of rows, and keep nothing of it but what the expansion needs.
 
         After a ``fit`` it goes on from the fitted model.

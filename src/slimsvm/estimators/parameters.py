@@ -6,13 +6,43 @@ of a class for which it differs.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, Literal, Protocol, TypeVar
 
+from numpy.typing import ArrayLike
+from sklearn.callback import with_callbacks as _with_callbacks
 from sklearn.utils._param_validation import Interval, RealNotInt, StrOptions
 
 from slimsvm.declarations import parameter
 from slimsvm.kernels import KERNELS, Kernel
+
+
+class SparseRows(Protocol):
+    """A sparse matrix or array of SciPy."""
+
+    def tocsr(self) -> Any:
+        """In compressed sparse rows."""
+
+
+# -- types, for those who check theirs -------------------------------------------------------------
+MatrixLike = ArrayLike | SparseRows  # rows: anything that NumPy understands, or a sparse matrix
+KernelLike = (
+    Literal["linear", "poly", "rbf", "sigmoid", "laplacian", "precomputed"]
+    | Kernel
+    | Callable[[Any, Any], Any]
+)
+GammaLike = float | Literal["scale", "auto"]
+ClassWeight = Mapping[Any, float] | Literal["balanced"] | None
+VotesShape = Literal["ovr", "ovo"]
+Method = TypeVar("Method", bound=Callable[..., Any])
+
+
+def with_callbacks(fit: Method) -> Method:
+    """scikit-learn's decorator of a ``fit`` that has callbacks; the type stays."""
+    decorated: Method = _with_callbacks(fit)
+    return decorated
+
 
 POSITIVE = Interval(Real, 0.0, None, closed="neither")
 POSITIVE_OR_INFINITE = Interval(Real, 0.0, None, closed="right")

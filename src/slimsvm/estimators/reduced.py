@@ -16,7 +16,16 @@ from slimsvm.declarations import declared, parameter
 from slimsvm.ending import Ending
 from slimsvm.estimators.fitting import Classifier
 from slimsvm.estimators.models import BasisVectors
-from slimsvm.estimators.parameters import AT_LEAST_ONE, POSITIVE, SHARE, shared
+from slimsvm.estimators.parameters import (
+    AT_LEAST_ONE,
+    POSITIVE,
+    SHARE,
+    ClassWeight,
+    GammaLike,
+    KernelLike,
+    VotesShape,
+    shared,
+)
 from slimsvm.multiclass import OneVsOne, Part
 from slimsvm.problems.reduced import SignedFeatures
 from slimsvm.row_hashes import codes
@@ -117,18 +126,18 @@ class ReducedSVC(BasisVectors, Classifier):
 
     n_basis: int | float = parameter(0.1, AT_LEAST_ONE, SHARE, positional=True)
     C: float = shared("C")
-    kernel: Any = shared("kernel")
-    gamma: float | str = shared("gamma")
+    kernel: KernelLike = shared("kernel")
+    gamma: GammaLike = shared("gamma")
     degree: int = shared("degree")
     coef0: float = shared("coef0")
     solver: Any = parameter("smooth", StrOptions(set(SOLVERS)), RSVM)
     beta: float | None = parameter(None, POSITIVE, None)
-    class_weight: Any = shared("class_weight")
+    class_weight: ClassWeight = shared("class_weight")
     tol: float = shared("tol")
     max_iter: int = shared("max_iter", default=20_000)
     max_time: float | None = shared("max_time")
     max_memory: float | None = shared("max_memory")
-    decision_function_shape: str = shared("decision_function_shape")
+    decision_function_shape: VotesShape = shared("decision_function_shape")
     break_ties: bool = shared("break_ties")
     n_jobs: int | None = shared("n_jobs")
     random_state: Any = shared("random_state")

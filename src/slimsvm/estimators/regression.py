@@ -11,7 +11,14 @@ from slimsvm.declarations import declared, parameter
 from slimsvm.ending import Ending
 from slimsvm.estimators.dual import DualEstimator
 from slimsvm.estimators.fitting import Regressor
-from slimsvm.estimators.parameters import NOT_NEGATIVE, NU, POSITIVE_OR_INFINITE, shared
+from slimsvm.estimators.parameters import (
+    NOT_NEGATIVE,
+    NU,
+    POSITIVE_OR_INFINITE,
+    GammaLike,
+    KernelLike,
+    shared,
+)
 from slimsvm.gram import Gram, make_gram
 from slimsvm.problems.dual_qp import DualQP, nu_regression, regression
 from slimsvm.run import Result
@@ -73,9 +80,9 @@ class SVR(DecomposedRegressor):
     0.99
     """
 
-    kernel: Any = shared("kernel")
+    kernel: KernelLike = shared("kernel")
     degree: int = shared("degree")
-    gamma: float | str = shared("gamma")
+    gamma: GammaLike = shared("gamma")
     coef0: float = shared("coef0")
     tol: float = shared("tol")
     C: float = parameter(1.0, POSITIVE_OR_INFINITE)
@@ -120,9 +127,9 @@ class NuSVR(DecomposedRegressor):
 
     nu: float = parameter(0.5, NU)
     C: float = parameter(1.0, POSITIVE_OR_INFINITE)
-    kernel: Any = shared("kernel")
+    kernel: KernelLike = shared("kernel")
     degree: int = shared("degree")
-    gamma: float | str = shared("gamma")
+    gamma: GammaLike = shared("gamma")
     coef0: float = shared("coef0")
     shrinking: bool = shared("shrinking")
     tol: float = shared("tol")

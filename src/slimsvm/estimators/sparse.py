@@ -6,7 +6,7 @@ import copy
 import textwrap
 from dataclasses import replace
 from numbers import Real
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,7 +31,14 @@ from slimsvm.ending import FULL, Certificate, Ending, Status, sentence
 from slimsvm.estimators.descending import AUTO, DESCENT, KINKED, descends, solved_by_descent
 from slimsvm.estimators.fitting import Classifier, Estimator, Regressor
 from slimsvm.estimators.models import BasisVectors
-from slimsvm.estimators.parameters import AT_LEAST_ONE, NOT_NEGATIVE, shared
+from slimsvm.estimators.parameters import (
+    AT_LEAST_ONE,
+    NOT_NEGATIVE,
+    ClassWeight,
+    GammaLike,
+    KernelLike,
+    shared,
+)
 from slimsvm.estimators.streaming import (
     Streaming,
     check_values,
@@ -610,10 +617,12 @@ class SparseSVC(SparseEstimator, Classifier):
     True
     """
 
-    n_basis: int | str = parameter(100, AT_LEAST_ONE, StrOptions({"auto"}), positional=True)
+    n_basis: int | Literal["auto"] = parameter(
+        100, AT_LEAST_ONE, StrOptions({"auto"}), positional=True
+    )
     C: float = shared("C")
-    kernel: Any = shared("kernel")
-    gamma: float | str = shared("gamma")
+    kernel: KernelLike = shared("kernel")
+    gamma: GammaLike = shared("gamma")
     degree: int = shared("degree")
     coef0: float = shared("coef0")
     loss: str = parameter(
@@ -626,7 +635,7 @@ class SparseSVC(SparseEstimator, Classifier):
     solver: Any = parameter(None, CuttingPlane, None)
     refine: bool | str = parameter("auto", "boolean", StrOptions({"auto"}))
     fit_intercept: bool = shared("fit_intercept")
-    class_weight: Any = shared("class_weight")
+    class_weight: ClassWeight = shared("class_weight")
     tol: float = shared("tol")
     max_iter: int = shared("max_iter", MAX_ITER)
     max_time: float | None = shared("max_time")
@@ -814,11 +823,13 @@ class SparseSVR(SparseEstimator, Regressor):
     1.0
     """
 
-    n_basis: int | str = parameter(100, AT_LEAST_ONE, StrOptions({"auto"}), positional=True)
+    n_basis: int | Literal["auto"] = parameter(
+        100, AT_LEAST_ONE, StrOptions({"auto"}), positional=True
+    )
     C: float = shared("C")
     epsilon: float = parameter(0.1, NOT_NEGATIVE)
-    kernel: Any = shared("kernel")
-    gamma: float | str = shared("gamma")
+    kernel: KernelLike = shared("kernel")
+    gamma: GammaLike = shared("gamma")
     degree: int = shared("degree")
     coef0: float = shared("coef0")
     loss: str = parameter(

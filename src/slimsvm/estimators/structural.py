@@ -12,7 +12,6 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
-from sklearn.callback import with_callbacks
 from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import check_is_fitted
 
@@ -21,7 +20,7 @@ from slimsvm.declarations import Attribute, attribute, declared, demand, paramet
 from slimsvm.ending import Ending
 from slimsvm.estimators.fitting import Estimator
 from slimsvm.estimators.models import BasisVectors
-from slimsvm.estimators.parameters import AT_LEAST_ONE, SAME, SHARED
+from slimsvm.estimators.parameters import AT_LEAST_ONE, SAME, SHARED, GammaLike, with_callbacks
 from slimsvm.oracles.sequences import of_positive_weight, stacked
 from slimsvm.oracles.structured import StructuredOracle
 from slimsvm.solvers.cutting_plane import CuttingPlane
@@ -422,7 +421,7 @@ class StructuralSVM(OutputsEstimator):
     oracle: StructuredOracle = parameter(MISSING, StructuredOracle, positional=True)
     C: float = structural("C")
     kernel: Any = structural("kernel")
-    gamma: float | str = structural("gamma")
+    gamma: GammaLike = structural("gamma")
     degree: int = structural("degree")
     coef0: float = structural("coef0")
     space: str = structural("space")

@@ -6,13 +6,18 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.callback import with_callbacks
 from sklearn.utils._param_validation import Interval, RealNotInt, StrOptions
 
 from slimsvm.declarations import Attribute, attribute, declared, parameter
 from slimsvm.ending import Ending
 from slimsvm.estimators.fitting import Classifier, ClassPredictions
-from slimsvm.estimators.parameters import AT_LEAST_ONE, shared
+from slimsvm.estimators.parameters import (
+    AT_LEAST_ONE,
+    ClassWeight,
+    GammaLike,
+    shared,
+    with_callbacks,
+)
 from slimsvm.estimators.structural import OutputsEstimator, StructuralEstimator, structural
 from slimsvm.multiclass import Joint, OneVsRest, encoded
 from slimsvm.oracles import Chain, Multiclass, Multivariate
@@ -61,10 +66,10 @@ class CrammerSingerSVC(StructuralEstimator, Classifier):
     """
 
     cost: Any = parameter(None, "array-like", None)
-    class_weight: Any = shared("class_weight")
+    class_weight: ClassWeight = shared("class_weight")
     C: float = structural("C")
     kernel: Any = structural("kernel")
-    gamma: float | str = structural("gamma")
+    gamma: GammaLike = structural("gamma")
     degree: int = structural("degree")
     coef0: float = structural("coef0")
     space: str = structural("space")
@@ -150,7 +155,7 @@ class MultivariateSVC(ClassPredictions, StructuralEstimator):
     k: float = parameter(10, AT_LEAST_ONE, Interval(RealNotInt, 0.0, 1.0, closed="neither"))
     C: float = structural("C")
     kernel: Any = structural("kernel")
-    gamma: float | str = structural("gamma")
+    gamma: GammaLike = structural("gamma")
     degree: int = structural("degree")
     coef0: float = structural("coef0")
     space: str = parameter("auto", StrOptions({"auto", *SPACES} - {"sampled"}))
@@ -169,7 +174,7 @@ class MultivariateSVC(ClassPredictions, StructuralEstimator):
     scheme: ClassVar[Any] = OneVsRest
 
     @with_callbacks
-    def fit(self, X: Any, y: Any) -> Self:
+    def fit(self, X: Any, y: Any) -> Self:  # type: ignore[override]
         """Train on rows X with labels y.
 
         Parameters
@@ -275,7 +280,7 @@ class ChainSVM(OutputsEstimator):
     start_end: bool = parameter(True, "boolean")
     C: float = structural("C")
     kernel: Any = structural("kernel")
-    gamma: float | str = structural("gamma")
+    gamma: GammaLike = structural("gamma")
     degree: int = structural("degree")
     coef0: float = structural("coef0")
     space: str = structural("space")
