@@ -20,7 +20,9 @@ from slimsvm import (
     ReducedSVC,
     SparseSVC,
 )
+from slimsvm.solvers.core_rounds import CoreRounds
 from slimsvm.solvers.dual_chunking import DualChunking
+from slimsvm.solvers.linear_lagrangian import LinearLagrangian
 from slimsvm.solvers.svm_light import SVMLight
 
 N = 1200  # more rows than are solved to the last digit whatever the tolerance
@@ -43,6 +45,8 @@ ESTIMATORS = {
     "dual_descent": LowRankSVC(rank=30, **COMMON, random_state=0),
     "low_rank": LowRankSVC(rank=30, fit_intercept=True, **COMMON, random_state=0),
     "core_vector": CoreVectorSVC(**COMMON, random_state=0),
+    "core_rounds": CoreVectorSVC(**COMMON, random_state=0, solver=CoreRounds()),
+    "linear_lagrangian": LinearSVC(solver=LinearLagrangian(), max_iter=-1),
     "joint": CrammerSingerSVC(
         basis=CENTRES, n_basis=15, space="subspace", **COMMON, random_state=0
     ),
@@ -57,7 +61,7 @@ OTHERS = {
     "smo, small_qp": "solve the small problems of a round; tests/solvers has exact answers",
     "pursuit, refine, reduced_set": "look for vectors; what others would give has no bound",
     "stream_descent": "a stream solves no fixed problem; tests/solvers/test_stream_descent.py",
-    "online, finishing": "one pass; its certificate is that of the vectors it holds",
+    "online, online_rounds, finishing": "one pass; its certificate is that of the vectors it holds",
     "sampled_cuts": "ends when samples say so",
     "cuts, spaces, sampled_space, dual_state, online_loops, growth": "parts of the above",
     "duality, line_search, structural_spaces, reduced_ways": "parts that solvers share",
