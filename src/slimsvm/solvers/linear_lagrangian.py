@@ -34,7 +34,7 @@ from slimsvm.run import FULL, Certificate
 from slimsvm.threads import single_threaded_blas
 
 Array = NDArray[Any]
-EVERY = 10  # steps from one gap to the next
+EVERY = 10  # steps from one gap to the next, after as many in which each takes it
 WORK = 1e8  # entries of X visited in a step of the run, at most
 TINY = float(np.finfo(float).tiny)
 
@@ -133,7 +133,7 @@ class LinearLagrangian:
                 S.u = cho_solve(S.factor, np.asarray(S.X.T @ (y * (2.0 * weight * r))))
                 margins = y * np.asarray(S.X @ S.u)
                 a = 2.0 * weight * (r - margins)
-                if S.n_iter % EVERY == 0 or k == most - 1:
+                if S.n_iter < EVERY or S.n_iter % EVERY == 0 or k == most - 1:
                     self._measure(problem, S, a, margins)
                     S.done = S.relative <= tol
                     if S.done:
