@@ -20,6 +20,7 @@ LAYERS = (
     "kernels",
     "losses",
     "precision",
+    "quantization",
     "rows",
     "row_hashes",
     "tiles",

@@ -9,6 +9,7 @@ from numbers import Real
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.special import expit, softmax
 from sklearn.callback import with_callbacks
@@ -56,6 +57,8 @@ from slimsvm.oracles import LossOracle
 from slimsvm.precision import is_small
 from slimsvm.problems.columns import KernelColumns
 from slimsvm.problems.sparse import Sparse
+from slimsvm.quantization import FORMS as QUANTIZED
+from slimsvm.quantization import packed
 from slimsvm.row_hashes import distinct
 from slimsvm.rows import MemoryRows
 from slimsvm.run import Result, run
@@ -189,6 +192,7 @@ class SparseEstimator(Streaming, BasisVectors, Estimator):
     )
     path_: list[PathPoint]
     _row_duals: Array | None
+    _packed: dict[str, Any]  # of a quantised one
     _measure: ClassVar[Any]  # of scores, targets and weights: accuracy, or R^2
     break_ties = False
     solver: Any = None  # of those that have no such parameter
@@ -422,6 +426,7 @@ class SparseEstimator(Streaming, BasisVectors, Estimator):
     def _take(self, point: PathPoint, kernel: Kernel) -> None:
         """Be the model of this size."""
         self._hold(kernel, point.basis, point.indices, point.coef, point.intercept)
+        self.__dict__.pop("_packed", None)
         for name, value in (("metric_", point.metric), ("widths_", point.widths)):
             self.__dict__.pop(name, None)
             if value is not None:
@@ -442,6 +447,8 @@ class SparseEstimator(Streaming, BasisVectors, Estimator):
     @property
     def model_nbytes_(self) -> int:
         """Bytes of the numbers that prediction needs."""
+        if "_packed" in self.__dict__:
+            return sum(numbers.nbytes for numbers in self._packed.values())
         own = (getattr(self, "metric_", None), getattr(self, "widths_", None))
         return super().model_nbytes_ + sum(int(a.nbytes) for a in own if a is not None)
 
@@ -485,6 +492,79 @@ class SparseEstimator(Streaming, BasisVectors, Estimator):
         words = f"Cut from the path of a fit with {max(points)} basis vectors: {n_basis} of them."
         other.status_ = Status("converged", words)
         other.path_ = [p for p in self.path_ if p.n_basis <= n_basis]
+        return other
+
+    def quantized(self, form: str = "int8", X: Any = None, y: Any = None) -> Self:
+        """The same model with its numbers in fewer bytes, in memory as they are after rounding.
+
+        Model files (:func:`slimsvm.save`) hold it in that form, and ``model_nbytes_`` counts it.
+
+        Parameters
+        ----------
+        form : {'float32', 'float16', 'int8'}
+            What each number takes. 'int8': a scale for each vector, and for its coefficients;
+            widths and intercepts are float32.
+        X, y : arrays, optional
+            Rows, and labels or targets, on which ``status_`` says what it costs.
+
+        Returns
+        -------
+        An estimator of the same class, fitted.
+
+        Examples
+        --------
+        >>> from slimsvm import SparseSVC
+        >>> from slimsvm.datasets import checkers
+        >>> X, y = checkers(2000, seed=0)
+        >>> model = SparseSVC(n_basis=30, gamma=5.0, random_state=0).fit(X, y)
+        >>> small = model.quantized("int8", X, y)
+        >>> small.model_nbytes_ < model.model_nbytes_, small.score(X, y) > 0.9
+        (True, True)
+        """
+        check_is_fitted(self)
+        if not isinstance(form, str) or form not in QUANTIZED:
+            raise ValueError(f"form={form!r} is none of {', '.join(map(repr, QUANTIZED))}.")
+        if sp.issparse(self.basis_):
+            raise ValueError(
+                "The basis vectors are sparse rows, which have no such form; fit with "
+                "basis='descent', or with dense rows."
+            )
+        if (X is None) != (y is None):
+            raise ValueError("X and y belong together: give both, or neither.")
+        other, exact = copy.copy(self), "float32" if form == "int8" else form
+        names = {"basis_": form, "basis_coef_": form, "intercept_": exact}
+        basis, metric = np.asarray(self.basis_, np.float64), getattr(self, "metric_", None)
+        if metric is not None:
+            names["metric_"] = form if metric.ndim == 2 else exact
+            rounded = packed(metric, names["metric_"]).unpacked().astype(np.float64)
+            off = rounded - metric  # moves all rows alike, as far as they have a mean
+            if X is not None:
+                mean = np.asarray(X.mean(axis=0), np.float64).ravel()
+            elif metric.ndim == 1:
+                mean = basis.mean(axis=0) / np.where(metric == 0, 1.0, metric)
+            else:
+                mean = basis.mean(axis=0) @ np.linalg.pinv(metric.astype(np.float64))
+            basis = basis + (mean * off if off.ndim == 1 else mean @ off)
+        if hasattr(self, "widths_"):
+            names["widths_"] = exact
+        values = {name: getattr(self, name) for name in names} | {"basis_": basis}
+        other._packed = {
+            name: packed(values[name], own, centred=name == "basis_") for name, own in names.items()
+        }
+        for name, numbers in other._packed.items():
+            setattr(other, name, numbers.unpacked())
+        other.path_, other.basis_indices_ = [], None
+        other._forget_stream()
+        unknown = {"objective": np.nan, "violation": np.inf, "gap": np.inf}
+        other.certificate_ = replace(self.certificate_, precision="float32", **unknown)
+        words = (
+            f"Rounded to {form}: {other.model_nbytes_:,} bytes instead of {self.model_nbytes_:,}"
+        )
+        if X is not None:
+            what = "accuracy" if hasattr(self, "scheme") else "R^2"
+            words += f"; {what} {other.score(X, y):.4f} instead of {self.score(X, y):.4f}"
+        other.status_ = Status("converged", words + ".")
+        other._make_ready()
         return other
 
     def certify(

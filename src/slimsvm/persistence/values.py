@@ -38,6 +38,7 @@ from slimsvm.ending import Certificate, Status
 from slimsvm.kernels import KERNELS, FromCallable, Kernel
 from slimsvm.oracles import Binary, Chain, Multiclass, Multivariate
 from slimsvm.persistence.fitted import class_named, is_known, rebuild
+from slimsvm.quantization import Packed
 from slimsvm.solvers.core_rounds import CoreRounds
 from slimsvm.solvers.core_vector import CoreVector
 from slimsvm.solvers.cutting_plane import CuttingPlane
@@ -64,7 +65,12 @@ SOLVERS = (
 OPTIONS: dict[str, type] = {
     kind.__name__: kind for kind in (*SOLVERS, *REGISTRY.values(), FixedPoint, Discard)
 }
-RECORDS: dict[str, type] = {"certificate": Certificate, "status": Status, "path_point": PathPoint}
+RECORDS: dict[str, type] = {
+    "certificate": Certificate,
+    "status": Status,
+    "path_point": PathPoint,
+    "packed": Packed,
+}
 CONTAINERS: dict[str, type] = {"csr_matrix": sp.csr_matrix, "csr_array": sp.csr_array}
 DTYPES = "biufUSMm"  # kinds of arrays that need no pickle
 
@@ -187,10 +193,8 @@ def encode_estimator(
     parameters = {name: encode(value, f"{prefix}{name}", keep) for name, value in given.items()}
     fitted = None
     if _is_fitted(estimator):
-        fitted = {
-            name: encode(value, f"{prefix}{name}", keep)
-            for name, value in attributes_of(estimator).items()
-        }
+        held = attributes_of(estimator) | getattr(estimator, "_packed", {})
+        fitted = {name: encode(value, f"{prefix}{name}", keep) for name, value in held.items()}
     return {"class": kind, "parameters": parameters, "fitted": fitted}
 
 
@@ -201,7 +205,15 @@ def decode_estimator(entry: Any, fetch: Callable[[str], Array]) -> Any:
     parameters = _decode_each(entry["parameters"], fetch)
     if fitted is None:
         return found(**parameters)
-    return rebuild(kind, parameters, _decode_each(fitted, fetch))
+    held = _decode_each(fitted, fetch)
+    packed = {name: value for name, value in held.items() if isinstance(value, Packed)}
+    for name, value in packed.items():
+        value.check()
+        held[name] = value.unpacked()
+    estimator = rebuild(kind, parameters, held)
+    if packed:
+        estimator._packed = packed
+    return estimator
 
 
 def _decode_each(entries: dict[str, Any], fetch: Callable[[str], Array]) -> dict[str, Any]:

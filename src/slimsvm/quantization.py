@@ -1,0 +1,85 @@
+"""Numbers of a model in fewer bytes: float32, float16, or int8 with a scale for each row."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[Any]
+FORMS = ("float32", "float16", "int8")
+LARGEST = 127  # of the codes of int8
+
+
+@dataclass(frozen=True)
+class Packed:
+    """An array in few bytes: codes, times a scale for each row, plus a centre for each column.
+
+    Parameters
+    ----------
+    codes : array
+        float32, float16 or int8.
+    scales, centre : arrays or None
+        float32.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from slimsvm.quantization import packed
+    >>> found = packed(np.array([[1.0, -0.5], [0.0, 100.0]]), "int8")
+    >>> found.codes.tolist(), found.unpacked().round(2).tolist(), found.nbytes
+    ([[127, -64], [0, 127]], [[1.0, -0.5], [0.0, 100.0]], 12)
+    """
+
+    codes: Array
+    scales: Array | None = None
+    centre: Array | None = None
+
+    def unpacked(self) -> Array:
+        """The array, float32."""
+        values = self.codes.astype(np.float32)
+        if self.scales is not None:
+            values = values * (self.scales[:, None] if values.ndim == 2 else self.scales)
+        return np.asarray(values if self.centre is None else values + self.centre, np.float32)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all its numbers."""
+        arrays = (self.codes, self.scales, self.centre)
+        return sum(int(a.nbytes) for a in arrays if a is not None)
+
+    def check(self) -> None:
+        """Raise ValueError unless types and shapes are those of :func:`packed`."""
+        right = isinstance(self.codes, np.ndarray) and str(self.codes.dtype) in FORMS
+        right = right and self.codes.ndim in (1, 2)
+        n = self.codes.shape if right else (0, 0)
+        for own, size in ((self.scales, n[0]), (self.centre, n[-1])):
+            fits = own is None or (isinstance(own, np.ndarray) and own.shape in ((size,), (1,)))
+            right = right and fits
+        if not right:
+            raise ValueError("packed numbers have codes, scales or a centre of a wrong form")
+
+
+def packed(values: Array, form: str, centred: bool = False) -> Packed:
+    """The array in this form; ``centred``: about the middle of its columns, for int8."""
+    values = np.asarray(values, np.float64)
+    if form != "int8":
+        with np.errstate(over="ignore"):
+            codes = values.astype(form)
+        if not np.isfinite(codes).all():
+            raise ValueError(
+                f"The model has numbers as large as {np.abs(values).max():.3g}, beyond {form}. "
+                "Scale the features, or use 'float32' or 'int8'."
+            )
+        return Packed(codes)
+    centre = None
+    if centred and len(values):
+        centre = (0.5 * (values.min(axis=0) + values.max(axis=0))).astype(np.float32)
+        values = values - centre
+    size = np.abs(values).max(axis=-1, initial=0.0)
+    scales = np.atleast_1d(np.where(size > 0, size / LARGEST, 1.0)).astype(np.float32)
+    by = scales[:, None] if values.ndim == 2 else scales
+    codes = np.clip(np.rint(values / by), -LARGEST, LARGEST).astype(np.int8)
+    return Packed(codes, scales, centre)
