@@ -3,10 +3,11 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
+import sklearn.svm
 from sklearn.datasets import load_digits
 
 import slimsvm
-from slimsvm import SparseSVC, SparseSVR
+from slimsvm import SVC, SparseSVC, SparseSVR, compress
 from slimsvm.quantization import FORMS, Packed, packed
 
 
@@ -82,3 +83,29 @@ def test_what_is_refused(digits):
     if sp.issparse(rows.basis_):
         with pytest.raises(ValueError, match="sparse rows"):
             rows.quantized()
+
+
+def test_compress_to_so_many_bytes(digits):
+    X, y, sparse = digits
+    pair = y < 2
+    exact = SVC().fit(X[:800][pair[:800]], y[:800][pair[:800]])
+    small = compress(exact, max_bytes=4000, random_state=0)
+    assert small.model_nbytes_ <= 4000 and small.score(X[pair], y[pair]) > 0.98
+    theirs = sklearn.svm.SVC().fit(X[:1000], y[:1000])
+    small = compress(theirs, X=X[:1000], max_bytes=30_000, random_state=0)
+    assert small.model_nbytes_ <= 30_000 and "agreement" in str(small.status_)
+    assert small.score(X[1000:], y[1000:]) > 0.88
+    numbers = sklearn.svm.SVR().fit(X[:500], X[:500, 20])
+    student = compress(numbers, X=X[:500], max_bytes=30_000, random_state=0)
+    assert isinstance(student, SparseSVR) and student.score(X[:500], numbers.predict(X[:500])) > 0.8
+    rounded = compress(sparse, max_bytes=sparse.model_nbytes_ // 3)
+    assert rounded.model_nbytes_ <= sparse.model_nbytes_ // 3
+    for wrong, words in ((10, "too small for one vector"), (0, "not a size"), (2.5, "not a size")):
+        with pytest.raises(ValueError, match=words):
+            compress(exact, max_bytes=wrong)
+    with pytest.raises(ValueError, match="give rows X"):
+        compress(sparse, max_bytes=100)
+    with pytest.raises(ValueError, match="not both"):
+        compress(exact, 5, max_bytes=100)
+    with pytest.raises(ValueError, match="n_basis=None is not a size"):
+        compress(exact)

@@ -29,12 +29,13 @@ from slimsvm.estimators.descending import KINKED
 from slimsvm.estimators.reduced import ReducedSVC
 from slimsvm.estimators.sparse import SparseSVC, SparseSVR
 from slimsvm.expansion import Expansion, MappedExpansion, by_pair
-from slimsvm.kernels import FromCallable, Linear, Precomputed, make_kernel
+from slimsvm.kernels import RBF, FromCallable, Linear, Precomputed, make_kernel
 from slimsvm.losses import SquaredEpsilonInsensitive, SquaredHinge
 from slimsvm.multiclass import OneVsOne
 from slimsvm.precision import is_small
 from slimsvm.problems.columns import KernelColumns
 from slimsvm.problems.sparse import Sparse, as_given
+from slimsvm.quantization import FORMS
 from slimsvm.row_hashes import distinct
 from slimsvm.run import Limits
 from slimsvm.solvers.path import LAST_SIZE, PathPoint
@@ -48,11 +49,12 @@ Array = NDArray[Any]
 
 def compress(
     model: Any,
-    n_basis: int,
+    n_basis: int | None = None,
     X: Any = None,
     y: Any = None,
     sample_weight: Any = None,
     *,
+    max_bytes: int | None = None,
     random_state: Any = None,
     n_jobs: int | None = None,
     max_time: float | None = None,
@@ -72,6 +74,11 @@ def compress(
     n_basis : int
         Number of vectors, at least 1. If the model has no more than that already, it keeps them
         all, and stays the same function.
+    max_bytes : int, optional
+        In place of n_basis: at most so many bytes (``model_nbytes_``). With rows X the new model
+        is found by descent, in a metric of its own, on what the old one says of them: any fitted
+        classifier or regressor will do, and y is not needed. Without, it has as many vectors as
+        fit in float32; a model whose vectors have widths of their own is rounded.
     X : array or CSR matrix of shape (n_samples, n_features), optional
         Training rows.
     y : array of shape (n_samples,), optional
@@ -127,6 +134,11 @@ def compress(
     >>> bool(small.score(X, y) > exact.score(X, y) - 0.02)
     True
     """
+    if max_bytes is not None:
+        if n_basis is not None:
+            raise ValueError("Give n_basis or max_bytes, not both.")
+        options = {"random_state": random_state, "n_jobs": n_jobs, "max_time": max_time}
+        return _within(model, max_bytes, X, y, sample_weight, options)
     if isinstance(n_basis, bool) or not isinstance(n_basis, Integral) or n_basis < 1:
         raise ValueError(
             f"n_basis={n_basis!r} is not a size; expected a whole number of at least 1."
@@ -161,6 +173,73 @@ def compress(
     if X is not None:  # the path has the one size, and its score
         score = float(small.score(X, y, sample_weight))
         small.path_ = [replace(small.path_[0], training_score=score)]
+    return small
+
+
+def _within(
+    model: Any, max_bytes: Any, X: Any, y: Any, sample_weight: Any, options: dict[str, Any]
+) -> SparseSVC | SparseSVR:
+    """The same in so many bytes."""
+    if isinstance(max_bytes, bool) or not isinstance(max_bytes, Integral) or max_bytes < 1:
+        raise ValueError(f"max_bytes={max_bytes!r} is not a size; expected a whole number.")
+    check_is_fitted(model)
+    if X is not None:
+        return _distilled(model, int(max_bytes), X, sample_weight, options)
+    if isinstance(model, SparseSVC | SparseSVR) and hasattr(model, "widths_"):
+        for form in FORMS:
+            rounded = model.quantized(form)
+            if rounded.model_nbytes_ <= int(max_bytes):
+                return rounded
+        raise ValueError(
+            f"The model takes {rounded.model_nbytes_:,} bytes in int8, more than max_bytes="
+            f"{max_bytes:,}; give rows X, on which a smaller one can be found."
+        )
+    function = _function_of(model)
+    d, outputs = function.basis.shape[1], function.coef.shape[1]
+    size = (int(max_bytes) // 4 - outputs) // (d + outputs)
+    if size < 1:
+        raise ValueError(
+            f"max_bytes={max_bytes} is too small for one vector of {d} features with {outputs} "
+            f"coefficients, which needs {4 * (d + 2 * outputs)} bytes in float32."
+        )
+    small = compress(model, min(size, function.coef.shape[0]), **options)
+    if sp.issparse(small.basis_):
+        if small.model_nbytes_ > max_bytes:
+            raise ValueError(
+                f"The vectors are sparse rows, which take {small.model_nbytes_:,} bytes; give rows "
+                "X, on which a smaller model can be found."
+            )
+        return small
+    said = str(small.status_).rstrip(".")
+    small = small.quantized("float32")
+    small.status_ = Status("converged", f"{said}; in float32, {small.model_nbytes_:,} bytes.")
+    return small
+
+
+def _distilled(
+    model: Any, max_bytes: int, X: Any, sample_weight: Any, options: dict[str, Any]
+) -> SparseSVC | SparseSVR:
+    """A model by descent that says of these rows what the given one says."""
+    kernel = getattr(model, "kernel_", None)
+    gamma = kernel.gamma if isinstance(kernel, RBF) else getattr(model, "_gamma", "scale")
+    rbf = getattr(model, "kernel", "rbf") == "rbf"
+    common = {"max_bytes": max_bytes, "gamma": gamma if rbf else "scale", **options}
+    said = model.predict(X)
+    kind = SparseSVC if hasattr(model, "classes_") else SparseSVR
+    if kind is SparseSVR:
+        common["epsilon"] = 0.01 * float(np.std(said))
+    small = kind(**common).fit(X, said, sample_weight)
+    about = small.status_
+    if small.model_nbytes_ > max_bytes:  # few rows are trained on in float64
+        small = small.quantized("float32")
+    agree = (
+        f"{100 * small.score(X, said):.4g} %"
+        if kind is SparseSVC
+        else (f"R^2 {small.score(X, said):.4f}")
+    )
+    words = f"Distilled to {small.n_basis_:,} vectors in {small.model_nbytes_:,} bytes: {agree}"
+    words += " agreement with the model on the rows given. "
+    small.status_ = Status(about.reason, words + str(about))
     return small
 
 
