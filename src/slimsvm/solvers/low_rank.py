@@ -162,7 +162,7 @@ class LowRank:
         # 2. the factor, in half of the time
         half = limits.part(2)
         distinct = operand if first.size == operand.n else operand.take(first)
-        factor = self._factor(distinct, operand.n, half)
+        factor = self._of_rank(distinct.n, operand.n)._factor(distinct, half)
         F, late = factor.V[place[chosen]], half.reason()
         # 3. the problem on it
         small = is_small(operand.n)
@@ -195,13 +195,17 @@ class LowRank:
             history={name: result.history[name] for name in KEPT},
         )
 
-    def _factor(self, operand: Operand, n_rows: int, limits: Limits) -> Factor:
+    def _of_rank(self, n_distinct: int, n_rows: int) -> LowRank:
+        """The same with a number for its rank, where that is a share of all rows, as published."""
+        if self.published is None or isinstance(self.rank, Integral):
+            return self
+        return replace(self, rank=min(n_distinct, max(1, round(self.rank * n_rows))))
+
+    def _factor(self, operand: Operand, limits: Limits) -> Factor:
         """F with F F' ~ K, one row for each row of the operand."""
         size = min(operand.n, int(self.rank))
         if not isinstance(self.rank, Integral):
             size = max(math.ceil(self.rank * operand.n), min(LEAST, operand.n))
-            if self.published is not None:
-                size = min(operand.n, max(1, round(self.rank * n_rows)))
 
         def enough() -> bool:
             return limits.reason() is not None
