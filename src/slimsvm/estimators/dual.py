@@ -10,7 +10,7 @@ from sklearn.utils import check_random_state, column_or_1d
 from sklearn.utils.validation import check_consistent_length
 
 from slimsvm.declarations import Attribute, attribute
-from slimsvm.ending import REASONS, Ending
+from slimsvm.ending import REASONS, Ending, warn
 from slimsvm.estimators.fitting import Classifier, Estimator
 from slimsvm.estimators.models import SupportVectors
 from slimsvm.expansion import dense
@@ -124,7 +124,15 @@ class DualEstimator(SupportVectors, Estimator):
             return None
         seen = MemoryRows(data.X, target, data.sample_weight).fingerprint()
         data.about["_fingerprint"] = seen
-        if getattr(self, "_fingerprint", None) != seen or not hasattr(self, "dual_coef_"):
+        if not hasattr(self, "dual_coef_"):
+            return None
+        if getattr(self, "_fingerprint", seen) != seen:
+            warn(
+                "warm_start=True, but rows, labels or weights differ from those of the last fit: "
+                "it begins anew.",
+                UserWarning,
+            )
+        if getattr(self, "_fingerprint", None) != seen:
             return None
         coef = np.zeros((self.dual_coef_.shape[0], data.X.shape[0]))
         coef[:, self.support_] = dense(self.dual_coef_)
