@@ -270,6 +270,7 @@ def _make_reducedsvc(rng, name, params, X, y, classes):
 
 
 def _make_lowranksvc(rng, name, params, X, y, classes):
+    params.setdefault("max_iter", 20_000)  # sweeps: of few rows that play many there may be more
     made = slimsvm.LowRankSVC(
         str(rng.choice(["pivoted", "threshold"])),
         float(rng.uniform(0.05, 1.0)),

@@ -169,7 +169,8 @@ def _sweep_sparse(
 class DualPoint:
     """The dual variables a, w = V'a, and the value of a.
 
-    With them, the best primal point that was seen, and its value. The gap is primal + dual.
+    With them, the best primal point that was seen, its value, and its length as a multiple of w
+    where it is one. The gap is primal + dual.
     """
 
     a: Array
@@ -177,6 +178,7 @@ class DualPoint:
     dual: float
     best: Array
     primal: float
+    length: float = 1.0
 
 
 @dataclass
@@ -193,6 +195,7 @@ class DescentState(BestValues):
     best: Array  # the primal point with the least value so far
     lowest: float = -FAR
     highest: float = FAR
+    length: float = 1.0  # of the best point, as a multiple of w, where its value is asked for
     near: float = 0.0  # violation at which all variables are looked at again; 0: not yet known
 
     @property
@@ -222,8 +225,8 @@ class DualDescent:
     shrinking : bool
         Whether variables that stay at a bound are set aside for a while.
     own_value : bool
-        Whether the primal value is that of the function of the dual point, for those who use it;
-        else that of the best primal point seen.
+        Whether the primal value is that of the function of the last dual point, times the length
+        that is best for it, for those who use it; else that of the best primal point seen.
 
     Examples
     --------
@@ -294,7 +297,8 @@ class DualDescent:
         S.w = problem.combined(S.a)
         S.dual = problem.dual(S.a, S.w)
         if self.own_value:
-            S.primal, S.best = problem.primal(S.w), S.w.copy()
+            S.primal, S.length = problem.stretched(S.w)
+            S.best = S.length * S.w
         for point in () if self.own_value else (S.w, S.mean):
             value, length = problem.stretched(point)
             if value < S.primal:
@@ -329,4 +333,5 @@ class DualDescent:
 
     def model(self, problem: FactoredDual, state: DescentState) -> DualPoint:
         """The dual point, w, and the best primal point."""
-        return DualPoint(state.a, state.w, state.dual, state.best, state.primal)
+        point = (state.a, state.w, state.dual, state.best, state.primal)
+        return DualPoint(*point, state.length)

@@ -236,10 +236,10 @@ class LowRank:
             tol, most = min(tol, NEAR), FEW_SWEEPS if most < 0 else min(most, FEW_SWEEPS)
         solver = DualDescent(seed=self.seed, own_value=True)
         result = self._run(solver, problem, tol, most, limits)
-        a, certificate = result.model.a, result.certificate
+        a, certificate = result.model.length * result.model.a, result.certificate
         if small and limits.reason() is None:
             X = F.toarray() if sp.issparse(F) else F.astype(np.float64)
-            v, _ = polished(X, Column.of_labels(sign, upper), sign * a, 0.0, limits)
+            v, _ = polished(X, Column.of_labels(sign, upper), sign * result.model.a, 0.0, limits)
             exact = sign * v
             w = problem.combined(exact)
             primal = problem.primal(w)
