@@ -256,6 +256,7 @@ def test_the_certificate_of_a_decomposition():
         "tol",
         "precision",
         "rounding",
+        "estimated",
     }
 
 

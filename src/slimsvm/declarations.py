@@ -330,9 +330,11 @@ def _is_certificate(value: Any) -> bool:
     if not isinstance(value, Certificate):
         return False
     words = ("scope", "precision")
-    numbers = [v for k, v in vars(value).items() if k not in words and v is not None]
+    others = (*words, "estimated")
+    numbers = [v for k, v in vars(value).items() if k not in others and v is not None]
     needed = (value.objective, value.violation, value.gap, value.tol)
     right = all(_is_number(number) for number in (*needed, *numbers))
+    right = right and isinstance(value.estimated, bool)
     return right and all(isinstance(getattr(value, word), str) for word in words)
 
 

@@ -19,7 +19,8 @@ from sklearn.exceptions import ConvergenceWarning
 
 Array = NDArray[Any]
 # what a certificate is about
-FULL, SUBSPACE, DISTANCE, STREAM = "full", "subspace", "distance", "stream"
+FULL, SUBSPACE, SAMPLED = "full", "subspace", "sampled"
+DISTANCE, STREAM = "distance", "stream"
 ROUNDING = 1e-14  # relative gap below which nothing is said but that
 OURS = ("slimsvm", "sklearn", "joblib")  # packages that a warning does not point at
 
@@ -31,7 +32,9 @@ class Certificate:
     Attributes
     ----------
     scope : str
-        "full": of the exact solution; "subspace": of the best one within the span of the basis;
+        "full": of the exact solution; "subspace": of the best one within the span of the basis, or
+        over the rows that the method has kept; "sampled": of the exact solution, from sampled cuts,
+        which are no bound (``gap`` is infinite; ``certify`` finds one);
         "distance": of the model that this one was compressed from without data: ``objective`` and
         ``gap`` are then the squared distance to it in feature space, ``violation`` is the distance
         as a share of its norm, and ``tol`` is 0; "stream": of nothing, since rows that pass by are
@@ -39,7 +42,8 @@ class Certificate:
         (of a regression: of the variance) of about the last 2,000 rows, each predicted before it
         was learned from, ``gap`` is infinite and ``tol`` 0.
     objective : float
-        Value of the problem that was minimised.
+        Value of the problem that was minimised; the dual one, where the solver's is that (SVC and
+        its kin).
     violation : float
         Largest violation of the KKT conditions, or the relative duality gap: what ``tol`` is about.
     gap : float
@@ -56,15 +60,18 @@ class Certificate:
         Of a model in a subspace: the objective is at most so far from that of the exact solution
         with the same loss.
     max_cuts : float or None
-        Of sampled cuts: the number of cuts after which they end at the latest (Yu & Joachims 2008).
+        Of sampled cuts as published, without a line search: the number of cuts after which they end
+        at the latest (Yu & Joachims 2008).
     risk_bound : float or None
-        Of sampled cuts: with probability ``confidence`` the objective is at most so far above its
-        optimum. A worst case.
+        Of the same: with probability ``confidence`` the objective is at most so far above its
+        optimum. A worst case; where it is larger than the objective it says nothing.
     confidence : float or None
         Of ``risk_bound``.
     rounding : float
         About how much the rounding of kernel values to ``precision`` may have changed the
         objective.
+    estimated : bool
+        Whether ``objective`` is an estimate from a few samples: sampled cuts in constant time.
     """
 
     scope: str
@@ -79,6 +86,7 @@ class Certificate:
     risk_bound: float | None = None
     confidence: float | None = None
     rounding: float = 0.0
+    estimated: bool = False
 
     @property
     def holds(self) -> bool:
@@ -91,7 +99,9 @@ class Certificate:
 
         From ``objective - gap`` to ``objective + rounding``.
         """
-        return self.objective - self.gap, self.objective + self.rounding
+        known = not self.estimated and self.scope != STREAM
+        above = self.objective + self.rounding if known else np.inf
+        return self.objective - self.gap, float(above)
 
     def rounded(self, rounding: float) -> Certificate:
         """With what rounding errors may have changed: a part of the gap."""

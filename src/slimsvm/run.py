@@ -27,6 +27,7 @@ from numpy.typing import NDArray
 
 from slimsvm.ending import DISTANCE as DISTANCE
 from slimsvm.ending import FULL as FULL
+from slimsvm.ending import SAMPLED as SAMPLED
 from slimsvm.ending import SUBSPACE as SUBSPACE
 from slimsvm.ending import Certificate as Certificate
 from slimsvm.ending import Status as Status

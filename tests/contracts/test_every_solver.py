@@ -68,6 +68,7 @@ OTHERS = {
     "polish": "brings few rows to the last digits; tests/solvers/test_smo.py has exact answers",
     "linear, linear_newton": "the choice among them, and the one for hard problems: test_linear.py",
     "whole_gap": "measures what others found; tests/contracts/test_every_rows.py",
+    "structural_gap": "measures what others found; tests/contracts/test_every_certificate.py",
 }
 DIRECT = {"least_squares"}  # one linear system: no tolerance makes it stop early
 DRAWN = {

@@ -72,6 +72,9 @@ class StructuredOracle(Protocol):
     ) -> tuple[Array, Array, Array]:
         """The most violating labels, their losses, and by how much they violate."""
 
+    def losses(self, labels: Array, found: Array, offsets: Array) -> Array:
+        """Of every example."""
+
     def max_loss(self, offsets: Array) -> float:
         """A bound on the loss of any example."""
 

@@ -37,21 +37,23 @@ a slot.
 
 Guarantees (theirs, with D the largest loss, R the longest difference of features, C the sum of our
 weights, 1 - d the confidence): at most 8 C D R^2 / eps^2 cuts; :func:`risk_bound` says how far the
-objective may be above the optimum. Both are in the certificate.
+objective may be above the optimum. Both are in the certificate, where there is no line search: the
+proofs are about the point that it replaces. A sampled cut is not below the risk, so that the value
+of the small problem is no lower bound: :mod:`slimsvm.solvers.structural_gap` finds one.
 
 Symbols: t cuts; r sample; slot of a cut in the space.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from slimsvm.rows import joined
-from slimsvm.run import Certificate
+from slimsvm.run import SAMPLED, Certificate
 from slimsvm.solvers.cuts import Cuts, CutState, padded
 from slimsvm.solvers.cutting_plane import LEAST_DEPTH, CuttingPlane, OneSlack
 from slimsvm.solvers.joint import JointRisk
@@ -397,37 +399,28 @@ class SampledCuts(CuttingPlane):
     def certificate(self, problem: OneSlack, state: CutState, tol: float) -> Certificate:
         """``violation`` is that of the last cut in units of the mean loss, as ``tol``.
 
-        The guarantees are those of the paper.
+        Sampled cuts are no lower bound: the gap is not known. The guarantees of the paper are for
+        its algorithm, without a line search.
         """
         S, risk = state, problem.oracle
         assert isinstance(S, SampledState)
-        largest, longest = risk.oracle.max_loss(risk.offsets), longest_sq(problem)
-        most = 8.0 * S.total * largest * longest / tol**2
         violation = max(0.0, S.violation) / S.total
         if self.sampling == CONSTANT and not S.done:
             violation = max(violation, 2.0 * tol)  # one quiet sample says little
-        known = bool(np.isfinite(most))
-        return Certificate(
-            problem.space.scope,
-            float(S.objective[0]),
-            violation,
-            max(0.0, S.violation),
-            tol,
-            problem.space.precision,
-            max_cuts=most if known else None,
-            risk_bound=risk_bound(
-                self.sampling,
-                S.total,
-                largest,
-                longest,
-                most,
-                max(tol, violation),
-                self.sample_size,
-            )
-            if known
-            else None,
-            confidence=CONFIDENCE if known else None,
-        )
+        about = (float(S.objective[0]), violation, np.inf, tol, problem.space.precision)
+        certificate = Certificate(SAMPLED, *about, estimated=self.sampling == CONSTANT)
+        if self.sampling == LINEAR and S.best_scores.size:
+            V = risk.cuts(S.best_scores[:, None])[2]
+            off = problem.space.rounding(S.best_W, V, S.best_scores[:, None])
+            certificate = certificate.rounded(off)
+        largest, longest = risk.oracle.max_loss(risk.offsets), longest_sq(problem)
+        most = 8.0 * S.total * largest * longest / tol**2
+        if not np.isfinite(most) or (self.line_search and self.sampling == LINEAR):
+            return certificate  # the theorems are about the method as published
+        achieved = max(tol, violation)
+        size = (S.total, largest, longest, most, achieved, self.sample_size)
+        bound = risk_bound(self.sampling, *size)
+        return replace(certificate, max_cuts=most, risk_bound=bound, confidence=CONFIDENCE)
 
     def model(self, problem: OneSlack, state: CutState) -> Any:
         """The best point (linear time), or the last."""

@@ -18,12 +18,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from slimsvm.precision import rounding
 from slimsvm.problems.columns import DEFAULT_MEMORY
 from slimsvm.rows import Block, Rows, joined, serial
-from slimsvm.run import FULL
+from slimsvm.run import SAMPLED
 from slimsvm.solvers.spaces import Space
 from slimsvm.threads import parallel, single_threaded_blas
-from slimsvm.tiles import Frame, Operand, Strips, accumulate, block, for_each_tile
+from slimsvm.tiles import Frame, Operand, Strips, accumulate, block, for_each_tile, rounding_of
 
 Array = NDArray[Any]
 FIRST_SLOTS = 64
@@ -60,7 +61,7 @@ class SampledSpace(Space):
         Megabytes for them.
     """
 
-    scope = FULL
+    scope = SAMPLED
 
     def __init__(
         self,
@@ -233,6 +234,18 @@ class SampledSpace(Space):
             if k not in other:
                 self.slots[k] = None
                 self.G[k], self.G[:, k], self._totals[k], self._linears[k] = 0.0, 0.0, 0.0, 0.0
+
+    def rounding(self, W: Array, V: Array, scores: Array) -> float:
+        """That of the kernel values, and of products of cuts that are kept in float32."""
+        end = self.n - self.n_linear
+        indices, coef, constant, _ = self.expansion(W[:, 0])
+        f = scores[:end, 0].reshape(-1, self.width) - constant
+        error = max(self.rows.map(rounding_of, self.frame))
+        slopes = V[:end, 0].reshape(-1, self.width)
+        largest = float(np.sqrt(max(float(np.diag(self.G).max(initial=0.0)), 0.0)))
+        sums = float(np.finfo(np.float32).eps) * float(np.abs(W).sum()) * largest
+        lengths = float(np.sqrt(np.square(slopes).sum() + np.square(coef).sum()))
+        return rounding(error, coef, f[indices], slopes, f) + sums * lengths
 
     def expansion(self, w: Array) -> tuple[Array, Array, Array, Array]:
         """A function as indices of rows, coefficients, intercepts and linear part.

@@ -160,9 +160,11 @@ def _square(
 class Clock:
     """For ``going_on``: says how long the sum will take, and ends it at the time limit."""
 
-    def __init__(self, max_time: float | None) -> None:
+    def __init__(
+        self, max_time: float | None, so: str = "the gap is not known", worth: float = 0.0
+    ) -> None:
         self.max_time, self.limits, self.begin = max_time, Limits(), 0.0
-        self.told = False
+        self.told, self.so, self.worth = False, so, worth
 
     def __call__(self, done: int, n: int) -> bool:
         """Whether to go on, with so many of n rows done."""
@@ -171,12 +173,13 @@ class Clock:
             return True
         if not self.told and n > done:
             expected = (time.perf_counter() - self.begin) * n / done
-            print(f"certify: {n:,} rows among themselves, about {expected:.0f} s", flush=True)
+            if expected >= self.worth:
+                print(f"certify: {n:,} rows among themselves, about {expected:.0f} s", flush=True)
         self.told = True
         if self.limits.reason() is None or done == n:
             return True
         warn(
             f"certify stopped at max_time={self.max_time:g} s with {done:,} of {n:,} rows done: "
-            "the gap is not known."
+            f"{self.so}."
         )
         return False
