@@ -24,6 +24,7 @@ NAMES = (
     "published",
     "kernel_rate",
     "startup",
+    "certificates",
 )
 COMMANDS = {
     "run": partial(runner.main, NAMES),

@@ -99,6 +99,8 @@ class Certificate:
 
         From ``objective - gap`` to ``objective + rounding``.
         """
+        if np.isnan(self.objective):  # there was no time to compute it
+            return -np.inf, np.inf
         known = not self.estimated and self.scope != STREAM
         above = self.objective + self.rounding if known else np.inf
         return self.objective - self.gap, float(above)

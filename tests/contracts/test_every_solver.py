@@ -69,6 +69,8 @@ OTHERS = {
     "linear, linear_newton": "the choice among them, and the one for hard problems: test_linear.py",
     "whole_gap": "measures what others found; tests/contracts/test_every_rows.py",
     "structural_gap": "measures what others found; tests/contracts/test_every_certificate.py",
+    "core_rounds, online_rounds": "as published, one row a round; test_every_certificate.py",
+    "out_of_fold": "decision values of rows left out; tests/estimators/test_cross_training.py",
 }
 DIRECT = {"least_squares"}  # one linear system: no tolerance makes it stop early
 DRAWN = {

@@ -433,10 +433,14 @@ def _of_svc(p):
     return found
 
 
+def _dense(A):
+    return A.toarray() if sp.issparse(A) else np.asarray(A)
+
+
 def _primal(p, model, loss, C, constant=0.0):
     """1/2 |f|^2 + sum_i w_i L of a fitted model of two classes, in float64."""
     sign = np.where(p.y == model.classes_[1], 1.0, -1.0)
-    V, coef = model.support_vectors_, np.asarray(model.dual_coef_).ravel()
+    V, coef = model.support_vectors_, _dense(model.dual_coef_).ravel()
     K = p.K(p.X, V)
     f = K @ coef + float(model.intercept_[0])
     square = coef @ p.K(V, V) @ coef + constant * float(model.intercept_[0]) ** 2
@@ -582,8 +586,8 @@ def _of_lowranksvc(p):
 
     seen = []
 
-    def factor(own, operand, limits):
-        seen.append((operand, known(own, operand, limits)))
+    def factor(own, operand, *about):
+        seen.append((operand, known(own, operand, *about)))
         return seen[-1][1]
 
     known = low_rank.LowRank._factor
@@ -627,7 +631,7 @@ def _of_lowranksvc(p):
     F = F[place] if len(F) == first.size else F
     true = optimum.regularised(F @ F.T, "hinge", sign, w, bool(e.fit_intercept))
     a = np.zeros(len(p.y))
-    a[model.support_] = np.asarray(model.dual_coef_).ravel()
+    a[model.support_] = _dense(model.dual_coef_).ravel()
     v = F.T @ a[used]
     f = F @ v + float(model.intercept_[0])
     value = 0.5 * v @ v + w @ optimum.loss_values("hinge", sign, f)

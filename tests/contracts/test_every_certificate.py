@@ -1,0 +1,133 @@
+"""What every certificate claims is true, for every estimator, on random problems.
+
+From ``objective - gap`` to ``objective + rounding`` there is the optimum of the problem that the
+scope names, and the model is no farther from it than the gap says; the optimum is that of an
+independent interior-point method. Problems have weights, repeated rows, unbalanced classes, rows in
+float32, limits that end them early, and code paths of large data on few rows. A claim is exempted
+from nothing. ``python -m benchmarks run certificates`` does the same for ten thousand problems.
+"""
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+from slimsvm import SVC, CrammerSingerSVC, MultivariateSVC, StructuralSVM, estimators
+from slimsvm.datasets import checkers
+from slimsvm.oracles import Binary
+from tests.reference import optimum
+from tests.reference.certificates import ESTIMATORS, claims
+
+FEW, MANY = 12, 150
+every = pytest.mark.parametrize("name", ESTIMATORS)
+
+
+def assert_true(name, seeds):
+    found = [(seed, claim) for seed in seeds for claim in claims(name, seed)]
+    false = [f"{name} {seed}: {claim}" for seed, claim in found if not claim.true]
+    assert not false, "\n".join(false)
+    assert sum(claim.resolved for _, claim in found) >= 0.8 * len(found)
+
+
+def test_no_estimator_is_forgotten():
+    assert set(ESTIMATORS) == set(estimators.REGISTRY)
+
+
+@every
+def test_claims_are_true(name):
+    assert_true(name, range(FEW))
+
+
+@pytest.mark.long
+@every
+def test_more_claims_are_true(name):
+    assert_true(name, range(1000, 1000 + MANY))
+
+
+def test_a_false_claim_is_seen():
+    """A gap of zero, or a value below the optimum, where the fit was stopped early."""
+    seed = next(
+        s for s in range(100) if (c := claims("SVC", s)[0]).high - c.low > 1e-3 * abs(c.low)
+    )
+    claim = claims("SVC", seed)[0]
+    assert claim.true
+    assert not dataclasses.replace(claim, low=claim.high).true
+    below = claim.below - 1e-3 * abs(claim.below)
+    assert not dataclasses.replace(claim, low=below - 1.0, high=below).true
+
+
+def test_the_reference_knows_closed_forms():
+    """Two rows of a linear SVM, a ridge regression, and points that bounds decide."""
+    K = np.array([[1.0, -1.0], [-1.0, 1.0]])
+    below, above = optimum.regularised(K, "hinge", np.array([1.0, -1.0]), np.full(2, 9.0))
+    assert below == pytest.approx(0.5, abs=1e-10) and above == pytest.approx(0.5, abs=1e-10)
+    t, w = np.array([1.0, 2.0, -1.0]), np.full(3, 2.0)
+    K = np.diag([1.0, 2.0, 3.0])
+    ridge = 0.5 * t @ np.linalg.solve(K + 0.5 * np.eye(3) / w[0], t)
+    assert optimum.regularised(K, "least_squares", t, w, False) == pytest.approx((ridge, ridge))
+    low, high, x = optimum.minimum(np.eye(2), np.array([-5.0, 5.0]), np.zeros(2), np.ones(2))
+    assert (low, high) == pytest.approx((-4.5, -4.5)) and x == pytest.approx([1.0, 0.0])
+
+
+# -- certify ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("sampling", ["linear_time", "constant_time"])
+def test_certify_encloses_the_optimum_of_sampled_cuts(sampling):
+    X, y = checkers(600, seed=0)
+    K = optimum.kernel("rbf", X, X, gamma=10.0)
+    below, above = optimum.regularised(K, "hinge", np.where(y > 0, 1.0, -1.0), np.ones(600), False)
+    options = {"space": "sampled", "sampling": sampling, "gamma": 10.0, "random_state": 0}
+    model = StructuralSVM(Binary(), **options).fit(X, y)
+    assert model.certificate_.scope == "sampled" and np.isinf(model.certificate_.gap)
+    gaps = []
+    for sweeps in (0, 1, 3, 10):
+        certificate = model.certify(X, y, sweeps=sweeps)
+        low, high = certificate.interval
+        assert certificate.scope == "full" and low <= above and below <= high
+        gaps.append(certificate.gap)
+    assert gaps == sorted(gaps, reverse=True) and gaps[-1] < 0.5 * gaps[0]
+
+
+def test_certify_refuses_what_it_was_not_trained_on():
+    X, y = checkers(300, seed=0)
+    model = CrammerSingerSVC(C=1.0, gamma=10.0, space="sampled", sample_size=50).fit(X, y)
+    with pytest.raises(ValueError, match="not the rows that the model was trained on"):
+        model.certify(X[::-1], y[::-1])
+    with pytest.raises(ValueError, match="the same rows, outputs and weights"):
+        model.certify(X, y, np.full(300, 5.0))
+    with pytest.raises(ValueError, match="classes"):
+        model.certify(X, np.where(y > 0, 7, 8))
+    with pytest.raises(ValueError, match="sweeps"):
+        model.certify(X, y, sweeps=-1)
+    with pytest.raises(ValueError, match="max_time"):
+        model.certify(X, y, max_time=0)
+    other = MultivariateSVC().fit(X, y)
+    with pytest.raises(ValueError, match="whole set is one example"):
+        other.certify(X, y)
+
+
+def test_certify_at_its_time_limit_is_true_all_the_same():
+    X, y = checkers(2000, seed=0)
+    options = {"space": "sampled", "gamma": 10.0, "random_state": 0}
+    model = StructuralSVM(Binary(), **options).fit(X, y)
+    with pytest.warns(UserWarning, match="certify stopped at max_time"):
+        stopped = model.certify(X, y, sweeps=1000, max_time=1e-9)
+    assert stopped.interval[0] <= model.certify(X, y).objective <= stopped.interval[1]
+
+
+def test_equal_rows_are_weights_to_certify():
+    X, y = checkers(200, seed=0)
+    twice = np.concatenate([X, X]), np.concatenate([y, y])
+    once = CrammerSingerSVC(gamma=10.0).fit(X, y, np.full(200, 2.0))
+    both = CrammerSingerSVC(gamma=10.0).fit(*twice)
+    a, b = once.certify(X, y, np.full(200, 2.0)), both.certify(*twice)
+    assert a.objective == pytest.approx(b.objective, rel=1e-9)
+    assert a.gap < 1e-6 * a.objective and b.gap < 1e-6 * b.objective
+
+
+def test_a_gap_in_float32_is_never_below_rounding():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((1500, 10))
+    certificate = SVC(tol=1e-9).fit(X, (X[:, 0] > 0).astype(int)).certificate_
+    assert certificate.rounding > 0 and certificate.gap >= certificate.rounding
