@@ -93,3 +93,6 @@ def table() -> str:
         counted = [f"{own['problems']:,}", f"{own['claims']:,}", *by, f"{own['false']:,}"]
         lines.append(f"| {' | '.join([name, *counted])} |")
     return "\n".join(lines)
+
+
+TABLES = {"certificates": table}
