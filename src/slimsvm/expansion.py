@@ -175,6 +175,12 @@ class Expansion:
         """<f, f> without the intercept, for every column of coefficients."""
         return np.asarray(np.einsum("ij,ij->j", self.coef, self.at_basis()))
 
+    def rounding(self, X: Any) -> float:
+        """The error of a kernel value in what :meth:`decision_function` adds up, for rows X."""
+        if isinstance(self.kernel, Precomputed | Linear) or not self.coef.shape[0]:
+            return 0.0
+        return prepare(self.kernel, X, dtype=self._operand(sp.issparse(X)).dtype).rounding()
+
     def at_basis(self) -> Array:
         """The values at the basis itself, without the intercept."""
         return self._products(self.basis, self.coef, 1)

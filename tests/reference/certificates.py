@@ -21,6 +21,7 @@ from tests.reference.outputs import outputs
 
 RESOLVED = 1e-8  # of a reference interval, as a share of what is measured: wider ones say nothing
 SLACK = 1e-9  # of the numbers that are added up: rounding errors of the reference
+CANCELS = 1e-5  # share of a sum that cancels to an optimum of zero: 1e-14 of it is rounding
 SMALL = 0  # rows up to which a problem counts as small, in problems that play large ones
 
 
@@ -450,15 +451,14 @@ def _primal(p, model, loss, C, constant=0.0):
 def _of_nusvc(p):
     model = _fit(p)
     nu = float(p.estimator.nu)
-    lower = {}
 
     def pair(rows, sign, weight):
         X = p.X[rows]
         largest = 2 * min(weight[sign > 0].sum(), weight[sign < 0].sum()) / weight.sum()
         return optimum.nu_classes(p.K(X, X), sign, weight, min(nu, largest))
 
-    del lower
-    return [_claim(model.certificate_, *_pairs(p, pair))]
+    size = CANCELS * len(p.y) ** 2 * np.abs(p.K(p.X, p.X)).max()
+    return [_claim(model.certificate_, *_pairs(p, pair), size=size)]
 
 
 def _used(p):
@@ -488,7 +488,9 @@ def _of_oneclasssvm(p):
     model = e.fit(p.X, sample_weight=p.weight)
     rows, weight = _used(p)
     X = p.X[rows]
-    return [_claim(model.certificate_, *optimum.one_class(p.K(X, X), weight, e.nu))]
+    K = p.K(X, X)
+    size = CANCELS * weight.sum() ** 2 * np.abs(K).max()
+    return [_claim(model.certificate_, *optimum.one_class(K, weight, e.nu), size=size)]
 
 
 def _columns(p, classes):

@@ -28,6 +28,7 @@ from slimsvm.forms import EXPONENTIAL, LINEAR, POWER
 from slimsvm.kernels import Kernel
 from slimsvm.losses import LeastSquares, Loss, Softmax
 from slimsvm.mapping import Form, exponents, kernel_values, mapped, norm_matrix
+from slimsvm.precision import rounding
 from slimsvm.threads import parallel
 
 Array = NDArray[Any]
@@ -42,6 +43,7 @@ LOOKED_AT = 4000  # rows
 WIDE = 2000  # features from which on sparse rows are wide
 SINGULAR = 60  # directions of the largest variance for these
 RIDGE, LSQR_STEPS = 1.0, 30  # of the weights that are directions, too
+SEEN = 64  # rows on which errors of kernel values are seen
 CENTRING = 50  # steps of Newton's method for the intercepts, at most
 
 
@@ -268,10 +270,7 @@ class Mapped:
         """How far these coefficients are from the best for these vectors."""
         if look is None:
             look = MappedSpan(self, vectors).look(vectors.coef, vectors.intercept)
-        relative = look.gap / look.objective if look.objective > 0 else 0.0
-        return Certificate(
-            SUBSPACE, look.objective, relative, look.gap, tol, str(np.dtype(self.X.dtype))
-        )
+        return MappedSpan(self, vectors).certificate(vectors.coef, look, tol)
 
 
 def wide(X: Any) -> bool:
@@ -378,10 +377,11 @@ class MappedSpan:
         placed = vectors.placed(vectors.B.astype(np.float64))
         M = vectors.metric
         self.M = None if M is None else M.astype(self.dtype)
-        self.A = exponents(problem.form, placed, vectors.widths).astype(self.dtype)
+        self._wide = M, exponents(problem.form, placed, vectors.widths)
+        self.A = self._wide[1].astype(self.dtype)
         self.K_BB = norm_matrix(problem.form, placed, vectors.widths) / problem.norm
-        jitter = JITTER[self.dtype.name] * float(np.trace(self.K_BB)) / max(1, self.k)
-        self.K_BB[np.diag_indices(self.k)] += jitter
+        self.jitter = JITTER[self.dtype.name] * float(np.trace(self.K_BB)) / max(1, self.k)
+        self.K_BB[np.diag_indices(self.k)] += self.jitter
         self.L = _factor(self.K_BB)
         budget = (problem.max_memory or MEGABYTES) * 1e6
         self._keeps = problem.n * self.k * self.dtype.itemsize <= budget
@@ -459,6 +459,29 @@ class MappedSpan:
         objective = 0.5 * float(np.einsum("jc,jc->", coef, self.K_BB @ coef))
         objective += float(np.sum(P.weight @ P.loss.value(P.Y, F)))
         return Look(raw, b, G, gradient, objective, gap)
+
+    def certificate(self, coef: Array, look: Look, tol: float) -> Certificate:
+        """The gap within the span; ``violation`` is its ratio to the objective."""
+        relative = look.gap / look.objective if look.objective > 0 else 0.0
+        about = (look.objective, relative, look.gap, tol, str(self.dtype))
+        own = self.K_BB @ coef
+        back = solve_triangular(self.L, coef, lower=True)
+        jitter = self.jitter * float(np.square(coef).sum())
+        jitter += 0.5 * self.jitter**2 * float(np.square(back).sum())
+        off = rounding(self._error(), coef, own, look.slopes, look.scores)
+        return Certificate(SUBSPACE, *about).rounded(2.0 * off + jitter)
+
+    def _error(self) -> float:
+        """Of a kernel value, seen on a few rows: of its own type, and of rows rounded to it."""
+        P, eps = self.problem, float(np.finfo(self.dtype).eps)
+        x = P.X[np.unique(np.linspace(0, P.n - 1, min(SEEN, P.n)).astype(np.intp))]
+        (M, A), exactly = self._wide, x.astype(np.float64)
+        known = kernel_values(P.form, A, mapped(exactly, M, np.float64))
+        moved = kernel_values(P.form, A, mapped(exactly * (1.0 + eps), M, np.float64))
+        own = kernel_values(P.form, self.A, mapped(x, self.M, self.dtype))
+        off = float(np.abs(own - known).max(initial=0.0))
+        off += float(np.abs(moved - known).max(initial=0.0))
+        return 2.0 * off + 4.0 * eps
 
 
 def _factor(K: Array) -> Array:

@@ -473,7 +473,10 @@ class Decomposition:
         coef = problem.coef(state.a)[:, None]
         error = problem.gram.operand.rounding()
         slopes = np.where(missing, problem.upper, 0.0)[:, None]
-        return rounding(error, coef, state.s[:, None], slopes, s[:, None])
+        # sums that cancel: where the optimum is zero, nothing else is left
+        length = float(np.abs(coef).sum())
+        sums = float(np.finfo(float).eps) * length**2 * float(np.abs(state.diag).max(initial=0.0))
+        return rounding(error, coef, state.s[:, None], slopes, s[:, None]) + sums
 
     def model(self, problem: DualQP, state: State) -> DualSolution:
         """The dual point; s is exact at the active rows only."""

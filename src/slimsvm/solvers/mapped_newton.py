@@ -29,7 +29,7 @@ from scipy.linalg import cho_factor, cho_solve
 
 from slimsvm.losses import Softmax
 from slimsvm.problems.mapped import GROUPS, Look, Mapped, MappedSpan, Vectors
-from slimsvm.run import SUBSPACE, Certificate
+from slimsvm.run import Certificate
 
 Array = NDArray[Any]
 FACTORISED = 3  # columns up to which each has a matrix of its own
@@ -102,10 +102,7 @@ class MappedNewton:
 
     def certificate(self, problem: Mapped, state: MappedNewtonState, tol: float) -> Certificate:
         """The gap within the span; ``violation`` is its ratio to the objective."""
-        at = state.look
-        relative = at.gap / at.objective if at.objective > 0 else 0.0
-        precision = str(np.dtype(problem.X.dtype))
-        return Certificate(SUBSPACE, at.objective, relative, at.gap, tol, precision)
+        return state.span.certificate(state.coef, state.look, tol)
 
     def model(self, problem: Mapped, state: MappedNewtonState) -> Vectors:
         """The vectors with their best coefficients."""

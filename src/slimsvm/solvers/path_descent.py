@@ -296,6 +296,7 @@ class _Work:
             self.path_.scoring.validated(f),
             metric=metric,
             widths=widths,
+            rounding=about.rounding,
         )
 
     def _held_out(self) -> Mapped:

@@ -105,7 +105,8 @@ def certified(model: Any, data: Data, sweeps: int, max_time: float | None) -> Ce
     # 2. its rounding errors
     prepared = prepare(data.kernel, X, dtype=dtype)
     slopes = risk.cuts(flat)[2][: scores.size, 0].reshape(scores.shape)
-    error, raw = prepared.rounding(), scores - model.intercept_
+    error = max(prepared.rounding(), 0.0 if explicit else function.rounding(X))
+    raw = scores - model.intercept_
     off = rounding(error, weights, own, slopes, raw)
     about = model.certificate_
     (low, high), apart = about.interval, off + SAME * abs(objective)

@@ -24,7 +24,6 @@ from numpy.typing import NDArray
 
 from slimsvm.ending import warn
 from slimsvm.expansion import Expansion
-from slimsvm.kernels import Kernel
 from slimsvm.losses import Loss, Softmax
 from slimsvm.precision import rounding
 from slimsvm.problems.mapped import centred
@@ -111,15 +110,16 @@ def whole_gap(
     objective += _total(w, loss.value(target, scores))
     square = _square(rows, function, g, dtype, going_on)
     gap = objective + 0.5 * square + _total(w, loss.conjugate(target, g / w))
-    error = max(rows.map(error_of, function.kernel, dtype))
+    error = max(rows.map(error_of, function, dtype))
     raw = scores - function.intercept
     off = rounding(error, function.coef, own, g, raw) + rounding(error, g, raw, g, raw)
     return objective, max(0.0, gap) + off, off
 
 
-def error_of(block: Block, kernel: Kernel, dtype: Any) -> float:
-    """A task: the error of a kernel value."""
-    return prepare(kernel, block.X, dtype=dtype).rounding()
+def error_of(block: Block, function: Expansion, dtype: Any) -> float:
+    """A task: the error of a kernel value, of the function's or of those among the rows."""
+    own = prepare(function.kernel, block.X, dtype=dtype).rounding()
+    return max(own, function.rounding(block.X))
 
 
 def _total(w: Array, values: Array) -> float:
