@@ -44,7 +44,7 @@ from slimsvm.training import Data, canonical
 
 Array = NDArray[Any]
 PARTS = 256  # rows of one block
-SAME = 1e-3  # relative difference of two values of one model that may be rounding
+SAME = 0.1  # relative difference of two values of one model: in float32, kinks make it large
 SECONDS = 1.0  # of work that is worth a line of text
 STEPS = 4  # towards the worst output of one example, where it has more than two
 
