@@ -153,7 +153,7 @@ def problem(name, seed):
     """The problem of this number."""
     rng = np.random.default_rng([seed, *name.encode()])
     base = name.split("/")[0]
-    regression = base in ("SVR", "NuSVR", "SparseSVR")
+    regression = base in ("SVR", "NuSVR", "SparseSVR", "LinearSVR")
     classes = int(rng.choice([2, 2, 3]))
     if base in ("LowRankSVC", "ReducedSVC", "OnlineSVC", "MultivariateSVC"):
         classes = 2
@@ -168,7 +168,7 @@ def problem(name, seed):
         kernel = _kernel(rng, ("rbf", "laplacian"))
     params = {"C": float(10.0 ** rng.uniform(-2, 3)), **_limits(rng)}
     params["tol"] = float(10.0 ** rng.uniform(-8, -1))
-    if base != "LinearSVC":
+    if base not in ("LinearSVC", "LinearSVR"):
         params |= {"kernel": kernel[0], **kernel[1]}
     if rng.random() < 0.4:
         X = X.astype(np.float32)
@@ -207,10 +207,31 @@ def _make_oneclasssvm(rng, name, params, X, y, classes):
 
 
 def _make_linearsvc(rng, name, params, X, y, classes):
-    loss = str(rng.choice(["hinge", "squared_hinge"]))
-    return slimsvm.LinearSVC(
-        loss=loss, fit_intercept="free" if rng.random() < 0.7 else False, **params
-    ), {}
+    params |= {"fit_intercept": [True, False, "free"][int(rng.integers(3))]}
+    params["intercept_scaling"] = float(rng.choice([1.0, 1.0, 3.0]))
+    kind = rng.choice(["l2", "l2", "l2", "l1", "joint"])
+    if kind == "l1":
+        params |= {"penalty": "l1", "loss": "squared_hinge", "dual": False}
+        params.setdefault("max_time", 0.5)
+        params["fit_intercept"] = bool(params["fit_intercept"])
+    elif kind == "joint":
+        params |= {"multi_class": "crammer_singer"}
+        params["fit_intercept"] = bool(params["fit_intercept"])
+    else:
+        params["loss"] = str(rng.choice(["hinge", "squared_hinge"]))
+    return slimsvm.LinearSVC(**params), {}
+
+
+def _make_linearsvr(rng, name, params, X, y, classes):
+    losses = ["epsilon_insensitive", "squared_epsilon_insensitive"]
+    params["fit_intercept"] = [True, False, "free"][int(rng.integers(3))]
+    made = slimsvm.LinearSVR(
+        epsilon=float(rng.choice([0.0, 0.1, 0.5])),
+        loss=str(rng.choice(losses)),
+        intercept_scaling=float(rng.choice([1.0, 3.0])),
+        **params,
+    )
+    return made, {}
 
 
 def _sparse(rng, X, params):
@@ -351,7 +372,8 @@ def _make_multivariatesvc(rng, name, params, X, y, classes):
 
 
 ESTIMATORS = (
-    "SVC", "NuSVC", "SVR", "NuSVR", "OneClassSVM", "LinearSVC", "SparseSVC", "SparseSVR",
+    "SVC", "NuSVC", "SVR", "NuSVR", "OneClassSVM", "LinearSVC", "LinearSVR", "SparseSVC",
+    "SparseSVR",
     "ReducedSVC", "LowRankSVC", "CoreVectorSVC", "OnlineSVC", "CrossTraining",
     "CrammerSingerSVC", "StructuralSVM", "ChainSVM", "MultivariateSVC",
 )  # fmt: skip
@@ -500,18 +522,64 @@ def _columns(p, classes):
     return [np.where(p.y == c, 1.0, -1.0) for c in classes]
 
 
+def _constant(e):
+    """What the intercept adds to inner products, and whether it is free."""
+    free = e.fit_intercept == "free"
+    return (0.0 if free or not e.fit_intercept else float(e.intercept_scaling) ** 2), free
+
+
 def _of_linearsvc(p):
     model, weight = _fit(p), p.weights()
     e, used = p.estimator, weight > 0
-    X = p.X[used]
-    K, w = optimum.kernel("linear", X, X), e.C * weight[used]
+    X, w, c = _dense(p.X[used]).astype(float), e.C * weight[used], model.certificate_
+    more, free = _constant(e)
+    K, W = X @ X.T + more, np.asarray(model.coef_, float)
+    b = np.asarray(model.intercept_, float)
+    penalty = float(np.sum(b**2)) / more if more else 0.0
+    if e.multi_class == "crammer_singer":
+        labels = np.searchsorted(model.classes_, p.y[used])
+        oracle = oracles.Multiclass()
+        oracle.prepare(model.classes_)
+        every = [[(d, np.array([i]), v, phi) for d, v, phi in outputs(oracle, [int(y)]) if d > 0]
+                 for i, y in enumerate(labels)]  # fmt: skip
+        true = optimum.structured(K, every, w, False)
+        if len(model.classes_) == 2:  # one column of scores: their difference
+            return [_claim(c, *true, size=float(w.sum()))]
+        F = X @ W.T + b
+        margins = 1.0 + F - F[np.arange(len(labels)), labels][:, None]
+        margins[np.arange(len(labels)), labels] = 0.0
+        value = 0.5 * (float(np.sum(W**2)) + penalty) + w @ margins.max(axis=1)
+        return [_claim(c, *true, size=float(w.sum())), _model(c, value, true[1], float(w.sum()))]
     signs = [sign[used] for sign in _columns(p, model.classes_)]
-    true = _sums([optimum.regularised(K, e.loss, s, w, e.fit_intercept) for s in signs])
-    F = model.decision_function(X)
-    F = F[:, None] if F.ndim == 1 else F
-    value = 0.5 * float(np.sum(model.coef_.astype(float) ** 2))
-    value += sum(w @ optimum.loss_values(e.loss, s, F[:, c]) for c, s in enumerate(signs))
-    return [_claim(model.certificate_, *true), _model(model.certificate_, value, true[1])]
+    every = [w] * len(signs)
+    if len(signs) > 1:  # as LIBLINEAR: the factor of a class is for its own problem alone
+        plain = np.ones(len(p.y)) if p.weight is None else p.weight
+        plain = e.C * plain[used]
+        every = [np.where(s > 0, w, plain) for s in signs]
+    if e.penalty == "l1":
+        Z = np.column_stack([X, np.full(len(X), np.sqrt(more))]) if more else X
+        true = _sums([optimum.lasso(Z, *own, free) for own in zip(signs, every, strict=True)])
+        size = float(np.abs(W).sum()) + (float(np.abs(b).sum()) / np.sqrt(more) if more else 0.0)
+    else:
+        both = zip(signs, every, strict=True)
+        true = _sums([optimum.regularised(K, e.loss, s, own, free) for s, own in both])
+        size = 0.5 * (float(np.sum(W**2)) + penalty)
+    F = X @ W.T + b
+    losses = [optimum.loss_values(e.loss, s, F[:, k]) for k, s in enumerate(signs)]
+    value = size + sum(own @ lost for own, lost in zip(every, losses, strict=True))
+    return [_claim(c, *true), _model(c, value, true[1])]
+
+
+def _of_linearsvr(p):
+    model, (rows, weight) = _fit(p), _used(p)
+    e, X, t = p.estimator, _dense(p.X[rows]).astype(float), p.y[rows].astype(float)
+    more, free = _constant(e)
+    w, c = e.C * weight, model.certificate_
+    true = optimum.regularised(X @ X.T + more, e.loss, t, w, free, epsilon=e.epsilon)
+    W, b = np.asarray(model.coef_, float).ravel(), float(np.ravel(model.intercept_)[0])
+    value = 0.5 * (float(W @ W) + (b**2 / more if more else 0.0))
+    value += w @ optimum.loss_values(e.loss, t, X @ W + b, e.epsilon)
+    return [_claim(c, *true), _model(c, value, true[1])]
 
 
 def _of_sparse(p, model, targets, weight, X, loss, epsilon=0.1):

@@ -155,6 +155,23 @@ def regularised(K, loss, target, weight, intercept=True, epsilon=0.1, beta=5.0):
     return -above, -below
 
 
+def lasso(X, y, weight, intercept):
+    """The interval of  min over w, b of  |w|_1 + sum_i weight_i max(0, 1 - y_i (w'x_i + b))^2.
+
+    Its dual: max of sum_i a_i - a_i^2 / (4 weight_i) where |sum_i a_i y_i x_i| <= 1 in every
+    feature, with a slack for each.
+    """
+    n, d = X.shape
+    P = np.diag(np.concatenate([0.5 / weight, np.zeros(d)]))
+    q = np.concatenate([-np.ones(n), np.zeros(d)])
+    high = np.concatenate([2.0 * np.sqrt(weight * weight.sum()) + 1e-9, np.full(d, 2.0)])
+    A, b = np.hstack([(X * y[:, None]).T, np.eye(d)]), np.ones(d)
+    if intercept:
+        A, b = np.vstack([A, np.append(y, np.zeros(d))]), np.append(b, 0.0)
+    below, above, _ = minimum(P, q, np.zeros(n + d), high, A, b)
+    return -above, -below
+
+
 def _smooth(K, y, weight, intercept, beta):
     """By Newton's method on features of K; the value of a dual point is below the minimum."""
     d, U = np.linalg.eigh(K)
