@@ -749,6 +749,8 @@ def _of_onlinesvc(p):
     else:
         weight = p.weights()
         rows = np.flatnonzero(weight > 0)
+        if c.scope != "full" and not hasattr(model, "support_"):
+            return [_finite(c)]  # a descent's metric and widths are part of its problem
         if c.scope != "full":
             rows = model.support_
         if e.max_support is not None and c.scope != "full":
