@@ -40,6 +40,7 @@ LAYERS = (
     "declarations",
     "stream",
     "estimators",
+    "search",
     "compression",
     "recipes",
     "persistence",

@@ -35,10 +35,14 @@ if TYPE_CHECKING:  # for type checkers alone: a name that is not here is Any to 
     from slimsvm.patching import unpatch_sklearn as unpatch_sklearn
     from slimsvm.persistence import load as load
     from slimsvm.persistence import save as save
+    from slimsvm.search import GridSearchCV as GridSearchCV
+    from slimsvm.search import RandomizedSearchCV as RandomizedSearchCV
 
 __version__ = "0.1.0"
 __all__ = [
     *_ESTIMATORS,
+    "GridSearchCV",
+    "RandomizedSearchCV",
     "__version__",
     "compress",
     "l1_min_c",
@@ -58,6 +62,8 @@ _MODULES = (
     "recipes",
 )
 _OTHERS = {
+    "GridSearchCV": "search",
+    "RandomizedSearchCV": "search",
     "compress": "compression",
     "l1_min_c": "estimators.bounds",
     "load": "persistence",

@@ -1,0 +1,352 @@
+"""What the fits of a search have in common, computed once: from candidates and folds to a book.
+
+Shared are searches over parameters of ``SVC`` and ``SVR`` that leave the kernel values of the rows
+the same for several fits: C and epsilon, and everything that names a kernel. The estimator may be
+the last step of a Pipeline whose other steps are not searched: these are fitted once a fold.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+from sklearn.base import clone
+from sklearn.pipeline import Pipeline
+from sklearn.utils import _safe_indexing
+from sklearn.utils.validation import _num_samples
+
+from slimsvm.estimators.classification import SVC
+from slimsvm.estimators.regression import SVR
+from slimsvm.kernels import FromCallable, Kernel, Precomputed
+from slimsvm.multiclass import OneVsOne
+from slimsvm.precision import is_small
+from slimsvm.search.held_out import FoldProblem, Point, Space
+from slimsvm.search.stand_in import Book, Known
+
+Array = NDArray[Any]
+# parameters that candidates may differ in
+SEARCHED = {
+    SVC: {"C", "kernel", "gamma", "degree", "coef0", "class_weight", "tol", "shrinking"}
+    | {"cache_size", "decision_function_shape", "break_ties"},
+    SVR: {"C", "epsilon", "kernel", "gamma", "degree", "coef0", "tol", "shrinking", "cache_size"},
+}
+OF_SOLUTIONS = ("C", "epsilon")  # the others make groups
+
+
+@dataclass(frozen=True)
+class Shared:
+    """What the fits of a search had in common.
+
+    Attributes
+    ----------
+    n_fits, n_shared
+        Fits of the search, and those among them whose outputs came from shared work.
+    n_kernels
+        Kernel matrices that were made.
+    seconds
+        Time of the shared work.
+    reason
+        Why the others, or all, were done one by one.
+    """
+
+    n_fits: int
+    n_shared: int
+    n_kernels: int = 0
+    seconds: float = 0.0
+    reason: str = ""
+
+    def __str__(self) -> str:
+        if not self.n_shared:
+            return f"Nothing was shared: {self.reason}."
+        text = (
+            f"{self.n_shared} of {self.n_fits} fits shared {self.n_kernels} kernel matrices, went "
+            "from each C to the next, and carried the scores of held-out rows along"
+        )
+        return (
+            f"{text}; the others were done one by one: {self.reason}."
+            if self.reason
+            else f"{text}."
+        )
+
+
+class NotShared(Exception):
+    """Why the ordinary way is taken."""
+
+
+@dataclass
+class Candidate:
+    """One point of the search: the kernel SVM with its parameters."""
+
+    number: int
+    parameters: dict[str, Any]
+    estimator: Any
+
+
+class Sharing:
+    """The shared work of one call of ``fit`` of a search.
+
+    Raises NotShared where there is none; the message says why.
+    """
+
+    def __init__(
+        self,
+        estimator: Any,
+        X: Any,
+        y: Any,
+        fit_params: dict[str, Any],
+        max_memory: float,
+        threads: int,
+    ) -> None:
+        self.whole, self.X, self.y = estimator, X, y
+        self.max_bytes, self.threads = max_memory * 1e6, threads
+        self.prefix, self.name = "", ""
+        if type(estimator) is Pipeline:
+            self.name, estimator = estimator.steps[-1]
+            self.prefix = f"{self.name}__"
+        if type(estimator) not in SEARCHED:
+            raise NotShared(f"fits of {type(estimator).__name__} share nothing here")
+        self.estimator = estimator
+        self.n = _num_samples(X)
+        self._refuse(estimator)
+        weights = {key: value for key, value in fit_params.items() if value is not None}
+        self.sample_weight = weights.pop(f"{self.prefix}sample_weight", None)
+        if weights:
+            raise NotShared(f"fit is given {', '.join(weights)}")
+        if getattr(estimator, "_skl_callbacks", None):
+            raise NotShared("the estimator has callbacks")
+        self.stop: Callable[[], str] = lambda: ""
+        self.n_kernels = self.n_shared = self.n_fits = 0
+        self.seconds, self.reasons = 0.0, dict[str, None]()
+
+    @staticmethod
+    def _refuse(estimator: Any) -> None:
+        if getattr(estimator, "probability", "deprecated") not in ("deprecated", False):
+            raise NotShared("probability=True has fits of its own inside")
+        for name in ("max_time", "solver"):
+            if getattr(estimator, name, None) is not None:
+                raise NotShared(f"{name} is about a single fit")
+        if estimator.max_iter != -1 or estimator.warm_start:
+            raise NotShared("max_iter and warm_start are about a single fit")
+
+    # -- the book ----------------------------------------------------------------------------------
+
+    def refuse_names(self, names: set[str]) -> None:
+        """Raise NotShared where other parameters are searched."""
+        allowed = {self.prefix + name for name in SEARCHED[type(self.estimator)]}
+        if names - allowed:
+            raise NotShared(f"{', '.join(sorted(names - allowed))} is searched")
+        if not names:
+            raise NotShared("nothing is searched")
+
+    def write(
+        self,
+        book: Book,
+        candidates: list[dict[str, Any]],
+        splits: list[tuple[Array, Array]],
+        decision: bool,
+        train_too: bool,
+    ) -> None:
+        """Enter what can be known about all candidates in all folds."""
+        begin = time.perf_counter()
+        self.n_fits += len(candidates) * len(splits)
+        found = [
+            c for k, one in enumerate(candidates) if (c := self._candidate(k, one)) is not None
+        ]
+        folds = []
+        for fold, (train, test) in enumerate(splits):
+            train, test = np.asarray(train), np.asarray(test)
+            if train.dtype == bool or np.unique(train).size < train.size or train.size < 2:
+                self.reasons["rows occur twice in a fold, or are masks"] = None
+                continue
+            book.folds[np.asarray(train, np.int64).tobytes()] = fold
+            folds.append((fold, train, test))
+        before = self.n_shared
+        self._decision, self._train_too, self._book = decision, train_too, book
+        self._splits, self._all = splits, self.whole.get_params()
+        if not self.prefix:
+            X = self._checked_rows()
+            self._work_through(X, self.y, self.sample_weight, folds, found)
+        else:
+            for own in folds:
+                if not self.stop():
+                    Z, y, weight, places = self._transformed(*own)
+                    self._work_through(Z, y, weight, [places], found)
+        self.seconds += time.perf_counter() - begin
+        reason = self.stop()
+        if reason and self.n_shared - before < len(candidates) * len(splits):
+            book.reason = reason
+
+    def result(self) -> Shared:
+        """What was shared."""
+        reason = "; ".join(self.reasons) if self.n_shared < self.n_fits else ""
+        return Shared(self.n_fits, self.n_shared, self.n_kernels, self.seconds, reason)
+
+    def _candidate(self, number: int, parameters: dict[str, Any]) -> Candidate | None:
+        own = {name.removeprefix(self.prefix): value for name, value in parameters.items()}
+        try:
+            estimator = clone(self.estimator).set_params(**clone(own, safe=False))
+            estimator._validate_params()
+        except Exception:  # whatever it is: the fit of this candidate says it
+            self.reasons["not all parameters are valid"] = None
+            return None
+        kernel = estimator.kernel
+        if (callable(kernel) and not isinstance(kernel, Kernel)) or isinstance(
+            kernel, FromCallable
+        ):
+            self.reasons["the kernel is a function"] = None
+            return None
+        return Candidate(number, parameters, estimator)
+
+    # -- rows --------------------------------------------------------------------------------------
+
+    def _checked_rows(self) -> Any:
+        """All rows as the estimator sees them."""
+        X, _, _ = clone(self.estimator)._checked(self.X, self.y, self.sample_weight)
+        if self.estimator._precomputed and not np.array_equal(X, X.T):
+            raise NotShared("the matrix of kernel values is not symmetric")
+        return X
+
+    def _transformed(self, fold: int, train: Array, test: Array) -> tuple[Any, ...]:
+        """The rows of a fold behind the first steps of the pipeline: training rows, then others."""
+        steps = clone(self.whole[:-1])
+        y, weight = _safe_indexing(self.y, train), self.sample_weight
+        first = steps.fit_transform(_safe_indexing(self.X, train), y) if len(steps) else None
+        if first is None:
+            first, second = (_safe_indexing(self.X, rows) for rows in (train, test))
+        else:
+            second = steps.transform(_safe_indexing(self.X, test))
+        if sp.issparse(first) or sp.issparse(second):
+            Z = sp.vstack([first, second]).tocsr()
+        else:
+            Z = np.vstack([np.asarray(first), np.asarray(second)])
+        rows = np.concatenate([train, test])
+        y = _safe_indexing(self.y, rows)
+        weight = None if weight is None else _safe_indexing(weight, rows)
+        Z, _, _ = clone(self.estimator)._checked(Z, y, None)
+        here = np.arange(train.size), train.size + np.arange(test.size)
+        return Z, y, weight, (fold, *here)
+
+    # -- problems ----------------------------------------------------------------------------------
+
+    def _work_through(
+        self, X: Any, y: Any, weight: Any, folds: list[Any], candidates: list[Candidate]
+    ) -> None:
+        """All candidates in folds of the same rows."""
+        problems = [
+            problem
+            for fold, train, test in folds
+            for problem in self._problems(X, y, weight, fold, train, test, candidates)
+        ]
+        if not problems:
+            return
+        label = None
+        if problems[0].classes.size:
+            label = np.unique(np.asarray(y), return_inverse=True)[1].ravel()
+        by_kernel: dict[Kernel, list[FoldProblem]] = {}
+        for problem in problems:
+            by_kernel.setdefault(problem.kernel, []).append(problem)
+        numbers: dict[int, Candidate] = {c.number: c for c in candidates}
+        space = Space(X, label, self.threads, self.stop)
+        # of one kind together, by growing gamma: inner products in float32 do for the first ones
+        kernels = sorted(by_kernel, key=lambda k: (k.name, float(getattr(k, "gamma", 0.0))))
+
+        def consume(point: Point, problem: FoldProblem, outputs: Array) -> None:
+            self._enter(numbers[point.candidate], problem, outputs)
+
+        for kernel, K, diag in space.matrices(kernels):
+            missed = space.solve(K, diag, by_kernel[kernel], consume)
+            self.n_kernels += 1
+            if missed and not self.stop():
+                self.reasons["rounding errors of kernel values were in the way"] = None
+            if self.stop():
+                self.reasons[self.stop()] = None
+                return
+
+    def refuse_size(self) -> None:
+        """Raise NotShared if the matrices do not fit into memory: products, and kernel values."""
+        need = (16 if is_small(self.n) else 8) * self.n**2
+        if need > self.max_bytes:
+            raise NotShared(
+                f"kernel values of {self.n:,} rows need {need / 1e6:,.0f} MB, and max_memory is "
+                f"{self.max_bytes / 1e6:,.0f} MB"
+            )
+
+    def n_done(self, n_folds: int) -> int:
+        """Candidates that are in the book for all folds."""
+        counts = Counter(key[1:] for key in self._book.known)
+        return sum(count >= n_folds for count in counts.values())
+
+    def _problems(
+        self,
+        X: Any,
+        y: Any,
+        weight: Any,
+        fold: int,
+        train: Array,
+        test: Array,
+        candidates: list[Candidate],
+    ) -> list[FoldProblem]:
+        """The problems of a fold: one for each kernel and each set of class weights."""
+        try:
+            columns = train if self.estimator._precomputed else slice(None)
+            X_train = X[train][:, columns] if self.estimator._precomputed else X[train]
+            y_train = _safe_indexing(y, train)
+            w_train = None if weight is None else _safe_indexing(weight, train)
+            checked = clone(self.estimator)._checked(X_train, y_train, w_train)
+        except Exception:  # the ordinary way says it, fold by fold
+            self.reasons["rows of a fold are not valid"] = None
+            return []
+        rows = np.concatenate([test, train]) if self._train_too else test
+        made: dict[Any, FoldProblem] = {}
+        encoded: dict[str, Any] = {}
+        for candidate in candidates:
+            own = candidate.estimator
+            group = repr(getattr(own, "class_weight", None))
+            try:
+                if group not in encoded:
+                    encoded[group] = own._encoded(*checked)
+                data = encoded[group]
+                kernel = own._kernel_for(checked[0], data.sample_weight)
+                known = kernel if not isinstance(kernel, Precomputed) else Precomputed()
+                place = (known, group)
+                if place not in made:
+                    target, used = np.asarray(data.target), train[data.used]
+                    made[place] = FoldProblem(
+                        fold, known, used, target, data.weight, rows, test.size, data.classes
+                    )
+            except Exception:
+                self.reasons["a fold has not what every fit needs"] = None
+                continue
+            epsilon = float(getattr(own, "epsilon", 0.0))
+            C = own._finite_C
+            made[place].points.append(Point(candidate.number, C, epsilon, float(own.tol)))
+        return list(made.values())
+
+    def _enter(self, candidate: Candidate, problem: FoldProblem, outputs: Array) -> None:
+        """Predictions from outputs, into the book."""
+        own, known = candidate.estimator, Known(None)
+        if problem.classes.size:
+            known.classes = problem.classes
+            scheme = OneVsOne(problem.classes.size)
+            shape, ties = own.decision_function_shape, bool(own.break_ties)
+            if ties and shape == "ovo" and problem.classes.size > 2:
+                return  # prediction complains
+            predicted = known.classes[scheme.chosen(outputs, shape, ties)]
+            decision = scheme.decision(outputs, shape) if self._decision else None
+        else:
+            predicted, decision = outputs[:, 0], None
+        n = problem.n_test
+        for rows in (slice(0, n), slice(n, None))[: 2 if self._train_too else 1]:
+            known.predicted.append(predicted[rows])
+            known.decision.append(None if decision is None else np.asarray(decision[rows]))
+        train, test = self._splits[problem.fold]
+        known.rows = [np.asarray(test), np.asarray(train)]
+        key = self._book.key({**self._all, **candidate.parameters}, problem.fold)
+        self.n_shared += 1 if key not in self._book.known else 0
+        self._book.known[key] = known

@@ -1,0 +1,396 @@
+"""Solutions for many values of C from one kernel matrix in memory, with some rows held out.
+
+Problem: classification and regression in one variable a row,
+
+    minimise 1/2 b'Kb - t'b + epsilon |b|_1   subject to   lower <= b <= upper,  e'b = 0,
+
+where t are labels -1 and +1 with epsilon = 0, and each b has the sign of its label; or targets,
+with bounds on both sides of zero. It is the dual problem of :mod:`slimsvm.problems.dual_qp` with
+b = z a. The bounds are C times the weights; a row that is held out has weight zero, so that its
+inner product s = Kb is kept up to date like all others and is its score in the end.
+
+Algorithm: decomposition (Joachims 1999) with working sets of some hundred rows, chosen by steepest
+feasible descent, and SMO with second-order pairs (Fan, Chen & Lin 2005) inside. Along ascending C,
+a solution times one factor is the start of the next: b, s *= clip((t'b - epsilon |b|) / b'Kb, 1,
+C_new / C_old), without any product. Of five starts tried it was the best. The kernel block of the
+rows that mattered is kept along the path. Minima and maxima are taken over integers with the same
+order as the numbers: that is vector code without reassociation, which floating point minima are
+not.
+
+Symbols: o = s - t; up, low: the slope where a row may rise and where it may fall, a large number
+elsewhere; bottom, top: the least and largest of them; B block of the rows S; q their number.
+Cost of a step of SMO: O(q); of a round: O(n) for every row that moved.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba import types
+from numba.extending import overload
+from numpy.typing import NDArray
+
+from slimsvm.compiled import compiled
+
+Array = NDArray[Any]
+FAR = 1e30  # stands for infinity; a float32, too
+WIDE = 64  # rows whose extremes are found at once
+WORKING_SET = 512  # measured: 256 to 1,024 are alike
+BLOCK = 1024  # rows of the block that is kept; a multiple of WIDE
+INNER = 0.1  # of the violation: how far SMO goes in a working set
+MOST_ROUNDS = 1000
+
+
+def _key(x: Any) -> Any:
+    """An integer with the order of the numbers; for compiled callers."""
+    raise NotImplementedError
+
+
+@overload(_key)
+def _key_of(x):  # type: ignore[no-untyped-def]
+    if x == types.float32:
+
+        def of_float32(x):  # type: ignore[no-untyped-def]
+            i = np.float32(x).view(np.int32)
+            return np.int32(i ^ np.int32((i >> np.int32(31)) & np.int32(0x7FFFFFFF)))
+
+        return of_float32
+
+    def of_float64(x):  # type: ignore[no-untyped-def]
+        i = np.float64(x).view(np.int64)
+        return np.int64(i ^ np.int64((i >> np.int64(63)) & np.int64(0x7FFFFFFFFFFFFFFF)))
+
+    return of_float64
+
+
+@compiled
+def _best_gain(low: Array, bottom: Any, diag: Array, i: int, row: Array, tiny: Any, n: int) -> int:
+    """The row whose exchange with i promises the largest decrease."""
+    zero, two, d_i = low.dtype.type(0), low.dtype.type(2), diag[i]
+    best, at = _key(zero), 0
+    for b in range(0, n, WIDE):
+        top = _key(zero)
+        falls, r, d = low[b : b + WIDE], row[b : b + WIDE], diag[b : b + WIDE]
+        for k in range(WIDE):
+            difference = max(falls[k] - bottom, zero)
+            gain = difference * difference / max(d_i + d[k] - two * r[k], tiny)
+            top = max(top, _key(gain))
+        if top > best:
+            best, at = top, b
+    for k in range(at, at + WIDE):
+        difference = max(low[k] - bottom, zero)
+        if _key(difference * difference / max(d_i + diag[k] - two * row[k], tiny)) == best:
+            return k
+    return at
+
+
+@compiled
+def _move(
+    up: Array, low: Array, row_i: Array, row_j: Array, t: Any, n: int
+) -> tuple[Any, Any, int]:
+    """All slopes after a step; keys of the least and the largest, and where the least is."""
+    far = up.dtype.type(FAR)
+    least, largest, at = _key(far), _key(-far), 0
+    for b in range(0, n, WIDE):
+        here = slice(b, b + WIDE)
+        rises, falls, p, q = up[here], low[here], row_i[here], row_j[here]
+        x0, y0 = _key(far), _key(-far)
+        for k in range(WIDE):
+            change = t * (p[k] - q[k])
+            x, y = rises[k] + change, falls[k] + change
+            rises[k], falls[k] = x, y
+            x0, y0 = min(x0, _key(x)), max(y0, _key(y))
+        if x0 < least:
+            least, at = x0, b
+        largest = max(largest, y0)
+    return least, largest, at
+
+
+@compiled
+def _place(
+    v: int, o: Any, b: Array, lower: Array, upper: Array, epsilon: Any, up: Array, low: Array
+) -> None:
+    """Enter the slopes of a row where it may rise and where it may fall."""
+    far = up.dtype.type(FAR)
+    up[v] = (o + epsilon if b[v] >= 0.0 else o - epsilon) if b[v] < upper[v] else far
+    low[v] = (o + epsilon if b[v] > 0.0 else o - epsilon) if b[v] > lower[v] else -far
+
+
+@compiled
+def _pairs(
+    B: Array,
+    diag: Array,
+    q: int,
+    lower: Array,
+    upper: Array,
+    epsilon: float,
+    b: Array,
+    o: Array,
+    tiny: float,
+    tol: float,
+    most: int,
+) -> int:
+    """Steps of SMO among the q rows of the block, until no pair violates by more than tol."""
+    n = (q + WIDE - 1) // WIDE * WIDE
+    kind = B.dtype.type
+    up, low = np.full(n, kind(FAR)), np.full(n, -kind(FAR))
+    eps, least_eta = kind(epsilon), kind(tiny)
+    for v in range(q):
+        _place(v, kind(o[v]), b, lower, upper, eps, up, low)
+    _, top_key, at = _move(up, low, B[0], B[0], kind(0), n)
+    steps = 0
+    while steps < most:
+        i = at
+        for v in range(at, at + WIDE):
+            if up[v] < up[i]:
+                i = v
+        bottom = up[i]
+        if not top_key > _key(kind(bottom + kind(tol))):
+            break
+        row_i = B[i]
+        j = _best_gain(low, bottom, diag, i, row_i, least_eta, n)
+        row_j = B[j]
+        o_i = bottom - (eps if b[i] >= 0.0 else -eps)
+        o_j = low[j] - (eps if b[j] > 0.0 else -eps)
+        t = float(low[j] - bottom) / max(
+            float(diag[i]) + float(diag[j]) - 2.0 * float(row_i[j]), tiny
+        )
+        # exactly onto a bound, or onto zero, where the slope of regression has its kink
+        end_i = 0.0 if b[i] < 0.0 and upper[i] > 0.0 else upper[i]
+        end_j = 0.0 if b[j] > 0.0 and lower[j] < 0.0 else lower[j]
+        room_i, room_j = end_i - b[i], b[j] - end_j
+        t = min(t, room_i, room_j)
+        b[i] = end_i if t == room_i else b[i] + t
+        b[j] = end_j if t == room_j else b[j] - t
+        up[i] = up[j] = kind(FAR)
+        low[i] = low[j] = -kind(FAR)
+        step = kind(t)
+        bottom_key, top_key, at = _move(up, low, row_i, row_j, step, n)
+        _place(i, o_i + step * (row_i[i] - row_j[i]), b, lower, upper, eps, up, low)
+        _place(j, o_j + step * (row_i[j] - row_j[j]), b, lower, upper, eps, up, low)
+        for v in (i, j):
+            if _key(up[v]) < bottom_key:
+                bottom_key, at = _key(up[v]), v // WIDE * WIDE
+            top_key = max(top_key, _key(low[v]))
+        steps += 1
+    return steps
+
+
+@compiled
+def _add_rows(
+    K: Array, rows: Array, change: Array, s: Array, first: int, middle: int, second: int, end: int
+) -> None:
+    """s += sum_r change[r] K[rows[r]], at the columns first..middle and second..end."""
+    kind, n = K.dtype.type, rows.size
+    n4 = n - n % 4
+    for part in range(2):
+        start, stop, base = (first, middle, 0) if part == 0 else (second, end, middle - first)
+        for c in range(start, stop, 2048):
+            width = min(stop, c + 2048) - c
+            out = s[base + c - start : base + c - start + width]
+            for r in range(0, n4, 4):
+                d0, d1 = kind(change[r]), kind(change[r + 1])
+                d2, d3 = kind(change[r + 2]), kind(change[r + 3])
+                v0, v1 = K[rows[r], c : c + width], K[rows[r + 1], c : c + width]
+                v2, v3 = K[rows[r + 2], c : c + width], K[rows[r + 3], c : c + width]
+                for k in range(width):
+                    out[k] += (d0 * v0[k] + d1 * v1[k]) + (d2 * v2[k] + d3 * v3[k])
+            for r in range(n4, n):
+                d0, v0 = kind(change[r]), K[rows[r], c : c + width]
+                for k in range(width):
+                    out[k] += d0 * v0[k]
+
+
+@compiled
+def _borders(
+    target: Array,
+    lower: Array,
+    upper: Array,
+    epsilon: float,
+    b: Array,
+    s: Array,
+    up: Array,
+    low: Array,
+) -> tuple[float, float, float]:
+    """The slopes of all rows; the least and the largest, and the level where the free ones are."""
+    bottom, top, total, n_free = FAR, -FAR, 0.0, 0
+    for v in range(target.size):
+        _place(v, s[v] - target[v], b, lower, upper, epsilon, up, low)
+        bottom, top = min(bottom, up[v]), max(top, low[v])
+        if lower[v] < b[v] < upper[v] and (b[v] != 0.0 or epsilon == 0.0):
+            total += low[v]
+            n_free += 1
+    if n_free:
+        return bottom, top, total / n_free
+    if bottom >= FAR or top <= -FAR:
+        return bottom, top, bottom if bottom < FAR else top if top > -FAR else 0.0
+    return bottom, top, 0.5 * (bottom + top)
+
+
+@compiled
+def _chosen(up: Array, low: Array, bottom: float, top: float, most: int) -> Array:
+    """The rows that are free or pair with a violation; if there are too many, the steepest."""
+    n, found = up.size, 0
+    candidates = np.empty(n, np.int64)
+    rising, falling = np.empty(n), np.empty(n)
+    n_rising = n_falling = 0
+    for v in range(n):
+        if up[v] < top or low[v] > bottom or (up[v] < FAR and low[v] > -FAR and up[v] <= low[v]):
+            candidates[found] = v
+            found += 1
+            if up[v] < FAR:
+                rising[n_rising] = up[v]
+                n_rising += 1
+            if low[v] > -FAR:
+                falling[n_falling] = -low[v]
+                n_falling += 1
+    if found <= most:
+        return candidates[:found].copy()
+    half = most // 2
+    least, largest = FAR, FAR
+    if n_rising > half:
+        least = np.partition(rising[:n_rising], half - 1)[half - 1]
+    if n_falling > half:
+        largest = np.partition(falling[:n_falling], half - 1)[half - 1]
+    out, kept, n_up, n_low = np.empty(2 * half, np.int64), 0, 0, 0
+    for k in range(found):
+        v = candidates[k]
+        if up[v] < FAR and up[v] <= least and n_up < half:
+            n_up += 1
+        elif low[v] > -FAR and -low[v] <= largest and n_low < half:
+            n_low += 1
+        else:
+            continue
+        out[kept] = v
+        kept += 1
+    return out[:kept].copy()
+
+
+@compiled
+def _extend(K: Array, place_of: Array, new: Array, S: Array, place: Array, q: int, B: Array) -> int:
+    """The block with more rows; its new number of rows."""
+    old = q
+    for k in range(new.size):
+        if place[new[k]] < 0:
+            place[new[k]] = q
+            S[q] = new[k]
+            q += 1
+    for r in range(q):
+        row, out = K[place_of[S[r]]], B[r]
+        for c in range(old if r < old else 0, q):
+            out[c] = row[place_of[S[c]]]
+    return q
+
+
+@compiled
+def _solve(
+    K: Array,
+    diag: Array,
+    edges: Array,
+    place_of: Array,
+    target: Array,
+    lower: Array,
+    upper: Array,
+    epsilon: float,
+    b: Array,
+    s: Array,
+    tol: float,
+    tiny: float,
+    B: Array,
+    S: Array,
+    place: Array,
+    q: int,
+) -> tuple[float, float, int]:
+    """One problem, in place; the level, the violation that is left, and the rows of the block."""
+    n, least = target.size, FAR
+    up, low, block_diag = np.empty(n), np.empty(n), np.ones(B.shape[0], B.dtype)
+    for r in range(q):
+        block_diag[r] = diag[place_of[S[r]]]
+    level, violation, stuck = 0.0, 0.0, 0
+    for _ in range(MOST_ROUNDS):
+        # 1. how far it is, and the rows that matter
+        bottom, top, level = _borders(target, lower, upper, epsilon, b, s, up, low)
+        violation = max(0.0, top - bottom)
+        stuck = 0 if violation < 0.999 * least else stuck + 1
+        least = min(least, violation)
+        if not violation > tol or stuck > 20:
+            break
+        chosen = _chosen(up, low, bottom, top, min(WORKING_SET, B.shape[0]))
+        new = 0
+        for k in range(chosen.size):
+            new += place[chosen[k]] < 0
+        if q + new > B.shape[0] or q > 4 * chosen.size + 256:  # the block begins anew
+            for k in range(q):
+                place[S[k]] = -1
+            q = 0
+        old = q
+        q = _extend(K, place_of, chosen, S, place, q, B)
+        for r in range(old, q):
+            block_diag[r] = diag[place_of[S[r]]]
+        # 2. the subproblem
+        least_x, most_x, x, o = np.empty(q), np.empty(q), np.empty(q), np.empty(q)
+        for r in range(q):
+            v = S[r]
+            least_x[r], most_x[r] = lower[v], upper[v]
+            x[r], o[r] = b[v], s[v] - target[v]
+        goal = max(0.5 * tol, INNER * violation)
+        _pairs(B, block_diag, q, least_x, most_x, epsilon, x, o, tiny, goal, 100 * q + 1000)
+        # 3. the inner products of all rows, held out or not
+        moved, rows, change = 0, np.empty(q, np.int64), np.empty(q)
+        for r in range(q):
+            if x[r] != b[S[r]]:
+                rows[moved], change[moved] = place_of[S[r]], x[r] - b[S[r]]
+                b[S[r]] = x[r]
+                moved += 1
+        if not moved:
+            break
+        _add_rows(K, rows[:moved], change[:moved], s, edges[0], edges[1], edges[2], edges[3])
+    return level, violation, q
+
+
+@compiled
+def solution_path(
+    K: Array,
+    diag: Array,
+    edges: Array,
+    target: Array,
+    below: Array,
+    above: Array,
+    epsilon: float,
+    Cs: Array,
+    tol: float,
+    tiny: float,
+    B: Array,
+    coef: Array,
+    score: Array,
+    level: Array,
+    violation: Array,
+) -> None:
+    """Solve for ascending C, with the rows edges[0]..edges[1] and edges[2]..edges[3] of K.
+
+    The bounds are -C below and C above. For each C: coefficients, inner products of all these rows,
+    the level (minus the intercept), and the violation that is left.
+    """
+    n, first = target.size, edges[1] - edges[0]
+    b, s, place_of = np.zeros(n), np.zeros(n), np.empty(n, np.int64)
+    for v in range(n):
+        place_of[v] = edges[0] + v if v < first else edges[2] + v - first
+    S, place, q = np.empty(B.shape[0], np.int64), np.full(n, -1, np.int64), 0
+    lower, upper = np.empty(n), np.empty(n)
+    for c in range(Cs.size):
+        factor = 1.0
+        if c > 0:
+            slope = bend = 0.0
+            for v in range(n):
+                slope += target[v] * b[v] - epsilon * abs(b[v])
+                bend += b[v] * s[v]
+            factor = min(max(slope / max(bend, 1e-300), 1.0), Cs[c] / Cs[c - 1])
+        for v in range(n):
+            lower[v], upper[v] = -Cs[c] * below[v], Cs[c] * above[v]
+            b[v] = min(max(b[v] * factor, lower[v]), upper[v])
+            s[v] *= factor
+        level[c], violation[c], q = _solve(
+            K, diag, edges, place_of, target, lower, upper, epsilon, b, s, tol, tiny, B, S, place, q
+        )
+        coef[c], score[c] = b, s
