@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from numbers import Real
 from typing import Any, ClassVar
 
 import joblib
@@ -109,14 +110,14 @@ class SharedWork(BaseSearchCV):
             jobs = n_threads(self.n_jobs)
             with joblib.parallel_config("threading", n_jobs=jobs):  # nothing worth a process
                 super().fit(RowNumbers(work.sharing.X), work.sharing.y, **params)
-            scorers = super()._get_scorers()[0]
-            self.scorer_ = getattr(scorers, "_scorers", scorers)
         finally:
             self.estimator = own
             self.__dict__.pop("_work", None)
             for name in ("best_estimator_", "_checked_cv_orig"):
                 if name in self.__dict__:
                     setattr(self, name, _as_given(self.__dict__[name]))
+        scorers = self._get_scorers()[0]
+        self.scorer_ = getattr(scorers, "_scorers", scorers)
         self.shared_ = work.sharing.result()
         return self
 
@@ -131,6 +132,8 @@ class SharedWork(BaseSearchCV):
     def _work_of(self, X: Any, y: Any, params: dict[str, Any]) -> _Work:
         if y is None:
             raise NotShared("there is no y")
+        if not isinstance(self.max_memory, Real):
+            raise NotShared("max_memory is no number")
         config = get_config()
         given = {name: value for name, value in params.items() if value is not None}
         groups = given.pop("groups", None)

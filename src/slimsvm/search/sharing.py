@@ -208,8 +208,10 @@ class Sharing:
     def _checked_rows(self) -> Any:
         """All rows as the estimator sees them."""
         X, _, _ = clone(self.estimator)._checked(self.X, self.y, self.sample_weight)
-        if self.estimator._precomputed and not np.array_equal(X, X.T):
-            raise NotShared("the matrix of kernel values is not symmetric")
+        if self.estimator._precomputed:
+            rounding = 1e-9 * float(np.abs(X).max())
+            if not np.allclose(X, X.T, rtol=0.0, atol=rounding):
+                raise NotShared("the matrix of kernel values is not symmetric")
         return X
 
     def _transformed(self, fold: int, train: Array, test: Array) -> tuple[Any, ...]:
@@ -313,12 +315,14 @@ class Sharing:
                     encoded[group] = own._encoded(*checked)
                 data = encoded[group]
                 kernel = own._kernel_for(checked[0], data.sample_weight)
-                known = kernel if not isinstance(kernel, Precomputed) else Precomputed()
-                place = (known, group)
+                if not (kernel.positive or isinstance(kernel, Precomputed)):
+                    self.reasons["the solution is not unique with such a kernel"] = None
+                    continue
+                place = (kernel, group)
                 if place not in made:
                     target, used = np.asarray(data.target), train[data.used]
                     made[place] = FoldProblem(
-                        fold, known, used, target, data.weight, rows, test.size, data.classes
+                        fold, kernel, used, target, data.weight, rows, test.size, data.classes
                     )
             except Exception:
                 self.reasons["a fold has not what every fit needs"] = None

@@ -32,8 +32,8 @@ class RowNumbers:
     def __init__(self, X: Any, rows: Array | None = None, columns: Array | None = None) -> None:
         self.X, self.rows, self.columns = X, rows, columns
         n = _num_samples(X) if rows is None else rows.size
-        width = getattr(X, "shape", (0, 1))[1] if columns is None else columns.size
-        self.shape = (n, width)
+        width = tuple(getattr(X, "shape", (n, 1))[1:]) if columns is None else (columns.size,)
+        self.shape = (n, *width)
 
     def __len__(self) -> int:
         return int(self.shape[0])
