@@ -25,6 +25,7 @@ NAMES = (
     "kernel_rate",
     "startup",
     "certificates",
+    "streams",
 )
 COMMANDS = {
     "run": partial(runner.main, NAMES),
