@@ -15,6 +15,9 @@ computed here in float64 from its coefficients.
 Instead of them: scikit-learn's Nystroem + LinearSVC, Nystroem + SGDClassifier, and
 HistGradientBoostingClassifier, beside the exact SVM and SparseSVC, for accuracy and CPU seconds
 on one thread.
+
+Everyday problems (:mod:`benchmarks.everyday`): small, linear, of many classes, one row to predict;
+``--only everyday``.
 """
 
 from __future__ import annotations
@@ -29,6 +32,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.data import dense, load
+from benchmarks.everyday import RACES, measured
 from benchmarks.runner import Cell, forget_peak, memory_mb
 
 RESULTS = Path(__file__).parent / "results" / "peers.json"
@@ -301,6 +305,14 @@ def instead(name: str, method: str) -> dict[str, Any]:
     return result if method == "gradient_boosting" else result | {"n_support": vectors()}
 
 
+# -- everyday problems -----------------------------------------------------------------------------
+
+
+def everyday(name: str) -> dict[str, Any]:
+    """Ours and the peers in one process, in turn."""
+    return measured(name)
+
+
 # -- the race --------------------------------------------------------------------------------------
 
 
@@ -349,6 +361,7 @@ def cells(quick: bool) -> list[Cell]:
             for name in INSTEAD_SETS
             for method in INSTEAD
         ),
+        *(Cell(f"everyday/{name}", "everyday", (name,)) for name in RACES),
     ]
 
 
@@ -362,6 +375,8 @@ def table() -> str:
             *_others_table(stored["cells"]),
             "",
             *_instead_table(stored["cells"]),
+            "",
+            *_everyday_table(stored["cells"]),
         ]
     )
 
@@ -433,6 +448,20 @@ def _exact_table(stored: dict[str, Any]) -> list[str]:
         for key, value in stored["machine"].items()
     )
     return [*lines, "", f"Computer: {computer}."]
+
+
+def _everyday_table(cells: dict[str, Any]) -> list[str]:
+    """Small, linear and many-class problems."""
+    lines = [
+        "| everyday problems | slimsvm, ms | the quicker peer, ms | ratio | wanted |",
+        "|---|---|---|---|---|",
+    ]
+    for name, (text, wanted, _) in RACES.items():
+        cell = cells.get(f"everyday/{name}", {})
+        ours, peer = (_number(cell, of, "{:.3g}", 1e3) for of in ("seconds", "peer_seconds"))
+        ratio = _number(cell, "ratio", "{:.2f}")
+        lines.append(f"| {text} | {ours} | {peer} | {ratio} | {wanted:g} |")
+    return lines
 
 
 def _number(cell: dict[str, Any], field: str, form: str, scale: float = 1.0) -> str:

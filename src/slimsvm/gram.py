@@ -216,6 +216,8 @@ class Gram:
 
         Cached rows are read from the cache; only the others among themselves are computed.
         """
+        if rows.size == self.n and not self._last_rows.size and not self._n_filled:
+            return self._at_once(rows)
         where, slots, fresh = self._place_in_last[rows], self._slot[rows], np.full(rows.size, -1)
         missing = np.flatnonzero((where < 0) & (slots < 0))
         fresh[missing] = np.arange(missing.size)
@@ -261,6 +263,20 @@ class Gram:
                 self.n_threads,
             )
         self._place_in_last[self._last_rows] = -1
+        self._place_in_last[rows] = np.arange(rows.size)
+        self._last_rows, self._last_block = rows, out
+        return out
+
+    def _at_once(self, rows: Array) -> Array:
+        """All rows at once, and nothing is known yet: the values go straight to their places."""
+        out = self._buffers[3].array((self.n, self.n), self.dtype)
+        side = self.operand.take(rows, self._buffers[1])
+
+        def keep(first: int, last: int, start: int, end: int, tile: Array) -> None:
+            out[first:last, start:end] = tile
+
+        for_each_tile(side, Strips(side, 256), keep, self.n_threads)
+        self.n_values += out.size
         self._place_in_last[rows] = np.arange(rows.size)
         self._last_rows, self._last_block = rows, out
         return out

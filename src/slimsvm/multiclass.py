@@ -71,6 +71,8 @@ def class_factors(
     class_weight: Any, *, classes: Array, y: Array, sample_weight: Array | None = None
 ) -> Array:
     """Factor of C for each class: finite, not negative, and positive for two classes at least."""
+    if class_weight is None:
+        return np.ones(classes.size)
     found = compute_class_weight(class_weight, classes=classes, y=y, sample_weight=sample_weight)
     factors = np.asarray(found, np.float64)
     wrong = np.flatnonzero(~((factors >= 0.0) & (factors < np.inf)))

@@ -22,6 +22,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.linalg.lapack import dpotrf, dpotrs
 
 from slimsvm.compiled import compiled
 from slimsvm.threads import single_threaded_blas
@@ -32,6 +33,9 @@ SHRINKS = 256  # variables from which on some are set aside
 LOOK = 16  # steps among all variables between the steps of a few
 # the least curvature of a pair (LIBSVM's TAU): identical rows with opposite labels still move
 TINY = 1e-12
+# square of the least by that of the largest entry of a Cholesky factor's diagonal at which it is
+# trusted
+WELL = 1e-11
 
 
 @compiled
@@ -293,15 +297,20 @@ def polish(
     the kernel is so badly scaled that SMO alone would crawl, this is what makes the way. ``work``
     limits the cubes of the numbers of free variables, added up: about a second.
     """
-    steps = 0
+    steps, most = 0, 0
     while work > 0:
         scale = max(1.0, float(np.max(np.abs(o))))
-        done, violation = smo(
-            K, diag, sign, upper, a, o, split, 1e-14 * scale, min(20 * a.size, max_steps - steps)
-        )
+        # first a look only, then few: one Newton step may do what pair steps take thousands for
+        few = min(most, max_steps - steps)
+        done, violation = smo(K, diag, sign, upper, a, o, split, 1e-14 * scale, few)
         steps += done
         n_free = int(np.count_nonzero((a > 0) & (a < upper)))
-        if violation <= 1e-13 * scale or n_free < 2 or steps >= max_steps:
+        if violation <= 1e-13 * scale or steps >= max_steps:
+            return steps, False
+        looked, most = most == 0, min(20 * a.size, max(SHRINKS // 4, 4 * most))
+        if n_free < 2:
+            if (looked or done) and few < 20 * a.size:
+                continue
             return steps, False
         for _ in range(n_free if n_free <= 200 else 2):  # each step costs n_free^3
             steps += 1
@@ -311,7 +320,7 @@ def polish(
                 whole_step, moved = _newton(K, sign, upper, a, o, split)
             if whole_step or work <= 0:
                 break
-        if not moved:  # rounding is all that is left
+        if not moved and not looked and few >= 20 * a.size:  # rounding is all that is left
             return steps, False
     return steps, True
 
@@ -339,8 +348,12 @@ def _newton(
     if free.size < 2:
         return True, False
     block = K[np.ix_(free, free)]
-    curvature, directions = np.linalg.eigh(balanced(balanced(block).T))
     slope = balanced(o[free])
+    if len(parts) == 1:
+        change = _by_cholesky(block, slope)
+        if change is not None:
+            return _along(K, sign, upper, a, o, free, block, slope, change, balanced)
+    curvature, directions = np.linalg.eigh(balanced(balanced(block).T))
     least = max(float(curvature[-1]), 1e-300) * free.size * np.finfo(float).eps
     along = directions.T @ slope
     along[(curvature <= least) & (np.abs(along) <= 1e-12 * max(1.0, float(np.max(np.abs(o)))))] = (
@@ -350,6 +363,33 @@ def _newton(
     with np.errstate(over="ignore", invalid="ignore"):
         change = balanced(-directions @ (along / np.maximum(curvature, least)))
         fall = float(slope @ change)
+    if not -np.inf < fall < 0.0:
+        return True, False
+    return _along(K, sign, upper, a, o, free, block, slope, change, balanced)
+
+
+def _by_cholesky(block: Array, slope: Array) -> Array | None:
+    """The change of the free variables with one sum, by a Cholesky factor; None without one.
+
+    A third of the time of eigenvectors, or less; but where a direction has next to no curvature,
+    these are what says so.
+    """
+    n = slope.size
+    L, info = dpotrf(block, lower=1)
+    corner = np.diagonal(L)
+    if info or float(corner.min()) ** 2 <= WELL * float(corner.max()) ** 2:
+        return None
+    both, _ = dpotrs(L, np.column_stack([slope, np.ones(n)]), lower=1)
+    change = both[:, 1] * (both[:, 0].sum() / both[:, 1].sum()) - both[:, 0]
+    return np.asarray(change - change.mean())
+
+
+def _along(
+    K: Array, sign: Array, upper: Array, a: Array, o: Array, free: Array, block: Array,
+    slope: Array, change: Array, balanced: Any,
+) -> tuple[bool, bool]:  # fmt: skip
+    """Along a direction as far as the first bound, in place; results of :func:`_newton`."""
+    fall = float(slope @ change)
     if not -np.inf < fall < 0.0:
         return True, False
     bend = float(change @ (block @ change))
@@ -367,10 +407,7 @@ def _newton(
         trial = np.where(room <= t, np.where(step_a > 0, upper[free], 0.0), trial)
     moved = sign[free] * (trial - a[free])
     after = o + K[:, free] @ moved
-    if not (
-        float(moved @ (o[free] + after[free])) < 0.0
-        or np.ptp(balanced(after[free])) < np.ptp(slope)
-    ):
+    if not (float(moved @ (o[free] + after[free])) < 0.0 or np.ptp(after[free]) < np.ptp(slope)):
         return True, False
     a[free], o[:] = trial, after
     return t < longest, True
