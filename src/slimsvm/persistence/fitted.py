@@ -16,10 +16,15 @@ from slimsvm import estimators
 from slimsvm.declarations import check_attributes, demand
 from slimsvm.ending import FULL, Certificate, Status
 from slimsvm.kernels import FromCallable
+from slimsvm.persistence.plain import MARK, is_plain, plain_class
+
+OWN = "a slimsvm model file"
 
 
 def class_named(name: Any) -> Any:
     """The estimator's class; ValueError if there is none of this name."""
+    if isinstance(name, str) and name.startswith(MARK):
+        return plain_class(name)
     if not isinstance(name, str) or name not in estimators.REGISTRY:
         raise ValueError(
             f"it holds an estimator of the unknown class {name!r}, expected one of "
@@ -44,6 +49,9 @@ def check_savable(estimator: Any, form: str) -> None:
     NotFittedError
         If ``fit`` was not called.
     """
+    if is_plain(estimator) and form == OWN:
+        check_is_fitted(estimator)
+        return
     if not is_known(estimator):
         kind = type(estimator)
         raise ValueError(

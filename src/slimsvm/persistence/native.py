@@ -24,13 +24,14 @@ import math
 import os
 import zipfile
 import zlib
+from contextlib import AbstractContextManager, nullcontext
 from typing import IO, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from slimsvm.persistence.atomic import replacing
-from slimsvm.persistence.fitted import check_savable, class_named
+from slimsvm.persistence.fitted import OWN, check_savable, class_named
 from slimsvm.persistence.values import DTYPES, decode, encode_estimator
 
 Array = NDArray[Any]
@@ -52,7 +53,7 @@ BROKEN = (
 )
 
 
-def save(estimator: Any, path: str | os.PathLike[str]) -> None:
+def save(estimator: Any, path: str | os.PathLike[str] | IO[bytes]) -> None:
     """Write a fitted estimator to a model file of slimsvm's own format (``.slim``).
 
     The file is a zip of a readable header and of NumPy arrays; it contains no pickle, so a file
@@ -61,12 +62,14 @@ def save(estimator: Any, path: str | os.PathLike[str]) -> None:
 
     Parameters
     ----------
-    estimator : one of slimsvm's estimators
-        A fitted one, of any class. The path of a sparse model is kept, so that ``truncated``
-        works on the one that is loaded; so is the state of a stream, so that ``partial_fit`` goes
-        on as if nothing had happened.
-    path : str or path-like
-        Where to write; the usual ending is ``.slim``.
+    estimator : one of slimsvm's estimators, or a pipeline of them
+        A fitted one, of any class; or a ``Pipeline`` or ``CalibratedClassifierCV`` of scikit-learn
+        around them whose other steps have arrays as their state (scalers, PCA, TruncatedSVD). The
+        path of a sparse model is kept, so that ``truncated`` works on the one that is loaded; so is
+        the state of a stream, so that ``partial_fit`` goes on as if nothing had happened.
+    path : str, path-like or file object
+        Where to write; the usual ending is ``.slim``. A file object is open for bytes, and stays
+        open.
 
     Raises
     ------
@@ -95,7 +98,7 @@ def save(estimator: Any, path: str | os.PathLike[str]) -> None:
     """
     from slimsvm import __version__  # here, since the package imports this module
 
-    check_savable(estimator, "a slimsvm model file")
+    check_savable(estimator, OWN)
     arrays: dict[str, Array] = {}
 
     def keep(name: str, array: Array) -> str:
@@ -114,7 +117,7 @@ def save(estimator: Any, path: str | os.PathLike[str]) -> None:
         **encode_estimator(estimator, "", keep),
         "arrays": {},
     }
-    with replacing(path) as file, zipfile.ZipFile(file, "w") as archive:
+    with _writing(path) as file, zipfile.ZipFile(file, "w") as archive:
         for name, array in arrays.items():
             with archive.open(_member(name), "w", force_zip64=array.nbytes > 1 << 30) as member:
                 hashing = _Hashing(member)
@@ -128,13 +131,18 @@ def save(estimator: Any, path: str | os.PathLike[str]) -> None:
         archive.writestr(_member(HEADER), json.dumps(header, indent=1, allow_nan=False))
 
 
-def load(path: str | os.PathLike[str]) -> Any:
+def _writing(path: Any) -> AbstractContextManager[IO[bytes]]:
+    """The file to write to; one that is open already stays so."""
+    return nullcontext(path) if hasattr(path, "write") else replacing(path)
+
+
+def load(path: str | os.PathLike[str] | IO[bytes]) -> Any:
     """Read an estimator that :func:`save` wrote; it predicts bit for bit what the saved one did.
 
     Parameters
     ----------
-    path : str or path-like
-        The file.
+    path : str, path-like or file object
+        The file; or one that is open for bytes.
 
     Returns
     -------
@@ -154,19 +162,21 @@ def load(path: str | os.PathLike[str]) -> Any:
     save : Write such a file; it has an example.
     load_libsvm, load_svmlight : Read the model files of LIBSVM and SVM-light.
     """
-    with open(path, "rb") as file:
+    opened: IO[bytes]
+    if isinstance(path, str | os.PathLike):
+        name, opened = os.fspath(path), open(path, "rb")  # noqa: SIM115
+    else:  # an archive is read from its end: a stream that only goes forward is read whole
+        name, opened = str(getattr(path, "name", "The file")), io.BytesIO(path.read())
+    with opened as file:
         try:
             return _read(file)
         except BROKEN as error:
             detail = str(error) or type(error).__name__
             raise ValueError(
-                f"{os.fspath(path)} is damaged or cut short ({detail}); get or write the file "
-                "again."
+                f"{name} is damaged or cut short ({detail}); get or write the file again."
             ) from error
         except ValueError as error:
-            raise ValueError(
-                f"{os.fspath(path)} is not a model that can be loaded: {error}."
-            ) from error
+            raise ValueError(f"{name} is not a model that can be loaded: {error}.") from error
 
 
 def _read(file: IO[bytes]) -> Any:

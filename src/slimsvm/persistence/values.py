@@ -38,6 +38,7 @@ from slimsvm.ending import Certificate, Status
 from slimsvm.kernels import KERNELS, FromCallable, Kernel
 from slimsvm.oracles import Binary, Chain, Multiclass, Multivariate
 from slimsvm.persistence.fitted import class_named, is_known, rebuild
+from slimsvm.persistence.plain import MARK, is_plain, put_together, taken_apart
 from slimsvm.quantization import Packed
 from slimsvm.solvers.core_rounds import CoreRounds
 from slimsvm.solvers.core_vector import CoreVector
@@ -157,7 +158,7 @@ def encode(value: Any, name: str, keep: Callable[[str, Array], str]) -> Any:
             "class": type(value).__name__,
             "parameters": {k: encode(v, f"{name}{k}", keep) for k, v in given.items()},
         }
-    if is_known(value):
+    if is_known(value) or is_plain(value):
         return {"type": "estimator", **encode_estimator(value, name, keep)}
     for record, kind in RECORDS.items():
         if isinstance(value, kind):
@@ -183,6 +184,8 @@ def encode_estimator(
 
     The names of its arrays begin with the prefix.
     """
+    if is_plain(estimator):
+        return _encode_plain(estimator, prefix, keep)
     kind = type(estimator).__name__
     # a parameter that is an estimator is a template: what it may have learned elsewhere is no part
     # of the model
@@ -198,9 +201,21 @@ def encode_estimator(
     return {"class": kind, "parameters": parameters, "fitted": fitted}
 
 
+def _encode_plain(estimator: Any, prefix: str, keep: Callable[[str, Array], str]) -> dict[str, Any]:
+    """The same of one of scikit-learn's; steps of a pipeline are parameters, and fitted."""
+    parts = [
+        {name: encode(value, f"{prefix}{name}.", keep) for name, value in part.items()}
+        for part in taken_apart(estimator)
+    ]
+    return {"class": MARK + type(estimator).__name__, "parameters": parts[0], "fitted": parts[1]}
+
+
 def decode_estimator(entry: Any, fetch: Callable[[str], Array]) -> Any:
     """The estimator; its attributes are checked."""
     kind, fitted = entry["class"], entry["fitted"]
+    if isinstance(kind, str) and kind.startswith(MARK):
+        parts = _decode_each(entry["parameters"], fetch), _decode_each(fitted, fetch)
+        return put_together(kind, *parts)
     found = class_named(kind)
     parameters = _decode_each(entry["parameters"], fetch)
     if fitted is None:
