@@ -315,7 +315,7 @@ def rounded_pairs(pairs: SolvedPairs, operand: Operand, tol: float) -> Result:
     """All solved pairs as one result: sums, the largest violation, a line of history for each."""
     left = np.ones(len(pairs.about), bool)
     left[pairs.open] = False
-    about, error = pairs.about[left], operand.rounding()
+    about, error = np.asfortranarray(pairs.about[left]), operand.rounding()
     violation = float(about[:, VIOLATION].max(initial=0.0))
     gap, objective = about[:, GAP], about[:, OBJECTIVE]
     certificate = Certificate(
