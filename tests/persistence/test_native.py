@@ -12,7 +12,6 @@ import pytest
 import scipy.sparse as sp
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
-from sklearn.pipeline import make_pipeline
 from sklearn.svm import SVC as SklearnSVC
 from tests.persistence.models import KERNELS, MACHINES, data, fitted
 
@@ -220,7 +219,6 @@ def test_other_estimators_are_refused(tmp_path):
 
     for other in (
         SklearnSVC().fit(X, y),
-        make_pipeline(SVC()).fit(X, y),
         Mine().fit(X, y),
         "SVC",
         None,
