@@ -53,6 +53,8 @@ WARM_UP = 0.05  # of the steps
 FIRST, SECOND = 0.1, 0.01  # one minus the decay of Adam's two averages
 # 12 % through, fewer than this share of the rows just seen were wrong: the rest goes faster
 LOOK, EASY, FASTER = 0.12, 0.011, 8.0
+# few rows: as many steps as this arithmetic is worth (a tenth of a second), between these numbers
+QUICK, LEAST = 2e9, (250, 600)
 CHECKS, PATIENCE = 20, 5  # looks at the rows held out, if there are any; without a gain: the end
 
 
@@ -112,7 +114,9 @@ def plan_for(problem: Mapped, n_vectors: int, metric: str | None = "auto") -> Pl
         metric = None
     numbers = not problem.takes_labels
     batch = 128 if n < 5000 else 256 if n < 200_000 else 1024
-    n_steps = max(250, n // (4 if numbers else 10))
+    work = step_work(min(n, batch), k, d, metric)
+    least = int(np.clip(QUICK / work, *LEAST))
+    n_steps = max(least, n // (4 if numbers else 10))
     if n >= 200_000:  # many rows: passes over all of them are not what is missing
         n_steps = min(n_steps, max(4000, 8 * k))
     few = max(0.0, 1.0 - n / (ROWS_A_VECTOR * k))
@@ -126,6 +130,11 @@ def plan_for(problem: Mapped, n_vectors: int, metric: str | None = "auto") -> Pl
         pull_scale=PULL_SCALE / n,
         easy=0.0 if numbers else EASY,
     )
+
+
+def step_work(batch: int, k: int, d: int, metric: str | None) -> float:
+    """Multiplications and additions of one step, about."""
+    return 8.0 * batch * k * (d + 2) + (6.0 * k * d * d if metric == "full" else 0.0)
 
 
 # -- what is moved ---------------------------------------------------------------------------------

@@ -5,7 +5,8 @@
    Few vectors with large coefficients may be better than what the norm of f allows: if that costs
    more than WORTH of the score on held-out rows, the descent's coefficients stay, times the one
    number that makes the held-out rows most likely, with the gap that they have. Many rows: TRIED
-   of them are left out of the descent for that; few: a descent on three quarters of them, first.
+   of them are left out of the descent for that; few: descents on three quarters of them, first,
+   with a metric, with a stronger ridge, and without a metric, of which the best is kept.
 3. The path downwards: vectors that contribute least leave, and a short descent follows.
 
 Where there are no more distinct rows than vectors were asked for, or few rows at all, rows are the
@@ -30,7 +31,8 @@ from slimsvm.losses import Logistic, Softmax
 from slimsvm.precision import SUBSPACE_TOL, is_small
 from slimsvm.problems.mapped import Coordinates, Mapped, MappedSpan, Vectors, standardised
 from slimsvm.run import Certificate, Result, Status, run
-from slimsvm.solvers.descent import Descent, plan_for
+from slimsvm.solvers.descent import RIDGE as RIDGE_OF_FEW
+from slimsvm.solvers.descent import Descent, plan_for, step_work
 from slimsvm.solvers.first_vectors import first_vectors
 from slimsvm.solvers.mapped_newton import MappedNewton
 from slimsvm.solvers.path import HISTORY, PathModel, PathPoint, Scoring, sizes_up_to
@@ -44,6 +46,7 @@ TRIAL_ROWS = 4000  # on which the best coefficients are tried before they are fo
 SHORTER, SHORTER_AUTO = 0.03, 0.15  # steps of the descent at a smaller size, as a share
 AFFORDABLE = 0.5  # of the descent's arithmetic that Newton's method may take
 LEAST_STEPS = 20
+RACED, STRONGER = 4e9, 5.0  # arithmetic of a descent that is tried in three ways; of the ridge
 PRUNED_ON, RIDGE = 2000, 1e-6  # rows on which vectors are told apart; of these, for coefficients
 NEWTON_STEPS = 50
 WIDER = 20_000_000  # kernel values that may be made again in float64
@@ -96,6 +99,7 @@ class _Work:
         self.rng = np.random.default_rng(path.seed)
         self.history: dict[str, list[Array]] = {name: [] for name in ("seconds", *HISTORY)}
         self.n_iter = 0
+        self.way: dict[str, Any] = {}  # what a race has found to be better than the plan
 
     # -- the two ways ------------------------------------------------------------------------------
 
@@ -118,12 +122,12 @@ class _Work:
         score = self._score_of_held_out()
         n, rng = P.n, self.rng
         factor, best, tried = 1.0, True, None
-        if score is None and n <= FEW:  # a descent on a part of them says which coefficients
+        if score is None and n <= FEW:  # descents on a part of them say which way is best
             order = rng.permutation(n)
             out = order[: round(FEW_SHARE * n)]
             if out.size >= 10:
-                part = _rows(P, np.sort(order[out.size :]))
-                best, factor = self._trial(part, self._descended(part), _rows(P, out))
+                part, rest = _rows(P, np.sort(order[out.size :])), _rows(P, out)
+                best, factor = self._trial(part, self._raced(part, rest), rest)
         elif score is None:
             order = rng.permutation(n)
             h = min(TRIED, round(TRIED_SHARE * n))
@@ -161,6 +165,29 @@ class _Work:
     def _options(self) -> dict[str, Any]:
         return {"seed": self.path_.seed, "limits": self.fit.limits, "measured": False}
 
+    def _raced(self, problem: Mapped, tried: Mapped) -> Vectors:
+        """Of several ways to descend, what the one found that these rows like best; it is kept."""
+        found: list[tuple[float, dict[str, Any], Vectors]] = []
+        plan = plan_for(problem, self.path_.n_basis, self.path_.metric)
+        work = plan.n_steps * step_work(
+            plan.batch, self.path_.n_basis, problem.n_coordinates, plan.metric
+        )
+        ways: list[dict[str, Any]] = [{}]
+        if work <= RACED:
+            ways.append({"ridge": STRONGER * RIDGE_OF_FEW / problem.total_weight})
+            if plan.metric is not None:
+                ways.append({"metric": None})
+        for way in ways:
+            if found and self.fit.limits.reason():
+                break
+            self.way = way
+            v = self._descended(problem)
+            scores = MappedSpan(tried, v).scores(v.coef) + v.intercept
+            scores = scores * _likeliest_factor(tried, scores)
+            found.append((float(np.sum(tried.weight @ tried.loss.value(tried.Y, scores))), way, v))
+        _, self.way, v = min(found, key=lambda one: one[0])
+        return v
+
     # -- their parts -------------------------------------------------------------------------------
 
     def _descended(self, problem: Mapped, score: Any = None, start: Any = None) -> Vectors:
@@ -172,7 +199,7 @@ class _Work:
             start = first_vectors(problem, self.path_.n_basis, self.rng)
         elif not problem.takes_labels:
             start = _in_units(start, -mean / scale, 1.0 / scale)
-        plan = plan_for(problem, start.n, self.path_.metric)
+        plan = replace(plan_for(problem, start.n, self.path_.metric), **self.way)
         judge = None
         if score is not None:
 
