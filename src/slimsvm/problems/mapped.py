@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
@@ -238,6 +239,10 @@ class Mapped:
         """C times the sum of the weights."""
         return float(self.weight.sum())
 
+    @cached_property
+    def _mean_weight(self) -> float:
+        return self.total_weight / self.n
+
     @property
     def loss_form(self) -> tuple[int, float]:
         """Number of the loss in compiled loops, and its parameter."""
@@ -245,7 +250,7 @@ class Mapped:
 
     def batch(self, rows: Array) -> tuple[Array, Array, Array]:
         """Rows by number, float32: coordinates, targets, and weights that are one on average."""
-        mean = self.total_weight / self.n
+        mean = self._mean_weight
         return (
             np.take(self.X, rows, axis=0).astype(np.float32, copy=False),
             self.Y[rows].astype(np.float32),
@@ -447,7 +452,7 @@ class MappedSpan:
         raw = self.scores(coef) if scores is None else scores
         b = intercept
         if P.fit_intercept:  # no nearer than the type of the kernel values is worth
-            exact = 1e-12 if self.dtype == np.float64 else 1e-7
+            exact = 1e-12 if self.dtype == np.float64 else 1e-5
             b = centred(P.loss, P.Y, P.weight, raw, intercept, exact)
         F = raw + b
         G = P.weight[:, None] * P.loss.gradient(P.Y, F)

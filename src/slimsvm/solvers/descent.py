@@ -20,8 +20,8 @@ Work is in float32. A batch is cut into parts of PART rows whatever the number o
 gradients of the parts are added in their order: the same bits for any number of threads.
 
 Symbols: R vectors (k, d); B = R M; g widths; Z coefficients (k, outputs); v rows of a batch in the
-metric, with their squared norms and ones; A the matrix with exponents v A (k columns); G slopes of
-the loss; U slopes by the exponents.
+metric, with their squared norms and ones; E the matrix with exponents v E' (a row a vector); G
+slopes of the loss; U slopes by the exponents.
 """
 
 from __future__ import annotations
@@ -197,7 +197,7 @@ class Moving:
         ]
         for part, rate in zip(self._parts(self.rates), rates, strict=False):
             part[...] = rate
-        self._room: dict[tuple[int, int], Any] = {}
+        self._E = np.empty((k, d + 2), f4)
 
     def _parts(self, flat: Array) -> list[Array]:
         edges = zip(self._ends[:-1], self._ends[1:], self._shapes, strict=True)
@@ -228,47 +228,43 @@ class Moving:
         rate : float
             Share of the rates of the plan.
         """
-        k, d = self.R.shape
-        n = y.shape[0]
+        return self.learn_from(lambda part: (x[part], y[part], weight[part]), y.shape[0], rate)
+
+    def learn_from(
+        self, rows: Callable[[slice], tuple[Array, Array, Array]], n: int, rate: float
+    ) -> float:
+        """The same for n rows that are taken part by part: each part takes its own."""
         g = np.exp(self.log_width)
         e = np.exp(self.log_scale) if self.metric else None
         M = None if e is None else e if self.W is None else self.W * e[:, None]
         B = self.R if M is None else self.R * M if M.ndim == 1 else self.R @ M
-        room = self._workspace(d, k)
-        A = room["A"]
-        _exponents(*self.kernel_form, B, g, A)
-        A_T = room["A_T"]
-        A_T[:] = A.T
+        E, Z_T = self._E, np.ascontiguousarray(self.Z.T)
+        _exponents(*self.kernel_form, B, g, E)
         starts = range(0, n, PART)
         found: list[Any] = [None] * len(starts)
-        Z_T = np.ascontiguousarray(self.Z.T)
 
         def work(p: int) -> None:
-            part = slice(starts[p], min(n, starts[p] + PART))
-            found[p] = self._slopes_of(x[part], y[part], weight[part], M, A, A_T, Z_T)
+            given = rows(slice(starts[p], min(n, starts[p] + PART)))
+            found[p] = self._slopes_of(*given, M, E, Z_T)
 
         parallel(work, len(starts), self.n_threads)
-        sums: list[Any] = [
-            None if found[0][i] is None else sum(f[i] for f in found[1:]) + found[0][i]
-            for i in range(5)
-        ]
-        self._chain(sums, 1.0 / n, g, e, M, B, A)
+        sums = list(found[0])
+        for other in found[1:]:
+            for i, part in enumerate(other):
+                if part is not None:
+                    sums[i] = sums[i] + part
+        self._chain(sums, 1.0 / n, g, e, M, B, E)
         self._move(rate)
         return float(sums[4])
 
-    def _workspace(self, d: int, k: int) -> Any:
-        if (d, k) not in self._room:
-            self._room[d, k] = {"A": np.empty((d + 2, k), f4), "A_T": np.empty((k, d + 2), f4)}
-        return self._room[d, k]
-
     def _slopes_of(
-        self, x: Array, y: Array, weight: Array, M: Array | None, A: Array, A_T: Array, Z_T: Array
+        self, x: Array, y: Array, weight: Array, M: Array | None, E: Array, Z_T: Array
     ) -> tuple[Any, ...]:
-        """Gradients of one part of a batch: by A, coefficients, intercepts, metric; and errors."""
+        """Gradients of one part of a batch: by E, coefficients, intercepts, metric; and errors."""
         n, d = x.shape
         v = np.empty((n, d + 2), f4)
         _augmented(x if M is None else x * M if M.ndim == 1 else x @ M, v)
-        K = v @ A
+        K = v @ E.T
         slope = _values(*self.kernel_form, K)
         G = K @ self.Z
         G += self.bias
@@ -277,33 +273,26 @@ class Moving:
         U *= slope
         by_metric = None
         if M is not None:
-            Q = U @ A_T
+            Q = U @ E
             by_v = np.empty((n, d), f4)
             _back(Q, v, by_v)
             by_metric = x.T @ by_v if M.ndim == 2 else np.einsum("ij,ij->j", x, by_v)
-        return v.T @ U, K.T @ G, G.sum(axis=0), by_metric, wrong
+        return U.T @ v, K.T @ G, G.sum(axis=0), by_metric, wrong
 
     def _chain(
-        self, sums: list[Any], share: float, g: Array, e: Any, M: Any, B: Array, A: Array
+        self, sums: list[Any], share: float, g: Array, e: Any, M: Any, B: Array, E: Array
     ) -> None:
         """The gradient by what is moved, from that by the exponents."""
         by_R, by_width, by_Z, by_bias, by_scale, *more = self._parts(self.gradient)
-        by_A, of_Z, of_bias, by_M, _ = sums
+        by_E, of_Z, of_bias, by_M, _ = sums
         d, plan, factor = B.shape[1], self.plan, f4(share)
-        by_A *= factor
-        by_X = by_A[:d].T
-        if self.widths_too:
-            last = by_A[d + 1]
-            by_B = (2 * g)[:, None] * (by_X - B * last[:, None])
-            by_width[:] = g * (2 * np.einsum("ij,ij->i", B, by_X) - by_A[d]) + last * A[d + 1]
-        else:
-            by_B = f4(self.kernel_form[1]) * by_X
+        by_B = by_R if M is None else np.empty_like(B)
+        _by_vectors(*self.kernel_form[:2], by_E, share, E, B, g, by_B, by_width)
         by_Z[:] = of_Z * factor
         if plan.ridge:
             by_Z += f4(plan.ridge) * self.Z
         by_bias[:] = of_bias * factor
         if M is None:
-            by_R[:] = by_B
             return
         by_M = by_M * factor
         if self.W is None:
@@ -429,8 +418,8 @@ class Descent:
             S.order, S.at = S.rng.permutation(n), 0
         rows, S.at = S.order[S.at : S.at + plan.batch], S.at + plan.batch
         rate = min(1.0, S.share / WARM_UP) * 0.5 * (1.0 + np.cos(np.pi * S.share))
-        x, y, weight = problem.batch(rows)
-        S.wrong += 0.02 * (S.moving.learn(x, y, weight, rate) / rows.size - S.wrong)
+        wrong = S.moving.learn_from(lambda part: problem.batch(rows[part]), rows.size, rate)
+        S.wrong += 0.02 * (wrong / rows.size - S.wrong)
 
     def certificate(self, problem: Mapped, state: DescentState, tol: float) -> Certificate:
         """Of the coefficients as they are, in the span of the vectors found."""
@@ -449,21 +438,50 @@ class Descent:
 
 @compiled
 def _exponents(
-    form: int, gamma: float, coef0: float, degree: int, B: Array, g: Array, A: Array
+    form: int, gamma: float, coef0: float, degree: int, B: Array, g: Array, E: Array
 ) -> None:
-    """A, so that [x, |x|^2, 1] A are exponents, or what is raised to a power."""
+    """E, so that [x, |x|^2, 1] E' are exponents, or what is raised to a power."""
     k, d = B.shape
     for j in range(k):
         sq, width = np.float32(0.0), g[j]
         if form == EXPONENTIAL:
             for i in range(d):
-                A[i, j] = np.float32(2.0) * width * B[j, i]
+                E[j, i] = np.float32(2.0) * width * B[j, i]
                 sq += B[j, i] * B[j, i]
-            A[d, j], A[d + 1, j] = -width, -width * sq
+            E[j, d], E[j, d + 1] = -width, -width * sq
         else:
             for i in range(d):
-                A[i, j] = np.float32(gamma) * B[j, i]
-            A[d, j], A[d + 1, j] = np.float32(0.0), np.float32(coef0)
+                E[j, i] = np.float32(gamma) * B[j, i]
+            E[j, d], E[j, d + 1] = np.float32(0.0), np.float32(coef0)
+
+
+@compiled
+def _by_vectors(
+    form: int,
+    gamma: float,
+    by_E: Array,
+    share: float,
+    E: Array,
+    B: Array,
+    g: Array,
+    by_B: Array,
+    by_width: Array,
+) -> None:
+    """Gradients by vectors in the metric and by the logarithms of widths, from that by E."""
+    k, d = B.shape
+    factor = np.float32(share)
+    for j in range(k):
+        if form == EXPONENTIAL:
+            last, dots = by_E[j, d + 1] * factor, np.float32(0.0)
+            twice = np.float32(2.0) * g[j]
+            for i in range(d):
+                slope = by_E[j, i] * factor
+                dots += B[j, i] * slope
+                by_B[j, i] = twice * (slope - B[j, i] * last)
+            by_width[j] = twice * dots - g[j] * by_E[j, d] * factor + last * E[j, d + 1]
+        else:
+            for i in range(d):
+                by_B[j, i] = np.float32(gamma) * by_E[j, i] * factor
 
 
 @compiled

@@ -6,7 +6,7 @@
    more than WORTH of the score on held-out rows, the descent's coefficients stay, times the one
    number that makes the held-out rows most likely, with the gap that they have. Many rows: TRIED
    of them are left out of the descent for that; few: descents on three quarters of them, first,
-   with a metric, with a stronger ridge, and without a metric, of which the best is kept.
+   with a stronger ridge, with slower coefficients, and without a metric, too; the best is kept.
 3. The path downwards: vectors that contribute least leave, and a short descent follows.
 
 Where there are no more distinct rows than vectors were asked for, or few rows at all, rows are the
@@ -34,7 +34,12 @@ from slimsvm.run import Certificate, Result, Status, run
 from slimsvm.solvers.descent import RIDGE as RIDGE_OF_FEW
 from slimsvm.solvers.descent import Descent, plan_for, step_work
 from slimsvm.solvers.first_vectors import first_vectors
-from slimsvm.solvers.mapped_newton import MappedNewton
+from slimsvm.solvers.mapped_newton import (
+    FACTORISED,
+    SAMPLED,
+    SAMPLED_A_VECTOR,
+    MappedNewton,
+)
 from slimsvm.solvers.path import HISTORY, PathModel, PathPoint, Scoring, sizes_up_to
 from slimsvm.training import Fit
 
@@ -46,9 +51,11 @@ TRIAL_ROWS = 4000  # on which the best coefficients are tried before they are fo
 SHORTER, SHORTER_AUTO = 0.03, 0.15  # steps of the descent at a smaller size, as a share
 AFFORDABLE = 0.5  # of the descent's arithmetic that Newton's method may take
 LEAST_STEPS = 20
-RACED, STRONGER = 4e9, 5.0  # arithmetic of a descent that is tried in three ways; of the ridge
+RACED = 4e9  # arithmetic of a descent that is tried in several ways
+STRONGER, SLOWLY = 5.0, 0.05  # times the ridge; the rate of the coefficients
 PRUNED_ON, RIDGE = 2000, 1e-6  # rows on which vectors are told apart; of these, for coefficients
-NEWTON_STEPS = 50
+NEWTON_STEPS, NEWTON_STEPS_USUALLY = 50, 5
+PRODUCTS = 15  # of conjugate gradients in a step, usually
 WIDER = 20_000_000  # kernel values that may be made again in float64
 
 
@@ -175,8 +182,9 @@ class _Work:
         ways: list[dict[str, Any]] = [{}]
         if work <= RACED:
             ways.append({"ridge": STRONGER * RIDGE_OF_FEW / problem.total_weight})
+            ways.append({"rate_coef": SLOWLY})
             if plan.metric is not None:
-                ways.append({"metric": None})
+                ways.append({"metric": None, "rate_coef": SLOWLY})
         for way in ways:
             if found and self.fit.limits.reason():
                 break
@@ -218,7 +226,7 @@ class _Work:
 
         before = scores(found)
         factor = _likeliest_factor(tried, before)
-        if self.fit.limits.reason():
+        if self.fit.limits.reason() or not self._affordable(self.problem, found):
             return False, factor
         part, n = problem, problem.n
         wanted = max(TRIAL_ROWS, 4 * found.n)
@@ -233,7 +241,7 @@ class _Work:
         self, problem: Mapped, found: Vectors, best: bool, factor: float
     ) -> tuple[Result, PathPoint]:
         """The best coefficients for these vectors, or those of the descent; and their point."""
-        if best and self._affordable(problem, found) and not self.fit.limits.reason():
+        if best and not self.fit.limits.reason():
             result = self._newton(problem, found, self.path_.tol)
             return result, self._point(result.model, result.certificate)
         found = _scaled(found, factor)
@@ -247,13 +255,15 @@ class _Work:
         return self._point(v, about, look.scores + v.intercept), about
 
     def _affordable(self, problem: Mapped, found: Vectors) -> bool:
-        """Whether Newton's method takes no more than a part of the time of the descent."""
-        plan, k = plan_for(problem, found.n, self.path_.metric), found.n
-        descent = 8.0 * plan.n_steps * plan.batch * k * (problem.n_coordinates + 2)
-        columns = problem.Y.shape[1]
-        a_step = 2.0 * min(problem.n, max(20_000, 20 * k)) * k * k
-        a_step += 4.0 * problem.n * k * (columns + problem.n_coordinates)
-        return 4.0 * a_step <= AFFORDABLE * descent or problem.n <= FEW
+        """Whether Newton's method takes no more than a part of the work of the descent."""
+        n, k, columns = problem.n, found.n, problem.Y.shape[1]
+        if n <= FEW:
+            return True
+        plan = plan_for(problem, k, self.path_.metric)
+        descent = self.n_iter * step_work(plan.batch, k, problem.n_coordinates, plan.metric)
+        newton = 2.0 * min(n, max(SAMPLED, SAMPLED_A_VECTOR * k)) * k * k
+        newton += 8.0 * n * k * columns * (PRODUCTS if columns > FACTORISED else 1)
+        return bool(NEWTON_STEPS_USUALLY * newton <= AFFORDABLE * descent)
 
     def _newton(self, problem: Mapped, start: Vectors, tol: float) -> Result:
         options = {"tol": tol, "max_iter": min(self.path_.max_iter, NEWTON_STEPS)}
