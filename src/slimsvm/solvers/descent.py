@@ -53,8 +53,9 @@ WARM_UP = 0.05  # of the steps
 FIRST, SECOND = 0.1, 0.01  # one minus the decay of Adam's two averages
 # 12 % through, fewer than this share of the rows just seen were wrong: the rest goes faster
 LOOK, EASY, FASTER = 0.12, 0.011, 8.0
-# few rows: as many steps as this arithmetic is worth (a tenth of a second), between these numbers
-QUICK, LEAST = 2e9, (250, 600)
+# as many steps, at least, as this arithmetic is worth (a tenth of a second for few rows, which are
+# gone through several times; a quarter for others), between these numbers
+FEW, QUICK, LEAST = 2000, (2e9, 5e9), (250, 600)
 CHECKS, PATIENCE = 20, 5  # looks at the rows held out, if there are any; without a gain: the end
 
 
@@ -115,7 +116,7 @@ def plan_for(problem: Mapped, n_vectors: int, metric: str | None = "auto") -> Pl
     numbers = not problem.takes_labels
     batch = 128 if n < 5000 else 256 if n < 200_000 else 1024
     work = step_work(min(n, batch), k, d, metric)
-    least = int(np.clip(QUICK / work, *LEAST))
+    least = int(np.clip(QUICK[n > FEW] / work, *LEAST))
     n_steps = max(least, n // (4 if numbers else 10))
     if n >= 200_000:  # many rows: passes over all of them are not what is missing
         n_steps = min(n_steps, max(4000, 8 * k))

@@ -31,8 +31,8 @@ from slimsvm.losses import Logistic, Softmax
 from slimsvm.precision import SUBSPACE_TOL, is_small
 from slimsvm.problems.mapped import Coordinates, Mapped, MappedSpan, Vectors, standardised
 from slimsvm.run import Certificate, Result, Status, run
+from slimsvm.solvers.descent import FEW, Descent, plan_for, step_work
 from slimsvm.solvers.descent import RIDGE as RIDGE_OF_FEW
-from slimsvm.solvers.descent import Descent, plan_for, step_work
 from slimsvm.solvers.first_vectors import first_vectors
 from slimsvm.solvers.mapped_newton import (
     FACTORISED,
@@ -44,9 +44,10 @@ from slimsvm.solvers.path import HISTORY, PathModel, PathPoint, Scoring, sizes_u
 from slimsvm.training import Fit
 
 Array = NDArray[Any]
+CHEAP = 5000  # rows up to which Newton's method costs next to nothing
 WORTH = 0.001  # of the score: what the best coefficients may cost on held-out rows
 TRIED, TRIED_SHARE = 1000, 0.05  # rows left out of a descent, at most
-FEW, FEW_SHARE = 5000, 0.25  # up to so many rows: a descent without this share of them, first
+FEW_SHARE = 0.25  # of few rows: descents without these say which way is best
 TRIAL_ROWS = 4000  # on which the best coefficients are tried before they are found on all rows
 SHORTER, SHORTER_AUTO = 0.03, 0.15  # steps of the descent at a smaller size, as a share
 AFFORDABLE = 0.5  # of the descent's arithmetic that Newton's method may take
@@ -129,7 +130,9 @@ class _Work:
         score = self._score_of_held_out()
         n, rng = P.n, self.rng
         factor, best, tried = 1.0, True, None
-        if score is None and n <= FEW:  # descents on a part of them say which way is best
+        if (
+            score is None and n <= FEW and self._quick(P)
+        ):  # descents on a part say which way is best
             order = rng.permutation(n)
             out = order[: round(FEW_SHARE * n)]
             if out.size >= 10:
@@ -172,19 +175,21 @@ class _Work:
     def _options(self) -> dict[str, Any]:
         return {"seed": self.path_.seed, "limits": self.fit.limits, "measured": False}
 
+    def _quick(self, problem: Mapped) -> bool:
+        """Whether a descent is so quick that it may be tried in several ways."""
+        plan, k = plan_for(problem, self.path_.n_basis, self.path_.metric), self.path_.n_basis
+        work = plan.n_steps * step_work(plan.batch, k, problem.n_coordinates, plan.metric)
+        return bool(work <= RACED)
+
     def _raced(self, problem: Mapped, tried: Mapped) -> Vectors:
         """Of several ways to descend, what the one found that these rows like best; it is kept."""
         found: list[tuple[float, dict[str, Any], Vectors]] = []
-        plan = plan_for(problem, self.path_.n_basis, self.path_.metric)
-        work = plan.n_steps * step_work(
-            plan.batch, self.path_.n_basis, problem.n_coordinates, plan.metric
-        )
-        ways: list[dict[str, Any]] = [{}]
-        if work <= RACED:
-            ways.append({"ridge": STRONGER * RIDGE_OF_FEW / problem.total_weight})
-            ways.append({"rate_coef": SLOWLY})
-            if plan.metric is not None:
-                ways.append({"metric": None, "rate_coef": SLOWLY})
+        ways: list[dict[str, Any]] = [
+            {},
+            {"ridge": STRONGER * RIDGE_OF_FEW / problem.total_weight},
+            {"rate_coef": SLOWLY},
+            {"metric": None, "rate_coef": SLOWLY},
+        ]
         for way in ways:
             if found and self.fit.limits.reason():
                 break
@@ -257,7 +262,7 @@ class _Work:
     def _affordable(self, problem: Mapped, found: Vectors) -> bool:
         """Whether Newton's method takes no more than a part of the work of the descent."""
         n, k, columns = problem.n, found.n, problem.Y.shape[1]
-        if n <= FEW:
+        if n <= CHEAP:
             return True
         plan = plan_for(problem, k, self.path_.metric)
         descent = self.n_iter * step_work(plan.batch, k, problem.n_coordinates, plan.metric)
