@@ -26,6 +26,7 @@ NAMES = (
     "startup",
     "certificates",
     "streams",
+    "sparse",
 )
 COMMANDS = {
     "run": partial(runner.main, NAMES),

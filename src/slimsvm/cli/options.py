@@ -14,6 +14,7 @@ from slimsvm.basis import ALL, REGISTRY
 from slimsvm.cli.data import FORMATS
 from slimsvm.cli.files import WRITERS
 from slimsvm.estimators import SVC, SVR, NuSVC, NuSVR, OneClassSVM, SparseSVC, SparseSVR
+from slimsvm.estimators.descending import AUTO, DESCENT
 
 ESTIMATORS: dict[str, Any] = {
     "svc": SVC,
@@ -161,26 +162,39 @@ SPARSE_OPTIONS = (
         "--loss",
         type=click.Choice(
             [
+                "auto",
+                "logistic",
                 "squared_hinge",
                 "hinge",
                 "smooth_hinge",
                 "squared_epsilon_insensitive",
+                "smooth_epsilon_insensitive",
                 "epsilon_insensitive",
                 "least_squares",
             ]
         ),
         help=(
-            "With --n-basis: what an error costs. [default: squared_hinge, or "
-            "squared_epsilon_insensitive for svr]"
+            "With --n-basis: what an error costs. [default: auto: logistic for a descent, else "
+            "squared_hinge; for svr squared_epsilon_insensitive]"
         ),
     ),
     click.option(
         "--basis",
-        type=click.Choice([*REGISTRY, ALL]),
+        type=click.Choice([AUTO, DESCENT, *REGISTRY, ALL]),
         help=(
             "With --n-basis: where the vectors come from; all: from all rows, whatever the size "
-            "says. [default: pursuit]"
+            "says. [default: auto: descent if loss and kernel allow, else pursuit]"
         ),
+    ),
+    click.option(
+        "--metric",
+        type=click.Choice(["auto", "learned", "diagonal"]),
+        help="With --n-basis: what of a metric a descent learns. [default: auto]",
+    ),
+    click.option(
+        "--max-bytes",
+        type=click.IntRange(min=1),
+        help="With --n-basis: as many vectors as a model of so many bytes has. [default: none]",
     ),
     click.option(
         "--refine/--no-refine",

@@ -43,7 +43,7 @@ HELD, AT_MOST = 0.85, 0.2  # of the variance, by this share of the coordinates: 
 LOOKED_AT = 4000  # rows
 WIDE = 2000  # features from which on sparse rows are wide
 SINGULAR = 60  # directions of the largest variance for these
-RIDGE, LSQR_STEPS = 1.0, 30  # of the weights that are directions, too
+RIDGE, LSQR_STEPS = 10.0, 30  # of the weights that are directions, too
 SEEN = 64  # rows on which errors of kernel values are seen
 CENTRING = 50  # steps of Newton's method for the intercepts, at most
 
