@@ -165,7 +165,7 @@ def test_the_number_of_vectors_is_found(result_of, files):
         ),
         (["--loss", "hinge"], "--loss has a meaning only with --n-basis"),
         (["--no-refine"], "--refine has a meaning only with --n-basis"),
-        (["--n-basis", "5", "--loss", "logistic"], "'logistic' is not one of"),
+        (["--n-basis", "5", "--loss", "magic"], "'magic' is not one of"),
         (["--n-basis", "5", "--validation-fraction", "1"], "1.0 is not in the range"),
         (["--n-basis", "5", "--validation-fraction", "nan"], "'nan' is not a finite number"),
         (["--n-basis", "5", "--random-state", "4294967296"], "4294967296 is not in the range"),

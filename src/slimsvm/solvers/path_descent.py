@@ -3,7 +3,8 @@
 1. :mod:`slimsvm.solvers.descent` finds vectors, widths and metric.
 2. :mod:`slimsvm.solvers.mapped_newton` solves the problem as it is written for their coefficients.
    Few vectors with large coefficients may be better than what the norm of f allows: if that costs
-   more than WORTH of the score on held-out rows, the descent's coefficients stay, times the one
+   more than WORTH of the score on held-out rows, or probabilities become worse, or Newton's method
+   would take longer than AFFORDABLE of the descent, the descent's coefficients stay, times the one
    number that makes the held-out rows most likely, with the gap that they have. Many rows: TRIED
    of them are left out of the descent for that; few: descents on three quarters of them, first,
    with a stronger ridge, with slower coefficients, and without a metric, too; the best is kept.
@@ -46,6 +47,7 @@ from slimsvm.training import Fit
 Array = NDArray[Any]
 CHEAP = 5000  # rows up to which Newton's method costs next to nothing
 WORTH = 0.001  # of the score: what the best coefficients may cost on held-out rows
+LIKELY = 1.02  # times the logarithm of the likelihood of these, too
 TRIED, TRIED_SHARE = 1000, 0.05  # rows left out of a descent, at most
 FEW_SHARE = 0.25  # of few rows: descents without these say which way is best
 TRIAL_ROWS = 4000  # on which the best coefficients are tried before they are found on all rows
@@ -238,9 +240,18 @@ class _Work:
         if n > 2 * wanted:
             part = _rows(problem, np.sort(self.rng.permutation(n)[:wanted]))
             part = replace(part, weight=part.weight * (problem.total_weight / part.total_weight))
-        best = self._newton(part, found, max(self.path_.tol, 1e-2)).model
-        given = (tried.Y, tried.weight)
-        return measure(scores(best), *given) >= measure(before, *given) - WORTH, factor
+        best = scores(self._newton(part, found, max(self.path_.tol, 1e-2)).model)
+        as_right = measure(best, tried.Y, tried.weight) >= (
+            measure(before, tried.Y, tried.weight) - WORTH
+        )
+        if not isinstance(tried.loss, Logistic | Softmax):
+            return as_right, factor
+        # probabilities are part of the model
+
+        def cost(of: Array) -> float:
+            return float(np.sum(tried.weight @ tried.loss.value(tried.Y, of)))
+
+        return as_right and cost(best) <= LIKELY * cost(factor * before), factor
 
     def _finished(
         self, problem: Mapped, found: Vectors, best: bool, factor: float
