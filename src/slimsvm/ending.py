@@ -203,6 +203,9 @@ def sentence(
     near = f"within {percent(share)} of {optimum}"
     if certificate.gap - certificate.rounding <= ROUNDING * abs(certificate.objective):
         near = f"at {optimum}, up to rounding errors"
+    if share >= 1.0 and reason == "converged":  # of the measure, not of the value
+        begin += " in what tol is about"
+        near = f"the objective is bounded only within {percent(share)} of {optimum}"
     if not np.isfinite(share):
         near = f"how far from {optimum} is not known"
     about = MEASURES[measure].format(**certificate.to_dict())

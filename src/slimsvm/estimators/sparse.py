@@ -490,7 +490,12 @@ class SparseEstimator(Streaming, BasisVectors, Estimator):
         other._take(point, self.kernel_)
         other.certificate_ = point.certificate(about.tol, about.precision, about.scope)
         words = f"Cut from the path of a fit with {max(points)} basis vectors: {n_basis} of them."
-        other.status_ = Status("converged", words)
+        # its ending is that of its fit, unless its own gap says less
+        reason = self.status_.reason
+        if reason == "converged" and not other.certificate_.holds:
+            reason = "stalled"
+        words += f" {self.status_}" if reason == self.status_.reason != "converged" else ""
+        other.status_, other.fit_status_ = Status(reason, words), int(reason != "converged")
         other.path_ = [p for p in self.path_ if p.n_basis <= n_basis]
         return other
 
