@@ -613,18 +613,19 @@ class SparseEstimator(Streaming, BasisVectors, Estimator):
         if isinstance(function, MappedExpansion):  # the exact solution in the metric found
             X = mapped(X, function.metric, np.float64 if is_small(X.shape[0]) else np.float32)
             function = replace(function, metric=None)
+        about = self.certificate_
         objective, gap, rounding = whole_gap(
             MemoryRows(X, target, float(self.C) * weight, n_threads(self.n_jobs)),
             function,
             loss,
             bool(self.fit_intercept),
             getattr(self, "_row_duals", None),
-            np.float64 if is_small(X.shape[0]) else None,
+            np.float64 if is_small(X.shape[0]) or about.precision == "float64" else None,
             Clock(max_time),
         )
-        relative = gap / objective if objective > 0 else 0.0
-        about = (float(self.tol), self.certificate_.precision)
-        return Certificate(FULL, objective, relative, gap, *about, rounding=rounding)
+        relative = (gap - rounding) / objective if objective > 0 else 0.0
+        measured = (relative, gap, float(self.tol), about.precision)
+        return Certificate(FULL, objective, *measured, rounding=rounding)
 
     @classmethod
     def _check_fitted(cls, a: dict[str, Any]) -> None:
