@@ -13,31 +13,32 @@ from tests.sklearn_suite.reasons import SUITE, exceptions
 pytest.importorskip("sklearn.svm.tests", reason="this scikit-learn came without its tests")
 
 
-@pytest.mark.parametrize("part", SUITE)
-def test_the_tests_of_scikit_learn_pass(part, tmp_path):
+def run_suite(plugin, module, folder):
     """In a process of its own: the names of scikit-learn mean our classes there."""
     here = Path(__file__).resolve().parents[2]
     path = os.pathsep.join([str(here), str(here / "src"), os.environ.get("PYTHONPATH", "")])
-    command = [
-        sys.executable,
-        "-m",
-        "pytest",
-        "-q",
-        "-p",
-        "tests.sklearn_suite.plugin",
-        "--tb=short",
-    ]
-    command += ["-p", "no:cacheprovider", "-p", "no:xdist", f"--rootdir={tmp_path}"]
+    command = [sys.executable, "-m", "pytest", "-q", "--tb=short", f"--rootdir={folder}"]
+    command += ["-p", f"tests.sklearn_suite.{plugin}", "-p", "no:cacheprovider", "-p", "no:xdist"]
     done = subprocess.run(
-        [*command, "--pyargs", f"sklearn.svm.tests.{part}"],
+        [*command, "--pyargs", module],
         capture_output=True,
         text=True,
         check=False,
-        cwd=tmp_path,
+        cwd=folder,
         env=os.environ | {"PYTHONPATH": path, "PYTEST_ADDOPTS": ""},
     )
     assert done.returncode == 0, done.stdout[-8000:] + done.stderr[-2000:]
     assert int(re.findall(r"(\d+) passed", done.stdout)[0]) >= 20
+
+
+@pytest.mark.parametrize("part", SUITE)
+def test_the_tests_of_scikit_learn_pass(part, tmp_path):
+    run_suite("plugin", f"sklearn.svm.tests.{part}", tmp_path)
+
+
+@pytest.mark.long
+def test_searches_pass_under_the_patch(tmp_path):
+    run_suite("patched", "sklearn.model_selection.tests.test_search", tmp_path)
 
 
 def test_there_are_few_exceptions_and_each_has_a_reason():
