@@ -37,6 +37,7 @@ ESTIMATORS = {
     "newton, path": SparseSVC(15, basis=CENTRES, refine=False, **COMMON),
     "cutting_plane, path_cuts": SparseSVC(15, basis=CENTRES, refine=False, loss="hinge", **COMMON),
     "linear_descent": LinearSVC(loss="hinge"),
+    "linear_l1": LinearSVC(penalty="l1"),
     "linear_primal": LinearSVC(),
     "smooth_newton": ReducedSVC(30, solver="smooth", **COMMON, random_state=0),
     "least_squares": ReducedSVC(30, solver="least_squares", **COMMON, random_state=0),
@@ -71,6 +72,7 @@ OTHERS = {
     "structural_gap": "measures what others found; tests/contracts/test_every_certificate.py",
     "core_rounds, online_rounds": "as published, one row a round; test_every_certificate.py",
     "out_of_fold": "decision values of rows left out; tests/estimators/test_cross_training.py",
+    "shared_path": "many related problems; tests/search has them one by one",
 }
 DIRECT = {"least_squares"}  # one linear system: no tolerance makes it stop early
 DRAWN = {

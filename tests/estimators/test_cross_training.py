@@ -502,7 +502,7 @@ def test_machines_that_do_not_converge():
     with pytest.warns(ConvergenceWarning):
         model = CrossTraining(SVC(C=100.0, max_iter=2), random_state=0).fit(X, y)
     assert model.status_.reason == "max_iter" and str(model.status_).startswith(
-        "1 of 1 final models did not converge. Stopped at max_iter"
+        "1 of 1 final models did not converge. Solver terminated early (max_iter=2)"
     )
     rough = Constant(2.0, "max_time")
     assert str(CrossTraining(rough, n_subsets=2).fit(X, y).status_).startswith("1 of 1 final")
@@ -627,7 +627,7 @@ def test_what_cannot_be():
         CrossTraining(subset_size=100).fit(X, y, np.arange(100) > 0)
     with pytest.raises(ValueError, match="class"):
         CrossTraining().fit(X, np.zeros(100))
-    with pytest.raises(ValueError, match="positive weights belong to class 1"):
+    with pytest.raises(ValueError, match="positive weights belong to the same class: 1"):
         CrossTraining().fit(X, y, sample_weight=y)
     with pytest.raises(ValueError, match=r"Unknown label type|continuous"):
         CrossTraining().fit(X, y + 0.5)

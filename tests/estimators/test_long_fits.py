@@ -57,7 +57,7 @@ def test_max_time_is_shared_by_the_pairs(rows):
 
 @pytest.mark.parametrize(
     "machine",
-    [SVC(), ReducedSVC(), LowRankSVC(), CoreVectorSVC(), OnlineSVC()],
+    [NuSVC(nu=0.1), ReducedSVC(), LowRankSVC(), CoreVectorSVC(), OnlineSVC()],
     ids=lambda m: type(m).__name__,
 )
 def test_quick_pairs_leave_their_time_to_the_later_ones(rows, machine, monkeypatch):
@@ -74,7 +74,7 @@ def test_quick_pairs_leave_their_time_to_the_later_ones(rows, machine, monkeypat
     X = rows[0][:300]
     machine.set_params(max_time=3600.0, n_jobs=1).fit(X, np.arange(300) % 5)
     assert len(shares) >= 10
-    assert 300 < shares[0] <= 360 and shares[-1] > 3000
+    assert 300 < shares[0] <= 360 and max(shares[-2:]) > 3000  # of two steps, the last has half
 
 
 def test_warm_start_resumes(rows):
