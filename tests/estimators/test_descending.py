@@ -84,6 +84,16 @@ def test_a_model_of_so_many_bytes(max_bytes):
     assert 0.8 * max_bytes < model.model_nbytes_ <= max_bytes
 
 
+@pytest.mark.parametrize("n", [150, 900])
+@pytest.mark.parametrize("metric", ["auto", "diagonal", None])
+def test_so_many_bytes_are_enough_for_few_rows_and_fewer_vectors_than_classes(n, metric):
+    X, y = load_digits(return_X_y=True)
+    model = SparseSVC(max_bytes=3000, metric=metric, random_state=0).fit(X[:n], y[:n])
+    assert model.model_nbytes_ <= 3000 and 0 < model.n_basis_ < 10
+    larger = SparseSVC(60, warm_start=True, random_state=0).fit(X[:n], y[:n])
+    assert larger.set_params(max_bytes=3000).fit(X[:n], y[:n]).model_nbytes_ <= 3000
+
+
 def test_probabilities_are_as_good_as_calibrated_ones():
     for X, X_new, y, y_new in (moons(), digits()):
         model = SparseSVC(50, random_state=0).fit(X, y)
@@ -109,12 +119,23 @@ def test_dense_and_sparse_rows_give_the_same_model():
     assert np.mean(a.argmax(axis=1) == b.argmax(axis=1)) > 0.99
 
 
-def test_repeated_rows_are_weights_to_the_last_digits_where_rows_are_few():
-    X, _, y, _ = moons(150)
-    weight = np.random.default_rng(0).integers(0, 4, 150)
-    a = SparseSVC(20, random_state=0).fit(X, y, weight)
-    b = SparseSVC(20, random_state=1).fit(np.repeat(X, weight, 0), np.repeat(y, weight))
-    np.testing.assert_allclose(a.decision_function(X), b.decision_function(X), rtol=1e-6, atol=1e-6)
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize("n_basis", [5, 100])
+def test_repeated_rows_are_weights_to_the_last_digits_where_rows_are_few(n_basis, n_classes):
+    for seed in range(3):  # distances are near to each other, and pivots with them
+        rng = np.random.default_rng(seed)
+        X, y, weight = rng.random((15, 30)), rng.integers(0, n_classes, 15), rng.integers(0, 5, 15)
+        found = []
+        for form in (np.asarray, sp.csr_matrix):
+            repeated = form(np.repeat(X, weight, 0)), np.repeat(y, weight)
+            order = rng.permutation(15)
+            found.append(SparseSVC(n_basis, random_state=1).fit(*repeated))
+            found.append(
+                SparseSVC(n_basis, random_state=0).fit(form(X[order]), y[order], weight[order])
+            )
+        first, *others = (model.decision_function(X) for model in found)
+        for other in others:
+            np.testing.assert_allclose(first, other, rtol=0, atol=1e-12)
 
 
 def test_repeated_rows_are_nearly_weights():

@@ -29,6 +29,7 @@ AUTO, DESCENT = "auto", "descent"
 KINKED = ("hinge", "epsilon_insensitive")
 FORMS = {"learned": "full", "diagonal": "diagonal", "auto": "auto", None: None}
 FEW_ROWS = 200  # up to which nothing is drawn: weights are repetitions there, to the last digits
+EQUAL = 1e-9  # relative difference of two pivots that is nothing but rounding
 FLOAT = 4  # bytes of a number of a model
 
 
@@ -88,24 +89,34 @@ def metric_given(metric: Any, n_features: int) -> Array | None:
 def solved_by_descent(model: Any, data: Data, loss: Any, fit: Fit) -> Result:
     """The path of one fit."""
     X, Y, kernel = data.X, data.target, data.kernel
-    weight, small = float(model.C) * data.weight, is_small(data.used.size)
+    weight = float(model.C) * data.weight
+    # a model within so many bytes is in float32, however few rows it has
+    small = is_small(data.used.size) and model.max_bytes is None
     if isinstance(loss, Softmax):
         Y = (Y > 0).astype(np.float64)
     seed = int(check_random_state(model.random_state).randint(2**31 - 1))
     rng = np.random.default_rng(seed)
     given, d = metric_given(model.metric, X.shape[1]), X.shape[1]
     auto, outputs = model.n_basis == "auto", Y.shape[1]
-    wanted = int(model.max_basis if auto else model.n_basis)
+    form = FORMS[model.metric] if given is None else None
     start, at = _last(model, data, kernel)
+    limit = int(model.max_bytes or 0)
+    if start is not None and limit and start.n > _vectors_within(limit, d, outputs, form, at)[0]:
+        start, at = None, None
     if at is None:
         turns = isinstance(model.metric, str) and model.metric != "diagonal"
         about: Any = {"weight": weight, "target": Y if data.classes.size else None, "rng": rng}
         with np.errstate(over="ignore", invalid="ignore"):  # said below
             at = coordinates_for(kernel, X, given, turns=turns, **about)
-    form = FORMS[model.metric] if given is None else None
     q = at.turn.shape[1] if np.ndim(at.turn) == 2 else d
-    if model.max_bytes is not None:
-        fits = _vectors_within(int(model.max_bytes), d, q, outputs, form, at)
+    wanted = int(model.max_basis if auto else model.n_basis)
+    if limit:
+        fits, least = _vectors_within(limit, d, outputs, form, at)
+        if fits < 1:
+            raise ValueError(
+                f"max_bytes={limit} is too small for one vector: a model of {d} features "
+                f"and {outputs} output{'s' * (outputs > 1)} needs {least} bytes at least."
+            )
         wanted = min(wanted, fits) if auto else fits
     rows = None if start is not None else _known_vectors(X, wanted, kernel)
     options = {
@@ -160,10 +171,10 @@ def _known_vectors(X: Any, wanted: int, kernel: Kernel) -> Array | None:
 
 
 def _pivots(K: Array, k: int) -> Array:
-    """The first k pivots of a Cholesky factorisation, in order."""
+    """The first k pivots of a Cholesky factorisation, in order; of equal ones the first."""
     left, L, chosen = np.diag(K).copy(), np.zeros((len(K), k)), np.zeros(k, np.intp)
     for j in range(k):
-        chosen[j] = i = int(np.argmax(left))
+        chosen[j] = i = int(np.argmax(left >= (1.0 - EQUAL) * left.max()))
         if not left[i] > 1e-12 * K.max():
             return chosen[:j]
         L[:, j] = (K[:, i] - L[:, :j] @ L[i, :j]) / np.sqrt(left[i])
@@ -173,9 +184,13 @@ def _pivots(K: Array, k: int) -> Array:
 
 
 def _vectors_within(
-    max_bytes: int, d: int, q: int, outputs: int, form: str | None, at: Coordinates
-) -> int:
-    """How many vectors a model of so many bytes has, with its metric, intercepts and widths."""
+    max_bytes: int, d: int, outputs: int, form: str | None, at: Any
+) -> tuple[int, int]:
+    """How many vectors a model of so many bytes has, with its metric, intercepts and widths.
+
+    And the bytes of a model of one.
+    """
+    q = at.turn.shape[1] if np.ndim(at.turn) == 2 else d
     a_vector = q + 1 + outputs
     fixed = 0 if np.ndim(at.turn) == 0 else int(np.size(at.turn))
 
@@ -186,13 +201,8 @@ def _vectors_within(
     k = {"full": full, "diagonal": diagonal, None: number(0)}.get(form, full)
     if form == AUTO and q > 2 * full:
         k = diagonal if q > 2 * diagonal else max(1, full)
-    if k < 1:
-        least = FLOAT * (a_vector + outputs + max(fixed, d if form else 0))
-        raise ValueError(
-            f"max_bytes={max_bytes} is too small for one vector: a model of {d} features and "
-            f"{outputs} output{'s' * (outputs > 1)} needs {least} bytes at least."
-        )
-    return k
+    metric = {"full": d * q, None: 0}.get(form, d)
+    return k, FLOAT * (a_vector + outputs + max(fixed, metric))
 
 
 def _last(model: Any, data: Data, kernel: Kernel) -> tuple[Vectors | None, Coordinates | None]:

@@ -43,10 +43,14 @@ def centres(X: Array, group: Array, weight: Array, k: int, rng: np.random.Genera
     quota = np.minimum(quota, rows)
     while quota.sum() > k and quota.max() > 1:
         quota[np.argmax(quota)] -= 1
+    if quota.sum() > k:  # fewer vectors than groups: the lightest have none
+        quota[np.argsort(-size, kind="stable")[k:]] = 0
     while quota.sum() < k and np.any(quota < rows):
         quota[np.argmax(np.where(quota < rows, size / quota, -1.0))] += 1
     found = []
     for g, q in enumerate(quota):
+        if not q:
+            continue
         own = rng.permutation(np.flatnonzero(group == g))[: ROWS_A_CENTRE * q]
         S = X[own]
         B = S[:q].copy()

@@ -37,7 +37,10 @@ SAMPLED = 20_000  # rows of Newton's matrix, and SAMPLED_A_VECTOR for each vecto
 SAMPLED_A_VECTOR = 20
 FORCING, MOST_CG = 0.1, 40  # conjugate gradients end at this share of the gradient, or here
 HALVINGS = 30
-STALLED = 1e-14  # relative decrease below which rounding is all that is left
+STALLED, FALLS = (
+    1e-14,
+    0.25,
+)  # relative decrease, and share of the gap: rounding is all that is left
 
 
 @dataclass
@@ -98,7 +101,9 @@ class MappedNewton:
         intercept = before.intercept + t * d_intercept
         S.look = S.span.look(S.coef, intercept, before.scores + t * change)
         gained = before.objective - S.look.objective
-        S.done = S.look.gap <= tol * S.look.objective or gained <= STALLED * before.objective
+        # the gap is of squared slopes, which go on falling where the objective shows nothing
+        stalled = gained <= STALLED * before.objective and S.look.gap > FALLS * before.gap
+        S.done = S.look.gap <= tol * S.look.objective or stalled
 
     def certificate(self, problem: Mapped, state: MappedNewtonState, tol: float) -> Certificate:
         """The gap within the span; ``violation`` is its ratio to the objective."""

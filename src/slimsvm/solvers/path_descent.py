@@ -29,7 +29,7 @@ from scipy.optimize import minimize_scalar
 from slimsvm.expansion import Expansion, MappedExpansion
 from slimsvm.forms import EXPONENTIAL
 from slimsvm.losses import Logistic, Softmax
-from slimsvm.precision import SUBSPACE_TOL, is_small
+from slimsvm.precision import NEWTON_TOL
 from slimsvm.problems.mapped import Coordinates, Mapped, MappedSpan, Vectors, standardised
 from slimsvm.run import Certificate, Result, Status, run
 from slimsvm.solvers.descent import FEW, Descent, plan_for, step_work
@@ -113,10 +113,15 @@ class _Work:
 
     # -- the two ways ------------------------------------------------------------------------------
 
+    @property
+    def _exact(self) -> bool:
+        """Whether rows, and so the model, are in float64."""
+        return bool(self.problem.X.dtype == np.float64)
+
     def exact(self) -> Result:
         B, asked, outputs = self.path_.everything, self.path_, self.problem.Y.shape[1]
         assert B is not None
-        tol = SUBSPACE_TOL if is_small(self.problem.n) else asked.tol
+        tol = NEWTON_TOL if self._exact else asked.tol
         points, coef, intercept = [], np.zeros((0, outputs)), np.zeros(outputs)
         for size in sizes_up_to(len(B)):
             coef = np.vstack([coef, np.zeros((size - len(coef), outputs))])
@@ -330,7 +335,7 @@ class _Work:
     def _expansion(self, v: Vectors) -> tuple[Expansion, Any, Any]:
         """The function in terms of the features; its metric and widths."""
         P = self.problem
-        return expansion_of(v, P.coordinates, self.kernel, P.norm, P.form, is_small(P.n))
+        return expansion_of(v, P.coordinates, self.kernel, P.norm, P.form, self._exact)
 
     def _point(self, v: Vectors, about: Certificate, scores: Array | None = None) -> PathPoint:
         f, metric, widths = self._expansion(v)
