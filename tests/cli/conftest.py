@@ -8,7 +8,7 @@ import pytest
 from click.testing import CliRunner
 from sklearn.datasets import dump_svmlight_file
 
-from slimsvm.cli.commands import program
+from slimsvm.cli.program import program
 from slimsvm.datasets import checkers
 
 

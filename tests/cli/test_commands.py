@@ -1,17 +1,19 @@
 """train, predict, info and convert, within this process."""
 
 import errno
+import importlib
 import json
 import os
 from pathlib import Path
 
+import click
 import numpy as np
 import pytest
 from click.testing import CliRunner
 
 import slimsvm.cli.commands
 import slimsvm.persistence.atomic
-from slimsvm.cli.commands import program
+from slimsvm.cli.program import program
 from slimsvm.estimators import SVC, SVR, NuSVC, NuSVR, OneClassSVM
 from slimsvm.persistence import load, load_libsvm, load_svmlight
 from tests.cli.conftest import write_csv
@@ -572,3 +574,17 @@ def test_convert_warns_about_what_is_lost(slimsvm, files):
 
 slimsvm_commands = slimsvm.cli.commands
 slimsvm_atomic = slimsvm.persistence.atomic
+
+
+def test_the_program_knows_every_command():
+    context = click.Context(program)
+    found = {name: program.get_command(context, name) for name in program.list_commands(context)}
+    modules = (slimsvm.cli.commands, importlib.import_module("slimsvm.cli.report"))
+    there = [
+        value
+        for module in modules
+        for value in vars(module).values()
+        if isinstance(value, click.Command)
+    ]
+    assert {name: command.name for name, command in found.items()} == {name: name for name in found}
+    assert {id(command) for command in found.values()} == {id(command) for command in there}

@@ -227,3 +227,16 @@ def test_closed_streams(own_folder, slimsvm):
     )
     for (code, _, err), name in zip(ended, ("output", "input", "input"), strict=True):
         assert (code, err) == (1, f"slimsvm: error: standard {name}: it is closed\n")
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["--version"], ["trian", "data.csv"]])
+def test_what_trains_nothing_imports_nothing_for_it(arguments):
+    done = run(
+        *arguments,
+        before=(
+            "import atexit, sys; atexit.register(lambda: print(sorted("
+            "{'numba', 'numpy', 'scipy', 'sklearn'} & set(sys.modules)))); "
+        ),
+    )
+    assert done.returncode == (2 if arguments[0] == "trian" else 0), done.stderr
+    assert done.stdout.splitlines()[-1] == "[]"

@@ -12,7 +12,7 @@ from click.testing import CliRunner
 import slimsvm.report.speed as speed
 from slimsvm import SVC, LinearSVC, OneClassSVM, SparseSVC, SparseSVR, load, save
 from slimsvm.basis import ALL, REGISTRY
-from slimsvm.cli.commands import program
+from slimsvm.cli.program import program
 from slimsvm.persistence import load_libsvm
 from tests.cli.conftest import write_csv
 

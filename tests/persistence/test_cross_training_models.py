@@ -13,7 +13,7 @@ from tests.persistence.models import data
 from tests.persistence.test_native import assert_same, edit_header, refused, round_trip
 
 from slimsvm import SVC, CrossTraining, LinearSVC, NuSVC, SparseSVC, load, save
-from slimsvm.cli.commands import program
+from slimsvm.cli.program import program
 from slimsvm.declarations import attributes_of
 from slimsvm.persistence import save_libsvm, save_svmlight
 

@@ -35,6 +35,6 @@ def main() -> None:
             file=sys.stderr,
         )
         sys.exit(2)
-    from slimsvm.cli.commands import program
+    from slimsvm.cli.program import program
 
     program.main(prog_name="slimsvm")

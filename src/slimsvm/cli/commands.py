@@ -1,6 +1,6 @@
 """The commands of ``slimsvm``: train, predict, info, compress, convert and demo.
 
-The command report has a module of its own.
+The command report has a module of its own; :mod:`slimsvm.cli.program` finds both.
 
 Results go to standard output, everything else to standard error. Exit codes: 0 done, 1 bad data or
 model, 2 wrong usage, 130 interrupted with the model saved.
@@ -19,7 +19,6 @@ import click
 import numpy as np
 from numpy.typing import NDArray
 
-from slimsvm import __version__
 from slimsvm.cli.data import Request, read, widen
 from slimsvm.cli.files import (
     ModelFile,
@@ -35,7 +34,6 @@ from slimsvm.cli.options import (
     ESTIMATORS,
     Gamma,
     Number,
-    Program,
     foreign_option,
     format_option,
     jobs_option,
@@ -48,7 +46,6 @@ from slimsvm.cli.options import (
     sparse_options,
     to_option,
 )
-from slimsvm.cli.report import report
 from slimsvm.cli.steps import (
     estimator_class,
     labelled_rows,
@@ -69,22 +66,7 @@ Array = NDArray[Any]
 INTERRUPTED = 130
 
 
-@click.group(
-    cls=Program, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110}
-)
-@click.version_option(__version__, prog_name="slimsvm")
-def program() -> None:
-    """Train kernel support vector machines, and use them.
-
-    DATA is text in the format of LIBSVM and SVM-light (feature indices from 1), CSV with or without
-    a header, NPZ (arrays X and y) or Parquet, by its extension; text may be packed with gzip or
-    bzip2. "-" is standard input, or standard output, in LIBSVM's formats.
-
-    Exit codes: 0 done, 1 bad data or model, 2 wrong usage, 130 interrupted with the model saved.
-    """
-
-
-@program.command(short_help="Train a model.")
+@click.command()
 @click.argument("data")
 @click.argument("model", required=False)
 @click.option(
@@ -233,7 +215,7 @@ def train(
     _finish(ctx, estimator, model, n_bytes, quiet)
 
 
-@program.command(short_help="Predict with a model.")
+@click.command()
 @click.argument("data")
 @click.argument("model")
 @click.argument("output", required=False, default="-")
@@ -324,7 +306,7 @@ def predict(
             click.echo(f"mean squared error {facts['mean_squared_error']:.6g}", err=True)
 
 
-@program.command(short_help="Show what is in a model file.")
+@click.command()
 @click.argument("model")
 @foreign_option
 @jobs_option
@@ -342,7 +324,7 @@ def info(model: str, machine: str, n_jobs: int, as_json: bool) -> None:
     click.echo(json.dumps(plain(facts)) if as_json else describe_in_words(facts))
 
 
-@program.command(short_help="Make a model small.")
+@click.command()
 @click.argument("model")
 @click.argument("out")
 @click.option(
@@ -428,7 +410,7 @@ def compress(
     _finish(ctx, small, out, n_bytes, quiet)
 
 
-@program.command(short_help="Write a model in another format.")
+@click.command()
 @click.argument("model")
 @click.argument("out")
 @to_option
@@ -464,7 +446,7 @@ def convert(
         )
 
 
-@program.command(short_help="See it work, beside scikit-learn.")
+@click.command()
 @click.option(
     "--rows",
     type=click.IntRange(min=200),
@@ -491,9 +473,6 @@ def demo(rows: int, picture: str, n_jobs: int, as_json: bool) -> None:
     results = run_demo(rows, picture, n_jobs, show=lambda text: click.echo(text, err=as_json))
     if as_json:
         click.echo(json.dumps(plain(results)))
-
-
-program.add_command(report)
 
 
 def _say_status(estimator: Any, quiet: bool) -> None:

@@ -1,11 +1,9 @@
-"""How the commands fail, and the options that several of them have."""
+"""The options that several commands have."""
 
 from __future__ import annotations
 
 import math
-import warnings
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import Any
 
 import click
@@ -24,40 +22,6 @@ ESTIMATORS: dict[str, Any] = {
     "one-class": OneClassSVM,
 }
 SPARSE_ESTIMATORS: dict[str, Any] = {"svc": SparseSVC, "svr": SparseSVR}  # with --n-basis
-
-
-class Failure(click.ClickException):
-    """Bad data or a bad model: exit code 1, and one line on standard error."""
-
-    exit_code = 1
-
-    def show(self, file: Any = None) -> None:
-        """Print the message."""
-        click.echo(f"slimsvm: error: {self.message}", err=True)
-
-
-class Program(click.Group):
-    """A group of commands that end with a sentence, not with a traceback, when the input is bad."""
-
-    def invoke(self, ctx: click.Context) -> Any:
-        """Run the command."""
-        try:
-            with plain_warnings():
-                return super().invoke(ctx)
-        except BrokenPipeError:  # the reader of our output has seen enough; click ends quietly
-            raise
-        except OSError as error:
-            raise Failure(
-                f"{error.filename}: {error.strerror}"
-                if error.filename and error.strerror
-                else str(error)
-            ) from error
-        except ValueError as error:
-            raise Failure(str(error)) from error
-        except MemoryError as error:
-            raise Failure("there is not enough memory") from error
-        except KeyboardInterrupt as error:
-            raise Failure("interrupted; nothing was written") from error
 
 
 class Number(click.FloatRange):
@@ -235,17 +199,3 @@ json_option = click.option(
     "--json", "as_json", is_flag=True, help="Print the results as JSON on standard output."
 )
 quiet_option = click.option("--quiet", is_flag=True, help="Print warnings and errors only.")
-
-
-@contextmanager
-def plain_warnings() -> Iterator[None]:
-    """Warnings as one line each, without those about convergence, which the status tells."""
-    from sklearn.exceptions import ConvergenceWarning
-
-    def show(message: Any, *details: Any, **more: Any) -> None:
-        click.echo(f"slimsvm: warning: {message}", err=True)
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        warnings.showwarning = show
-        yield

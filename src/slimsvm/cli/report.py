@@ -23,7 +23,7 @@ from slimsvm.report import model_page
 from slimsvm.report.words import size_in_words
 
 
-@click.command(short_help="Write a page about a model.")
+@click.command()
 @click.argument("model")
 @click.option(
     "--data", help="Rows with labels to try the model on; better not those it was trained on."
