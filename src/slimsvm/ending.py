@@ -54,16 +54,18 @@ class Certificate:
     precision : str
         Type of the kernel values that this statement rests on.
     projection_error : float or None
-        Of a model in a subspace: how much of a cut (or of the gradient) at most lies outside of the
-        span, delta in Joachims & Yu (2009).
+        Of cutting planes in a subspace: how much of a cut at most lies outside of the span, delta
+        in Joachims & Yu (2009). Exact up to 1,024 rows, beyond by blocks of so many, whose norms
+        are added.
     bound : float or None
         Of a model in a subspace: the objective is at most so far from that of the exact solution
         with the same loss.
     max_cuts : float or None
-        Of sampled cuts as published, without a line search: the number of cuts after which they end
-        at the latest (Yu & Joachims 2008).
+        Of cutting planes as published, without a line search: the number of cuts after which they
+        end at the latest (sampled ones: Yu & Joachims 2008; in a subspace, with the hinge loss and
+        no intercept: Joachims & Yu 2009, theorem 1, for each class).
     risk_bound : float or None
-        Of the same: with probability ``confidence`` the objective is at most so far above its
+        Of sampled ones: with probability ``confidence`` the objective is at most so far above its
         optimum. A worst case; where it is larger than the objective it says nothing.
     confidence : float or None
         Of ``risk_bound``.

@@ -395,7 +395,8 @@ class SparseEstimator(Streaming, BasisVectors, Estimator):
         certificate = chosen.certificate(tol, about.precision, about.scope)
         last_cut = self.solver is not None and self.solver.stop == "violation"
         if last_cut:
-            certificate = replace(certificate, violation=about.violation)
+            about_cuts = {"violation": about.violation, "max_cuts": about.max_cuts}
+            certificate = replace(certificate, **about_cuts)
         kinked = data.about["loss"] in KINKED
         unlimited = self.max_iter < 0 and kinked
         ended = "max_iter" if solved.n_iter >= self._max_iter and not unlimited else "stalled"

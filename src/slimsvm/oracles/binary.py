@@ -309,6 +309,15 @@ class LossCuts(PerRow):
         some = [Slopes(cut.codes[first:last], cut.values) for cut in self.kept]
         return LossCuts(self.weight[first:last], some)
 
+    def responses(self, first: int, last: int) -> Array:
+        """Those of rows first to last: (rows, cuts)."""
+        out = np.empty((last - first, len(self.kept)))
+        for t, cut in enumerate(self.kept):
+            codes = cut.codes[first:last]
+            slopes = codes if cut.values is None else cut.values[codes]
+            out[:, t] = self.weight[first:last] * slopes
+        return out
+
     def products(self, first: int, last: int, values: Array) -> Array:
         """values (q, rows) times the responses of rows first to last, of each cut: (q, cuts)."""
         weighted = values * self.weight[first:last]

@@ -57,7 +57,7 @@ MEANINGS = {
     "gap": "the objective is at most this far from its optimum",
     "tol": "the violation that was asked for",
     "precision": "type of the kernel values",
-    "projection_error": "how much of a cut or the gradient lies outside the span",
+    "projection_error": "how much of a cut lies outside the span",
     "bound": "the objective is at most this far from that of the exact solution",
 }
 

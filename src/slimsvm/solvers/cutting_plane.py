@@ -66,6 +66,7 @@ from slimsvm.solvers.cuts import (
     padded,
     raised,
 )
+from slimsvm.solvers.outside import ActiveCuts
 from slimsvm.solvers.small_qp import solve_small_qp
 from slimsvm.threads import single_threaded_blas
 
@@ -128,7 +129,7 @@ class Oracle(Protocol):
         """Cuts, of which each block of rows gets its part.
 
         ``products(first, last, values)`` is values (q, rows) times the responses of rows first to
-        last, of each cut: (q, cuts).
+        last, of each cut: (q, cuts); ``responses(first, last)`` are these themselves.
         """
 
     def part(self, first: int, last: int) -> Any:
@@ -542,23 +543,15 @@ class CuttingPlane:
             S.stalled |= S.lower - S.marks[0] <= STALLED[precision] * S.lower
         S.open = (S.excess > tol) & ~S.stalled
 
-    def outside(self, problem: OneSlack, state: CutState, distances: Array) -> tuple[Array, Array]:
-        """A bound on how much of each column's active cuts lies outside of the span.
-
-        The largest such part of a cut, and that of their combination sum_t a_t g_t.
-
-        By the triangle inequality, |sum_i v_i phi'(x_i)| <= sum_i |v_i| |phi'(x_i)|: no kernel
-        values.
-        """
-        largest, together = np.zeros(len(state.cuts)), np.zeros(len(state.cuts))
+    def active(self, problem: OneSlack, state: CutState, m: int, width: int = 1) -> ActiveCuts:
+        """The cuts that carry weight, seen from the first m vectors of a basis."""
+        kept, a = [], []
         for c, cuts in enumerate(state.cuts):
-            total = np.zeros(problem.oracle.n)
             for t in np.flatnonzero(cuts.a):
-                v = problem.oracle.unpacked(cuts.rows[t], 0, problem.oracle.n)
-                largest[c] = max(largest[c], float(np.abs(v) @ distances))
-                total += cuts.a[t] * v
-            together[c] = float(np.abs(total) @ distances)
-        return largest, together
+                kept.append(cuts.rows[t])
+                a.append(cuts.a[t] * (np.arange(len(state.cuts)) == c))
+        multipliers = np.array(a).reshape(len(kept), len(state.cuts))
+        return ActiveCuts(m, problem.oracle.by_row(kept), multipliers, width)
 
     def certificate(self, problem: OneSlack, state: CutState, tol: float) -> Certificate:
         """Objective and gap summed over the columns.

@@ -398,11 +398,20 @@ class JointCuts(PerRow):
             some.append(Kept(where, cut.labels[inside], cut.values[inside], cut.linear))
         return JointCuts(self.width, some)
 
+    def responses(self, first: int, last: int) -> Array:
+        """Those of parts first to last: (parts, labels * cuts)."""
+        return np.asarray(self._matrix(first, last).T.toarray())
+
     def products(self, first: int, last: int, values: Array) -> Array:
         """values (q, parts) times the responses of parts first to last: (q, labels * cuts).
 
         One product for each label and cut.
         """
+        matrix = self._matrix(first, last)
+        return np.asarray((matrix @ values.T.astype(np.float64)).T)
+
+    def _matrix(self, first: int, last: int) -> Any:
+        """The responses of parts first to last: (labels * cuts, parts)."""
         # one product for all cuts: each by itself would cost more to call than to make
         kept = self.kept
         inside = [slice(*np.searchsorted(cut.parts, (first, last))) for cut in kept]
@@ -412,10 +421,8 @@ class JointCuts(PerRow):
         )
         parts = np.concatenate([cut.parts[some] for _, (cut, some) in several]) - first
         responses = np.concatenate([cut.values[some] for _, (cut, some) in several])
-        matrix = sp.csr_matrix(
-            (responses, (of, parts)), shape=(self.width * len(kept), last - first)
-        )
-        return np.asarray((matrix @ values.T.astype(np.float64)).T)
+        shape = (self.width * len(kept), last - first)
+        return sp.csr_matrix((responses, (of, parts)), shape=shape)
 
 
 def least_on_line(

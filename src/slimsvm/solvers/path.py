@@ -76,8 +76,8 @@ class PathPoint:
     validation_score : float or None
         The same on the rows held out, if there are any.
     projection_error : float or None
-        How much of a cut, or of the gradient, at most lies outside of the span (delta in the paper,
-        whose cuts are means over the rows).
+        Of cuts: how much of one at most lies outside of the span (delta in the paper, whose cuts
+        are means over the rows).
     bound : float or None
         The objective is at most so far above that of the exact solution with the same loss.
     rounding : float
@@ -412,6 +412,7 @@ class Path(PathSolver):
             outside = slope.T @ columns.distances()
         objective, gap = solution.objective, solution.gap
         score = self.scoring.measure(scores, there.target, there.weight)
-        bound = distance_bound(problem.weight, objective, gap, outside, outside)
+        _, bound = distance_bound(problem.weight, objective, gap, outside, outside)
         rounding = there.rounding(solution.coef, solution.intercept, scores)
-        return path_point(columns, solution, indices, gap, score, self.scoring, bound, rounding)
+        about = (gap, score, self.scoring, (None, bound), rounding)
+        return path_point(columns, solution, indices, *about)

@@ -91,7 +91,6 @@ def path_over_all_rows(
         certificate.gap,
         scoring.measure(model.scores, data.target, weight),
         scoring.validated(f),
-        projection_error=0.0,
         bound=certificate.gap,
         rounding=certificate.rounding,
     )

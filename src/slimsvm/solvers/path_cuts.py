@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from slimsvm.losses import Hinge
 from slimsvm.precision import CUTS_TOL, is_small
 from slimsvm.problems.columns import KernelColumns
 from slimsvm.problems.sparse import Sparse
@@ -21,6 +22,7 @@ from slimsvm.run import Certificate, run
 from slimsvm.solvers.cuts import CutState
 from slimsvm.solvers.cutting_plane import CuttingPlane, OneSlack, Oracle
 from slimsvm.solvers.growth import Growth, appended
+from slimsvm.solvers.outside import ActiveCuts, outside
 from slimsvm.solvers.path import PathModel, PathSolver, PathState, distance_bound, path_point
 from slimsvm.solvers.spaces import SubspaceSpace
 
@@ -37,6 +39,8 @@ class CutPathState(PathState):
     sizes: list[int] = field(default_factory=list)  # descending
     cuts: CutState | None = None
     row_duals: Array | None = None
+    # of each point: the active cuts, value and gap of every column
+    seen: list[tuple[ActiveCuts, Array, Array]] = field(default_factory=list)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -90,22 +94,46 @@ class CutPath(PathSolver):
         if first:
             S.row_duals = model.row_duals
             S.indices = S.indices if S.growth is None else S.growth.indices(S.columns)
-        outside = solver.outside(inner, S.cuts, some.distances())
-        bound = distance_bound(problem.weight, model.objective, S.cuts.gap, *outside)
+        S.seen.insert(0, (solver.active(inner, S.cuts, some.m), model.objective, S.cuts.gap))
         gap = np.maximum(0.0, model.objective - model.lower_bound)
         score = self.scoring.measure(model.scores, problem.target, problem.weight)
-        about = (gap, score, self.scoring, bound, result.certificate.rounding)
+        about = (gap, score, self.scoring, (None, None), result.certificate.rounding)
         point = path_point(some, model, S.indices, *about)
         S.points.insert(0, point)  # the smallest first
         S.sizes = [size for size in S.sizes if size < some.m]
         S.done = not S.sizes
 
+    def _look_outside(self, problem: Sparse, S: CutPathState) -> None:
+        """What the cuts have outside of their spans: of all sizes with the same kernel values."""
+        cuts = [cuts for cuts, _, _ in S.seen]
+        found = outside(S.columns, cuts, going_on=lambda: self.limits.reason() is None)
+        for k, ((_, objective, gap), parts) in enumerate(zip(S.seen, found, strict=True)):
+            error, bound = distance_bound(problem.weight, objective, gap, *parts)
+            assert bound is not None
+            bound += S.points[k].rounding
+            S.points[k] = replace(S.points[k], projection_error=error, bound=bound)
+        S.seen = []
+
     def certificate(self, problem: Sparse, state: CutPathState, tol: float) -> Certificate:
         """Of the point that is wanted; with the rule of the papers, about its newest cut."""
+        self._look_outside(problem, state)
         about = super().certificate(problem, state, tol)
         if state.cuts is None or state.cuts.excess is None:
             return about
-        return replace(about, violation=state.cuts.measured)
+        return replace(about, violation=state.cuts.measured, max_cuts=self._most(problem, tol))
+
+    def _most(self, problem: Sparse, tol: float) -> float | None:
+        """Theorem 1 of Joachims & Yu (2009): rounds after which each column ends at the latest.
+
+        A round for each vector, and then as many as in any fixed space (Joachims 2006): the bound
+        of the dual rises by C min(eps / 2, eps^2 / (8 C R^2)) each, to at most C. Their C is the
+        sum of the weights, R^2 the largest k(x, x).
+        """
+        if problem.fit_intercept or not isinstance(problem.loss, Hinge):
+            return None
+        longest = float(np.max(problem.rows.diag(), initial=0.0))
+        C = float(problem.weight.sum())
+        return self.sizes[-1] + max(2.0 / tol, 8.0 * C * longest / tol**2)
 
     def model(self, problem: Sparse, state: CutPathState) -> PathModel:
         """All points, and the multipliers of the rows at the largest."""

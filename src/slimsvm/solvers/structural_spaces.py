@@ -23,10 +23,11 @@ from slimsvm.precision import CUTS_TOL, is_small
 from slimsvm.problems.columns import DEFAULT_MEMORY, KernelColumns
 from slimsvm.row_hashes import distinct
 from slimsvm.rows import MemoryRows
-from slimsvm.run import Result, Status, run
+from slimsvm.run import Limits, Result, Status, run
 from slimsvm.solvers.cutting_plane import CuttingPlane, OneSlack
 from slimsvm.solvers.growth import Growth, in_order
 from slimsvm.solvers.joint import JointRisk, JointSpace
+from slimsvm.solvers.outside import outside
 from slimsvm.solvers.sampled_cuts import LINEAR, SampledCuts
 from slimsvm.solvers.sampled_space import SampledSpace
 from slimsvm.solvers.spaces import ExplicitSpace, KernelSpace, SubspaceSpace
@@ -239,7 +240,7 @@ def subspace(task: StructuralTask) -> Found:
     basis = basis.astype(np.float32) if rows.dtype == np.float32 else basis
     indices = indices if growth is None else growth.indices(columns)
     if keep_rows and columns.m:
-        error, bound = _outside(problem, solver, state, columns)
+        error, bound = _outside(problem, solver, state, columns, task.fit.limits)
         result.certificate = replace(result.certificate, projection_error=error, bound=bound)
     model = StructuralModel(coef, space.intercepts(W), W[: risk.n_linear], basis, indices)
     return result, model
@@ -272,16 +273,16 @@ def _basis(
 
 
 def _outside(
-    problem: OneSlack, solver: CuttingPlane, state: Any, columns: KernelColumns
+    problem: OneSlack, solver: CuttingPlane, state: Any, columns: KernelColumns, limits: Limits
 ) -> tuple[float, float]:
     """How much of a cut lies outside of the span, and how far the exact solution can be.
 
     The bound is that of the sparse estimators.
     """
     risk = problem.oracle
-    by_part = np.repeat(columns.distances(), risk.width)
-    distances = np.concatenate([by_part, np.zeros(risk.n_linear)])
-    largest, together = (float(value[0]) for value in solver.outside(problem, state, distances))
+    cuts = solver.active(problem, state, columns.m, risk.width)
+    found = outside(columns, [cuts], going_on=lambda: limits.reason() is None)
+    largest, together = (float(value[0]) for value in found[0])
     norm = float(np.sqrt(2.0 * max(float(state.objective[0]), 0.0)))
     here = min(0.5 * together**2, largest * norm)
     return largest / float(risk.weight.sum()), float(state.gap[0]) + here
