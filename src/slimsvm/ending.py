@@ -205,8 +205,10 @@ def sentence(
     near = f"within {percent(share)} of {optimum}"
     if certificate.gap - certificate.rounding <= ROUNDING * abs(certificate.objective):
         near = f"at {optimum}, up to rounding errors"
+    elif certificate.rounding > 0.5 * certificate.gap:  # the bound is, not the point
+        near += f", mostly a bound on rounding errors in {certificate.precision}"
     if share >= 1.0 and reason == "converged":  # of the measure, not of the value
-        begin += " in what tol is about"
+        begin += " in what tol is about" if begin == REASONS["converged"] else ""
         near = f"the objective is bounded only within {percent(share)} of {optimum}"
     if not np.isfinite(share):
         near = f"how far from {optimum} is not known"
@@ -221,10 +223,12 @@ def percent(share: float) -> str:
     Examples
     --------
     >>> from slimsvm.ending import percent
-    >>> percent(0.000123), percent(12.3)
-    ('0.012 %', '1,230 %')
+    >>> percent(0.000123), percent(0.997), percent(12.3)
+    ('0.012 %', '99.7 %', '1,230 %')
     """
-    return f"{100.0 * share:.2g} %" if share < 1.0 else f"{100.0 * share:,.0f} %"
+    if share < 0.99:  # two digits would make 100 of more
+        return f"{100.0 * share:.2g} %"
+    return f"{100.0 * share:.3g} %" if share < 1.0 else f"{100.0 * share:,.0f} %"
 
 
 @dataclass(frozen=True)

@@ -71,7 +71,7 @@ class Profile:
         """A line for each class and method, and for each reason to leave it to scikit-learn."""
         lines = ["slimsvm: what was replaced (calls in this process, seconds)"]
         for (name, what), tally in sorted(self.ours.items()):
-            lines.append(f"  {name}.{what:<18} {tally.calls:>7,} {tally.seconds:>10.3f} s")
+            lines.append(f"  {f'{name}.{what}':<30} {tally.calls:>7,} {tally.seconds:>10.3f} s")
         if not self.ours:
             lines.append("  nothing: no estimator of sklearn.svm was used")
         for (name, reason), tally in sorted(self.theirs.items()):

@@ -164,7 +164,7 @@ class SparseEstimator(Streaming, BasisVectors, Estimator):
         The basis vectors; those of a descent are in the metric.
     metric_
         Of a descent with a metric: a factor for each feature, or a matrix; the kernel is that of
-        X * metric_, or of X @ metric_, and basis_.
+        ``X * metric_``, or of ``X @ metric_``, and ``basis_``.
     widths_
         Of a descent with the rbf kernel: a factor of gamma for each basis vector.
     loss_
