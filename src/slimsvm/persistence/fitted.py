@@ -55,8 +55,8 @@ def check_savable(estimator: Any, form: str) -> None:
     if not is_known(estimator):
         kind = type(estimator)
         raise ValueError(
-            f"A model file holds one of slimsvm's {', '.join(estimators.REGISTRY)}, or in slimsvm's "
-            "own format a Pipeline or CalibratedClassifierCV around one; got an object of class "
+            f"A model file holds one of slimsvm's {', '.join(estimators.REGISTRY)}, or as .slim a "
+            "Pipeline or CalibratedClassifierCV around one; got an object of class "
             f"{kind.__module__}.{kind.__name__}. Give the fitted slimsvm estimator itself (of a "
             "search best_estimator_, else of a pipeline that step), or use pickle or joblib."
         )
