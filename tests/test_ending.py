@@ -5,8 +5,9 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from sklearn.metrics.pairwise import laplacian_kernel
 
-from slimsvm import SVC, OneClassSVM
+from slimsvm import SVC, CoreVectorSVC, NuSVC, OneClassSVM, OnlineSVC, SparseSVC
 from slimsvm.ending import (
     FULL,
     MEASURES,
@@ -74,3 +75,55 @@ def test_a_warning_points_at_the_line_that_called_fit(model):
         warnings.simplefilter("always")
         model.fit(X, y)
     assert [warning.filename for warning in caught] == [__file__]
+
+
+def noisy(n=400):
+    rng = np.random.default_rng(0)
+    X = rng.uniform(0, 4, (n, 2))
+    y = np.where(np.floor(X).sum(axis=1) % 2 == 0, 1, -1)
+    return X, np.where(rng.random(n) < 0.2, -y, y)
+
+
+def test_a_small_nu_converges_in_its_own_units():
+    X, y = noisy(1100)
+    model = NuSVC(nu=0.15, gamma=10.0).fit(X, y)
+    certificate, words = model.certificate_, str(model.status_)
+    assert model.status_.converged and certificate.gap > certificate.objective
+    assert words.startswith("Converged in what tol is about: the optimum is only known to be ")
+    low, high = certificate.interval
+    assert f"between {low:.3g} and {high:.3g};" in words
+    assert "with tol=0.001, where the margin is 0.0" in words
+    finer = NuSVC(nu=0.15, gamma=10.0, tol=1e-4).fit(X, y).certificate_
+    assert low < finer.interval[0] < finer.objective < high
+
+
+def test_a_core_set_converges_in_its_ball():
+    X, y = noisy(1500)
+    model = CoreVectorSVC(eps=1e-3, C=100.0, gamma=1.0).fit(X, y)
+    low, high = model.certificate_.interval
+    words = str(model.status_)
+    assert words.startswith("Converged in what eps is about: the optimum is only known to be ")
+    assert f"between {low:.3g} and {high:.3g}; the farthest point lies" in words
+    finer = CoreVectorSVC(eps=1e-7, C=100.0, gamma=1.0).fit(X, y).certificate_
+    assert low <= finer.objective - finer.gap <= finer.objective <= high
+
+
+def test_a_budget_names_the_problem_it_solves():
+    X, y = noisy()
+    budget = OnlineSVC(kernel=laplacian_kernel, max_support=30, random_state=0).fit(X, y)
+    assert budget.certificate_.scope == "subspace"
+    assert "the optimum over the expansion" in str(budget.status_)
+    assert "30 vectors at most, are no part of that problem." in str(budget.status_)
+    stream = OnlineSVC(gamma=10.0, max_support=30, random_state=0).fit(X, y)
+    assert stream.certificate_.scope == "stream" and np.isinf(stream.certificate_.gap)
+    assert "no fixed problem" in str(stream.status_)
+
+
+@pytest.mark.parametrize("loss", ["smooth_hinge", "squared_hinge"])
+def test_rounding_is_blamed_only_where_it_is_to_blame(loss):
+    X, y = noisy(1500)
+    options = {"loss": loss, "basis": "all", "C": 100.0, "gamma": 0.1}
+    model = SparseSVC(tol=1e-3, **options).fit(X, y)  # float32 is not enough for it
+    assert model.status_.converged and model.certificate_.precision == "float64"
+    finer = SparseSVC(tol=1e-6, **options).fit(X, y).certificate_
+    assert model.certificate_.objective == pytest.approx(finer.objective, rel=1e-3)

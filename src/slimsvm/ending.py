@@ -22,6 +22,7 @@ Array = NDArray[Any]
 FULL, SUBSPACE, SAMPLED = "full", "subspace", "sampled"
 DISTANCE, STREAM = "distance", "stream"
 ROUNDING = 1e-14  # relative gap below which nothing is said but that
+LOOSE = 0.5  # relative gap from which on a share of the objective says nothing of the optimum
 OURS = ("slimsvm", "sklearn", "joblib")  # packages that a warning does not point at
 
 
@@ -207,9 +208,11 @@ def sentence(
         near = f"at {optimum}, up to rounding errors"
     elif certificate.rounding > 0.5 * certificate.gap:  # the bound is, not the point
         near += f", mostly a bound on rounding errors in {certificate.precision}"
-    if share >= 1.0 and reason == "converged":  # of the measure, not of the value
-        begin += " in what tol is about" if begin == REASONS["converged"] else ""
-        near = f"the objective is bounded only within {percent(share)} of {optimum}"
+    if share >= LOOSE and reason == "converged":  # of the measure, not of the value
+        asked = "eps" if measure == "ball" else "tol"
+        begin += f" in what {asked} is about" if begin == REASONS["converged"] else ""
+        low, high = certificate.interval
+        near = f"{optimum} is only known to be between {low:.3g} and {high:.3g}"
     if not np.isfinite(share):
         near = f"how far from {optimum} is not known"
     about = MEASURES[measure].format(**certificate.to_dict())

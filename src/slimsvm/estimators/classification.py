@@ -406,6 +406,12 @@ class NuSVC(DecomposedPairs):
             )
         return nu_classification(gram, sign, weight, min(nu, largest))
 
+    def _ending(self, results: list[Result], fit: Fit, **about: Any) -> Ending:
+        # tol is about scores before they are divided by the margin, which may be small
+        margin = min(result.model.margin for result in results)
+        about["further"] = f", where the {'least ' * (len(results) > 1)}margin is {margin:.2g}"
+        return super()._ending(results, fit, **about)
+
     def _point(self, result: Result) -> tuple[Array, float]:
         point: tuple[Array, float] = result.model.by_margin()
         return point

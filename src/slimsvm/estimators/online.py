@@ -321,6 +321,11 @@ class OnlineSVC(PairwiseClassifier):
             about["begins"] = {last.status.reason: last.status.sentence}
         if last.certificate.scope == SUBSPACE:
             about["optimum"] = "the optimum over the expansion"
+            if self.max_support is not None and last.status.converged:
+                about["further"] = (
+                    f"; rows outside of the expansion, {self.max_support:,} vectors at most, are "
+                    "no part of that problem"
+                )
         return super()._ending(results, fit, **about)
 
     def _refuse_small_cache(self, operand: Operand) -> None:

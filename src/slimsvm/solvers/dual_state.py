@@ -169,6 +169,11 @@ class DualSolution:
     level: tuple[float, float]
     open: tuple[bool, bool] = (False, False)
 
+    @property
+    def margin(self) -> float:
+        """rho of a nu-SVC: half the distance of the levels of o."""
+        return (self.level[0] - self.level[1]) / 2
+
     def by_margin(self) -> tuple[Array, float]:
         """The point and the intercept of a nu-SVC, divided by the margin.
 

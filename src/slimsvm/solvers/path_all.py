@@ -66,17 +66,24 @@ def path_over_all_rows(
     where = in_memory(data.rows, n_threads=fit.threads)
     given = (data.rows.frame, data.target, weight, loss, fit_intercept)
     problem = AllRows(where, *given, max_memory)
-    if problem.rounding_error() > tol:  # float32 would hide what was asked for
+    solver = KernelNewton(seed=int(np.random.default_rng(seed).integers(2**31 - 1)))
+    options: dict[str, Any] = {"tol": SUBSPACE_TOL if is_small(data.rows.n) else tol}
+    options |= {"max_iter": max_iter, "limits": fit.limits, "watchers": fit.watchers}
+
+    def widened() -> AllRows:
         wide = prepare(data.kernel, data.X, dtype=np.float64)
-        problem.rows, problem.frame = in_memory(wide, n_threads=fit.threads), wide.frame
-    result = run(
-        KernelNewton(seed=int(np.random.default_rng(seed).integers(2**31 - 1))),
-        problem,
-        tol=SUBSPACE_TOL if is_small(data.rows.n) else tol,
-        max_iter=max_iter,
-        limits=fit.limits,
-        watchers=fit.watchers,
-    )
+        return AllRows(in_memory(wide, n_threads=fit.threads), wide.frame, *given[1:], max_memory)
+
+    if problem.rounding_error() > tol:  # float32 would hide what was asked for
+        problem = widened()
+    result = run(solver, problem, **options)
+    narrow = np.dtype(problem.frame.dtype) != np.float64
+    if result.status.reason == "stalled" and narrow:  # it did: the gap has squares of all errors
+        first, start = result, (result.model.coef, result.model.intercept)
+        options["max_iter"] = max(1, max_iter - first.n_iter)
+        result = run(solver, widened(), start=start, **options)
+        history = {k: np.append(v, result.history[k]) for k, v in first.history.items()}
+        result = replace(result, history=history, n_iter=first.n_iter + result.n_iter)
     model, certificate = result.model, result.certificate
     rows = np.flatnonzero(model.coef.any(axis=1))
     basis, coef, exact = data.X[rows], model.coef[rows], certificate.precision == "float64"
