@@ -84,6 +84,13 @@ def test_a_model_of_so_many_bytes(max_bytes):
     assert 0.8 * max_bytes < model.model_nbytes_ <= max_bytes
 
 
+@pytest.mark.parametrize("kernel", ["rbf", "poly"])
+def test_bytes_that_a_matrix_would_fill_are_for_vectors(kernel):
+    X, y = load_digits(return_X_y=True)  # 64 * 64 numbers are 16,384 bytes
+    model = SparseSVC(max_bytes=18_000, kernel=kernel, random_state=0).fit(X[:900] / 16, y[:900])
+    assert 0.9 * 18_000 < model.model_nbytes_ <= 18_000
+
+
 @pytest.mark.parametrize("n", [150, 900])
 @pytest.mark.parametrize("metric", ["auto", "diagonal", None])
 def test_so_many_bytes_are_enough_for_few_rows_and_fewer_vectors_than_classes(n, metric):

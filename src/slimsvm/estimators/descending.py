@@ -98,7 +98,8 @@ def solved_by_descent(model: Any, data: Data, loss: Any, fit: Fit) -> Result:
     rng = np.random.default_rng(seed)
     given, d = metric_given(model.metric, X.shape[1]), X.shape[1]
     auto, outputs = model.n_basis == "auto", Y.shape[1]
-    form = FORMS[model.metric] if given is None else None
+    learned = given is None and isinstance(kernel, RBF)  # no other kernel has a metric
+    form = FORMS[model.metric] if learned else None
     start, at = _last(model, data, kernel)
     limit = int(model.max_bytes or 0)
     if start is not None and limit and start.n > _vectors_within(limit, d, outputs, form, at)[0]:
@@ -111,7 +112,7 @@ def solved_by_descent(model: Any, data: Data, loss: Any, fit: Fit) -> Result:
     q = at.turn.shape[1] if np.ndim(at.turn) == 2 else d
     wanted = int(model.max_basis if auto else model.n_basis)
     if limit:
-        fits, least = _vectors_within(limit, d, outputs, form, at)
+        fits, least, form = _vectors_within(limit, d, outputs, form, at)
         if fits < 1:
             raise ValueError(
                 f"max_bytes={limit} is too small for one vector: a model of {d} features "
@@ -185,10 +186,10 @@ def _pivots(K: Array, k: int) -> Array:
 
 def _vectors_within(
     max_bytes: int, d: int, outputs: int, form: str | None, at: Any
-) -> tuple[int, int]:
+) -> tuple[int, int, str | None]:
     """How many vectors a model of so many bytes has, with its metric, intercepts and widths.
 
-    And the bytes of a model of one.
+    And the bytes of a model of one, and the form of the metric.
     """
     q = at.turn.shape[1] if np.ndim(at.turn) == 2 else d
     a_vector = q + 1 + outputs
@@ -199,10 +200,10 @@ def _vectors_within(
 
     full, diagonal = number(d * q), number(d)
     k = {"full": full, "diagonal": diagonal, None: number(0)}.get(form, full)
-    if form == AUTO and q > 2 * full:
-        k = diagonal if q > 2 * diagonal else max(1, full)
     metric = {"full": d * q, None: 0}.get(form, d)
-    return k, FLOAT * (a_vector + outputs + max(fixed, metric))
+    if form == AUTO and q > 2 * full:  # a matrix would leave few vectors, or none
+        k, form = diagonal, "diagonal"
+    return k, FLOAT * (a_vector + outputs + max(fixed, metric)), form
 
 
 def _last(model: Any, data: Data, kernel: Kernel) -> tuple[Vectors | None, Coordinates | None]:
