@@ -91,6 +91,11 @@ class Certificate:
     rounding: float = 0.0
     estimated: bool = False
 
+    def __post_init__(self) -> None:
+        for name in ("violation", "gap"):  # of sums beyond the range of float64, nothing is known
+            if np.isnan(getattr(self, name)):
+                object.__setattr__(self, name, np.inf)
+
     @property
     def holds(self) -> bool:
         """Whether the tolerance was reached."""

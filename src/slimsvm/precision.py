@@ -47,7 +47,8 @@ def rounding(error: float, coef: Array, own: Array, slopes: Array, scores: Array
     """
     shared = float(np.abs(coef * own).sum() + np.abs(slopes * scores).sum())
     squares = np.square(coef).sum(axis=0)
-    random = squares + np.sqrt(squares * np.square(slopes).sum(axis=0))
+    with np.errstate(over="ignore"):  # of such targets nothing is known
+        random = squares + np.sqrt(squares * np.square(slopes).sum(axis=0))
     return float(error) * (shared + RANDOM * float(random.sum()))
 
 

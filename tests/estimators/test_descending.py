@@ -65,6 +65,7 @@ def test_a_metric_that_is_given_is_taken():
         ({"metric": "diagonal", "basis": "pursuit"}, "found by descent"),
         ({"max_bytes": 8}, "too small for one vector"),
         ({"max_bytes": 800, "basis": "pursuit"}, "Say how many vectors by n_basis"),
+        ({"gamma": 0.0}, "the same value for all rows"),
         ({"basis": "descent", "loss": "hinge"}, "needs a loss with a derivative"),
         ({"basis": "descent", "kernel": "sigmoid"}, "needs the kernel 'rbf'"),
         ({"basis": "descent", "refine": True}, "got refine=True"),
@@ -270,3 +271,10 @@ def test_ill_data(name, n_basis):
     assert np.isfinite(model.predict_proba(X)).all()
     most = np.bincount(y).max() / y.size
     assert model.score(X, y) >= most - 0.05
+
+
+def test_targets_whose_products_are_beyond_float64_have_a_certificate_of_nothing():
+    X, _, y, _ = moons(100)
+    model = SparseSVR(4).fit(X, 1e100 * y)
+    assert np.isfinite(model.predict(X)).all()
+    assert not np.isnan([*model.certificate_.interval, model.certificate_.violation]).any()

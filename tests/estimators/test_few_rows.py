@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from sklearn.datasets import make_classification
+from sklearn.datasets import load_iris, make_classification
 from sklearn.exceptions import NotFittedError
 
 from slimsvm import SVC, SVR, LinearSVC, NuSVC, OneClassSVM, SparseSVC, SparseSVR
@@ -80,3 +80,11 @@ def test_replaced_attributes_count(rows):
     before = model.decision_function(X[:1])
     model.intercept_ = model.intercept_ + 1.0
     np.testing.assert_allclose(model.decision_function(X[:1]), before + 1.0)
+
+
+@pytest.mark.parametrize("rows", [[0.0], [0.0] * 5, [], 1.0, [[0.0]], np.zeros((1, 2, 4))])
+def test_a_fast_predictor_refuses_rows_of_another_length(rows):
+    """Compiled loops would read what stands behind them in memory."""
+    X, y = load_iris(return_X_y=True)
+    with pytest.raises(ValueError, match="expected one row of 4 features"):
+        SVC().fit(X, y).fast_predictor()(rows)

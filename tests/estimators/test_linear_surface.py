@@ -210,3 +210,31 @@ def test_l1_min_c_is_where_the_first_weight_appears():
     assert not LinearSVC(penalty="l1", C=least * 0.999).fit(X, y).coef_.any()
     more = LinearSVC(penalty="l1", C=least * 1.01).fit(X, y)
     assert more.coef_.any() or more.intercept_.any()
+
+
+@pytest.mark.parametrize("C", [1e-3, 1e5])
+def test_a_free_intercept_beside_an_l1_penalty_is_found_for_weights_of_ten_orders(C):
+    """Loops that are compiled without infinities must not have one as the end of a bracket."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 5))
+    y = (X @ rng.normal(size=5) + rng.normal(size=60) > 0).astype(int)
+    weight = 10.0 ** rng.uniform(-5, 5, 60)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        model = LinearSVC(penalty="l1", C=C, fit_intercept="free").fit(X, y, weight)
+    error = squared_hinge(2.0 * y - 1.0, model.decision_function(X))
+    objective = np.abs(model.coef_).sum() + C * (weight @ error)
+    assert model.certificate_.objective == pytest.approx(objective)
+
+
+def test_the_certificate_is_that_of_the_model_where_cutting_planes_did_not_help():
+    rng = np.random.default_rng(5)
+    X = rng.normal(size=(60, 5)) * [1e-8, 1e8, 1.0, 1e4, 1e-4]
+    score = X @ rng.normal(size=5)
+    y = np.digitize(score, np.quantile(score, [0.33, 0.66]))
+    with pytest.warns(ConvergenceWarning):
+        model = LinearSVC(loss="hinge").fit(X, y)
+    target = np.where(y[:, None] == np.arange(3), 1.0, -1.0)
+    error = np.maximum(0.0, 1.0 - target * model.decision_function(X)).sum()
+    penalty = 0.5 * (model.coef_**2).sum() + 0.5 * (model.intercept_**2).sum()
+    assert model.certificate_.objective == pytest.approx(penalty + error)

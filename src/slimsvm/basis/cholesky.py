@@ -342,7 +342,7 @@ def _next_column(
         least = (
             np.partition(size, size.size - n_entries)[size.size - n_entries]
             if n_entries > 0
-            else np.inf
+            else np.finfo(np.float64).max
         )
         spare = n_entries - int((size > least).sum())
     root, lost = np.sqrt(work[j]), 0.0

@@ -81,8 +81,8 @@ class KernelModel:
 
         For one row at a time, where the checks of scikit-learn take most of the time: with 50
         vectors a call takes about ten microseconds. It takes a row, and returns its prediction, or
-        an array of rows. Rows must be numbers, dense, finite, and have as many features as at fit;
-        nothing is checked. It goes on with the model as it is now.
+        an array of rows. Rows must be numbers, dense and finite, which is not checked; that there
+        are as many features as at fit is. It goes on with the model as it is now.
 
         Returns
         -------
@@ -99,10 +99,15 @@ class KernelModel:
         """
         check_is_fitted(self)
         function, predicted = self._function(), self._predicted
-        ready = function.for_few()
+        ready, d = function.for_few(), self.n_features_in_
 
         def predict(rows: Any) -> Any:
             X = np.asarray(rows, np.float64)
+            if X.ndim not in (1, 2) or X.shape[-1] != d:
+                raise ValueError(
+                    f"Got an array of shape {X.shape}; expected one row of {d} features, or an "
+                    f"array of such rows, (n, {d})."
+                )
             if X.ndim == 1:
                 X = X[None, :]
                 return predicted(function.of_few(X) if ready else function.decision_function(X))[0]

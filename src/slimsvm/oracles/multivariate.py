@@ -57,6 +57,7 @@ from slimsvm.compiled import compiled
 from slimsvm.oracles.structured import BlockOracle, Encoded
 
 Array = NDArray[Any]
+FAR = 1e300  # for infinity, which compiled loops do not know
 MEASURES = ("f1", "precision_at_k", "recall_at_k", "roc_auc", "average_precision")
 
 
@@ -362,7 +363,7 @@ def _worst_precision(positive: Array, negative: Array) -> tuple[Array, Array]:
         size -= 1
         first, last, low, high = stack[size, 0], stack[size, 1], stack[size, 2], stack[size, 3]
         j = (first + last) // 2 + 1  # counted from one, as in the formula
-        top, best = -np.inf, high
+        top, best = -FAR, high
         for i in range(high, low - 1, -1):  # from the right order: ties go to the truth
             gain = harmonic[P + j] - harmonic[i + j] + (j - 1) * (1.0 / (P + j) - 1.0 / (i + j))
             value = gain + ((P - i) * negative[j - 1] - (sums[P] - sums[i])) / N

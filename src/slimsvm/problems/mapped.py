@@ -308,6 +308,12 @@ def coordinates_for(
     """
     form, gamma, _, _ = kernel.form()
     root = float(np.sqrt(gamma if form != LINEAR else 1.0))
+    if not root > 0.0:
+        raise ValueError(
+            f"The kernel {kernel!r} has the same value for all rows: there are no vectors to find. "
+            "Give a larger gamma; if it comes from the features (gamma='scale'), scale these, for "
+            "example with StandardScaler."
+        )
     if not kernel.shift_invariant:
         return Coordinates(None, root)
     mean = np.asarray(X.mean(axis=0), np.float64).ravel()

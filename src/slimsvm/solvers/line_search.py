@@ -30,6 +30,7 @@ from slimsvm.rows import Block, MemoryRows
 Array = NDArray[Any]
 LINE_STEPS = 30  # two or three are usual
 LINE_TOL = 1e-6  # slope at the end, relative to that at the beginning
+FAR = 1e300  # for infinity, which compiled loops do not know
 
 
 def slopes_along(
@@ -80,7 +81,7 @@ def least_in(
             slope,
             curve,
         )
-    t, low, high = np.zeros(slope.size), np.zeros(slope.size), np.full(slope.size, np.inf)
+    t, low, high = np.zeros(slope.size), np.zeros(slope.size), np.full(slope.size, FAR)
     at_begin, going = np.zeros(slope.size), np.arange(slope.size)
     for step in range(LINE_STEPS):
         found = rows.sum(slopes_along, problem.loss, trail, direction, t, going, slope, curve)
@@ -165,7 +166,7 @@ def _least(
     form: int, p: float, y: Array, weight: Array, f: Array, d: Array, slope: float, curve: float
 ) -> float:
     """Newton's method on the derivative, which never decreases."""
-    low, high, t, at_begin = 0.0, np.inf, 0.0, 0.0
+    low, high, t, at_begin = 0.0, FAR, 0.0, 0.0
     for step in range(LINE_STEPS):
         first, second = _slopes_at(form, p, y, weight, f, d, t, slope, curve)
         if step == 0:
@@ -193,10 +194,10 @@ def _next(
         low = t
     else:
         high = t
-    newton = t - first / second if second > 0.0 else np.inf
-    if low < newton < high and newton < np.inf:
+    newton = t - first / second if second > 0.0 else FAR
+    if low < newton < high:
         t = newton
-    elif high < np.inf:
+    elif high < FAR:
         t = 0.5 * (low + high)
     else:
         t = max(1.0, 2.0 * t)

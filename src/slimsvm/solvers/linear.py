@@ -188,8 +188,9 @@ def _plain(
     more = replace(more, model=_without_feature(problem, more.model.coef, more.model.intercept))
     if small and fit.limits.reason() is None:
         more = _exact(problem, more, -duals.T, fit)
-    better = more.certificate.violation < result.certificate.violation
-    return _after(result, more if better else replace(more, model=result.model))
+    if not more.certificate.violation < result.certificate.violation:
+        more = replace(more, model=result.model, certificate=result.certificate)
+    return _after(result, more)
 
 
 def _one_slack(problem: LinearFit, oracle: Any) -> OneSlack:

@@ -46,6 +46,7 @@ RIDGE = 1e-12  # of that step's system
 AT_ONCE = 5  # such steps, between passes
 LEAST_FALL = 1e-9  # of the objective, for a step that was cut short: else it goes to and fro
 TINY = float(np.finfo(float).tiny)
+FAR = 1e300  # for infinity, which compiled loops do not know
 
 
 @compiled
@@ -126,7 +127,7 @@ def _sweep(
 @compiled
 def _balance(y: Array, c: Array, e: Array) -> float:
     """The change of a free intercept that is best for these e, which are changed with it."""
-    whole, below, above = 0.0, -np.inf, np.inf
+    whole, below, above = 0.0, -FAR, FAR
     for _ in range(MOST_NEWTON):
         slope, bend = 0.0, 0.0
         for i in range(e.size):
@@ -142,7 +143,7 @@ def _balance(y: Array, c: Array, e: Array) -> float:
             above = whole
         new = whole - slope / bend
         if not (below < new and new < above):
-            if below == -np.inf or above == np.inf:
+            if below == -FAR or above == FAR:
                 break
             new = 0.5 * (below + above)
         if abs(new - whole) <= 1e-16 * max(1.0, abs(whole)):
@@ -280,7 +281,7 @@ class L1Descent:
                 y, weight = problem.of_column(c)
                 order, active = state.order[c], state.active[c]
                 order[:active] = state.rng.permutation(order[:active])
-                last = 0.01 * state.last[c] if np.isfinite(state.last[c]) else np.inf
+                last = 0.01 * state.last[c] if np.isfinite(state.last[c]) else FAR
                 active, largest, _, visited = _sweep(
                     columns.indptr, columns.indices, columns.data, y, weight, state.sq[c],
                     state.e[c], state.W[c], order, active, last,
