@@ -278,3 +278,25 @@ def test_targets_whose_products_are_beyond_float64_have_a_certificate_of_nothing
     model = SparseSVR(4).fit(X, 1e100 * y)
     assert np.isfinite(model.predict(X)).all()
     assert not np.isnan([*model.certificate_.interval, model.certificate_.violation]).any()
+
+
+@pytest.mark.parametrize(
+    ("scale", "of_y", "C", "match"),
+    [
+        (1e25, 1.0, 1.0, "Scale the features"),
+        (1e-30, 1.0, 1.0, "Scale the features"),
+        (1.0, 1e40, 1.0, "Scale the targets"),
+        (1.0, 1.0, 1e99, "choose a C"),
+        (1.0, 1.0, 1e-30, "choose a C"),
+    ],
+)
+def test_what_leaves_the_range_of_float32_is_refused(scale, of_y, C, match):
+    X, _, y, _ = moons()
+    with pytest.raises(ValueError, match=match):
+        SparseSVR(4, C=C).fit(scale * X, of_y * y)
+    if scale > 1.0 or of_y > 1.0:  # a stream stays as it was
+        stream = SparseSVR(4, random_state=0).partial_fit(X[:100], y[:100])
+        before = stream.predict(X)
+        with pytest.raises(ValueError, match=match):
+            stream.partial_fit(scale * X, of_y * y)
+        np.testing.assert_array_equal(stream.predict(X), before)

@@ -31,6 +31,8 @@ FORMS = {"learned": "full", "diagonal": "diagonal", "auto": "auto", None: None}
 FEW_ROWS = 200  # up to which nothing is drawn: weights are repetitions there, to the last digits
 EQUAL = 1e-9  # relative difference of two pivots that is nothing but rounding
 FLOAT = 4  # bytes of a number of a model
+# of weights and targets, and squares of rows: beyond, sums in float32 are not finite, or zero
+LEAST_WEIGHT, LARGEST, LARGEST_SQUARE = 1e-20, 1e30, 1e37
 
 
 def descends(model: Any, kernel: Any, X: Any = None) -> bool:
@@ -86,6 +88,34 @@ def metric_given(metric: Any, n_features: int) -> Array | None:
     return M
 
 
+def refuse_beyond_float32(
+    X: Any, target: Array | None, kernel: Kernel | None = None, weight: Array | None = None
+) -> None:
+    """Raise ValueError for numbers whose products leave the range of float32."""
+    largest = max(float(X.max()), -float(X.min()))
+    gamma = kernel.form()[1] if isinstance(kernel, RBF) else 1.0
+    known = largest < float(np.sqrt(LARGEST_SQUARE / X.shape[1]))
+    if not known or not 1.0 / LARGEST_SQUARE < gamma < LARGEST_SQUARE:
+        of_kernel = "" if kernel is None else f", and the kernel is {kernel!r}"
+        raise ValueError(
+            f"X has values as large as {largest:.3g}{of_kernel}: products of these leave the range "
+            "of float32, in which vectors are found. Scale the features, for example with "
+            "StandardScaler."
+        )
+    heaviest = 1.0 if weight is None else float(weight.max())
+    if not LEAST_WEIGHT <= heaviest <= LARGEST:
+        raise ValueError(
+            f"C times the largest weight is {heaviest:.3g}, which leaves the range of float32, in "
+            f"which vectors are found; choose a C for which it is between {LEAST_WEIGHT:g} and "
+            f"{LARGEST:g}."
+        )
+    if target is not None and not np.abs(target).max() <= LARGEST:
+        raise ValueError(
+            f"y has values as large as {np.abs(target).max():.3g}, which leave the range of "
+            "float32, in which vectors are found. Scale the targets."
+        )
+
+
 def solved_by_descent(model: Any, data: Data, loss: Any, fit: Fit) -> Result:
     """The path of one fit."""
     X, Y, kernel = data.X, data.target, data.kernel
@@ -94,6 +124,8 @@ def solved_by_descent(model: Any, data: Data, loss: Any, fit: Fit) -> Result:
     small = is_small(data.used.size) and model.max_bytes is None
     if isinstance(loss, Softmax):
         Y = (Y > 0).astype(np.float64)
+    if not small:
+        refuse_beyond_float32(X, None if data.classes.size else Y, kernel, weight)
     seed = int(check_random_state(model.random_state).randint(2**31 - 1))
     rng = np.random.default_rng(seed)
     given, d = metric_given(model.metric, X.shape[1]), X.shape[1]

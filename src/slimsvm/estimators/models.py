@@ -99,7 +99,8 @@ class KernelModel:
         """
         check_is_fitted(self)
         function, predicted = self._function(), self._predicted
-        ready, d = function.for_few(), self.n_features_in_
+        fitted: Any = self
+        ready, d = function.for_few(), fitted.n_features_in_
 
         def predict(rows: Any) -> Any:
             X = np.asarray(rows, np.float64)

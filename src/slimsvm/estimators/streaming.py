@@ -15,7 +15,7 @@ from sklearn.utils import check_random_state
 
 from slimsvm.declarations import Attribute, attribute, demand
 from slimsvm.ending import REASONS, Ending, Status
-from slimsvm.estimators.descending import FORMS, descends, metric_given
+from slimsvm.estimators.descending import FORMS, descends, metric_given, refuse_beyond_float32
 from slimsvm.kernels import make_kernel
 from slimsvm.multiclass import class_factors, sorted_labels
 from slimsvm.problems.mapped import Vectors, coordinates_for
@@ -65,6 +65,7 @@ class Streaming:
 
     def _streamed(self: Any, state: StreamState, data: Data, decay: float = 1.0) -> None:
         """Learn from the rows of a call, which are checked, and be the model then."""
+        refuse_beyond_float32(data.X, None if hasattr(self, "scheme") else data.target)
         with self._fitting() as fit:
             if decay < 1.0:
                 for rows in {id(own): own for own in (state.kept, state.recent)}.values():
