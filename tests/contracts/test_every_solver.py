@@ -68,6 +68,7 @@ OTHERS = {
     "duality, line_search, structural_spaces, reduced_ways": "parts that solvers share",
     "polish": "brings few rows to the last digits; tests/solvers/test_smo.py has exact answers",
     "linear, linear_newton": "the choice among them, and the one for hard problems: test_linear.py",
+    "outside": "measures what a span misses; tests/solvers/test_outside.py",
     "whole_gap": "measures what others found; tests/contracts/test_every_rows.py",
     "structural_gap": "measures what others found; tests/contracts/test_every_certificate.py",
     "core_rounds, online_rounds": "as published, one row a round; test_every_certificate.py",
