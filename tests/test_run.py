@@ -443,3 +443,13 @@ def test_progress_shows_at_most_one_line_in_its_interval(capsys):
     lines = capsys.readouterr().out.splitlines()
     assert [line.split()[1] for line in lines] == ["0.0", "1.1", "2.2"]
     assert all(line.startswith("SVC") and "support vectors 3" in line for line in lines)
+
+
+def test_a_fit_inside_of_another_one_hears_its_interrupt():
+    outer, inner = Limits(), Limits()
+    with outer.watching_interrupts(), inner.watching_interrupts():
+        signal.raise_signal(signal.SIGINT)
+        assert inner.reason() == outer.reason() == "interrupted"
+        with pytest.raises(KeyboardInterrupt):
+            signal.raise_signal(signal.SIGINT)
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler

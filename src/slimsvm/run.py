@@ -20,6 +20,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, Protocol
 
 import numpy as np
@@ -154,15 +155,22 @@ class Limits:
 
     @contextmanager
     def watching_interrupts(self) -> Iterator[None]:
-        """Take Ctrl-C as a wish to stop soon with a usable model; a second one stops at once."""
+        """Take Ctrl-C as a wish to stop soon with a usable model; a second one stops at once.
 
-        def note(number: int, frame: Any) -> None:
-            if self.interrupted:
-                raise KeyboardInterrupt
-            self.interrupted, self.interrupted_at = True, time.perf_counter()
-
-        with _handling_interrupts(note):
+        A fit inside of another one hears what that one hears.
+        """
+        main = threading.current_thread() is threading.main_thread()
+        around = signal.getsignal(signal.SIGINT) if main else None
+        if isinstance(around, partial) and around.func is _note and self.whole is None:
+            self.whole = around.args[0]
+        with _handling_interrupts(partial(_note, self)):
             yield
+
+
+def _note(limits: Limits, number: int, frame: Any) -> None:
+    if limits.interrupted:
+        raise KeyboardInterrupt
+    limits.interrupted, limits.interrupted_at = True, time.perf_counter()
 
 
 @contextmanager
