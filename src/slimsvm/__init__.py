@@ -35,6 +35,8 @@ if TYPE_CHECKING:  # for type checkers alone: a name that is not here is Any to 
     from slimsvm.patching import unpatch_sklearn as unpatch_sklearn
     from slimsvm.persistence import load as load
     from slimsvm.persistence import save as save
+    from slimsvm.search import SVCCV as SVCCV
+    from slimsvm.search import SVRCV as SVRCV
     from slimsvm.search import GridSearchCV as GridSearchCV
     from slimsvm.search import RandomizedSearchCV as RandomizedSearchCV
 
@@ -43,6 +45,8 @@ __all__ = [
     *_ESTIMATORS,
     "GridSearchCV",
     "RandomizedSearchCV",
+    "SVCCV",
+    "SVRCV",
     "__version__",
     "compress",
     "l1_min_c",
@@ -64,6 +68,8 @@ _MODULES = (
 _OTHERS = {
     "GridSearchCV": "search",
     "RandomizedSearchCV": "search",
+    "SVCCV": "search",
+    "SVRCV": "search",
     "compress": "compression",
     "l1_min_c": "estimators.bounds",
     "load": "persistence",

@@ -170,9 +170,13 @@ def test_the_ordinary_way_and_why(estimator, grid, reason):
 
 
 def test_memory_is_a_limit():
-    ours = GridSearchCV(SVC(), GRID, max_memory=1.0).fit(*TWO)
-    assert "max_memory is 1 MB" in str(ours.shared_)
+    ours = GridSearchCV(SVC(), GRID, max_memory=0.5).fit(*TWO)
+    assert "max_memory is 0.5 MB" in str(ours.shared_)
     assert_same(ours, model_selection.GridSearchCV(SVC(), GRID).fit(*TWO), 0.0)
+    ours = GridSearchCV(SVC(), GRID, max_memory=1.0).fit(*TWO)  # the products are made twice
+    assert ours.shared_.n_shared == 30
+    more = GridSearchCV(SVC(), GRID).fit(*TWO)
+    assert np.array_equal(ours.cv_results_["mean_test_score"], more.cv_results_["mean_test_score"])
 
 
 def test_a_function_that_scores_may_look_at_everything():

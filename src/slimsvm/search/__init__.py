@@ -4,10 +4,14 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from slimsvm.search.cv_estimators import SVCCV as SVCCV
+    from slimsvm.search.cv_estimators import SVRCV as SVRCV
     from slimsvm.search.searches import GridSearchCV as GridSearchCV
     from slimsvm.search.searches import RandomizedSearchCV as RandomizedSearchCV
 
 REGISTRY = {
+    "SVCCV": "cv_estimators",
+    "SVRCV": "cv_estimators",
     "GridSearchCV": "searches",
     "RandomizedSearchCV": "searches",
 }

@@ -18,13 +18,14 @@ from numpy.typing import NDArray
 from slimsvm.kernels import Kernel, Linear, Precomputed
 from slimsvm.multiclass import OneVsOne
 from slimsvm.precision import is_small
-from slimsvm.solvers.shared_path import BLOCK, WIDE, solution_path
+from slimsvm.solvers.shared_path import BLOCK, WIDE, pair_path, solution_path
 from slimsvm.threads import local, parallel, single_threaded_blas
 from slimsvm.tiles import Operand, Strips, block, prepare, safe_dtype
 
 Array = NDArray[Any]
 CHUNK = 128  # rows of the matrix that become kernel values at once
-SMALL_TOL = 1e-5  # few rows are solved to the last digits by the estimators: here nearly so
+# few rows are solved to the last digits by the estimators: here nearly so
+TIGHTER = 0.01
 # the least curvature of a pair of rows, relative to the largest k(x, x); as prepared in float32
 TINY = {4: 1e-7, 8: 1e-12}
 
@@ -54,6 +55,27 @@ class FoldProblem:
     points: list[Point] = field(default_factory=list)
 
 
+@dataclass
+class Path:
+    """One problem along C: of two classes, by their places among all; or of regression."""
+
+    problem: FoldProblem
+    points: list[Point]
+    weight: Array  # of all rows, in the order of the matrix; zero: held out
+    target: Array  # of regression
+    classes: tuple[int, int] = (-1, -1)  # the positive one, and the other
+
+
+@dataclass
+class Solved:
+    """What comes out for each C."""
+
+    coef: Array
+    score: Array  # inner products with all rows of the pair
+    level: Array  # minus the intercept
+    violation: Array
+
+
 # receives candidate, fold, and outputs of the rows `test`, one column a pair of classes
 Consumer = Callable[[Point, FoldProblem, Array], None]
 
@@ -62,9 +84,15 @@ class Space:
     """Rows of which kernel matrices are made: sorted by class."""
 
     def __init__(
-        self, X: Any, label: Array | None, threads: int, stop: Callable[[], str] = lambda: ""
+        self,
+        X: Any,
+        label: Array | None,
+        threads: int,
+        max_bytes: float,
+        stop: Callable[[], str] = lambda: "",
     ) -> None:
         self.X, self.n, self.threads, self.stop = X, int(X.shape[0]), threads, stop
+        self.max_bytes = max_bytes
         label = np.zeros(self.n, np.intp) if label is None else label
         self.order = np.argsort(label, kind="stable")
         self.place = np.empty(self.n, np.intp)
@@ -98,7 +126,10 @@ class Space:
                 dots = block(plain, Strips(plain), self.threads)
             assert dots is not None and operand.sq is not None
             last = not any(other.uses_dots for other in kernels[at + 1 :])
-            out = dots if last else np.empty_like(dots) if out is None else out
+            if last or 2 * dots.nbytes > self.max_bytes:  # the products are made anew
+                out, made = dots, ()
+            elif out is None:
+                out = np.empty_like(dots)
             self._finish(kernel, dots, operand.sq, out)
             diag = np.asarray(kernel.diag_from_sq(operand.sq), out.dtype)
             np.fill_diagonal(out, diag)
@@ -132,118 +163,109 @@ class Space:
 
         def solve_path(k: int) -> None:
             if not self.stop():
-                solved[k] = self._solved(K, diag, *paths[k])
+                solved[k] = self._solved(K, diag, paths[k])
 
         with single_threaded_blas():
             parallel(solve_path, len(paths), self.threads)
         missed: list[tuple[int, int]] = []
         by_problem: dict[int, list[Any]] = {}
         for path, found in zip(paths, solved, strict=True):
-            by_problem.setdefault(id(path[0]), []).append((path, found))
-        for problem in problems:
-            found = by_problem[id(problem)]
-            if all(result is not None for _, result in found):
-                missed += self._hand_out(K, problem, found, consume)
+            by_problem.setdefault(id(path.problem), []).append((path, found))
+        for group in by_problem.values():
+            if all(found is not None for _, found in group):
+                missed += self._hand_out(K, group, consume)
         return missed
 
-    def _paths(self, problem: FoldProblem) -> Iterator[tuple[Any, ...]]:
+    def _paths(self, problem: FoldProblem) -> Iterator[Path]:
         """What is solved in one call: a pair of classes, one epsilon, ascending C."""
         groups: dict[tuple[float, float], list[Point]] = {}
         for point in problem.points:
             groups.setdefault((point.epsilon, point.tol), []).append(point)
-        pairs = OneVsOne(problem.classes.size).pairs if problem.classes.size else [(-1, -1)]
+        weight, target = np.zeros(self.n), np.zeros(self.n)
+        places = self.place[problem.rows]
+        weight[places] = problem.weight
+        if not problem.classes.size:
+            target[places] = problem.target
+        # where the classes of the fold are among those of all rows
+        own = [int(self.label[problem.rows[np.argmax(problem.target == c)]])
+               for c in range(problem.classes.size)]  # fmt: skip
+        pairs = OneVsOne(len(own)).pairs if own else [(-1, -1)]
         for points in groups.values():
             points.sort(key=lambda point: point.C)
-            for k, pair in enumerate(pairs):
-                yield problem, points, k, pair
+            for positive, negative in pairs:
+                path = Path(problem, points, weight, target)
+                if own:
+                    path.classes = (own[positive], own[negative])
+                yield path
 
-    def _solved(
-        self, K: Array, diag: Array, problem: FoldProblem, points: list[Point], k: int, pair: Any
-    ) -> tuple[Array, Array, Array, Array, Array]:
-        """Columns of the matrix, coefficients, inner products, levels and violations."""
-        rows, places = problem.rows, self.place[problem.rows]
-        if pair[0] < 0:
-            edges, here = np.array([0, self.n, self.n, self.n]), np.arange(rows.size)
-            sign = np.zeros(0)
-        else:
-            here = np.flatnonzero((problem.target == pair[0]) | (problem.target == pair[1]))
-            own = [int(self.label[rows[problem.target == c][0]]) for c in pair]
-            low, high = sorted(own)
-            edges = np.concatenate([self.edges[low : low + 2], self.edges[high : high + 2]])
-            sign = np.where(problem.target[here] == pair[0], 1.0, -1.0)
-        columns = np.concatenate([np.arange(edges[0], edges[1]), np.arange(edges[2], edges[3])])
-        local_place = np.searchsorted(columns, places[here])
-        n = columns.size
-        target, below, above = np.zeros(n), np.zeros(n), np.zeros(n)
-        weight = problem.weight[here]
-        if pair[0] < 0:
-            target[local_place] = problem.target
-            below[local_place] = above[local_place] = weight
-        else:
-            target[local_place] = sign
-            above[local_place] = np.where(sign > 0, weight, 0.0)
-            below[local_place] = np.where(sign < 0, weight, 0.0)
+    def _solved(self, K: Array, diag: Array, path: Path) -> Solved:
+        """Coefficients, inner products, levels and violations of a path."""
+        points = path.points
         Cs = np.array([point.C for point in points])
-        coef, score = np.empty((Cs.size, n)), np.empty((Cs.size, n))
-        level, violation = np.empty(Cs.size), np.empty(Cs.size)
-        tol = min(points[0].tol, SMALL_TOL) if is_small(self.n) else points[0].tol
-        tiny = TINY[K.itemsize] * max(float(np.abs(diag).max()), 1e-300)
-        size = min(BLOCK, -(-n // WIDE) * WIDE)
-        solution_path(
-            K, diag, edges.astype(np.int64), target, below, above, points[0].epsilon, Cs, tol, tiny,
-            _buffer(size, K.dtype), coef, score, level, violation,
-        )  # fmt: skip
-        return columns, coef, score, level, violation
+        tol = (TIGHTER if is_small(self.n) else 1.0) * points[0].tol
+        tiny = TINY[K.itemsize] * max(float(diag.max()), 1e-300)
+        low, high = sorted(path.classes)
+        if low < 0:
+            edges, n = np.array([0, self.n, self.n, self.n]), self.n
+        else:
+            edges = np.concatenate([self.edges[low : low + 2], self.edges[high : high + 2]])
+            n = int(edges[1] - edges[0] + edges[3] - edges[2])
+        found = Solved(np.empty((Cs.size, n)), np.empty((Cs.size, n)), *np.empty((2, Cs.size)))
+        out = (found.coef, found.score, found.level, found.violation)
+        room = _buffer(min(BLOCK, -(-n // WIDE) * WIDE), K.dtype)
+        if low < 0:
+            given = (path.target, path.weight, path.weight, points[0].epsilon)
+            solution_path(K, diag, edges, *given, Cs, tol, tiny, room, *out)
+        else:
+            first = 1.0 if path.classes[0] == low else -1.0
+            pair_path(K, diag, edges, path.weight, first, Cs, tol, tiny, room, *out)
+        return found
 
     def _hand_out(
-        self, K: Array, problem: FoldProblem, found: list[Any], consume: Consumer
+        self, K: Array, found: list[tuple[Path, Solved]], consume: Consumer
     ) -> list[tuple[int, int]]:
         """Outputs at the rows that are asked for."""
-        test, missed = self.place[problem.test], []
-        whole = len(found) and all(columns.size == self.n for _, (columns, *_) in found)
-        by_group: dict[int, list[Any]] = {}
-        for path, result in found:
-            by_group.setdefault(id(path[1]), []).append((path, result))
+        problem, missed = found[0][0].problem, []
+        test = self.place[problem.test]
+        by_group: dict[int, list[tuple[Path, Solved]]] = {}
+        for path, solved in found:
+            by_group.setdefault(id(path.points), []).append((path, solved))
         for group in by_group.values():
-            points = group[0][0][1]
-            worst = np.max([result[4] for _, result in group], axis=0)
-            if whole:
-                _, _, score, level, _ = group[0][1]
-                outputs = (score[:, test] - level[:, None])[:, :, None]
+            worst = np.max([solved.violation for _, solved in group], axis=0)
+            first = group[0][1]
+            if first.score.shape[1] == self.n:
+                outputs = (first.score[:, test] - first.level[:, None])[:, :, None]
             else:
-                outputs = self._products(K, test, [result for _, result in group])
-            for c, point in enumerate(points):
+                outputs = self._products(K, test, group)
+            for c, point in enumerate(group[0][0].points):
                 if not worst[c] <= point.tol:
                     missed.append((point.candidate, problem.fold))
                 else:
                     consume(point, problem, outputs[c])
         return missed
 
-    def _products(self, K: Array, test: Array, results: list[Any]) -> Array:
+    def _products(self, K: Array, test: Array, group: list[tuple[Path, Solved]]) -> Array:
         """The outputs of all pairs at some rows, shape (Cs, rows, pairs); a product for each class.
 
         A pair has coefficients at the rows of its two classes only.
         """
-        n_points = results[0][3].size
-        outputs = np.zeros((n_points, test.size, len(results)), K.dtype)
+        n_points = group[0][1].level.size
+        outputs = np.zeros((n_points, test.size, len(group)), K.dtype)
+        of_class: dict[int, list[tuple[int, Array]]] = {}
+        for k, (path, solved) in enumerate(group):
+            low, high = sorted(path.classes)
+            middle = int(self.edges[low + 1] - self.edges[low])
+            of_class.setdefault(low, []).append((k, solved.coef[:, :middle]))
+            of_class.setdefault(high, []).append((k, solved.coef[:, middle:]))
+            outputs[:, :, k] = -solved.level[:, None]
         K_test = K[test]
         with single_threaded_blas():
-            for start, end in zip(self.edges[:-1], self.edges[1:], strict=True):
-                parts, ks = [], []
-                for k, (columns, coef, *_) in enumerate(results):
-                    first = np.searchsorted(columns, start)
-                    if end > start and first < columns.size and columns[first] == start:
-                        parts.append(coef[:, first : first + end - start])
-                        ks.append(k)
-                if not parts:
-                    continue
-                A = np.concatenate(parts).astype(K.dtype)
-                support = np.flatnonzero(np.any(A != 0, axis=0))
-                values = K_test[:, start + support] @ A[:, support].T
-                values = values.reshape(test.size, len(ks), n_points)
-                outputs[:, :, ks] += values.transpose(2, 0, 1)
-        for k, (_, _, _, level, _) in enumerate(results):
-            outputs[:, :, k] -= level[:, None]
+            for c, parts in of_class.items():
+                A = np.concatenate([coef for _, coef in parts]).astype(K.dtype)
+                support = np.flatnonzero(A.any(axis=0))
+                values = K_test[:, int(self.edges[c]) + support] @ A[:, support].T
+                values = values.reshape(test.size, len(parts), n_points)
+                outputs[:, :, [k for k, _ in parts]] += values.transpose(2, 0, 1)
         return outputs
 
 

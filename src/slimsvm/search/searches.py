@@ -18,6 +18,7 @@ from slimsvm.run import Limits
 from slimsvm.search.sharing import NotShared, Shared, Sharing
 from slimsvm.search.stand_in import (
     Book,
+    Interrupted,
     RowNumbers,
     StandIn,
     each,
@@ -216,10 +217,13 @@ class SharedWork(BaseSearchCV):
         except (NotShared, ValueError, TypeError, MemoryError) as why:
             # where the rows are not valid, the fits one by one say so
             sharing.reasons[str(why).splitlines()[0]] = None
+        if getattr(self, "_only_shared", False) and sharing.n_shared and not work.book.reason:
+            work.book.reason = "its solution takes too long"
+            return
         if work.book.reason:
             n_done = sharing.n_done(len(splits))
             if isinstance(self.error_score, str) or not n_done:
-                raise KeyboardInterrupt
+                raise KeyboardInterrupt if limits.interrupted else Interrupted(work.book.reason)
             warn(
                 f"{work.book.reason[0].upper()}{work.book.reason[1:]}: of {len(candidates)} points "
                 f"{n_done} were evaluated, and the best of these is chosen. The scores of the "

@@ -26,7 +26,7 @@ from slimsvm.estimators.regression import SVR
 from slimsvm.kernels import FromCallable, Kernel, Precomputed
 from slimsvm.multiclass import OneVsOne
 from slimsvm.precision import is_small
-from slimsvm.search.held_out import FoldProblem, Point, Space
+from slimsvm.search.held_out import Consumer, FoldProblem, Point, Space
 from slimsvm.search.stand_in import Book, Known
 
 Array = NDArray[Any]
@@ -182,6 +182,21 @@ class Sharing:
         if reason and self.n_shared - before < len(candidates) * len(splits):
             book.reason = reason
 
+    def outputs(self, splits: list[tuple[Array, Array]]) -> list[tuple[Array, Array, Array]]:
+        """Of the estimator itself, for each fold: the rows, their outputs, and the classes."""
+        found: list[tuple[Array, Array, Array]] = []
+        self.reasons = {}
+        self._train_too = False
+        candidates = [Candidate(0, {}, self.estimator)]
+        X = self._checked_rows()
+
+        def consume(point: Point, problem: FoldProblem, outputs: Array) -> None:
+            found.append((problem.test, outputs.astype(np.float64), problem.classes))
+
+        folds = [(k, train, test) for k, (train, test) in enumerate(splits)]
+        self._work_through(X, self.y, self.sample_weight, folds, candidates, consume)
+        return found
+
     def result(self) -> Shared:
         """What was shared."""
         reason = "; ".join(self.reasons) if self.n_shared < self.n_fits else ""
@@ -237,7 +252,13 @@ class Sharing:
     # -- problems ----------------------------------------------------------------------------------
 
     def _work_through(
-        self, X: Any, y: Any, weight: Any, folds: list[Any], candidates: list[Candidate]
+        self,
+        X: Any,
+        y: Any,
+        weight: Any,
+        folds: list[Any],
+        candidates: list[Candidate],
+        consume: Consumer | None = None,
     ) -> None:
         """All candidates in folds of the same rows."""
         problems = [
@@ -254,15 +275,15 @@ class Sharing:
         for problem in problems:
             by_kernel.setdefault(problem.kernel, []).append(problem)
         numbers: dict[int, Candidate] = {c.number: c for c in candidates}
-        space = Space(X, label, self.threads, self.stop)
+        space = Space(X, label, self.threads, self.max_bytes, self.stop)
         # of one kind together, by growing gamma: inner products in float32 do for the first ones
         kernels = sorted(by_kernel, key=lambda k: (k.name, float(getattr(k, "gamma", 0.0))))
 
-        def consume(point: Point, problem: FoldProblem, outputs: Array) -> None:
+        def enter(point: Point, problem: FoldProblem, outputs: Array) -> None:
             self._enter(numbers[point.candidate], problem, outputs)
 
         for kernel, K, diag in space.matrices(kernels):
-            missed = space.solve(K, diag, by_kernel[kernel], consume)
+            missed = space.solve(K, diag, by_kernel[kernel], consume or enter)
             self.n_kernels += 1
             if missed and not self.stop():
                 self.reasons["rounding errors of kernel values were in the way"] = None
@@ -271,12 +292,12 @@ class Sharing:
                 return
 
     def refuse_size(self) -> None:
-        """Raise NotShared if the matrices do not fit into memory: products, and kernel values."""
-        need = (16 if is_small(self.n) else 8) * self.n**2
+        """Raise NotShared if a matrix of kernel values does not fit into memory."""
+        need = (8 if is_small(self.n) else 4) * self.n**2
         if need > self.max_bytes:
             raise NotShared(
-                f"kernel values of {self.n:,} rows need {need / 1e6:,.0f} MB, and max_memory is "
-                f"{self.max_bytes / 1e6:,.0f} MB"
+                f"kernel values of {self.n:,} rows need {need / 1e6:,.3g} MB, and max_memory is "
+                f"{self.max_bytes / 1e6:,g} MB"
             )
 
     def n_done(self, n_folds: int) -> int:

@@ -40,6 +40,9 @@ WORKING_SET = 512  # measured: 256 to 1,024 are alike
 BLOCK = 1024  # rows of the block that is kept; a multiple of WIDE
 INNER = 0.1  # of the violation: how far SMO goes in a working set
 MOST_ROUNDS = 1000
+# of SMO for one C, a row and in all: where that does not do, the matrix is badly conditioned, and
+# the estimator by itself has other means
+STEPS_A_ROW, MOST_STEPS = 300, 20_000
 
 
 def _key(x: Any) -> Any:
@@ -307,14 +310,14 @@ def _solve(
     up, low, block_diag = np.empty(n), np.empty(n), np.ones(B.shape[0], B.dtype)
     for r in range(q):
         block_diag[r] = diag[place_of[S[r]]]
-    level, violation, stuck = 0.0, 0.0, 0
+    level, violation, stuck, steps = 0.0, 0.0, 0, 0
     for _ in range(MOST_ROUNDS):
         # 1. how far it is, and the rows that matter
         bottom, top, level = _borders(target, lower, upper, epsilon, b, s, up, low)
         violation = max(0.0, top - bottom)
         stuck = 0 if violation < 0.999 * least else stuck + 1
         least = min(least, violation)
-        if not violation > tol or stuck > 20:
+        if not violation > tol or stuck > 20 or steps > STEPS_A_ROW * n + MOST_STEPS:
             break
         chosen = _chosen(up, low, bottom, top, min(WORKING_SET, B.shape[0]))
         new = 0
@@ -335,7 +338,8 @@ def _solve(
             least_x[r], most_x[r] = lower[v], upper[v]
             x[r], o[r] = b[v], s[v] - target[v]
         goal = max(0.5 * tol, INNER * violation)
-        _pairs(B, block_diag, q, least_x, most_x, epsilon, x, o, tiny, goal, 100 * q + 1000)
+        most = 100 * q + 1000
+        steps += _pairs(B, block_diag, q, least_x, most_x, epsilon, x, o, tiny, goal, most)
         # 3. the inner products of all rows, held out or not
         moved, rows, change = 0, np.empty(q, np.int64), np.empty(q)
         for r in range(q):
@@ -394,3 +398,41 @@ def solution_path(
             K, diag, edges, place_of, target, lower, upper, epsilon, b, s, tol, tiny, B, S, place, q
         )
         coef[c], score[c] = b, s
+        if violation[c] > 100.0 * tol:  # so it will be for larger C
+            coef[c + 1 :], score[c + 1 :], level[c + 1 :], violation[c + 1 :] = 0.0, 0.0, 0.0, FAR
+            break
+
+
+@compiled
+def pair_path(
+    K: Array,
+    diag: Array,
+    edges: Array,
+    weight: Array,
+    first: float,
+    Cs: Array,
+    tol: float,
+    tiny: float,
+    B: Array,
+    coef: Array,
+    score: Array,
+    level: Array,
+    violation: Array,
+) -> None:
+    """The path of a pair of classes, whose rows are the two slices; ``first``: sign of the first.
+
+    ``weight`` is that of every row of K.
+    """
+    n, middle = edges[1] - edges[0] + edges[3] - edges[2], edges[1] - edges[0]
+    target, below, above = np.empty(n), np.zeros(n), np.zeros(n)
+    for v in range(n):
+        sign = first if v < middle else -first
+        w = weight[edges[0] + v] if v < middle else weight[edges[2] + v - middle]
+        target[v] = sign
+        if sign > 0.0:
+            above[v] = w
+        else:
+            below[v] = w
+    solution_path(
+        K, diag, edges, target, below, above, 0.0, Cs, tol, tiny, B, coef, score, level, violation
+    )
