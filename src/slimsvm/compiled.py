@@ -28,6 +28,7 @@ _OPTIONS: dict[str, Any] = {
     "error_model": "numpy",
     "fastmath": {"contract", "nnan", "ninf", "nsz"},
     "boundscheck": False,
+    "no_cfunc_wrapper": True,  # nobody calls a loop from C: less to compile
 }
 Loop = TypeVar("Loop", bound=Callable[..., Any])
 _warned = False
@@ -36,6 +37,11 @@ _warned = False
 def compiled(loop: Loop) -> Loop:
     """Compile ``loop`` on its first call, with the options above."""
     return _compiled(loop, _OPTIONS)
+
+
+def compiled_within(loop: Loop) -> Loop:
+    """The same for a loop that stands in one place of another: compiled as a part of that alone."""
+    return _compiled(loop, _OPTIONS | {"inline": "always"})
 
 
 def compiled_sum(loop: Loop) -> Loop:

@@ -55,7 +55,10 @@ def few_outputs(
         for v in range(B.shape[0]):
             K[0, v] = _dot(row[0], B[v])
         finish(form, p, q, degree, K, sq, b_sq)
-        out[r, :] = intercept
+        for j in range(
+            intercept.size
+        ):  # not a slice: its checks of shapes take a second to compile
+            out[r, j] = intercept[j]
         if n_classes < 2:
             for v in range(B.shape[0]):
                 for j in range(width):
@@ -64,7 +67,8 @@ def few_outputs(
         # class c stands in its pair with j > c in column j - 1, with i < c in column i
         before = 0
         for c in range(n_classes):
-            part[:] = 0.0
+            for j in range(width):
+                part[j] = 0.0
             for v in range(ends[c], ends[c + 1]):
                 for j in range(width):
                     part[j] += K[0, v] * coef[v, j]

@@ -22,7 +22,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from slimsvm.compiled import compiled
+from slimsvm.compiled import compiled, compiled_within
 from slimsvm.forms import finish
 from slimsvm.kernels import Kernel, Precomputed, squared_norms
 from slimsvm.rows import Block, MemoryRows, Rows
@@ -681,13 +681,16 @@ def add_rows(
             s[j] += d0 * v0[j - offset]
 
 
-@compiled
+@compiled_within
 def _add_and_keep(
     values: Array, delta: Array, s: Array, slots: Array, store: Array, first: int, start: int
 ) -> None:
     """One tile: s += delta' values for its columns; rows with a slot are stored."""
     n, width = values.shape
-    add_rows(values, np.arange(n), delta[first : first + n], s, start, start + width, start)
+    each = np.empty(n, np.int64)  # np.arange takes longer to compile
+    for r in range(n):
+        each[r] = r
+    add_rows(values, each, delta[first : first + n], s, start, start + width, start)
     for r in range(n):
         if slots[first + r] >= 0:
             row = store[slots[first + r]]

@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg.lapack import dpotrf, dpotrs
 
-from slimsvm.compiled import compiled
+from slimsvm.compiled import compiled, compiled_within
 from slimsvm.threads import single_threaded_blas
 
 Array = NDArray[Any]
@@ -47,7 +47,7 @@ def find(values: Array, wanted: float, start: int, end: int) -> int:
     return start
 
 
-@compiled
+@compiled_within
 def gains(
     low: Array,
     bottom: float,
@@ -98,7 +98,7 @@ def place(v: int, o: float, a: Array, sign: Array, upper: Array, up: Array, low:
     low[v] = o if (above_zero if sign[v] > 0 else below_upper) else -FAR
 
 
-@compiled
+@compiled_within
 def onto_bound(value: float, upper: float, at_bound: bool, rises: bool) -> float:
     """The value, exactly at the bound that it was to reach, and never beyond one."""
     if at_bound:
@@ -106,7 +106,7 @@ def onto_bound(value: float, upper: float, at_bound: bool, rises: bool) -> float
     return min(max(value, 0.0), upper)
 
 
-@compiled
+@compiled_within
 def exchange(
     i: int, j: int, t: float, sign: Array, upper: Array, a: Array, up: Array, low: Array
 ) -> float:
@@ -139,16 +139,16 @@ def pair_steps(
     max_steps: int,
 ) -> tuple[int, float]:
     """Steps of pairs among all variables; arguments and results of :func:`smo`."""
-    n = sign.size
+    n, zero = sign.size, 0 * split  # a literal 0 would be a type of its own, with its own code
     up, low, gain, before = np.empty(n), np.empty(n), np.empty(n), a.copy()
     for v in range(n):
         place(v, o[v], a, sign, upper, up, low)
-    bottom, top = move(up, low, K[0], K[0], 0.0, 0, split)  # a step of zero: the extremes
+    bottom, top = move(up, low, K[0], K[0], 0.0, zero, split)  # a step of zero: the extremes
     other_bottom, other_top = move(up, low, K[0], K[0], 0.0, split, n)
     steps = 0
     while True:
         # 1. the part, and in it the bottom variable: the steepest that may rise
-        start, end, least, violation = 0, split, bottom, top - bottom
+        start, end, least, violation = zero, split, bottom, top - bottom
         if other_top - other_bottom > violation:
             start, end, least, violation = split, n, other_bottom, other_top - other_bottom
         if not violation > tol or steps >= max_steps:
@@ -165,7 +165,7 @@ def pair_steps(
         t = exchange(i, j, t, sign, upper, a, up, low)
         # 4. all o, and where i and j may go now: first without these two, so that their new places
         # join the extremes
-        bottom, top = move(up, low, row_i, row_j, t, 0, split)
+        bottom, top = move(up, low, row_i, row_j, t, zero, split)
         other_bottom, other_top = move(up, low, row_i, row_j, t, split, n)
         place(i, o_i + t * (row_i[i] - row_j[i]), a, sign, upper, up, low)
         place(j, o_j + t * (row_i[j] - row_j[j]), a, sign, upper, up, low)
