@@ -54,7 +54,8 @@ TRIAL_ROWS = 4000  # on which the best coefficients are tried before they are fo
 SHORTER, SHORTER_AUTO = 0.03, 0.15  # steps of the descent at a smaller size, as a share
 AFFORDABLE = 0.5  # of the descent's arithmetic that Newton's method may take
 LEAST_STEPS = 20
-RACED = 4e9  # arithmetic of a descent that is tried in several ways
+# arithmetic of a descent that is tried in all ways, if rows are few, or not so few; or in two
+RACED, RACED_IN_TWO = (4e9, 2.5e9), 8e9
 STRONGER, SLOWLY = 5.0, 0.05  # times the ridge; the rate of the coefficients
 PRUNED_ON, RIDGE = 2000, 1e-6  # rows on which vectors are told apart; of these, for coefficients
 NEWTON_STEPS, NEWTON_STEPS_USUALLY = 50, 5
@@ -137,14 +138,13 @@ class _Work:
         score = self._score_of_held_out()
         n, rng = P.n, self.rng
         factor, best, tried = 1.0, True, None
-        if (
-            score is None and n <= FEW and self._quick(P)
-        ):  # descents on a part say which way is best
+        n_ways = self._ways(P) if score is None and n <= CHEAP else 0
+        if n_ways:  # descents on a part say which way is best
             order = rng.permutation(n)
             out = order[: round(FEW_SHARE * n)]
             if out.size >= 10:
                 part, rest = _rows(P, np.sort(order[out.size :])), _rows(P, out)
-                best, factor = self._trial(part, self._raced(part, rest), rest)
+                best, factor = self._trial(part, self._raced(part, rest, n_ways), rest)
         elif score is None:
             order = rng.permutation(n)
             h = min(TRIED, round(TRIED_SHARE * n))
@@ -182,13 +182,13 @@ class _Work:
     def _options(self) -> dict[str, Any]:
         return {"seed": self.path_.seed, "limits": self.fit.limits, "measured": False}
 
-    def _quick(self, problem: Mapped) -> bool:
-        """Whether a descent is so quick that it may be tried in several ways."""
+    def _ways(self, problem: Mapped) -> int:
+        """In how many ways a descent may be tried: so that all take about half a second at most."""
         plan, k = plan_for(problem, self.path_.n_basis, self.path_.metric), self.path_.n_basis
         work = plan.n_steps * step_work(plan.batch, k, problem.n_coordinates, plan.metric)
-        return bool(work <= RACED)
+        return 4 if work <= RACED[problem.n > FEW] else 2 if work <= RACED_IN_TWO else 0
 
-    def _raced(self, problem: Mapped, tried: Mapped) -> Vectors:
+    def _raced(self, problem: Mapped, tried: Mapped, n_ways: int) -> Vectors:
         """Of several ways to descend, what the one found that these rows like best; it is kept."""
         found: list[tuple[float, dict[str, Any], Vectors]] = []
         ways: list[dict[str, Any]] = [
@@ -197,7 +197,7 @@ class _Work:
             {"rate_coef": SLOWLY},
             {"metric": None, "rate_coef": SLOWLY},
         ]
-        for way in ways:
+        for way in ways[:n_ways]:
             if found and self.fit.limits.reason():
                 break
             self.way = way
