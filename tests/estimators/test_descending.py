@@ -33,6 +33,15 @@ def test_fewer_vectors_are_as_good_as_the_exact_solution():
         assert model.n_basis_ == 60 and model.loss_ in ("logistic", "softmax")
 
 
+def test_noise_is_not_learned():
+    X = np.random.default_rng(1).standard_normal((15_000, 10))
+    y = np.sum(X**2, axis=1) > 9.34
+    noisy = y ^ (np.random.default_rng(2).random(15_000) < 0.2)
+    model = SparseSVC(random_state=0).fit(X[:10_000], noisy[:10_000])
+    exact = SVC().fit(X[:10_000], noisy[:10_000])
+    assert model.score(X[10_000:], y[10_000:]) > exact.score(X[10_000:], y[10_000:])
+
+
 @pytest.mark.parametrize("metric", ["auto", "learned", "diagonal", None])
 def test_forms_of_the_metric(metric, tmp_path):
     X, X_new, y, y_new = moons()

@@ -7,7 +7,8 @@
    would take longer than AFFORDABLE of the descent, the descent's coefficients stay, times the one
    number that makes the held-out rows most likely, with the gap that they have. Many rows: TRIED
    of them are left out of the descent for that; few: descents on three quarters of them, first,
-   with a stronger ridge, with slower coefficients, and without a metric, too; the best is kept.
+   with a stronger ridge, with slower coefficients, and without a metric, too (up to CHEAP rows; up
+   to IN_TWO the first two, since noise wants the ridge); the best is kept.
 3. The path downwards: vectors that contribute least leave, and a short descent follows.
 
 Where there are no more distinct rows than vectors were asked for, or few rows at all, rows are the
@@ -55,7 +56,7 @@ SHORTER, SHORTER_AUTO = 0.03, 0.15  # steps of the descent at a smaller size, as
 AFFORDABLE = 0.5  # of the descent's arithmetic that Newton's method may take
 LEAST_STEPS = 20
 # arithmetic of a descent that is tried in all ways, if rows are few, or not so few; or in two
-RACED, RACED_IN_TWO = (4e9, 2.5e9), 8e9
+RACED, RACED_IN_TWO, IN_TWO = (4e9, 2.5e9), 8e9, 12_000
 STRONGER, SLOWLY = 5.0, 0.05  # times the ridge; the rate of the coefficients
 PRUNED_ON, RIDGE = 2000, 1e-6  # rows on which vectors are told apart; of these, for coefficients
 NEWTON_STEPS, NEWTON_STEPS_USUALLY = 50, 5
@@ -138,7 +139,7 @@ class _Work:
         score = self._score_of_held_out()
         n, rng = P.n, self.rng
         factor, best, tried = 1.0, True, None
-        n_ways = self._ways(P) if score is None and n <= CHEAP else 0
+        n_ways = self._ways(P) if score is None else 0
         if n_ways:  # descents on a part say which way is best
             order = rng.permutation(n)
             out = order[: round(FEW_SHARE * n)]
@@ -186,11 +187,16 @@ class _Work:
         """In how many ways a descent may be tried: so that all take about half a second at most."""
         plan, k = plan_for(problem, self.path_.n_basis, self.path_.metric), self.path_.n_basis
         work = plan.n_steps * step_work(plan.batch, k, problem.n_coordinates, plan.metric)
-        return 4 if work <= RACED[problem.n > FEW] else 2 if work <= RACED_IN_TWO else 0
+        if problem.n > FEW and not problem.takes_labels:
+            return 0  # of numbers the descents are longer
+        if problem.n <= CHEAP and work <= RACED[problem.n > FEW]:
+            return 4
+        return 2 if problem.n <= IN_TWO and work <= RACED_IN_TWO else 0
 
     def _raced(self, problem: Mapped, tried: Mapped, n_ways: int) -> Vectors:
         """Of several ways to descend, what the one found that these rows like best; it is kept."""
         found: list[tuple[float, dict[str, Any], Vectors]] = []
+        measure, right = self.path_.scoring.measure, -np.inf
         ways: list[dict[str, Any]] = [
             {},
             {"ridge": STRONGER * RIDGE_OF_FEW / problem.total_weight},
@@ -204,6 +210,10 @@ class _Work:
             v = self._descended(problem)
             scores = MappedSpan(tried, v).scores(v.coef) + v.intercept
             scores = scores * _likeliest_factor(tried, scores)
+            score = float(measure(scores, tried.Y, tried.weight))
+            right = right if found else score
+            if problem.n > FEW and score < right:
+                continue  # likelier, perhaps, but more often wrong than the plan
             found.append((float(np.sum(tried.weight @ tried.loss.value(tried.Y, scores))), way, v))
         _, self.way, v = min(found, key=lambda one: one[0])
         return v
