@@ -542,7 +542,8 @@ def _of_linearsvc(p):
         oracle.prepare(model.classes_)
         every = [[(d, np.array([i]), v, phi) for d, v, phi in outputs(oracle, [int(y)]) if d > 0]
                  for i, y in enumerate(labels)]  # fmt: skip
-        true = optimum.structured(K, every, w, False)
+        wider = np.hstack([X, np.full((len(X), 1), np.sqrt(more))])
+        true = optimum.structured(wider, every, w, False)
         if len(model.classes_) == 2:  # one column of scores: their difference
             return [_claim(c, *true, size=float(w.sum()))]
         F = X @ W.T + b
@@ -784,21 +785,21 @@ def _of_structural(p, model, X, examples, weight, fitted):
     e, c = p.estimator, model.certificate_
     oracle = model.oracle_
 
-    def best(K):
+    def best(F):
         every = []
         for parts, labels in examples:
             own = [(d, parts, np.asarray(v), phi) for d, v, phi in outputs(oracle, labels)]
             every.append([o for o in own if o[0] > 0 or np.any(o[2]) or np.any(o[3])])
-        return optimum.structured(K, every, weight, bool(e.fit_intercept))
+        return optimum.structured(F, every, weight, bool(e.fit_intercept))
 
-    K = p.K(X, X)
-    whole = best(K)
+    linear = p.kernel[0] == "linear"
+    whole = best(_dense(X).astype(float) if linear else optimum.factored(p.K(X, X)))
     true = whole
     if c.scope == "subspace":
         if model.basis_.shape[0] == 0:
             return []
         B = model.basis_
-        true = best(optimum.within(p.K(X, B), p.K(B, B)))
+        true = best(optimum.coordinates(p.K(X, B), p.K(B, B)))
     value = _structural_value(p, model, X, examples, weight)
     size = float(weight.sum())  # of the losses that are added up, and cancel
     found = [_claim(c, *true, size=size), _model(c, value, true[1], size)]

@@ -212,13 +212,21 @@ def _smooth(K, y, weight, intercept, beta):
 # -- structured outputs ----------------------------------------------------------------------------
 
 
-def structured(K, outputs, weight, intercept):
+def factored(K):
+    """F with FF' = K."""
+    d, U = np.linalg.eigh(K)
+    return U * np.sqrt(np.maximum(d, 0.0))
+
+
+def structured(F, outputs, weight, intercept):
     """The interval of the optimum over functions with a column for every label.
 
     Parameters
     ----------
-    K : array (parts, parts)
-        Inner products of the parts of all examples.
+    F : array (parts, coordinates)
+        The parts of all examples, in coordinates of the space that functions may be from. (Not
+        their inner products: the rounding errors of those are directions of their own, which a
+        large C makes use of.)
     outputs : list of lists
         For every example, of each of its outputs: loss, the parts, the change of the score
         (parts, columns), the change of the linear part.
@@ -227,9 +235,7 @@ def structured(K, outputs, weight, intercept):
     intercept : bool
         Whether a constant is added to the kernel.
     """
-    K = K + float(intercept)
-    d, U = np.linalg.eigh(K)
-    F = U * np.sqrt(np.maximum(d, 0.0))
+    F = np.hstack([F, np.ones((len(F), 1))]) if intercept else F
     rows, delta, owner = [], [], []
     for i, own in enumerate(outputs):
         for loss, parts, change, phi in own:
@@ -300,7 +306,12 @@ def kernel(name, X, Z, gamma=1.0, degree=3, coef0=0.0):
 
 def within(K_NB, K_BB):
     """Inner products of the rows as far as they lie in the span of the basis."""
+    F = coordinates(K_NB, K_BB)
+    return F @ F.T
+
+
+def coordinates(K_NB, K_BB):
+    """Of the rows, in an orthonormal basis of the span."""
     d, U = np.linalg.eigh(0.5 * (K_BB + K_BB.T))
     kept = d > 1e-13 * d.max()
-    F = K_NB @ (U[:, kept] / np.sqrt(d[kept]))
-    return F @ F.T
+    return K_NB @ (U[:, kept] / np.sqrt(d[kept]))

@@ -199,7 +199,9 @@ class JointSpace(Space):
         slopes, f = (values[:end, 0].reshape(-1, self.width) for values in (V, scores))
         own, f = W[: self.n_own, 0], f - self.intercepts(W[:, 0])
         exact = 8.0 * float(np.finfo(float).eps) * float(own @ own + np.abs(V).sum())
-        return float(self.space.rounding(self.by_label(W[:, 0]), slopes, f)) + exact
+        # intercepts are sums of responses, in the precision that cuts are kept in
+        kept = 2.0 * float(np.finfo(self.kept_in).eps) * float(np.abs(own).sum() * np.abs(V).sum())
+        return float(self.space.rounding(self.by_label(W[:, 0]), slopes, f)) + exact + kept
 
     def extend(self, V: Array, P: Array) -> int:
         """Offer what a cut has outside of the space, of all labels at once.
