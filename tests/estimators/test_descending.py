@@ -309,3 +309,9 @@ def test_what_leaves_the_range_of_float32_is_refused(scale, of_y, C, match):
         with pytest.raises(ValueError, match=match):
             stream.partial_fit(scale * X, of_y * y)
         np.testing.assert_array_equal(stream.predict(X), before)
+
+
+def test_a_stream_refuses_a_width_beyond_float32():
+    X, _, y, _ = moons(100)
+    with pytest.raises(ValueError, match="the range of float32"):
+        SparseSVC(4, gamma=1e300).partial_fit(X, y)

@@ -65,7 +65,9 @@ class Streaming:
 
     def _streamed(self: Any, state: StreamState, data: Data, decay: float = 1.0) -> None:
         """Learn from the rows of a call, which are checked, and be the model then."""
-        refuse_beyond_float32(data.X, None if hasattr(self, "scheme") else data.target)
+        named = self.kernel != "rbf" or isinstance(self.gamma, str)  # a width that fits the rows
+        kernel = None if named else make_kernel("rbf", gamma=self.gamma)
+        refuse_beyond_float32(data.X, None if hasattr(self, "scheme") else data.target, kernel)
         with self._fitting() as fit:
             if decay < 1.0:
                 for rows in {id(own): own for own in (state.kept, state.recent)}.values():
