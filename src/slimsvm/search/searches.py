@@ -282,7 +282,7 @@ refit_time_, multimetric_
     >>> X, y = load_iris(return_X_y=True)
     >>> search = GridSearchCV(SVC(), {"C": [1, 10, 100], "gamma": [0.01, 0.1]}).fit(X, y)
     >>> search.best_params_
-    {'C': 10, 'gamma': 0.1}
+    {'C': 1, 'gamma': 0.1}
     >>> search.shared_.n_shared, search.shared_.n_kernels
     (30, 2)
     """

@@ -60,7 +60,7 @@ class InteriorPoint:
     ... )
     >>> while not problem.done:
     ...     problem.iterate()
-    >>> problem.solution().round(6).tolist()
+    >>> problem.solution().round(4).tolist()
     [2.0, 2.0]
     """
 

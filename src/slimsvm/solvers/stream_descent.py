@@ -215,8 +215,8 @@ class StreamDescent:
     >>> rows = RowsOfCall(X, (X[:, 0] * X[:, 1] > 0).astype(int), np.ones(2000))
     >>> solver = StreamDescent(n_vectors=20, kernel=RBF(1.0))
     >>> result = run(solver, rows, tol=0.0, start=begun(0, X, 2, classes=True))
-    >>> result.model.n_seen, result.certificate.violation < 0.1
-    (2000, True)
+    >>> result.model.n_seen, result.certificate.violation < 0.1  # 16 rows wait for others
+    (1984, True)
     """
 
     done_is_converged: ClassVar[bool] = True  # a pass that is done is what was asked for
