@@ -109,3 +109,11 @@ def test_compress_to_so_many_bytes(digits):
         compress(exact, 5, max_bytes=100)
     with pytest.raises(ValueError, match="n_basis=None is not a size"):
         compress(exact)
+
+
+def test_numbers_that_a_form_does_not_have():
+    with pytest.raises(ValueError, match="beyond float16"):
+        packed(np.array([1.0, 1e6]), "float16")
+    with pytest.raises(ValueError, match="zero in float16"):
+        packed(np.array([1e-30, 0.0]), "float16")
+    assert not packed(np.zeros(2), "float16").codes.any()

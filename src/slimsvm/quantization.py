@@ -73,6 +73,11 @@ def packed(values: Array, form: str, centred: bool = False) -> Packed:
                 f"The model has numbers as large as {np.abs(values).max():.3g}, beyond {form}. "
                 "Scale the features, or use 'float32' or 'int8'."
             )
+        if values.any() and not codes.any():
+            raise ValueError(
+                f"The model has numbers of at most {np.abs(values).max():.3g}, which are zero in "
+                f"{form}. Scale the features, or use 'int8'."
+            )
         return Packed(codes)
     centre = None
     if centred and len(values):
