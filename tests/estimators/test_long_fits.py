@@ -51,7 +51,7 @@ def test_max_time_is_shared_by_the_pairs(rows):
     X, _ = rows
     y = np.digitize(X[:, 0], [-0.5, 0.5])
     with pytest.warns(ConvergenceWarning, match="max_time"):
-        model = SVC(C=100.0, max_time=0.05).fit(X, y)
+        model = SVC(C=1e4, max_time=0.005).fit(X, y)
     assert model.score(X, y) > 0.6
 
 

@@ -447,7 +447,7 @@ class SVCCV(ClassifierMixin, ChoosesParameters):
     >>> from slimsvm import SVCCV
     >>> X, y = load_iris(return_X_y=True)
     >>> model = SVCCV().fit(X, y)
-    >>> model.best_score_ > 0.95, model.predict_proba(X[:1]).argmax()
+    >>> model.best_score_ > 0.95, int(model.predict_proba(X[:1]).argmax())
     (True, 0)
     """
 
