@@ -74,6 +74,8 @@ class Operand:
     picked: Array | slice | None = None  # which of them; None: all
     # precomputed kernel: X is the whole matrix, and these are its rows (or columns) meant here
     index: Array | None = None
+    # the error of a kernel value that was seen, here or on rows of which these are a part
+    seen: float | None = None
 
     @property
     def n(self) -> int:
@@ -122,6 +124,7 @@ class Operand:
             self.shift,
             self.source,
             picked,
+            seen=self.seen,
         )
 
     def exact(self) -> Operand:
@@ -157,12 +160,13 @@ class Operand:
             return least
         if self.source is None or self.sq is None:
             return known
-        some = np.unique(np.linspace(0, self.n - 1, SEEN).astype(np.intp))
-        far = np.argpartition(self.sq, -min(FAR, self.n))[-FAR:]
-        rows = self.take(np.union1d(some, far))
-        wide = rows.exact()
-        off = float(np.abs(block(rows, Strips(rows)) - block(wide, Strips(wide))).max())
-        return min(known, max(least, 2.0 * off))
+        if self.seen is None:
+            some = np.unique(np.linspace(0, self.n - 1, SEEN).astype(np.intp))
+            far = np.argpartition(self.sq, -min(FAR, self.n))[-FAR:]
+            rows = self.take(np.union1d(some, far))
+            wide = rows.exact()
+            self.seen = float(np.abs(block(rows, Strips(rows)) - block(wide, Strips(wide))).max())
+        return min(known, max(least, 2.0 * self.seen))
 
     def diag(self) -> Array:
         """k(x, x) in float64."""

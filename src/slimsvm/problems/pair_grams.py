@@ -36,6 +36,8 @@ class PairGrams:
         self._locks = [threading.Lock() for _ in range(self._ends.size - 1)]
         self._grams: dict[int, Gram] = {}
         self._own_rows: dict[int, OwnRows] = {}
+        if len(parts) > 1:
+            operand.rounding()  # errors are seen once, not for every pair
 
     def is_small(self, part: Part) -> bool:
         """Whether the pair is solved as one block, and so beside others."""
