@@ -461,7 +461,8 @@ def _everyday_table(cells: dict[str, Any]) -> list[str]:
     for name, (text, wanted, _) in RACES.items():
         cell = cells.get(f"everyday/{name}", {})
         ours, peer = (_number(cell, of, "{:.3g}", 1e3) for of in ("seconds", "peer_seconds"))
-        ratio = _number(cell, "ratio", "{:.2f}")
+        measured = "seconds" in cell and "peer_seconds" in cell
+        ratio = f"{cell['peer_seconds'] / cell['seconds']:.2f}" if measured else ""
         lines.append(f"| {text} | {ours} | {peer} | {ratio} | {wanted:g} |")
     return lines
 
