@@ -46,6 +46,7 @@ LAYERS = (
     "persistence",
     "patching",
     "datasets",
+    "displays",
     "report",
     "cli",
     "__main__",

@@ -58,6 +58,7 @@ __all__ = [
 _MODULES = (
     "basis",
     "datasets",
+    "displays",
     "estimators",
     "kernels",
     "losses",

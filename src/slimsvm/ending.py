@@ -7,6 +7,7 @@ means the same for all of them.
 
 from __future__ import annotations
 
+import logging
 import sys
 import warnings
 from collections.abc import Mapping
@@ -18,6 +19,7 @@ from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
 Array = NDArray[Any]
+LOG = logging.getLogger("slimsvm")
 # what a certificate is about
 FULL, SUBSPACE, SAMPLED = "full", "subspace", "sampled"
 DISTANCE, STREAM = "distance", "stream"
@@ -277,6 +279,7 @@ class Ending:
         """Set what every estimator says of its fit; warn unless it converged."""
         estimator.certificate_, estimator.status_ = self.certificate, self.status
         estimator.history_, estimator.fit_status_ = self.history, int(not self.status.converged)
+        LOG.debug("%s: %s", type(estimator).__name__, self.status)
         if not self.status.converged:
             warn(str(self.status))
 

@@ -16,6 +16,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
+from logging import INFO
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -25,7 +26,7 @@ from sklearn.callback import CallbackSupportMixin
 from sklearn.utils.validation import validate_data
 
 from slimsvm.declarations import Attribute, attribute
-from slimsvm.ending import REASONS, Certificate, Ending, Status
+from slimsvm.ending import LOG, REASONS, Certificate, Ending, Status
 from slimsvm.estimators.parameters import MatrixLike, with_callbacks
 from slimsvm.kernels import FromCallable, Kernel, Precomputed, make_kernel
 from slimsvm.multiclass import class_factors, encoded
@@ -326,8 +327,10 @@ class Estimator(CallbackSupportMixin, BaseEstimator):
             watchers: list[Watcher] = []
             if getattr(self, "_skl_callbacks", None) or hasattr(self, "_parent_callback_ctx"):
                 watchers.append(tell_callbacks)
-            if self.verbose:
-                watchers.append(stack.enter_context(Progress(type(self).__name__)))
+            if self.verbose or LOG.isEnabledFor(INFO):
+                asked = {"tol": getattr(self, "tol", None), "max_time": self.max_time}
+                show = Progress(type(self).__name__, shown=bool(self.verbose), **asked)
+                watchers.append(stack.enter_context(show))
             stack.enter_context(limits.watching_interrupts())
             stack.enter_context(single_threaded_blas())
             yield Fit(limits, n_threads(self.n_jobs), tuple(watchers))

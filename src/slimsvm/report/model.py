@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from sklearn.base import is_regressor
 from sklearn.metrics import accuracy_score, confusion_matrix, r2_score
 
+from slimsvm.displays.basis import picture_shape
 from slimsvm.estimators import OneClassSVM
 from slimsvm.report.page import Page
 from slimsvm.report.parts import (
@@ -42,9 +43,6 @@ MOST_CONFUSIONS = 50
 MOST_PICTURES = 100
 MOST_CURVES = 8
 MOST_POINTS = 400  # of a curve
-# of a square that is taken for a picture unless image_shape says otherwise: fewer features are
-# hardly one
-LEAST_SIDE = 8
 
 # of the certificate: name, and what it means
 MEANINGS = {
@@ -140,26 +138,6 @@ def model_page(
     page.section("Training", *_convergence(estimator))
     page.section("Vectors as pictures", *_pictures(estimator, shape))
     return page.html()
-
-
-def picture_shape(n_features: int, asked: tuple[int, int] | None = None) -> tuple[int, int] | None:
-    """Height and width of the pictures that rows are, or None if they seem to be none.
-
-    Examples
-    --------
-    >>> from slimsvm.report.model import picture_shape
-    >>> picture_shape(784), picture_shape(123), picture_shape(6, (2, 3))
-    ((28, 28), None, (2, 3))
-    """
-    if asked is not None:
-        if asked[0] < 1 or asked[1] < 1 or asked[0] * asked[1] != n_features:
-            raise ValueError(
-                f"Pictures of {asked[0]} x {asked[1]} have {asked[0] * asked[1]} values, but the "
-                f"model has {n_features} features."
-            )
-        return asked
-    side = round(n_features**0.5)
-    return (side, side) if side >= LEAST_SIDE and side * side == n_features else None
 
 
 def _comparable(estimator: Any, y: Array) -> Array:
