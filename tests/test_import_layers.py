@@ -38,6 +38,7 @@ LAYERS = (
     "oracles",
     "cross_training",
     "declarations",
+    "notebook",
     "stream",
     "estimators",
     "search",

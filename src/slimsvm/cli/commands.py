@@ -58,8 +58,9 @@ from slimsvm.cli.steps import (
 )
 from slimsvm.compression import compress as compressed
 from slimsvm.kernels import KERNELS
+from slimsvm.notebook import size_in_words
 from slimsvm.report.speed import seconds_per_row
-from slimsvm.report.words import describe, describe_in_words, plain, size_in_words
+from slimsvm.report.words import describe, describe_in_words, plain
 
 Array = NDArray[Any]
 

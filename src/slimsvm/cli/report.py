@@ -19,8 +19,8 @@ from slimsvm.cli.options import (
 )
 from slimsvm.cli.steps import labelled_rows
 from slimsvm.estimators import OneClassSVM
+from slimsvm.notebook import size_in_words
 from slimsvm.report import model_page
-from slimsvm.report.words import size_in_words
 
 
 @click.command()

@@ -25,11 +25,12 @@ from slimsvm.cross_training import DISCARDS, Discard
 from slimsvm.cross_training.models import CrossResult, CrossTrainer, decisions, ended, knows_limits
 from slimsvm.cross_training.subsets import Judged, PairRows, TrainingSet, distinct_rows
 from slimsvm.declarations import Attribute, attribute, declared, demand, parameter
-from slimsvm.ending import SUBSPACE, Certificate, merged
+from slimsvm.ending import LOG, SUBSPACE, Certificate, merged
 from slimsvm.estimators.classification import SVC
 from slimsvm.estimators.fitting import ClassPredictions, Estimator
 from slimsvm.estimators.parameters import AT_LEAST_ONE, SHARE, MatrixLike, shared
 from slimsvm.multiclass import OneVsOne, encoded
+from slimsvm.notebook import ShowsItsFit
 from slimsvm.training import checked_weights, refuse_broken, refuse_not_square
 
 Array = NDArray[Any]
@@ -48,7 +49,7 @@ class CrossData:
 
 
 @declared
-class CrossTraining(MetaEstimatorMixin, ClassPredictions, BaseEstimator):
+class CrossTraining(ShowsItsFit, MetaEstimatorMixin, ClassPredictions, BaseEstimator):
     """Train a classifier on the rows that matter, as found by models of small subsets.
 
     Models are trained on random subsets. Rows that they agree to be on the wrong side are noise,
@@ -310,9 +311,11 @@ class CrossTraining(MetaEstimatorMixin, ClassPredictions, BaseEstimator):
         asked["discard"] = Discard.named(self.discard)
 
         def tell(k: int, pair: Judged) -> None:
+            first, second = data.classes[list(data.pairs[k])].tolist()
+            line = f"CrossTraining  {pair.in_words(first, second)}"
+            LOG.info(line)
             if self.verbose:
-                first, second = data.classes[list(data.pairs[k])].tolist()
-                print(f"CrossTraining  {pair.in_words(first, second)}", flush=True)
+                print(line, flush=True)
 
         trainer = CrossTrainer(template=self._template, **asked)
         return trainer.trained(data.given, data.rows, data.seeds, tell)

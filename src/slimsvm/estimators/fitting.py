@@ -30,6 +30,7 @@ from slimsvm.ending import LOG, REASONS, Certificate, Ending, Status
 from slimsvm.estimators.parameters import MatrixLike, with_callbacks
 from slimsvm.kernels import FromCallable, Kernel, Precomputed, make_kernel
 from slimsvm.multiclass import class_factors, encoded
+from slimsvm.notebook import ShowsItsFit
 from slimsvm.precision import is_small
 from slimsvm.progress import Progress
 from slimsvm.rows import MemoryRows
@@ -55,7 +56,7 @@ SOME = 1000  # rows of the model where there was no time for all: at most a seco
 CALLBACKS = ("_callback_fit_ctx", "_skl_callbacks_to_teardown")
 
 
-class Estimator(CallbackSupportMixin, BaseEstimator):
+class Estimator(ShowsItsFit, CallbackSupportMixin, BaseEstimator):
     """Base of all estimators: what parameters mean that several of them have.
 
     Parameters

@@ -7,8 +7,8 @@ from dataclasses import asdict, is_dataclass
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 
+from slimsvm.notebook import model_nbytes, size_in_words
 from slimsvm.run import DISTANCE
 
 PARAMETERS = ("C", "nu", "epsilon", "loss", "tol", "class_weight")  # those that say most
@@ -70,29 +70,6 @@ def describe(estimator: Any) -> dict[str, Any]:
         if is_dataclass(value) and not isinstance(value, type):
             facts[name] = asdict(value)
     return facts
-
-
-def model_nbytes(estimator: Any) -> int:
-    """Bytes of the numbers that prediction needs, in memory.
-
-    Examples
-    --------
-    Two vectors, two coefficients and one intercept:
-
-    >>> from slimsvm import SVC
-    >>> from slimsvm.report.words import model_nbytes
-    >>> model_nbytes(SVC(kernel="linear").fit([[0.0], [1.0]], [3, 5]))
-    40
-    """
-    total = 0
-    of_basis = ("basis_", "basis_coef_", "metric_", "widths_")
-    for name in (*of_basis, "support_vectors_", "dual_coef_", "coef_", "intercept_"):
-        value = estimator.__dict__.get(name)  # not those that are computed when asked for
-        if sp.issparse(value):
-            total += value.data.nbytes + value.indices.nbytes + value.indptr.nbytes
-        elif value is not None:
-            total += np.asarray(value).nbytes
-    return total
 
 
 def describe_in_words(facts: dict[str, Any]) -> str:
@@ -228,20 +205,6 @@ def several(values: list[Any], most: int = 12) -> str:
     """
     shown = ", ".join(str(value) for value in values[:most])
     return shown if len(values) <= most else f"{shown}, ... ({len(values)})"
-
-
-def size_in_words(n_bytes: int) -> str:
-    """A size with a unit.
-
-    Examples
-    --------
-    >>> from slimsvm.report.words import size_in_words
-    >>> size_in_words(900), size_in_words(3_500_000)
-    ('900 bytes', '3.3 MB')
-    """
-    if n_bytes < 1024:
-        return f"{n_bytes} bytes"
-    return f"{n_bytes / 1024:.1f} kB" if n_bytes < 1024**2 else f"{n_bytes / 1024**2:.1f} MB"
 
 
 def plain(value: Any) -> Any:
