@@ -40,6 +40,8 @@ LAYERS = (
     "declarations",
     "notebook",
     "stream",
+    "sparse_stream",
+    "sparse_values",
     "estimators",
     "search",
     "compression",

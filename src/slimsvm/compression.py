@@ -25,7 +25,6 @@ from sklearn.utils.validation import check_is_fitted
 from slimsvm.basis import is_choice
 from slimsvm.ending import DISTANCE, REASONS, Certificate, Ending, Status
 from slimsvm.estimators import SVC, SVR, NuSVC, NuSVR
-from slimsvm.estimators.descending import KINKED
 from slimsvm.estimators.reduced import ReducedSVC
 from slimsvm.estimators.sparse import SparseSVC, SparseSVR
 from slimsvm.expansion import Expansion, MappedExpansion, by_pair
@@ -41,6 +40,7 @@ from slimsvm.run import Limits
 from slimsvm.solvers.path import LAST_SIZE, PathPoint
 from slimsvm.solvers.reduced_set import Reduction, singular_vectors
 from slimsvm.solvers.refine import refine, solve
+from slimsvm.solvers.sparse_asked import KINKED, Asked
 from slimsvm.threads import n_threads, single_threaded_blas
 from slimsvm.tiles import in_memory, prepare
 
@@ -306,7 +306,7 @@ def _estimator_for(
         kind: Any = type(model)
         common = {**model.get_params(deep=False), **common}
         # as pursued vectors are: with one width, in the features as they are
-        common |= {"basis": model._vectors, "metric": None, "max_bytes": None}
+        common |= {"basis": Asked.of(model).vectors, "metric": None, "max_bytes": None}
         if model.loss in (*KINKED, "logistic"):  # and so no solver of its own
             common["loss"] = kind().loss
             common.pop("solver", None)

@@ -88,3 +88,26 @@ def packed(values: Array, form: str, centred: bool = False) -> Packed:
     by = scales[:, None] if values.ndim == 2 else scales
     codes = np.clip(np.rint(values / by), -LARGEST, LARGEST).astype(np.int8)
     return Packed(codes, scales, centre)
+
+
+def packed_model(own: dict[str, Array], form: str, mean: Array | None) -> dict[str, Packed]:
+    """The arrays of a sparse model, by their names on it, in this form.
+
+    ``mean`` of the rows, if known: what rounding of the metric moves all rows by, vectors are moved
+    by, too. Intercepts, widths and a metric of factors stay float32 where the form is int8.
+    """
+    exact = "float32" if form == "int8" else form
+    forms = {name: form if name in ("basis_", "basis_coef_") else exact for name in own}
+    basis, metric = np.asarray(own["basis_"], np.float64), own.get("metric_")
+    if metric is not None:
+        forms["metric_"] = form if metric.ndim == 2 else exact
+        off = packed(metric, forms["metric_"]).unpacked().astype(np.float64) - metric
+        if mean is None and metric.ndim == 1:
+            mean = basis.mean(axis=0) / np.where(metric == 0, 1.0, metric)
+        elif mean is None:
+            mean = basis.mean(axis=0) @ np.linalg.pinv(metric.astype(np.float64))
+        basis = basis + (mean * off if off.ndim == 1 else mean @ off)
+    values = own | {"basis_": basis}
+    return {
+        name: packed(values[name], own, centred=name == "basis_") for name, own in forms.items()
+    }

@@ -13,7 +13,6 @@ from slimsvm.solvers.stream_descent import (
     begun,
     from_dict,
     scores_of,
-    to_dict,
     vectors_of,
     with_classes,
 )
@@ -68,7 +67,7 @@ def test_how_rows_are_cut_into_calls_makes_no_difference():
 def test_plain_values_go_on_alike():
     given, more = rows(700), rows(500, seed=2)
     state = passed(new(given.X), given)
-    values = to_dict(state)
+    values = state.to_dict()
     again = from_dict(values, state.kernel, StreamDescent(n_vectors=K, kernel=RBF(1.0)))
     for one in (state, again):
         passed(one, more)

@@ -12,7 +12,7 @@ from slimsvm.basis import ALL, REGISTRY
 from slimsvm.cli.data import FORMATS
 from slimsvm.cli.files import WRITERS
 from slimsvm.estimators import SVC, SVR, NuSVC, NuSVR, OneClassSVM, SparseSVC, SparseSVR
-from slimsvm.estimators.descending import AUTO, DESCENT
+from slimsvm.solvers.sparse_asked import AUTO, DESCENT
 
 ESTIMATORS: dict[str, Any] = {
     "svc": SVC,

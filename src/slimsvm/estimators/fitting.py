@@ -245,10 +245,14 @@ class Estimator(ShowsItsFit, CallbackSupportMixin, BaseEstimator):
 
     def _kernel_for(self, X: Any, weight: Array) -> Kernel:
         """The kernel that the parameters name, with its numbers."""
-        kernel = make_kernel(self.kernel, gamma=self.gamma, degree=self.degree, coef0=self.coef0)
+        kernel = self._named_kernel()
         if isinstance(kernel, FromCallable | Precomputed):
             return kernel
         return kernel.resolve(MemoryRows(X, weight=weight))
+
+    def _named_kernel(self) -> Kernel:
+        """The kernel as the parameters name it."""
+        return make_kernel(self.kernel, gamma=self.gamma, degree=self.degree, coef0=self.coef0)
 
     def _solved(self, data: Data, fit: Fit) -> Any:
         """Step 4."""

@@ -26,8 +26,9 @@ from slimsvm.estimators.parameters import (
     with_callbacks,
 )
 from slimsvm.estimators.sparse import SparseSVC
+from slimsvm.estimators.streaming import KeptStream
 from slimsvm.expansion import Expansion
-from slimsvm.kernels import RBF, Linear, Polynomial, make_kernel
+from slimsvm.kernels import RBF, Linear, Polynomial
 from slimsvm.multiclass import OneVsOne, OneVsRest, Part, class_factors, encoded
 from slimsvm.precision import is_small
 from slimsvm.run import Limits, Result
@@ -60,7 +61,7 @@ def _streams(self: OnlineSVC) -> bool:
 
 
 @declared
-class OnlineSVC(PairwiseClassifier):
+class OnlineSVC(KeptStream, PairwiseClassifier):
     """Support vector classification that learns row by row, from data in memory or from a stream.
 
     Each row is looked at once. If it violates the KKT conditions it joins the expansion,
@@ -115,8 +116,6 @@ class OnlineSVC(PairwiseClassifier):
     ----------
     n_seen_
         Rows that ``partial_fit`` has seen; ``support_`` counts them from zero.
-    stream_
-        All that ``partial_fit`` needs to go on, as plain values: for model files.
     sparse_
         With max_support, the model (see there); then there are no support vectors.
 
@@ -176,8 +175,7 @@ class OnlineSVC(PairwiseClassifier):
     verbose: bool = shared("verbose")
 
     fitted: ClassVar[tuple[Attribute, ...]] = (
-        attribute("n_seen_", "count", optional=True),
-        attribute("stream_", "stream", optional=True),
+        *KeptStream.fitted,
         attribute("sparse_", "sparse", optional=True),
         *(replace(own, optional=True) for own in SupportVectors.fitted if own.name in OF_ROWS),
     )
@@ -192,7 +190,7 @@ class OnlineSVC(PairwiseClassifier):
         rows = self.selection != "random" or self._precomputed or self.solver is not None
         if self.max_support is None or rows:
             return False
-        kernel = make_kernel(self.kernel, gamma=self.gamma, degree=self.degree, coef0=self.coef0)
+        kernel = self._named_kernel()
         able = isinstance(kernel, RBF | Polynomial | Linear) and kernel.differentiable
         return able and "support_" not in self.__dict__
 
@@ -214,7 +212,7 @@ class OnlineSVC(PairwiseClassifier):
         classes, label, used = encoded(y, weight)
         own = {"y": classes[label[used]], "sample_weight": weight[used]}
         factors = class_factors(self.class_weight, classes=classes, **own)
-        self._forget()
+        self._forget_stream()
         model = self._sparse_model(dict(zip(classes.tolist(), factors.tolist(), strict=True)))
         if used.size <= 2 * int(self.max_support or 0):
             model.fit(X, y, weight)
@@ -242,10 +240,9 @@ class OnlineSVC(PairwiseClassifier):
         self.certificate_, self.status_ = model.certificate_, model.status_
         self.history_, self.fit_status_ = model.history_, model.fit_status_
 
-    def _forget(self) -> None:
-        """A fit forgets the stream."""
-        for name in ("_stream", "n_seen_", "sparse_"):
-            self.__dict__.pop(name, None)
+    def _forget_stream(self) -> None:
+        super()._forget_stream()
+        self.__dict__.pop("sparse_", None)
 
     def _function(self) -> Expansion:
         model = self.__dict__.get("sparse_")
@@ -312,7 +309,7 @@ class OnlineSVC(PairwiseClassifier):
         return pass_over(solver, problem, start, tol=tol, max_iter=max_iter, **about)
 
     def _concluded(self, data: Data, solved: list[Result], fit: Fit) -> Ending:
-        self._forget()
+        self._forget_stream()
         return super()._concluded(data, solved, fit)
 
     def _ending(self, results: list[Result], fit: Fit, **about: Any) -> Ending:
@@ -388,7 +385,7 @@ class OnlineSVC(PairwiseClassifier):
                 passed = self._passed(batch, stream, fit)
             data, solved, ids = stream.as_problem(batch, passed)
             ending = self._concluded(data, solved, fit)
-            self._stream: Any = stream
+            self._stream = stream
             self.n_seen_, self.support_ = stream.n_seen, ids[self.support_]
             self.shape_fit_ = (stream.n_seen, int(self.support_vectors_.shape[1]))
         ending.record_on(self)
@@ -401,7 +398,7 @@ class OnlineSVC(PairwiseClassifier):
             X, y, weight = self._checked(X, y, sample_weight, reset=first)
             model = self._sparse_model(self.class_weight)
             decay = 1.0 if first else float(self.decay)
-            self._be(model._partial_fit(X, y, classes, weight, decay))
+            self._be(model._partial_fit(X, y, weight, classes, decay))
             self.n_seen_ = model.n_seen_
         self._make_ready()
         return self
@@ -409,8 +406,7 @@ class OnlineSVC(PairwiseClassifier):
     def _stream_for(self, batch: Data, first: bool) -> Stream:
         """The stream so far, or one that begins: with these rows, or with what ``fit`` has left."""
         if not first:
-            asked = make_kernel(self.kernel, gamma=self.gamma, degree=self.degree, coef0=self.coef0)
-            refuse_another_kernel(asked, self.kernel_)
+            refuse_another_kernel(self._named_kernel(), self.kernel_)
         known = getattr(self, "_stream", None)
         if isinstance(known, dict):  # from a file
             known = Stream.from_dict(known, batch.kernel, self._cache_bytes)
@@ -446,19 +442,6 @@ class OnlineSVC(PairwiseClassifier):
         stream.n_calls += 1
         stream.n_seen += n
         return results
-
-    @property
-    def stream_(self) -> dict[str, Any]:
-        """All that ``partial_fit`` needs to go on, as plain values: for model files."""
-        if "_stream" not in self.__dict__:
-            raise AttributeError(
-                "There is no stream: partial_fit was not called since the last fit."
-            )
-        return self._stream if isinstance(self._stream, dict) else self._stream.to_dict()
-
-    @stream_.setter
-    def stream_(self, values: dict[str, Any]) -> None:
-        self._stream = values  # made a stream by the next call
 
     @classmethod
     def _check_fitted(cls, a: dict[str, Any]) -> None:

@@ -172,6 +172,33 @@ class StreamState:
         """A line of the history."""
         return {"loss": self.loss, "error": self.wrong, "n_seen": float(self.n_seen)}
 
+    def widen(self, known: Array, classes: Array) -> None:
+        """Take part of more classes than were known, in place."""
+        if classes.size > known.size:
+            with_classes(self, np.searchsorted(classes, known), classes.size)
+
+    def decay(self, factor: float) -> None:
+        """Rows that have passed weigh so much less, in place."""
+        if factor < 1.0:
+            for rows in {id(own): own for own in (self.kept, self.recent)}.values():
+                rows.weight = rows.weight * factor
+
+    def to_dict(self) -> dict[str, Any]:
+        """As plain values: with them, what follows is the same to the last bit."""
+        found: dict[str, Any] = {name: getattr(self, name) for name in (*PLAIN, *BY_CLASS)}
+        found["form"] = list(self.form)
+        for name in ROWS:
+            rows = getattr(self, name)
+            rows = rows.part(slice(0, self.n_kept)) if name == "kept" else rows
+            found |= {f"{name}_{x}": getattr(rows, x) for x in ("X", "target", "weight")}
+        if self.moving is not None and self.coordinates is not None:
+            k, d = self.moving.R.shape
+            found |= {name: getattr(self.moving, name) for name in ADAM}
+            found |= {"average": self.average, "t": self.moving.t, "k": k, "d": d}
+            found |= {"mean": self.coordinates.mean, "turn": self.coordinates.turn}
+            found["metric"] = self.moving.plan.metric
+        return found
+
 
 def begun(seed: int, X: Any, n_outputs: int, classes: bool) -> StreamState:
     """A stream of rows such as X that has seen none."""
@@ -535,23 +562,6 @@ def going_on(
     S.moving.t, S.average = AFTER_A_FIT, S.moving.flat.copy()
     S.begun = S.n_since = 2 * solver.n_vectors
     S.placed[:], S.built[:] = np.inf, np.inf
-
-
-def to_dict(S: StreamState) -> dict[str, Any]:
-    """As plain values: with them, what follows is the same to the last bit."""
-    found: dict[str, Any] = {name: getattr(S, name) for name in (*PLAIN, *BY_CLASS)}
-    found["form"] = list(S.form)
-    for name in ROWS:
-        rows = getattr(S, name)
-        rows = rows.part(slice(0, S.n_kept)) if name == "kept" else rows
-        found |= {f"{name}_{x}": getattr(rows, x) for x in ("X", "target", "weight")}
-    if S.moving is not None and S.coordinates is not None:
-        k, d = S.moving.R.shape
-        found |= {name: getattr(S.moving, name) for name in ADAM}
-        found |= {"average": S.average, "t": S.moving.t, "k": k, "d": d}
-        found |= {"mean": S.coordinates.mean, "turn": S.coordinates.turn}
-        found["metric"] = S.moving.plan.metric
-    return found
 
 
 def from_dict(values: dict[str, Any], kernel: Kernel, solver: StreamDescent) -> StreamState:

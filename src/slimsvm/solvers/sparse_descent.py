@@ -1,8 +1,4 @@
-"""How a sparse estimator is fitted by descent: from its parameters and data to a path.
-
-:func:`descends` says whether it is: for basis='descent', and for basis='auto' wherever that is
-possible.
-"""
+"""A sparse fit by descent: from what is asked for to coordinates, a problem and a path."""
 
 from __future__ import annotations
 
@@ -11,65 +7,27 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
-from sklearn.utils import check_random_state
 
-from slimsvm.kernels import RBF, Kernel, Linear, Polynomial
+from slimsvm.expansion import Expansion
+from slimsvm.kernels import RBF, Kernel
 from slimsvm.losses import Softmax
 from slimsvm.precision import is_small
-from slimsvm.problems.mapped import Coordinates, Mapped, Vectors, coordinates_for, wide
+from slimsvm.problems.mapped import Coordinates, Mapped, Vectors, coordinates_for
 from slimsvm.row_hashes import distinct
 from slimsvm.run import Result
 from slimsvm.solvers.growth import in_order
 from slimsvm.solvers.path import Scoring
 from slimsvm.solvers.path_descent import DescentPath
+from slimsvm.solvers.sparse_asked import AUTO, Asked
 from slimsvm.training import Data, Fit
 
 Array = NDArray[Any]
-AUTO, DESCENT = "auto", "descent"
-KINKED = ("hinge", "epsilon_insensitive")
 FORMS = {"learned": "full", "diagonal": "diagonal", "auto": "auto", None: None}
 FEW_ROWS = 200  # up to which nothing is drawn: weights are repetitions there, to the last digits
 EQUAL = 1e-9  # relative difference of two pivots that is nothing but rounding
 FLOAT = 4  # bytes of a number of a model
 # of weights and targets, and squares of rows: beyond, sums in float32 are not finite, or zero
 LEAST_WEIGHT, LARGEST, LARGEST_SQUARE = 1e-20, 1e30, 1e37
-
-
-def descends(model: Any, kernel: Any, X: Any = None) -> bool:
-    """Whether this estimator is fitted by descent; complains if it cannot, but was asked to."""
-    basis, metric = model.basis, model.metric
-    asked = isinstance(basis, str) and basis == DESCENT
-    named = asked or (isinstance(basis, str) and basis == AUTO)
-    why = None
-    if model.loss in KINKED:
-        why = f"a loss with a derivative, which loss={model.loss!r} has not"
-    elif getattr(model, "solver", None) is not None:
-        why = f"no solver of its own; got solver={model.solver!r}"
-    elif model.refine != "auto":
-        why = f"nothing beside it that moves vectors; got refine={model.refine!r}"
-    elif not (isinstance(kernel, RBF | Polynomial | Linear) and kernel.differentiable):
-        why = f"the kernel 'rbf', 'poly' with coef0 >= 0, or 'linear'; got {kernel!r}"
-    elif X is not None and wide(X) and (metric is None or not isinstance(kernel, RBF)):
-        why = (
-            f"a metric and the rbf kernel for sparse rows of {X.shape[1]:,} features; got "
-            f"metric={metric!r}, kernel={kernel!r}"
-        )
-    if asked and why is not None:
-        raise ValueError(f"basis='descent' needs {why}. Use basis='pursuit', or leave it out.")
-    possible = named and why is None
-    plain = metric is None or (isinstance(metric, str) and metric == AUTO)
-    if not plain and not (possible and isinstance(kernel, RBF)):
-        what = repr(metric) if isinstance(metric, str) else "an array"
-        raise ValueError(
-            f"metric={what} is for the rbf kernel and vectors that are found by descent; got "
-            f"kernel={kernel!r}, basis={basis!r}, loss={model.loss!r}. Leave metric out."
-        )
-    if model.max_bytes is not None and not possible:
-        raise ValueError(
-            f"max_bytes is for vectors that are found by descent; got basis={basis!r}, "
-            f"loss={model.loss!r}, kernel={kernel!r}. Say how many vectors by n_basis."
-        )
-    return possible
 
 
 def metric_given(metric: Any, n_features: int) -> Array | None:
@@ -116,33 +74,35 @@ def refuse_beyond_float32(
         )
 
 
-def solved_by_descent(model: Any, data: Data, loss: Any, fit: Fit) -> Result:
-    """The path of one fit."""
+def solved_by_descent(
+    asked: Asked, data: Data, loss: Any, fit: Fit, *, scoring: Scoring, last: Expansion | None
+) -> Result:
+    """The path of one fit; ``last`` is a function to begin with, if any."""
     X, Y, kernel = data.X, data.target, data.kernel
-    weight = float(model.C) * data.weight
+    weight = float(asked.C) * data.weight
     # a model within so many bytes is in float32, however few rows it has
-    small = is_small(data.used.size) and model.max_bytes is None
+    small = is_small(data.used.size) and asked.max_bytes is None
     if isinstance(loss, Softmax):
         Y = (Y > 0).astype(np.float64)
     if not small:
         refuse_beyond_float32(X, None if data.classes.size else Y, kernel, weight)
-    seed = int(check_random_state(model.random_state).randint(2**31 - 1))
+    seed = asked.seed()
     rng = np.random.default_rng(seed)
-    given, d = metric_given(model.metric, X.shape[1]), X.shape[1]
-    auto, outputs = model.n_basis == "auto", Y.shape[1]
+    given, d = metric_given(asked.metric, X.shape[1]), X.shape[1]
+    outputs = Y.shape[1]
     learned = given is None and isinstance(kernel, RBF)  # no other kernel has a metric
-    form = FORMS[model.metric] if learned else None
-    start, at = _last(model, data, kernel)
-    limit = int(model.max_bytes or 0)
+    form = FORMS[asked.metric] if learned else None
+    start, at = _begun(last, data)
+    limit = int(asked.max_bytes or 0)
     if start is not None and limit and start.n > _vectors_within(limit, d, outputs, form, at)[0]:
         start, at = None, None
     if at is None:
-        turns = isinstance(model.metric, str) and model.metric != "diagonal"
+        turns = isinstance(asked.metric, str) and asked.metric != "diagonal"
         about: Any = {"weight": weight, "target": Y if data.classes.size else None, "rng": rng}
         with np.errstate(over="ignore", invalid="ignore"):  # said below
             at = coordinates_for(kernel, X, given, turns=turns, **about)
     q = at.turn.shape[1] if np.ndim(at.turn) == 2 else d
-    wanted = int(model.max_basis if auto else model.n_basis)
+    wanted = asked.wanted
     if limit:
         fits, least, form = _vectors_within(limit, d, outputs, form, at)
         if fits < 1:
@@ -150,13 +110,13 @@ def solved_by_descent(model: Any, data: Data, loss: Any, fit: Fit) -> Result:
                 f"max_bytes={limit} is too small for one vector: a model of {d} features "
                 f"and {outputs} output{'s' * (outputs > 1)} needs {least} bytes at least."
             )
-        wanted = min(wanted, fits) if auto else fits
+        wanted = min(wanted, fits) if asked.auto else fits
     rows = None if start is not None else _known_vectors(X, wanted, kernel)
-    options = {
+    options: dict[str, Any] = {
         "coordinates": at,
-        "fit_intercept": bool(model.fit_intercept),
+        "fit_intercept": bool(asked.fit_intercept),
         "n_threads": fit.threads,
-        "max_memory": model.max_memory,
+        "max_memory": asked.max_memory,
     }
     if rows is not None:
         options["coordinates"] = coordinates_for(kernel, X, given, turns=False)
@@ -175,14 +135,14 @@ def solved_by_descent(model: Any, data: Data, loss: Any, fit: Fit) -> Result:
     path = DescentPath(
         n_basis=wanted,
         metric=form,
-        scoring=Scoring(model._measure, data.about.get("held_out"), fit.threads),
-        accuracy_loss=float(model.accuracy_loss) if auto else None,
+        scoring=scoring,
+        accuracy_loss=asked.given_up,
         everything=None if rows is None else problem.X[rows],
         indices=rows,
         start=start,
         seed=seed,
-        tol=float(model.tol),
-        max_iter=model._max_iter,
+        tol=float(asked.tol),
+        max_iter=asked.steps,
     )
     return path.solved(problem, kernel, fit)
 
@@ -238,23 +198,37 @@ def _vectors_within(
     return k, FLOAT * (a_vector + outputs + max(fixed, metric)), form
 
 
-def _last(model: Any, data: Data, kernel: Kernel) -> tuple[Vectors | None, Coordinates | None]:
-    """Where the last fit ended, if this one goes on from it: vectors, and their coordinates."""
-    if not (model.warm_start and hasattr(model, "basis_coef_") and isinstance(kernel, RBF)):
+def _begun(last: Expansion | None, data: Data) -> tuple[Vectors, Coordinates] | tuple[None, None]:
+    """The last function in inner coordinates, and these; None where it does not fit the rows."""
+    if last is None or not isinstance(data.kernel, RBF) or sp.issparse(last.basis):
         return None, None
-    basis, metric = model.basis_, getattr(model, "metric_", None)
-    n_features = basis.shape[1] if metric is None else metric.shape[0]
-    if n_features != data.X.shape[1] or sp.issparse(basis):
+    metric = getattr(last, "metric", None)
+    n_features = last.basis.shape[1] if metric is None else metric.shape[0]
+    if (n_features, last.coef.shape[1]) != (data.X.shape[1], data.target.shape[1]):
         return None, None
-    if model.basis_coef_.shape[1] != data.target.shape[1]:
-        return None, None
-    given = None if metric is None else metric.astype(np.float64)
-    at = coordinates_for(kernel, data.X, given, turns=False)
-    root = float(np.sqrt(kernel.form()[1]))
-    mean: Any = at.mean
-    centre = mean if given is None else mean * given if given.ndim == 1 else mean @ given
-    own = getattr(model, "widths_", None)
-    widths = np.ones(len(basis)) if own is None else own.astype(np.float64)
-    coef, intercept = model.basis_coef_, model.intercept_
-    B = (basis - centre) * root
-    return Vectors(B, widths, coef.astype(float), intercept.astype(float)), at
+    return inner_vectors(last, data.kernel, data.X)
+
+
+def inner_vectors(f: Expansion, kernel: Kernel, X: Any) -> tuple[Vectors, Coordinates]:
+    """A function in inner coordinates for rows X, and these; the kernel may be another of its kind.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from slimsvm.expansion import Expansion
+    >>> from slimsvm.kernels import RBF
+    >>> from slimsvm.solvers.sparse_descent import inner_vectors
+    >>> f = Expansion(RBF(4.0), np.array([[3.0]]), np.ones((1, 1)), np.zeros(1))
+    >>> inner_vectors(f, f.kernel, np.array([[0.0], [2.0]]))[0].B
+    array([[4.]])
+    """
+    M, widths = getattr(f, "metric", None), getattr(f, "widths", None)
+    M = None if M is None else M.astype(np.float64)
+    basis = f.basis.toarray() if sp.issparse(f.basis) else np.asarray(f.basis, np.float64)
+    at = coordinates_for(kernel, X, M, turns=False)
+    if at.mean is not None:
+        basis = basis - (at.mean if M is None else at.mean * M if M.ndim == 1 else at.mean @ M)
+    root = float(np.sqrt(kernel.form()[1])) if np.ndim(at.turn) else float(at.turn)
+    own = np.ones(len(basis)) if widths is None else widths.astype(np.float64)
+    coef, intercept = (np.asarray(values, np.float64) for values in (f.coef, f.intercept))
+    return Vectors(basis * root, own, coef, intercept), at

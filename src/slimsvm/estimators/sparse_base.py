@@ -1,0 +1,471 @@
+"""What SparseSVC and SparseSVR share."""
+
+from __future__ import annotations
+
+import copy
+import textwrap
+from dataclasses import replace
+from numbers import Real
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+from sklearn.utils import check_random_state
+from sklearn.utils._param_validation import Interval, StrOptions, validate_parameter_constraints
+from sklearn.utils.validation import check_is_fitted
+
+from slimsvm.basis import Basis, choices, is_choice
+from slimsvm.declarations import Attribute, attribute, demand, parameter
+from slimsvm.ending import FULL, Certificate, Ending, Status, sentence
+from slimsvm.estimators.fitting import Estimator
+from slimsvm.estimators.models import BasisVectors
+from slimsvm.estimators.streaming import Streaming
+from slimsvm.expansion import Expansion, MappedExpansion
+from slimsvm.kernels import Kernel
+from slimsvm.losses import Softmax
+from slimsvm.mapping import mapped
+from slimsvm.oracles import LossOracle
+from slimsvm.precision import is_small
+from slimsvm.quantization import FORMS as QUANTIZED
+from slimsvm.quantization import packed_model
+from slimsvm.rows import MemoryRows
+from slimsvm.run import Result
+from slimsvm.solvers.path import HISTORY, PathPoint, Scoring
+from slimsvm.solvers.sparse_asked import AUTO, DESCENT, KINKED, Asked
+from slimsvm.solvers.sparse_descent import solved_by_descent
+from slimsvm.solvers.sparse_path import solved_on_a_path
+from slimsvm.solvers.whole_gap import Clock, whole_gap
+from slimsvm.sparse_values import check_path, check_stream_values
+from slimsvm.threads import n_threads
+from slimsvm.training import Data, Fit
+
+Array = NDArray[Any]
+AUTO_FRACTION = 0.1  # of the rows is held out when n_basis='auto' and nothing else is said
+WIDTH = 88  # of a line of documentation
+ACCURACY = Interval(Real, 0.0, 1.0, closed="both")
+FRACTION = Interval(Real, 0.0, 1.0, closed="neither")
+PROBABLE = ("logistic", "softmax")  # losses whose scores are logarithms of odds
+KEPT = (
+    "Ended with the descent's coefficients, which do better on rows held out than the best ones by "
+    "the objective, or are too many to improve"
+)
+METRICS = StrOptions({"auto", "learned", "diagonal"})
+OURS = (
+    "'descent' finds vectors, widths, coefficients and a metric together, by mini-batches, then "
+    "the best coefficients on all rows; for the kernels rbf, poly and linear, and a loss with a "
+    "derivative;",
+    "'auto' is 'descent' where that is possible and refine is left alone, otherwise 'pursuit';",
+)
+
+
+def basis_parameter(*, labels: bool) -> Any:
+    """The parameter ``basis``, whose text is what the choices say of themselves."""
+
+    def text() -> str:
+        first = (
+            "Where the basis vectors come from: one of these names; an object of :mod:`slimsvm."
+            "basis` with settings of its own, such as Greedy(n_candidates=100, alone=True); or the "
+            "vectors themselves."
+        )
+        items = [first, "", *(f"- {item}" for item in (*OURS, *words))]
+        lines = [
+            textwrap.wrap(item, WIDTH, subsequent_indent="  " * (item != first)) or [""]
+            for item in items
+        ]
+        return "\n".join(line for item in lines for line in item)
+
+    names, words = choices(labels)
+    accepts = (StrOptions({*names, AUTO, DESCENT}), Basis, "array-like", "sparse matrix")
+    return parameter(AUTO, *accepts, text=text)
+
+
+class SparseEstimator(Streaming, BasisVectors, Estimator):
+    """What both share: from data to a basis, a model on it, and the same at every smaller size.
+
+    Parameters
+    ----------
+    C : float
+        Weight of the errors: 1/2 |w|^2 + C sum_i weight_i loss(y_i, f(x_i)).
+    refine : bool or 'auto'
+        Whether the basis vectors are then moved to a local optimum. 'auto': if loss and kernel have
+        derivatives and basis is neither an array nor 'all'.
+    tol : float
+        Relative gap within the span of the basis; refinement ends when a step gains less than this
+        share of the objective.
+    max_iter : int
+        Limit on steps of refinement, and on cutting planes.
+    max_memory : float
+        Megabytes for kernel values between rows and basis; beyond, they are computed again in every
+        pass. Default 2,000. With basis='all', for those among the support vectors; beyond, the fit
+        is refused. Default 4,000.
+    max_basis : int
+        The largest size that n_basis='auto' looks at.
+    accuracy_loss : float
+        What n_basis='auto' gives up, at most, for a smaller basis.
+    validation_fraction : float
+        Share of the rows that is held out: to stop refinement, and for the scores in ``path_``.
+    warm_start : bool
+        Begin with the basis of the last fit; one that is given as an array is taken as it is.
+    random_state : int, RandomState or None
+        Draws starting points, rows and the split.
+    basis : str, Basis or array of shape (m, n_features)
+    metric : {'auto', 'learned', 'diagonal'}, array or None
+        Of a descent with the rbf kernel: distances are between metric'x and basis vectors. 'auto'
+        is 'learned', a full matrix, where there are at most twice as many features as vectors,
+        otherwise 'diagonal', a factor for each feature. An array of shape (n_features,) or
+        (n_features, q) is taken as it is.
+    max_bytes : int
+        Of a descent: as many vectors as a model of so many bytes holds, metric included
+        (``model_nbytes_``), in place of n_basis; with n_basis='auto', at most.
+    solver : CuttingPlane or None
+        For a loss that is trained by cutting planes: such with settings of their own
+        (:class:`slimsvm.solvers.cutting_plane.CuttingPlane`), which are followed to the letter,
+        also for few rows, at the size asked for alone. With ``stop="violation"``, tol is the
+        violation of the last cut.
+
+    Attributes
+    ----------
+    basis_coef_
+        Coefficients; one output for two classes and for regression, else one for each class.
+    basis_
+        The basis vectors; those of a descent are in the metric.
+    metric_
+        Of a descent with a metric: a factor for each feature, or a matrix; the kernel is that of
+        ``X * metric_``, or of ``X @ metric_``, and ``basis_``.
+    widths_
+        Of a descent with the rbf kernel: a factor of gamma for each basis vector.
+    loss_
+        The loss that was minimised.
+    path_
+        The model at 1, 2, 5, 10, ... basis vectors; see :meth:`truncated`.
+    certificate_
+        Objective, and its gap within the span of the basis (with basis='all', among all
+        functions); :meth:`certify` gives the gap to the exact solution.
+    history_
+        Seconds, objective and size of the basis after every step.
+    n_iter_
+        Steps of all solvers together.
+    """
+
+    # the basis before the path: arrays of a file have the name under which they are met first
+    fitted: ClassVar[tuple[Attribute, ...]] = (
+        attribute("basis_", "rows", ("n_basis", "n_mapped")),
+        *BasisVectors.fitted[1:],
+        attribute("metric_", "float", optional=True),
+        attribute("widths_", "float", ("n_basis",), optional=True),
+        attribute("loss_", "text", optional=True),
+        attribute("path_", "path"),
+        *Streaming.fitted,
+    )
+    path_: list[PathPoint]
+    _row_duals: Array | None
+    _packed: dict[str, Any]  # of a quantised one
+    _measure: ClassVar[Any]  # of scores, targets and weights: accuracy, or R^2
+    break_ties = False
+    solver: Any = None  # of those that have no such parameter
+
+    # -- what a subclass says ----------------------------------------------------------------------
+
+    def _loss(self, descends: bool, n_classes: int) -> Any:
+        """The loss that the parameters name."""
+        raise NotImplementedError
+
+    def _targets(self, target: Array, n_classes: int) -> Array:
+        """One column for each output."""
+        raise NotImplementedError
+
+    def _given_again(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Array, Array]:
+        """Rows of positive weight, their targets, and weights, for a fitted estimator."""
+        raise NotImplementedError
+
+    # -- training ----------------------------------------------------------------------------------
+
+    def _encoded(self, X: Any, y: Any, weight: Array) -> Data:
+        data = super()._encoded(X, y, weight)
+        fraction = self.validation_fraction or (AUTO_FRACTION if self.n_basis == "auto" else None)
+        held = np.zeros(data.used.size, bool)
+        if fraction is not None:
+            held = self._held_out(data, fraction)
+        data.target = self._targets(data.target, data.classes.size)
+        if held.any():
+            stays = ~held
+            data.about["held_out"] = data.X[held], data.target[held], data.weight[held]
+            data.X, data.target = data.X[stays], data.target[stays]
+            data.weight, data.used = data.weight[stays], data.used[stays]
+            data.sample_weight = data.sample_weight[stays]
+        return data
+
+    def _held_out(self, data: Data, fraction: float) -> Array:
+        """Of every class, or of all rows, the fraction, but never all of it."""
+        rng, held = check_random_state(self.random_state), np.zeros(data.used.size, bool)
+        groups = [data.target == c for c in range(data.classes.size)] or [~held]
+        for group in groups:
+            own = rng.permutation(np.flatnonzero(group))
+            held[own[: min(own.size - 1, round(fraction * own.size))]] = True
+        return held
+
+    def _prepared(self, data: Data) -> None:
+        data.kernel = self._kernel_for(data.X, data.sample_weight)
+        data.about["descends"] = Asked.of(self).descends(data.kernel, data.X)
+        if not data.about["descends"]:  # it takes rows in coordinates of its own
+            super()._prepared(data)
+
+    def _solved(self, data: Data, fit: Fit) -> Result:
+        asked, descends = Asked.of(self), bool(data.about["descends"])
+        loss = self._loss(descends, data.classes.size)
+        data.about["loss"] = loss.name
+        scoring = Scoring(self._measure, data.about.get("held_out"), fit.threads)
+        warm = self.warm_start and hasattr(self, "basis_coef_")
+        last = self._function() if warm else None
+        if descends:
+            return solved_by_descent(asked, data, loss, fit, scoring=scoring, last=last)
+        basis = None
+        if last is not None and is_choice(asked.vectors):  # a given one is taken as it is
+            shape = (data.X.shape[1], data.target.shape[1])
+            basis = last.basis if (last.basis.shape[1], last.coef.shape[1]) == shape else None
+        about: Any = {"scoring": scoring, "last": basis, "oracle": LossOracle}
+        return solved_on_a_path(asked, data, loss, fit, **about)
+
+    def _concluded(self, data: Data, solved: Result, fit: Fit) -> Ending:
+        self._forget_stream()
+        model, about, asked = solved.model, solved.certificate, Asked.of(self)
+        chosen, tol, exact = model.chosen, float(self.tol), about.scope == FULL
+        self.path_, self.n_iter_, self._row_duals = model.points, solved.n_iter, model.row_duals
+        self.loss_ = str(data.about["loss"])
+        self._take(chosen, data.kernel)
+        certificate = chosen.certificate(tol, about.precision, about.scope)
+        last_cut = self.solver is not None and self.solver.stop == "violation"
+        if last_cut:
+            about_cuts = {"violation": about.violation, "max_cuts": about.max_cuts}
+            certificate = replace(certificate, **about_cuts)
+        kinked = data.about["loss"] in KINKED
+        unlimited = self.max_iter < 0 and kinked
+        ended = "max_iter" if solved.n_iter >= asked.steps and not unlimited else "stalled"
+        # a size that was not reached is not what was asked for, whatever the gap there is
+        reason = fit.limits.reason() or ("converged" if certificate.holds else ended)
+        begins = {}
+        if data.about["descends"] and not certificate.holds and not fit.limits.reason():
+            reason = solved.status.reason
+            begins = {"converged": KEPT}
+        n, further = chosen.n_basis, ""
+        if reason == "converged" and n < model.wanted and not asked.auto:
+            further = f"; no more of the {model.wanted} asked for are independent of these"
+        words = sentence(
+            reason,
+            "cut" if last_cut else "gap",
+            certificate,
+            seconds=fit.limits.seconds,
+            max_iter=int(self.max_iter),
+            optimum=f"the optimum {'of all functions, with' if exact else 'in the span of'} {n:,} "
+            f"basis vector{'s' * (n != 1)}",
+            further=further,
+            begins=begins,
+        )
+        none = np.empty(0)
+        history = {name: solved.history.get(name, none) for name in ("seconds", *HISTORY)}
+        return Ending(certificate, Status(reason, words), history)
+
+    def _take(self, point: PathPoint, kernel: Kernel) -> None:
+        """Be the model of this size."""
+        self._hold(kernel, point.basis, point.indices, point.coef, point.intercept)
+        self.__dict__.pop("_packed", None)
+        for name, value in (("metric_", point.metric), ("widths_", point.widths)):
+            self.__dict__.pop(name, None)
+            if value is not None:
+                setattr(self, name, value)
+
+    def _made_from(self) -> tuple[Any, ...]:
+        own = (getattr(self, "metric_", None), getattr(self, "widths_", None))
+        return (*super()._made_from(), *own)
+
+    def _make(self) -> Expansion:
+        metric, widths = getattr(self, "metric_", None), getattr(self, "widths_", None)
+        if metric is None and widths is None:
+            return super()._make()
+        exact = self.certificate_.precision == "float64"
+        given = (self.kernel_, self.basis_, self.basis_coef_, self.intercept_)
+        return MappedExpansion(*given, exact=exact, metric=metric, widths=widths)
+
+    @property
+    def model_nbytes_(self) -> int:
+        """Bytes of the numbers that prediction needs."""
+        if "_packed" in self.__dict__:
+            return sum(numbers.nbytes for numbers in self._packed.values())
+        own = (getattr(self, "metric_", None), getattr(self, "widths_", None))
+        return super().model_nbytes_ + sum(int(a.nbytes) for a in own if a is not None)
+
+    @classmethod
+    def _sizes(cls, a: dict[str, Any]) -> dict[str, int]:
+        metric = a.get("metric_")
+        mapped = a["n_features_in_"] if metric is None or metric.ndim == 1 else metric.shape[1]
+        return {**super()._sizes(a), "n_mapped": int(mapped)}
+
+    def _in_support_layout(self, form: str) -> tuple[str, dict[str, Any]]:
+        if hasattr(self, "metric_") or hasattr(self, "widths_"):
+            raise ValueError(
+                f"{form} has no place for a metric or for widths of basis vectors, which this "
+                f"{type(self).__name__} has. Use slimsvm.save, or fit with basis='pursuit'."
+            )
+        return super()._in_support_layout(form)
+
+    # -- what a fitted estimator can do ------------------------------------------------------------
+
+    def truncated(self, n_basis: int) -> Self:
+        """The model that the one fit found at a smaller size of the basis; needs no data.
+
+        Parameters
+        ----------
+        n_basis : int
+            One of the sizes in ``path_``.
+
+        Returns
+        -------
+        An estimator of the same class, fitted.
+        """
+        check_is_fitted(self)
+        points = {point.n_basis: point for point in self.path_}
+        if n_basis not in points:
+            raise ValueError(
+                f"n_basis={n_basis!r} is not a size of the path; the sizes are {sorted(points)}."
+            )
+        other, point, about = copy.copy(self), points[n_basis], self.certificate_
+        other._take(point, self.kernel_)
+        other.certificate_ = point.certificate(about.tol, about.precision, about.scope)
+        words = f"Cut from the path of a fit with {max(points)} basis vectors: {n_basis} of them."
+        # its ending is that of its fit, unless its own gap says less
+        reason = self.status_.reason
+        if reason == "converged" and not other.certificate_.holds:
+            reason = "stalled"
+        words += f" {self.status_}" if reason == self.status_.reason != "converged" else ""
+        other.status_, other.fit_status_ = Status(reason, words), int(reason != "converged")
+        other.path_ = [p for p in self.path_ if p.n_basis <= n_basis]
+        return other
+
+    def quantized(self, form: str = "int8", X: Any = None, y: Any = None) -> Self:
+        """The same model with its numbers in fewer bytes, in memory as they are after rounding.
+
+        Model files (:func:`slimsvm.save`) hold it in that form, and ``model_nbytes_`` counts it.
+
+        Parameters
+        ----------
+        form : {'float32', 'float16', 'int8'}
+            What each number takes. 'int8': a scale for each vector, and for its coefficients;
+            widths and intercepts are float32.
+        X, y : arrays, optional
+            Rows, and labels or targets, on which ``status_`` says what it costs.
+
+        Returns
+        -------
+        An estimator of the same class, fitted.
+
+        Examples
+        --------
+        >>> from slimsvm import SparseSVC
+        >>> from slimsvm.datasets import checkers
+        >>> X, y = checkers(2000, seed=0)
+        >>> model = SparseSVC(n_basis=30, gamma=5.0, random_state=0).fit(X, y)
+        >>> small = model.quantized("int8", X, y)
+        >>> small.model_nbytes_ < model.model_nbytes_, small.score(X, y) > 0.9
+        (True, True)
+        """
+        check_is_fitted(self)
+        if not isinstance(form, str) or form not in QUANTIZED:
+            raise ValueError(f"form={form!r} is none of {', '.join(map(repr, QUANTIZED))}.")
+        if sp.issparse(self.basis_):
+            raise ValueError(
+                "The basis vectors are sparse rows, which have no such form; fit with "
+                "basis='descent', or with dense rows."
+            )
+        if (X is None) != (y is None):
+            raise ValueError("X and y belong together: give both, or neither.")
+        other, names = copy.copy(self), ("basis_", "basis_coef_", "intercept_")
+        own = {name: getattr(self, name) for name in names}
+        for name in ("metric_", "widths_"):
+            if hasattr(self, name):
+                own[name] = getattr(self, name)
+        mean = None if X is None else np.asarray(X.mean(axis=0), np.float64).ravel()
+        other._packed = packed_model(own, form, mean)
+        for name, numbers in other._packed.items():
+            setattr(other, name, numbers.unpacked())
+        other.path_, other.basis_indices_ = [], None
+        other._forget_stream()
+        unknown = {"objective": np.nan, "violation": np.inf, "gap": np.inf}
+        other.certificate_ = replace(self.certificate_, precision="float32", **unknown)
+        words = (
+            f"Rounded to {form}: {other.model_nbytes_:,} bytes instead of {self.model_nbytes_:,}"
+        )
+        if X is not None:
+            what = "accuracy" if hasattr(self, "scheme") else "R^2"
+            words += f"; {what} {other.score(X, y):.4f} instead of {self.score(X, y):.4f}"
+        other.status_ = Status("converged", words + ".")
+        other._make_ready()
+        return other
+
+    def certify(
+        self, X: Any, y: Any, sample_weight: Any = None, *, max_time: float | None = None
+    ) -> Certificate:
+        """How far this model is, at most, from the exact solution with the same loss.
+
+        With a metric, that is the exact solution in the metric found, with the kernel's own gamma.
+        Takes the kernel values among all rows that are not safely on their side; the time that
+        takes is printed first.
+
+        Parameters
+        ----------
+        X, y, sample_weight
+            The rows it was trained on.
+        max_time : float, optional
+            Limit in seconds; beyond, the gap is infinite, with a warning.
+
+        Returns
+        -------
+        Certificate
+            ``gap``, and ``violation``, the gap as a share of the objective.
+        """
+        check_is_fitted(self)
+        if getattr(self, "pairwise_", False):
+            raise ValueError(
+                "A model compressed from one-vs-one pairs has no problem of its own to certify; "
+                "fit a SparseSVC on the rows."
+            )
+        validate_parameter_constraints(
+            {"max_time": self._parameter_constraints["max_time"]},
+            {"max_time": max_time},
+            caller_name=f"{type(self).__name__}.certify",
+        )
+        X, target, weight = self._given_again(X, y, sample_weight)
+        n_classes = len(getattr(self, "classes_", ()))
+        target, function = self._targets(target, n_classes), self._function()
+        loss = self._loss(getattr(self, "loss_", "") in PROBABLE, n_classes)
+        if isinstance(loss, Softmax):
+            target = (target > 0).astype(np.float64)
+        if isinstance(function, MappedExpansion):  # the exact solution in the metric found
+            X = mapped(X, function.metric, np.float64 if is_small(X.shape[0]) else np.float32)
+            function = replace(function, metric=None)
+        about = self.certificate_
+        objective, gap, rounding = whole_gap(
+            MemoryRows(X, target, float(self.C) * weight, n_threads(self.n_jobs)),
+            function,
+            loss,
+            bool(self.fit_intercept),
+            getattr(self, "_row_duals", None),
+            np.float64 if is_small(X.shape[0]) or about.precision == "float64" else None,
+            Clock(max_time),
+        )
+        relative = (gap - rounding) / objective if objective > 0 else 0.0
+        measured = (relative, gap, float(self.tol), about.precision)
+        return Certificate(FULL, objective, *measured, rounding=rounding)
+
+    @classmethod
+    def _check_fitted(cls, a: dict[str, Any]) -> None:
+        super()._check_fitted(a)
+        if "stream_" in a:
+            check_stream_values(a["stream_"], a["n_features_in_"], len(a.get("classes_", (0,))))
+        known = {own.name: own for own in SparseEstimator.fitted}
+        metric = a.get("metric_")
+        right = metric is None or (
+            metric.ndim in (1, 2) and metric.shape[0] == a["n_features_in_"] and metric.size > 0
+        )
+        demand(right, "metric_ has neither a row for each feature nor a number")
+        check_path(known, a["path_"], cls._sizes(a))
