@@ -23,6 +23,7 @@ LAYERS = (
     "quantization",
     "rows",
     "row_hashes",
+    "sources",
     "tiles",
     "gram",
     "expansion",

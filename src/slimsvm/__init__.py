@@ -39,6 +39,7 @@ if TYPE_CHECKING:  # for type checkers alone: a name that is not here is Any to 
     from slimsvm.search import SVRCV as SVRCV
     from slimsvm.search import GridSearchCV as GridSearchCV
     from slimsvm.search import RandomizedSearchCV as RandomizedSearchCV
+    from slimsvm.sources import open_rows as open_rows
 
 __version__ = "0.1.0"
 __all__ = [
@@ -51,6 +52,7 @@ __all__ = [
     "compress",
     "l1_min_c",
     "load",
+    "open_rows",
     "patch_sklearn",
     "save",
     "unpatch_sklearn",
@@ -74,6 +76,7 @@ _OTHERS = {
     "compress": "compression",
     "l1_min_c": "estimators.bounds",
     "load": "persistence",
+    "open_rows": "sources",
     "patch_sklearn": "patching",
     "save": "persistence",
     "unpatch_sklearn": "patching",

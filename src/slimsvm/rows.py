@@ -3,7 +3,8 @@
 Whatever touches all rows is a *task* that a :class:`Rows` calls for every block: a function of a
 module, or a frozen dataclass, that takes the block and a small state (a basis, coefficients) and
 returns something small. Tasks and their state can be sent to where a block is; the rows stay there.
-Parts are combined in the order of the blocks, so that equal edges give equal bits.
+Parts are combined in a tree whose shape follows from the number of blocks alone, so that equal
+edges give equal bits wherever the blocks are.
 
 There are two levels. A *block* is where data lives: everything in memory, a batch of a file, a
 partition. Within a block a task cuts chunks that suit the cache and works on them with the threads
@@ -19,7 +20,8 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Callable, Iterator, Sequence
-from itertools import count, pairwise
+from concurrent.futures import Future, ThreadPoolExecutor
+from itertools import count
 from typing import Any, Protocol
 from uuid import uuid4
 
@@ -32,6 +34,8 @@ Task = Callable[..., Any]  # task(block, *state) -> part
 Labels = Callable[..., tuple[Any, Any]]  # task(block) -> targets and weights of its rows
 CHUNK_VALUES = 1 << 19  # four megabytes of float64: stays in the outer cache
 COPIES = ("prepared", "chunks")  # kept with a block, and no smaller than its rows
+LABELS = "labels"  # kept with a block that is read: targets and weights, as they were given
+FAN_IN = 8  # parts that are added up one after the other, at each level of the tree
 
 
 class Block:
@@ -41,8 +45,8 @@ class Block:
     ----------
     start : int
         The number of the first row among all.
-    X : array or CSR matrix
-        The rows.
+    X : array or CSR matrix, or a function that returns it
+        The rows; a function is called when they are first asked for.
     y : array, optional
         Targets: one for each row, or several columns of them.
     weight : array of shape (n,), optional
@@ -53,6 +57,8 @@ class Block:
         For the work on this block.
     picked : int array, optional
         Which rows of X are meant; they are gathered when they are first asked for.
+    n : int, optional
+        Number of rows, where X is a function.
     """
 
     def __init__(
@@ -65,21 +71,26 @@ class Block:
         *,
         n_threads: int = 1,
         picked: Array | None = None,
+        n: int | None = None,
     ) -> None:
         self.start, self._X, self.y, self.weight = start, X, y, weight
         self.kept: dict[str, Any] = {} if kept is None else kept
-        self.n_threads, self._picked = n_threads, picked
+        self.n_threads, self._picked, self._n = n_threads, picked, n
 
     @property
     def X(self) -> Any:
         """The rows."""
         if self._picked is not None:
             self._X, self._picked = self._X[self._picked], None
+        if callable(self._X):
+            self._X = self._X()
         return self._X
 
     @property
     def n(self) -> int:
         """Number of rows."""
+        if self._n is not None:
+            return self._n
         return int(self._X.shape[0] if self._picked is None else self._picked.size)
 
     def chunks(self) -> Iterator[tuple[Any, Array | None, Array | None]]:
@@ -132,12 +143,10 @@ class Rows(Protocol):
     def n_threads(self) -> int:
         """Threads for what is done with all rows at one place."""
 
-    def sum(self, task: Task, *state: Any, groups: int | None = None) -> Any:
-        """The sum of task(block, *state) over all blocks, in order.
+    def sum(self, task: Task, *state: Any) -> Any:
+        """The sum of task(block, *state) over all blocks, in a fixed order (:class:`TreeSum`).
 
-        Parts are numbers, arrays, or tuples of these. ``groups``: so many sums of consecutive
-        blocks are made first, side by side, and then added, so that no more parts than that are in
-        memory.
+        Parts are numbers, arrays, or tuples of these.
         """
 
     def map(self, task: Task, *state: Any) -> list[Any]:
@@ -209,7 +218,7 @@ class MemoryRows:
         """For the work on the rows."""
         return self.block.n_threads
 
-    def sum(self, task: Task, *state: Any, groups: int | None = None) -> Any:
+    def sum(self, task: Task, *state: Any) -> Any:
         """task of the one block."""
         return task(self.block, *for_block(state, 0, self.n))
 
@@ -237,31 +246,27 @@ class MemoryRows:
 
     def fingerprint(self) -> str:
         """A hash of the rows, targets and weights: whether two fits saw the same data."""
-        shape = (self.n, self.n_features)
-        digest = hashlib.sha256(repr((shape, str(self.X.dtype))).encode())
-        for X, y, weight in self.block.chunks():
-            pieces = (X.data, X.indices, X.indptr) if sp.issparse(X) else (X,)
-            for piece in (*pieces, y, weight):
-                if piece is not None:
-                    digest.update(np.ascontiguousarray(piece).data)
-        return digest.hexdigest()
+        return fingerprint_of(self.block)
 
 
 class BlockedRows:
-    """Rows in many blocks, each of which is read when a pass comes to it.
+    """Rows in many blocks, each of which is read when a pass needs it.
 
-    Between passes a block has what tasks kept with it, but neither its rows nor copies of them.
+    Between passes a block has what tasks kept with it, and its targets and weights, but neither its
+    rows nor copies of them. A task that asks for none of these rows does not read them again.
 
     Parameters
     ----------
     read : callable
-        read(k) -> X, y and weight of block k.
+        read(k) -> X, y and weight of block k; X may be a function that returns it.
     edges : sequence of int
         Where blocks begin, and the number of rows at the end.
     n_features : int
         Number of features.
     n_threads : int
         For the work on a block.
+    ahead : bool
+        Whether the next block is read, by a thread of its own, while one is worked on.
 
     Examples
     --------
@@ -282,13 +287,38 @@ class BlockedRows:
         edges: Sequence[int],
         n_features: int,
         n_threads: int = 1,
+        *,
+        ahead: bool = False,
     ) -> None:
         self.read, self.edges = read, np.asarray(edges, np.int64)
         self.n, self.n_features, self.n_threads = int(self.edges[-1]), n_features, n_threads
         self.kept: list[dict[str, Any]] = [{} for _ in range(self.edges.size - 1)]
+        self._ahead = _Ahead(self.read, len(self.kept)) if ahead else None
+        self._keeps_labels = True
+
+    @property
+    def n_blocks(self) -> int:
+        """Number of blocks."""
+        return len(self.kept)
+
+    def _read(self, k: int) -> tuple[Any, Array | None, Array | None]:
+        return self.read(k) if self._ahead is None else self._ahead(k)
 
     def _block(self, k: int) -> Block:
-        return Block(int(self.edges[k]), *self.read(k), self.kept[k], n_threads=self.n_threads)
+        known = self.kept[k].get(LABELS)
+        if known is None:
+            X, y, weight = self._read(k)
+            if self._keeps_labels:
+                self.kept[k][LABELS] = [None if of is None else _Small(of) for of in (y, weight)]
+        else:
+            y, weight = (None if of is None else of.values() for of in known)
+
+            def X() -> Any:
+                found = self._read(k)[0]
+                return found() if callable(found) else found
+
+        first, last = int(self.edges[k]), int(self.edges[k + 1])
+        return Block(first, X, y, weight, self.kept[k], n_threads=self.n_threads, n=last - first)
 
     def _part(self, k: int, task: Task, state: tuple[Any, ...]) -> Any:
         block = self._block(k)
@@ -297,54 +327,184 @@ class BlockedRows:
             block.kept.pop(key, None)
         return part
 
-    def sum(self, task: Task, *state: Any, groups: int | None = None) -> Any:
+    def sum(self, task: Task, *state: Any) -> Any:
         """Block after block; see :meth:`Rows.sum`."""
-        n_blocks = len(self.kept)
-        ends = np.linspace(0, n_blocks, min(groups or 1, n_blocks) + 1).astype(int)
-        sums = []
-        for first, last in pairwise(ends):
-            total = self._part(int(first), task, state)
-            for k in range(int(first) + 1, int(last)):
-                total = added(total, self._part(k, task, state))
-            sums.append(total)
-        total = sums[0]
-        for other in sums[1:]:
-            total = added(total, other)
-        return total
+        sums = TreeSum()
+        for k in range(self.n_blocks):
+            sums.add(self._part(k, task, state))
+        return sums.total()
 
     def map(self, task: Task, *state: Any) -> list[Any]:
         """Block after block."""
-        return [self._part(k, task, state) for k in range(len(self.kept))]
+        return [self._part(k, task, state) for k in range(self.n_blocks)]
 
     def take(self, indices: Array) -> MemoryRows:
         """Some rows; each block that has any of them is read once."""
         indices = np.asarray(indices, np.intp)
         at = np.searchsorted(self.edges, indices, side="right") - 1
-        order = np.argsort(at, kind="stable")
-        parts: list[tuple[Any, ...]] = []
-        for k in np.unique(at) if indices.size else [0]:
-            block = self._block(int(k))
-            own = indices[order[at[order] == k]] - block.start
-            parts.append(
-                tuple(None if of is None else of[own] for of in (block.X, block.y, block.weight))
-            )
-        back = np.argsort(order, kind="stable")
-        X, y, weight = (
-            None
-            if of[0] is None
-            else (sp.vstack(of, format="csr") if sp.issparse(of[0]) else np.concatenate(of))[back]
-            for of in zip(*parts, strict=True)
-        )
-        return MemoryRows(X, y, weight, self.n_threads)
+        which = [int(k) for k in np.unique(at)] if indices.size else [0]
+        gathered = Gathered(indices.size)
+        for k in which:
+            block, places = self._block(k), np.flatnonzero(at == k)
+            gathered.put(places, *rows_at(block, indices[places] - block.start))
+        return MemoryRows(*gathered.all(), self.n_threads)
 
     def relabelled(self, task: Labels) -> BlockedRows:
         """The same rows; their labels are made when they are read."""
 
         def read(k: int) -> tuple[Any, Any, Any]:
             block = self._block(k)
-            return block.X, *task(block)
+            return (lambda: block.X), *task(block)
 
-        return BlockedRows(read, list(self.edges), self.n_features, self.n_threads)
+        again = BlockedRows(read, list(self.edges), self.n_features, self.n_threads)
+        again._keeps_labels = False  # they follow from those that are kept here
+        return again
+
+    def fingerprint(self) -> str:
+        """A hash of the rows, targets and weights, with the edges of the blocks."""
+        digest = hashlib.sha256(repr(self.edges.tolist()).encode())
+        for of_block in self.map(fingerprint_of):
+            digest.update(of_block.encode())
+        return digest.hexdigest()
+
+
+class _Ahead:
+    """Reads a block, and begins with the next one before it is asked for.
+
+    At most one block is held here, so that a pass has two of them in memory.
+    """
+
+    def __init__(self, read: Callable[[int], Any], n_blocks: int) -> None:
+        self.read, self.n_blocks = read, n_blocks
+        self._thread: ThreadPoolExecutor | None = None
+        self._next: tuple[int, Future[Any]] | None = None
+
+    def __call__(self, k: int) -> Any:
+        if self._thread is None:
+            self._thread = ThreadPoolExecutor(1, thread_name_prefix="slimsvm-read")
+        coming, self._next = self._next, None
+        if coming is not None and coming[0] == k:
+            found = coming[1].result()
+        else:  # after the block that nobody wanted: a source is read by one thread at a time
+            found = self._thread.submit(self.read, k).result()
+        if k + 1 < self.n_blocks:
+            self._next = k + 1, self._thread.submit(self.read, k + 1)
+        return found
+
+
+class _Small:
+    """Targets or weights between passes: whole numbers in as few bytes as they need."""
+
+    def __init__(self, values: Any) -> None:
+        values = np.asarray(values)
+        self.dtype, self.kept = values.dtype, values
+        if values.dtype.kind in "iuf" and values.size:
+            for small in (np.int8, np.int16, np.int32):
+                if values.itemsize > np.dtype(small).itemsize and _fits(values, small):
+                    self.kept = values.astype(small)
+                    break
+
+    def values(self) -> Array:
+        """As they were given."""
+        return self.kept.astype(self.dtype, copy=False)
+
+
+def _fits(values: Array, small: Any) -> bool:
+    """Whether all values are whole numbers of a smaller type."""
+    bounds = np.iinfo(small)
+    if not (values.min() >= bounds.min and values.max() <= bounds.max):
+        return False
+    return bool(np.array_equal(values, values.astype(small)))
+
+
+class Gathered:
+    """Rows that come from many blocks, each put into its place at once."""
+
+    def __init__(self, n: int) -> None:
+        self.n, self._dense, self._sparse = n, [None, None, None], []
+
+    def put(self, places: Array, X: Any, y: Array | None, weight: Array | None) -> None:
+        """Some of the rows."""
+        if sp.issparse(X):
+            self._sparse.append((places, X))
+        for i, part in enumerate((None if sp.issparse(X) else X, y, weight)):
+            if part is None:
+                continue
+            if self._dense[i] is None:
+                self._dense[i] = np.empty((self.n, *part.shape[1:]), part.dtype)
+            elif part.dtype != self._dense[i].dtype:  # such as longer words
+                self._dense[i] = self._dense[i].astype(np.result_type(self._dense[i], part))
+            self._dense[i][places] = part
+
+    def all(self) -> tuple[Any, Any, Any]:
+        """X, y and weight."""
+        X, y, weight = self._dense
+        if self._sparse:
+            places = np.concatenate([of for of, _ in self._sparse])
+            X = sp.vstack([of for _, of in self._sparse], format="csr")
+            if np.any(places[1:] < places[:-1]):
+                X = X[np.argsort(places, kind="stable")]
+        return X, y, weight
+
+
+def rows_at(block: Block, places: Array) -> tuple[Any, Any, Any]:
+    """X, y and weight of some rows of a block; places in the block."""
+    X, y, weight = block.X, block.y, block.weight
+    return X[places], *(None if of is None else of[places] for of in (y, weight))
+
+
+def fingerprint_of(block: Block) -> str:
+    """A task: a hash of the rows, targets and weights of a block."""
+    digest = hashlib.sha256(repr((block.X.shape, str(block.X.dtype))).encode())
+    for X, y, weight in block.chunks():
+        pieces = (X.data, X.indices, X.indptr) if sp.issparse(X) else (X,)
+        for piece in (*pieces, y, weight):
+            if piece is not None:
+                digest.update(np.ascontiguousarray(piece).data)
+    return digest.hexdigest()
+
+
+class TreeSum:
+    """A sum in the shape of a tree, in which every FAN_IN consecutive parts are added up in order.
+
+    The same shape, and so the same bits, as if whole levels were made at once somewhere else;
+    never more than one part a level is in memory.
+
+    Examples
+    --------
+    >>> from slimsvm.rows import TreeSum
+    >>> sums = TreeSum()
+    >>> for part in range(100):
+    ...     sums.add(part)
+    >>> sums.total()
+    4950
+    """
+
+    def __init__(self) -> None:
+        self._levels: list[tuple[Any, int]] = []  # what was added up, and how many
+
+    def add(self, part: Any) -> None:
+        """The next part."""
+        level = 0
+        while True:
+            if level == len(self._levels):
+                self._levels.append((None, 0))
+            total, n = self._levels[level]
+            total, n = (part if n == 0 else added(total, part)), n + 1
+            if n < FAN_IN:
+                self._levels[level] = total, n
+                return
+            self._levels[level] = None, 0
+            part, level = total, level + 1
+
+    def total(self) -> Any:
+        """The sum of all parts."""
+        carried, any_ = None, False
+        for total, n in self._levels:
+            if n:
+                carried = added(total, carried) if any_ else total
+                any_ = True
+        return carried
 
 
 def for_block(state: tuple[Any, ...], first: int, last: int) -> list[Any]:

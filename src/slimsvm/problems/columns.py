@@ -421,10 +421,10 @@ class KernelColumns:
             )
         return self.rows.block
 
-    def sum(self, task: Any, *state: Any, groups: int | None = None) -> Any:
+    def sum(self, task: Any, *state: Any) -> Any:
         """The sum of task(block, span, *state) over all blocks."""
         self.count_pass()
-        return self.rows.sum(task, self.span, *state, groups=groups)
+        return self.rows.sum(task, self.span, *state)
 
     def map(self, task: Any, *state: Any) -> list[Any]:
         """task(block, span, *state) of all blocks."""

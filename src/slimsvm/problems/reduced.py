@@ -382,7 +382,7 @@ class SignedFeatures:
             # without a copy
         )
         state = (self.signed, PerRow(D), dtype, even)
-        matrix: Array = self.rows.sum(gram_of, *state, groups=GROUPS)
+        matrix: Array = self.rows.sum(gram_of, *state)
         if even:
             matrix *= most
         matrix[np.diag_indices(self.size)] += 1.0

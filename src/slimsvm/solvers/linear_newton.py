@@ -311,7 +311,7 @@ def _few_features(space: ExplicitSpace) -> bool:
 
 def _newton_matrix(space: ExplicitSpace, D: Array, mean: Array) -> Array:
     """I + (X - mean)' diag(D) (X - mean)"""
-    return np.asarray(space.rows.sum(curved, space.step, PerRow(D), mean, groups=GROUPS))
+    return np.asarray(space.rows.sum(curved, space.step, PerRow(D), mean))
 
 
 def _towards_both(target: Array, scores: Array, intercept: float) -> float:

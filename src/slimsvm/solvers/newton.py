@@ -44,7 +44,7 @@ from slimsvm.solvers.line_search import best_shift_in, least_in
 from slimsvm.threads import local
 
 Array = NDArray[Any]
-GROUPS = 8  # of blocks, whose sums of second derivatives are in memory at the same time
+GROUPS = 8  # of chunks, whose sums of second derivatives are in memory at the same time
 STALLED = 1e-15  # relative decrease of the objective below which rounding is all that is left
 
 
@@ -184,7 +184,7 @@ class Newton:
         """
         columns = problem.columns
         wanted = np.empty(0, np.intp) if open_ is None else open_
-        P, sums, A, u = columns.sum(derivatives, problem.loss, state.trail, wanted, groups=GROUPS)
+        P, sums, A, u = columns.sum(derivatives, problem.loss, state.trail, wanted)
         gradient = (
             columns.coordinates(columns.K_BB @ state.coef + columns.jitter * state.coef + P)
             if columns.m

@@ -1,0 +1,90 @@
+"""LIBSVM text: ``label index:value ...``, a row a line, indices from 1 on."""
+
+from __future__ import annotations
+
+import io
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from slimsvm.sources.files import Stamp
+from slimsvm.sources.opened import Piece
+
+Array = NDArray[Any]
+MARKED = 256  # rows from one known place in a file to the next
+
+
+class LibsvmReader:
+    """Rows of LIBSVM files, which are gone through once to see how many there are."""
+
+    edges, names, labelled = None, None, True
+
+    def __init__(self, paths: list[str], target: Any, weight: Any, features: Any) -> None:
+        for what, of in (("target", target), ("weight", weight), ("features", features)):
+            if of is not None:
+                raise ValueError(
+                    f"{what} is for files with columns; in LIBSVM text labels come first, and all "
+                    "else are features."
+                )
+        self.kind = paths[0] if len(paths) == 1 else f"{len(paths)} files ({paths[0]}, ...)"
+        self.paths, self._stamps = paths, [Stamp(path) for path in paths]
+        found = [_marks(path) for path in paths]
+        self._marks = [marks for marks, _, _ in found]
+        self._starts = np.concatenate([[0], np.cumsum([n for _, n, _ in found])])
+        self.n_rows, self.n_features = int(self._starts[-1]), max(width for *_, width in found)
+
+    def place(self, row: int) -> str:
+        """File and row."""
+        k = int(np.searchsorted(self._starts, row, side="right")) - 1
+        return f"{self.paths[k]}, row {row - int(self._starts[k]):,} (counted from 0)"
+
+    def read(self, first: int, last: int) -> Piece:
+        """X (CSR) and y of consecutive rows."""
+        found = []
+        for k in range(len(self.paths)):
+            start, end = int(self._starts[k]), int(self._starts[k + 1])
+            if start < last and end > first:
+                self._stamps[k].check()
+                found.append(self._rows(k, max(first, start) - start, min(last, end) - start))
+        X = sp.vstack([X for X, _ in found], format="csr") if len(found) > 1 else found[0][0]
+        return X, np.concatenate([y for _, y in found]), None
+
+    def _rows(self, k: int, first: int, last: int) -> tuple[Any, Array]:
+        marks, path = self._marks[k], self.paths[k]
+        begin, end = marks[first // MARKED], marks[min(len(marks) - 1, -(-last // MARKED))]
+        with open(path, "rb") as file:
+            file.seek(begin)
+            X, y = _parsed(file.read(end - begin), path, self.n_features)
+        skip = first - first // MARKED * MARKED
+        return X[skip : skip + last - first], y[skip : skip + last - first]
+
+
+def _parsed(text: bytes, path: str, n_features: int | None = None) -> tuple[Any, Array]:
+    from sklearn.datasets import load_svmlight_file
+
+    try:
+        X, y = load_svmlight_file(io.BytesIO(text), n_features=n_features, zero_based=False)
+    except (ValueError, IndexError, OverflowError) as error:
+        raise ValueError(f"{path} is not LIBSVM text: {error}") from error
+    return X, y
+
+
+def _marks(path: str) -> tuple[Array, int, int]:
+    """Where every MARKED-th row begins, and the end; number of rows; largest index."""
+    places, n, width, at, lines = [0], 0, 0, 0, []
+    with open(path, "rb") as file:
+        for line in file:
+            at += len(line)
+            if line.split(b"#", 1)[0].strip():
+                n += 1
+                lines.append(line)
+            if len(lines) == MARKED:
+                width = max(width, _parsed(b"".join(lines), path)[0].shape[1])
+                places.append(at)
+                lines = []
+    if lines:
+        width = max(width, _parsed(b"".join(lines), path)[0].shape[1])
+        places.append(at)
+    return np.array(places), n, width
