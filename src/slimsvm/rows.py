@@ -397,7 +397,8 @@ class _Small:
 
     def __init__(self, values: Any) -> None:
         values = np.asarray(values)
-        self.dtype, self.kept = values.dtype, values
+        self.dtype = values.dtype
+        self.kept: Array = values
         if values.dtype.kind in "iuf" and values.size:
             for small in (np.int8, np.int16, np.int32):
                 if values.itemsize > np.dtype(small).itemsize and _fits(values, small):
@@ -406,7 +407,7 @@ class _Small:
 
     def values(self) -> Array:
         """As they were given."""
-        return self.kept.astype(self.dtype, copy=False)
+        return np.asarray(self.kept, self.dtype)
 
 
 def _fits(values: Array, small: Any) -> bool:
@@ -421,7 +422,9 @@ class Gathered:
     """Rows that come from many blocks, each put into its place at once."""
 
     def __init__(self, n: int) -> None:
-        self.n, self._dense, self._sparse = n, [None, None, None], []
+        self.n = n
+        self._dense: list[Any] = [None, None, None]
+        self._sparse: list[tuple[Array, Any]] = []
 
     def put(self, places: Array, X: Any, y: Array | None, weight: Array | None) -> None:
         """Some of the rows."""

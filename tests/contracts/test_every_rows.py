@@ -131,9 +131,7 @@ def on_dask(X, y, weight):
 
     ends = [*pairwise(EDGES), (0, 0)]
     ends.insert(1, (7, 7))
-    return from_dask(
-        [dask.delayed((X[a:b], y[a:b], weight[a:b]), traverse=False) for a, b in ends]
-    )
+    return from_dask([dask.delayed((X[a:b], y[a:b], weight[a:b]), traverse=False) for a, b in ends])
 
 
 def source(name, X, y, weight, folder=None):

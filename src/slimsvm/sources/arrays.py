@@ -32,7 +32,8 @@ class ArrayReader:
         elif X.dtype.kind not in "fiub":
             raise ValueError(f"X is an array of {X.dtype}; expected numbers.")
         self.columns = None if features is None else _indices(features, X.shape[1])
-        self.X, self.kind, self._stamps = X, kind, []
+        self.X, self.kind = X, kind
+        self._stamps: list[Stamp] = []
         self.n_rows = int(X.shape[0])
         self.n_features = int(X.shape[1] if self.columns is None else self.columns.size)
         if self.names is not None and self.columns is not None:
@@ -117,7 +118,7 @@ def mapped_files(paths: list[str], target: Any, weight: Any, features: Any) -> M
         X = _loaded(path)
         if X.ndim != 2:
             raise ValueError(f"{path} has {X.ndim} dimension(s); expected rows and columns.")
-        part = ArrayReader(X, *(_opened(of) for of in (y, w)), features, kind=path)
+        part = ArrayReader(X, _opened(y), _opened(w), features, path)
         part._stamps = [Stamp(of) for of in (path, y, w) if isinstance(of, str)]
         parts.append(part)
     return MappedReader(parts, paths)

@@ -92,6 +92,7 @@ def look_at(piece: Piece, k: int, names: list[str] | None) -> dict[str, Any]:
     """Number of rows, features and bytes of a partition; refuses what is not finite."""
     X, y, weight = piece
     where = f"partition {k}"
+    of: Any
     for what, of in (("", X), ("the target", y), ("the weight", weight)):
         values = of.data if sp.issparse(of) else of
         if values is None or values.dtype.kind != "f" or np.isfinite(values).all():
@@ -338,7 +339,7 @@ def from_dask(X: Any, y: Any = None, weight: Any = None) -> DaskRows:
 
     names = [str(of) for of in X.columns] if hasattr(X, "columns") else None
     beside = (_beside(X, of, what) for what, of in (("y", y), ("sample_weight", weight)))
-    blocks = [_delayed(X, "X"), *beside]
+    blocks: list[Any] = [_delayed(X, "X"), *beside]
     for what, own in zip(("y", "sample_weight"), blocks[1:], strict=True):
         if own is not None and len(own) != len(blocks[0]):
             raise ValueError(
@@ -364,9 +365,9 @@ def from_dask(X: Any, y: Any = None, weight: Any = None) -> DaskRows:
     if names is not None and len(names) != first["width"]:
         names = None
     pieces = _held([pieces[k] for k, _ in filled], sum(of["bytes"] for _, of in filled))
-    own, start, abouts = serial(), 0, []
+    name, start, abouts = serial(), 0, []
     for k, of in filled:
-        abouts.append(About(k, start, of["n"], of["check"], own))
+        abouts.append(About(k, start, of["n"], of["check"], name))
         start += of["n"]
     return DaskRows(pieces, abouts, first["width"], names, first["labelled"])
 
@@ -390,7 +391,7 @@ def _delayed(collection: Any, what: str) -> list[Any]:
         return list(collection)
     if not hasattr(collection, "to_delayed"):  # a Delayed: one block
         return [collection]
-    chunks = getattr(collection, "chunks", ())
+    chunks: Any = getattr(collection, "chunks", ())
     if len(chunks) == 2 and len(chunks[1]) > 1:  # features of a row must be together
         collection = collection.rechunk({1: -1})
     found = collection.to_delayed()
@@ -405,7 +406,7 @@ def _beside(X: Any, given: Any, what: str) -> list[Any] | None:
     """Blocks of targets or weights, cut where X is cut."""
     if given is None:
         return None
-    lengths = X.chunks[0] if hasattr(X, "chunks") else None
+    lengths: Any = X.chunks[0] if hasattr(X, "chunks") else None
     known = lengths is not None and not np.isnan(np.sum(lengths))
     if not is_dask(given):
         values = np.asarray(given)
