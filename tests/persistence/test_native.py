@@ -3,8 +3,10 @@ import io
 import json
 import os
 import pickle
+import time
 import zipfile
 from dataclasses import is_dataclass
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -19,7 +21,7 @@ import slimsvm.persistence.native as native
 from slimsvm import SVC, OneClassSVM
 from slimsvm.declarations import fitted_of
 from slimsvm.kernels import RBF, FromCallable
-from slimsvm.persistence import load, save
+from slimsvm.persistence import file_facts, load, save
 
 
 def assert_same(first, second, name=""):
@@ -591,3 +593,55 @@ def test_a_failure_within_the_write_leaves_no_trace(tmp_path, monkeypatch, failu
     assert os.listdir(tmp_path) == (["model.slim"] if old else [])
     if old:
         assert path.read_bytes() == before
+
+
+# -- what a file says of itself --------------------------------------------------------------------
+
+
+def test_a_file_says_when_it_was_written_by_what_and_what_the_user_said(tmp_path):
+    model, _ = fitted()
+    said = {"data": "sales.csv", "rows": 3, "notes": ["a", {"b": 0.5}], "nothing": None}
+    save(model, tmp_path / "model.slim", metadata=said)
+    facts = file_facts(tmp_path / "model.slim")
+    assert facts["metadata"] == said and facts["saved"] == "2023-11-14T22:13:20Z"
+    assert facts["class"] == type(model).__name__
+    assert facts["versions"]["numpy"] == np.__version__
+    load(tmp_path / "model.slim")
+
+
+def test_the_time_is_that_of_writing(tmp_path, monkeypatch):
+    monkeypatch.delenv("SOURCE_DATE_EPOCH")
+    model, _ = fitted()
+    before = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+    save(model, tmp_path / "model.slim")
+    facts = file_facts(tmp_path / "model.slim")
+    assert before <= facts["saved"] <= time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+    assert facts["metadata"] == {}
+
+
+@pytest.mark.parametrize(
+    "metadata", [{1: "a"}, {"a": np.nan}, {"a": object()}, "text", [("a", 1)], {"a": b"bytes"}]
+)
+def test_metadata_that_a_file_cannot_hold(tmp_path, metadata):
+    model, _ = fitted()
+    with pytest.raises(ValueError, match="metadata"):
+        save(model, tmp_path / "model.slim", metadata=metadata)
+    assert not list(tmp_path.iterdir())
+
+
+def test_metadata_cannot_be_altered(tmp_path):
+    model, _ = fitted()
+    save(model, tmp_path / "model.slim", metadata={"by": "Ada"})
+    with zipfile.ZipFile(tmp_path / "model.slim") as archive:
+        members = {name: archive.read(name) for name in archive.namelist()}
+    members["header.json"] = members["header.json"].replace(b"Ada", b"Eve")
+    with zipfile.ZipFile(tmp_path / "altered.slim", "w") as archive:
+        for name, content in members.items():
+            archive.writestr(name, content)
+    with pytest.raises(ValueError, match="altered"):
+        file_facts(tmp_path / "altered.slim")
+
+
+def test_facts_of_older_files():
+    kept = sorted((Path(__file__).parent / "kept").glob("*.slim"))
+    assert kept and all(file_facts(path)["saved"] is None for path in kept)

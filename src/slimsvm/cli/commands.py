@@ -319,7 +319,7 @@ def info(model: str, machine: str, n_jobs: int, as_json: bool) -> None:
     """
     file = ModelFile(model)
     estimator = file.load(machine)
-    facts = {**describe(estimator), "format": file.format, "bytes": file.n_bytes}
+    facts = {**describe(estimator), "format": file.format, "bytes": file.n_bytes, **file.about()}
     seconds, facts["rows_measured"] = seconds_per_row(estimator, n_jobs)
     facts["microseconds_per_row"] = 1e6 * seconds
     click.echo(json.dumps(plain(facts)) if as_json else describe_in_words(facts))

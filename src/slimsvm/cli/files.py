@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import io
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator
@@ -14,7 +15,15 @@ from typing import Any
 from numpy.typing import NDArray
 
 from slimsvm.cli.source import standard_input
-from slimsvm.persistence import load, load_libsvm, load_svmlight, save, save_libsvm, save_svmlight
+from slimsvm.persistence import (
+    file_facts,
+    load,
+    load_libsvm,
+    load_svmlight,
+    save,
+    save_libsvm,
+    save_svmlight,
+)
 from slimsvm.persistence.atomic import replacing
 
 WRITERS: dict[str, Callable[..., Any]] = {
@@ -89,6 +98,13 @@ class ModelFile:
     def n_bytes(self) -> int:
         """Its size."""
         return len(self._content) if self.path == "-" else os.path.getsize(self.path)
+
+    def about(self) -> dict[str, Any]:
+        """When it was written, with which versions, and what the user said; files of slimsvm."""
+        if self.format != "slim":
+            return {}
+        facts = file_facts(io.BytesIO(self._content) if self.path == "-" else self.path)
+        return {name: facts[name] for name in ("saved", "versions", "metadata") if facts[name]}
 
     def load(self, machine: str = "svc", n_features: int | None = None) -> Any:
         """The fitted model.

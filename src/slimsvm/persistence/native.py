@@ -4,6 +4,8 @@ Nothing in it is ever executed. header.json, format version 1:
 
     format, format_version    "slimsvm", 1
     slimsvm_version           the version that wrote the file
+    about                     when it was written (UTC), the versions of the libraries, and what the
+                              user has to say; not in files of slimsvm 0.1
     class                     SVC, NuSVC, SVR, NuSVR, OneClassSVM, SparseSVC, SparseSVR, LinearSVC,
                               LowRankSVC, ReducedSVC, OnlineSVC, CoreVectorSVC, CrossTraining,
                               StructuralSVM, CrammerSingerSVC, MultivariateSVC or ChainSVM
@@ -12,7 +14,8 @@ Nothing in it is ever executed. header.json, format version 1:
     arrays                    for each member: dtype, shape, and the SHA-256 of its bytes
     sha256                    of all of the above, as JSON with sorted keys and no spaces
 
-The same model gives the same bytes: members are in a fixed order and carry no time.
+The same model gives the same bytes where SOURCE_DATE_EPOCH says when it was written, as the builds
+of distributions do: members are in a fixed order and carry no time.
 """
 
 from __future__ import annotations
@@ -22,9 +25,13 @@ import io
 import json
 import math
 import os
+import platform
+import time
 import zipfile
 import zlib
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
+from importlib.metadata import version
 from typing import IO, Any
 
 import numpy as np
@@ -35,6 +42,7 @@ from slimsvm.persistence.fitted import OWN, check_savable, class_named
 from slimsvm.persistence.values import DTYPES, decode, encode_estimator
 
 Array = NDArray[Any]
+Members = dict[str, zipfile.ZipInfo]
 FORMAT, FORMAT_VERSION, HEADER = "slimsvm", 1, "header.json"
 MAX_HEADER = 1 << 26  # bytes; even ten thousand class weights need a hundredth of this
 # bytes before the data of an array of plain numbers or strings: NumPy writes 128
@@ -53,7 +61,12 @@ BROKEN = (
 )
 
 
-def save(estimator: Any, path: str | os.PathLike[str] | IO[bytes]) -> None:
+def save(
+    estimator: Any,
+    path: str | os.PathLike[str] | IO[bytes],
+    *,
+    metadata: Mapping[str, Any] | None = None,
+) -> None:
     """Write a fitted estimator to a model file of slimsvm's own format (``.slim``).
 
     The file is a zip of a readable header and of NumPy arrays; it contains no pickle, so a file
@@ -70,18 +83,22 @@ def save(estimator: Any, path: str | os.PathLike[str] | IO[bytes]) -> None:
     path : str, path-like or file object
         Where to write; the usual ending is ``.slim``. A file object is open for bytes, and stays
         open.
+    metadata : mapping, optional
+        Whatever else the file is to hold, with names as keys: anything that JSON knows (text,
+        numbers, lists, mappings). :func:`file_facts` reads it.
 
     Raises
     ------
     ValueError
-        If the kernel is a Python function, or a parameter or label is of a kind that a file cannot
-        hold.
+        If the kernel is a Python function, or a parameter, a label or metadata is of a kind that a
+        file cannot hold.
     NotFittedError
         If the estimator was not fitted.
 
     See Also
     --------
     load : Read such a file.
+    file_facts : What a file says of itself.
     save_libsvm, save_svmlight : Write the model files of LIBSVM and SVM-light.
 
     Examples
@@ -114,6 +131,7 @@ def save(estimator: Any, path: str | os.PathLike[str] | IO[bytes]) -> None:
         "format": FORMAT,
         "format_version": FORMAT_VERSION,
         "slimsvm_version": __version__,
+        "about": _about(metadata),
         **encode_estimator(estimator, "", keep),
         "arrays": {},
     }
@@ -129,6 +147,64 @@ def save(estimator: Any, path: str | os.PathLike[str] | IO[bytes]) -> None:
             }
         header["sha256"] = _header_hash(header)
         archive.writestr(_member(HEADER), json.dumps(header, indent=1, allow_nan=False))
+
+
+def file_facts(path: str | os.PathLike[str] | IO[bytes]) -> dict[str, Any]:
+    """What a model file says of itself: only its header is read.
+
+    Parameters
+    ----------
+    path : str, path-like or file object
+        The file; or one that is open for bytes.
+
+    Returns
+    -------
+    dict
+        "class" and "slimsvm_version"; "saved", the time in UTC, "versions" of the libraries and
+        "metadata", as :func:`save` got it (None and empty in files of slimsvm 0.1).
+
+    Raises
+    ------
+    FileNotFoundError
+        If there is no such file.
+    ValueError
+        As :func:`load`.
+
+    Examples
+    --------
+    >>> import io
+    >>> from slimsvm import SVC
+    >>> from slimsvm.persistence import file_facts, save
+    >>> file = io.BytesIO()
+    >>> save(SVC().fit([[0.0], [1.0]], [0, 1]), file, metadata={"trained on": "two rows"})
+    >>> facts = file_facts(io.BytesIO(file.getvalue()))
+    >>> facts["class"], facts["metadata"]
+    ('SVC', {'trained on': 'two rows'})
+    """
+    header = _from_file(path, lambda file: _opened(file, lambda archive, header, members: header))
+    about = {"saved": None, "versions": {}, "metadata": {}, **header.get("about", {})}
+    return {"class": header["class"], "slimsvm_version": header.get("slimsvm_version"), **about}
+
+
+def _about(metadata: Mapping[str, Any] | None) -> dict[str, Any]:
+    """When and with what a file is written, and what the user has to say."""
+    given = {} if metadata is None else metadata
+    if not isinstance(given, Mapping) or not all(isinstance(name, str) for name in given):
+        raise ValueError(f"metadata must be a mapping with text as keys, got {metadata!r}.")
+    try:
+        plain = json.loads(json.dumps(dict(given), allow_nan=False))
+    except (TypeError, ValueError, RecursionError) as error:
+        raise ValueError(
+            f"metadata can hold what JSON can: text, finite numbers, lists, mappings ({error})."
+        ) from error
+    said = os.environ.get("SOURCE_DATE_EPOCH", "")
+    seconds = int(said) if said.isdecimal() else time.time()
+    names = ("numpy", "scipy", "scikit-learn", "numba")
+    return {
+        "saved": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(seconds)),
+        "versions": {"python": platform.python_version(), **{n: version(n) for n in names}},
+        "metadata": plain,
+    }
 
 
 def _writing(path: Any) -> AbstractContextManager[IO[bytes]]:
@@ -162,6 +238,11 @@ def load(path: str | os.PathLike[str] | IO[bytes]) -> Any:
     save : Write such a file; it has an example.
     load_libsvm, load_svmlight : Read the model files of LIBSVM and SVM-light.
     """
+    return _from_file(path, _read)
+
+
+def _from_file(path: Any, read: Callable[[IO[bytes]], Any]) -> Any:
+    """What ``read`` finds in the file; what is wrong with it is said with its name."""
     opened: IO[bytes]
     if isinstance(path, str | os.PathLike):
         name, opened = os.fspath(path), open(path, "rb")  # noqa: SIM115
@@ -169,7 +250,7 @@ def load(path: str | os.PathLike[str] | IO[bytes]) -> Any:
         name, opened = str(getattr(path, "name", "The file")), io.BytesIO(path.read())
     with opened as file:
         try:
-            return _read(file)
+            return read(file)
         except BROKEN as error:
             detail = str(error) or type(error).__name__
             raise ValueError(
@@ -180,6 +261,20 @@ def load(path: str | os.PathLike[str] | IO[bytes]) -> Any:
 
 
 def _read(file: IO[bytes]) -> Any:
+    """The estimator."""
+
+    def decoded(archive: zipfile.ZipFile, header: dict[str, Any], members: Members) -> Any:
+        arrays = {
+            name: _read_array(archive, info, header["arrays"][name])
+            for name, info in members.items()
+        }
+        return decode({**header, "type": "estimator"}, arrays.__getitem__)
+
+    return _opened(file, decoded)
+
+
+def _opened(file: IO[bytes], use: Callable[[zipfile.ZipFile, dict[str, Any], Members], Any]) -> Any:
+    """What ``use`` makes of the archive, its header and the other members."""
     start = file.read(16)
     if not start:
         raise ValueError("the file is empty")
@@ -198,11 +293,7 @@ def _read(file: IO[bytes]) -> Any:
                 f"its header and its members disagree about {odd!r}: something was added, removed "
                 "or renamed"
             )
-        arrays = {
-            name: _read_array(archive, info, header["arrays"][name])
-            for name, info in members.items()
-        }
-    return decode({**header, "type": "estimator"}, arrays.__getitem__)
+        return use(archive, header, members)
 
 
 def _read_header(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> dict[str, Any]:
@@ -234,6 +325,8 @@ def _read_header(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> dict[str, A
     for part in ("parameters", "fitted", "arrays"):
         if not isinstance(header.get(part), dict):
             raise ValueError(f"its {HEADER} has no {part!r}")
+    if not isinstance(header.get("about", {}), dict):
+        raise ValueError(f"its {HEADER} says {header['about']!r} about itself")
     return header
 
 

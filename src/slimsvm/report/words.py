@@ -154,6 +154,9 @@ def lines_of(facts: dict[str, Any]) -> list[tuple[str, str]]:
         lines.append(("status", facts["status"]["sentence"]))
     if facts.get("format"):
         lines.append(("format", facts["format"]))
+    if facts.get("saved"):
+        lines.append(("saved", f"{facts['saved']}, numpy {facts['versions']['numpy']}"))
+    lines += [(str(name), short(value)) for name, value in facts.get("metadata", {}).items()]
     if "bytes" in facts:
         lines.append(("size", size_in_words(facts["bytes"])))
     if "model_bytes" in facts:
