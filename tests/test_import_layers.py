@@ -14,6 +14,7 @@ SOURCE = Path(__file__).resolve().parent.parent / "src" / PACKAGE
 # src/slimsvm.
 LAYERS = (
     "compiled",
+    "atomics",
     "threads",
     "forms",
     "mapping",

@@ -72,7 +72,7 @@ def test_the_gradient_of_a_batch_is_the_derivative_of_its_mean_loss(loss, metric
     plan = replace(plan_for(P, 6, metric), smooth=0.0, ridge=0.0, pull_metric=0.0, pull_scale=0.0)
     moving = Moving(found, P, plan)
     at = moving.flat.astype(np.float64)
-    x, y, w = P.batch(np.arange(P.n))
+    x, y, w = P.in_float32()
 
     def value(flat):
         moving.flat[:] = flat

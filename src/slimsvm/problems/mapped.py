@@ -14,7 +14,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
@@ -239,22 +238,18 @@ class Mapped:
         """C times the sum of the weights."""
         return float(self.weight.sum())
 
-    @cached_property
-    def _mean_weight(self) -> float:
-        return self.total_weight / self.n
-
     @property
     def loss_form(self) -> tuple[int, float]:
         """Number of the loss in compiled loops, and its parameter."""
         return (SOFTMAX, 0.0) if isinstance(self.loss, Softmax) else self.loss.form()
 
-    def batch(self, rows: Array) -> tuple[Array, Array, Array]:
-        """Rows by number, float32: coordinates, targets, and weights that are one on average."""
-        mean = self._mean_weight
+    def in_float32(self) -> tuple[Array, Array, Array]:
+        """Coordinates, targets, and weights that are one on average, of all rows."""
+        mean = self.total_weight / self.n
         return (
-            np.take(self.X, rows, axis=0).astype(np.float32, copy=False),
-            self.Y[rows].astype(np.float32),
-            (self.weight[rows] / mean).astype(np.float32),
+            np.ascontiguousarray(self.X, np.float32),
+            np.ascontiguousarray(self.Y, np.float32),
+            (self.weight / mean).astype(np.float32),
         )
 
     def in_metric(self, vectors: Vectors) -> tuple[Mapped, Vectors]:

@@ -16,8 +16,8 @@ kernel that was given and many may move it; a ridge on the coefficients where ro
 vectors. These belong to the descent alone: :mod:`slimsvm.solvers.mapped_newton` then solves the
 problem as it is written for the coefficients of the vectors found.
 
-Work is in float32. A batch is cut into parts of PART rows whatever the number of threads, and the
-gradients of the parts are added in their order: the same bits for any number of threads.
+Work is in float32, in :mod:`slimsvm.solvers.descent_loops`: the same bits for any number of
+threads.
 
 Symbols: R vectors (k, d); B = R M; g widths; Z coefficients (k, outputs); v rows of a batch in the
 metric, with their squared norms and ones; E the matrix with exponents v E' (a row a vector); G
@@ -26,6 +26,7 @@ slopes of the loss; U slopes by the exponents.
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -34,23 +35,23 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from slimsvm.compiled import compiled
-from slimsvm.forms import EXPONENTIAL, exp_rows
-from slimsvm.losses import LOGISTIC, slopes
+from slimsvm.forms import EXPONENTIAL
+from slimsvm.losses import LOGISTIC
 from slimsvm.problems.mapped import SOFTMAX, Mapped, Vectors
 from slimsvm.run import SUBSPACE, Certificate, Limits
+from slimsvm.solvers import descent_loops as loops
 from slimsvm.threads import parallel
 
 Array = NDArray[Any]
 f4 = np.float32
-PART = 128  # rows of a batch that are one task
+yield_processor: Callable[[], None] = getattr(os, "sched_yield", lambda: time.sleep(0))
 CHUNK_SECONDS = 0.25  # of steps between two looks at the limits
+AT_ONCE = 32  # steps without coming back to the interpreter
 IN_TIME = 0.8  # of a time limit at which the schedule should be at its end
 SMOOTH = 0.05  # of a label: so much of it is spread over all classes
 PULL_METRIC, PULL_SCALE = 50.0, 3.0  # over n
 RIDGE, ROWS_A_VECTOR = 0.6, 40  # the ridge ends where there are so many rows for each vector
 WARM_UP = 0.05  # of the steps
-FIRST, SECOND = 0.1, 0.01  # one minus the decay of Adam's two averages
 # 12 % through, fewer than this share of the rows just seen were wrong: the rest goes faster
 LOOK, EASY, FASTER = 0.12, 0.011, 8.0
 # as many steps, at least, as this arithmetic is worth (a tenth of a second for few rows, which are
@@ -198,7 +199,8 @@ class Moving:
         ]
         for part, rate in zip(self._parts(self.rates), rates, strict=False):
             part[...] = rate
-        self._E = np.empty((k, d + 2), f4)
+        self._room: loops.Room | None = None
+        self._own: list[loops.Own] = []
 
     def _parts(self, flat: Array) -> list[Array]:
         edges = zip(self._ends[:-1], self._ends[1:], self._shapes, strict=True)
@@ -229,92 +231,73 @@ class Moving:
         rate : float
             Share of the rates of the plan.
         """
-        return self.learn_from(lambda part: (x[part], y[part], weight[part]), y.shape[0], rate)
+        every = np.arange(y.shape[0])[None]
+        return float(self.learn_from(x, y, weight, every, np.array([rate]))[0])
 
-    def learn_from(
-        self, rows: Callable[[slice], tuple[Array, Array, Array]], n: int, rate: float
-    ) -> float:
-        """The same for n rows that are taken part by part: each part takes its own."""
-        g = np.exp(self.log_width)
-        e = np.exp(self.log_scale) if self.metric else None
-        M = None if e is None else e if self.W is None else self.W * e[:, None]
-        B = self.R if M is None else self.R * M if M.ndim == 1 else self.R @ M
-        E, Z_T = self._E, np.ascontiguousarray(self.Z.T)
-        _exponents(*self.kernel_form, B, g, E)
-        starts = range(0, n, PART)
-        found: list[Any] = [None] * len(starts)
+    def learn_from(self, X: Array, Y: Array, weight: Array, rows: Array, pace: Array) -> Array:
+        """A step for each line of ``rows``, numbers of rows of X, at shares ``pace`` of the rates.
 
-        def work(p: int) -> None:
-            given = rows(slice(starts[p], min(n, starts[p] + PART)))
-            found[p] = self._slopes_of(*given, M, E, Z_T)
+        Returns the weights of those that were wrong before.
+        """
+        numbers = self._numbers()
+        batches = loops.Batches(X, Y, weight, rows, pace.astype(f4), np.zeros(len(rows)))
+        n_parts = -(-rows.shape[1] // loops.PART)
+        n_blocks = -(-self.R.shape[0] // loops.BLOCK)
+        n_threads = min(self.n_threads, max(n_parts, n_blocks))
+        room, own = self._room_for(n_parts, n_threads)
+        shared = np.zeros(loops.SHARED, np.int64)
+        shared[loops.ROUND] = -1
 
-        parallel(work, len(starts), self.n_threads)
-        sums = list(found[0])
-        for other in found[1:]:
-            for i, part in enumerate(other):
-                if part is not None:
-                    sums[i] = sums[i] + part
-        self._chain(sums, 1.0 / n, g, e, M, B, E)
-        self._move(rate)
-        return float(sums[4])
+        def work(who: int) -> None:
+            try:
+                while not loops.work(shared, who, numbers, room, own[who], batches):
+                    yield_processor()
+            finally:  # the first has led them; if it failed, nobody will
+                shared[loops.OVER] = 1
 
-    def _slopes_of(
-        self, x: Array, y: Array, weight: Array, M: Array | None, E: Array, Z_T: Array
-    ) -> tuple[Any, ...]:
-        """Gradients of one part of a batch: by E, coefficients, intercepts, metric; and errors."""
-        n, d = x.shape
-        v = np.empty((n, d + 2), f4)
-        _augmented(x if M is None else x * M if M.ndim == 1 else x @ M, v)
-        K = v @ E.T
-        slope = _values(*self.kernel_form, K)
-        G = K @ self.Z
-        G += self.bias
-        wrong = _respond(*self.loss_form, self.plan.smooth, y, weight, G)
-        U = G @ Z_T
-        U *= slope
-        by_metric = None
-        if M is not None:
-            Q = U @ E
-            by_v = np.empty((n, d), f4)
-            _back(Q, v, by_v)
-            by_metric = x.T @ by_v if M.ndim == 2 else np.einsum("ij,ij->j", x, by_v)
-        return U.T @ v, K.T @ G, G.sum(axis=0), by_metric, wrong
+        parallel(work, n_threads, n_threads)
+        self.t += len(rows)
+        return batches.errors
 
-    def _chain(
-        self, sums: list[Any], share: float, g: Array, e: Any, M: Any, B: Array, E: Array
-    ) -> None:
-        """The gradient by what is moved, from that by the exponents."""
-        by_R, by_width, by_Z, by_bias, by_scale, *more = self._parts(self.gradient)
-        by_E, of_Z, of_bias, by_M, _ = sums
-        d, plan, factor = B.shape[1], self.plan, f4(share)
-        by_B = by_R if M is None else np.empty_like(B)
-        _by_vectors(*self.kernel_form[:2], by_E, share, E, B, g, by_B, by_width)
-        by_Z[:] = of_Z * factor
-        if plan.ridge:
-            by_Z += f4(plan.ridge) * self.Z
-        by_bias[:] = of_bias * factor
-        if M is None:
-            return
-        by_M = by_M * factor
-        if self.W is None:
-            by_R[:] = by_B * e
-            by_scale[:] = e * (by_M + np.einsum("ij,ij->j", self.R, by_B))
-        else:
-            by_M += self.R.T @ by_B
-            np.dot(by_B, M.T, out=by_R)
-            by_scale[:] = np.einsum("ij,ij->i", by_M, M)
-            by_W = more[0]
-            np.multiply(by_M, e[:, None], out=by_W)
-            by_W += f4(plan.pull_metric) * self.W
-            by_W[np.diag_indices(d)] -= f4(plan.pull_metric)
-        by_scale += f4(plan.pull_scale) * self.log_scale
+    def _numbers(self) -> loops.Numbers:
+        """The plan, for compiled loops."""
+        plan, kind = self.plan, loops.FULL if self.full else loops.DIAGONAL
+        form, gamma, coef0, degree = self.kernel_form
+        loss, p = self.loss_form
+        pulls = float(plan.pull_metric), float(plan.pull_scale)
+        return loops.Numbers(
+            form, gamma, coef0, degree, loss, p, kind if self.metric else loops.NO_METRIC,
+            float(plan.smooth), float(plan.ridge), *pulls, self.t
+        )  # fmt: skip
 
-    def _move(self, rate: float) -> None:
-        """One step of Adam."""
-        self.t += 1
-        debias = np.sqrt(1.0 - (1.0 - SECOND) ** self.t) / (1.0 - (1.0 - FIRST) ** self.t)
-        arrays = (self.flat, self.gradient, self.first, self.second, self.rates)
-        _adam(*arrays, float(rate * debias))
+    def _room_for(self, n_parts: int, n_threads: int) -> tuple[loops.Room, list[loops.Own]]:
+        """Memory for so many parts of a batch, and threads; what there is, where it suffices."""
+        (k, d), c, rows = self.R.shape, self.Z.shape[1], loops.PART
+        n_blocks, powers, width = -(-k // loops.BLOCK), 1 if self.widths_too else k, 1
+
+        def empty(*shape: int) -> Array:
+            return np.empty(shape, f4)
+
+        if self._room is None or len(self._room.wrong) < n_parts:
+            by_R, by_width, by_Z, by_bias, by_scale, *more = self._parts(self.gradient)
+            W, by_W = empty(0, 0), empty(0, 0)
+            if self.W is not None:
+                W, by_W, width = self.W, more[0], d
+            self._room = loops.Room(
+                self._ends, self.flat, self.gradient, self.first, self.second, self.rates,
+                self.R, self.log_width, self.Z, self.bias, self.log_scale, W,
+                by_R, by_width, by_Z, by_bias, by_scale, by_W,
+                empty(k), np.ones(d, f4), empty(d, width),
+                empty(k, d), empty(k, d + 2), empty(k, d),
+                empty(n_parts, k, d + 2), empty(n_parts, k, c), empty(n_parts, c),
+                empty(n_parts, d, width), np.zeros(n_parts), empty(n_blocks, d, width),
+                np.zeros(max(k, rows), f4),
+            )  # fmt: skip
+        while len(self._own) < n_threads:
+            shapes = (d, d, d + 2, d + 2, k, powers, k, c)
+            x, z, v, Q, K, slope, U, y = (empty(rows, size) for size in shapes)
+            self._own.append(loops.Own(x, z, v, Q, K, slope, U, y, empty(rows), empty(rows, c)))
+        return self._room, self._own
 
 
 # -- the solver ------------------------------------------------------------------------------------
@@ -325,6 +308,7 @@ class DescentState:
     """Where a descent is."""
 
     moving: Moving = field(repr=False)
+    given: tuple[Array, Array, Array] = field(repr=False)  # rows, targets, weights
     rng: np.random.Generator = field(repr=False)
     order: Array = field(repr=False)
     at: int = 0
@@ -380,15 +364,15 @@ class Descent:
         scale = 1.0 if problem.takes_labels else 0.2 * max(float(np.std(start.coef)), 1e-12)
         moving = Moving(start, problem, self.plan, spread, scale)
         rng = np.random.default_rng(self.seed)
-        return DescentState(moving, rng, rng.permutation(problem.n))
+        return DescentState(moving, problem.in_float32(), rng, rng.permutation(problem.n))
 
     def step(self, problem: Mapped, state: DescentState, tol: float, max_iter: int) -> None:
-        """Batches for half a second, or up to the next look at the rows held out."""
+        """Batches for a part of a second, or up to the next look at the rows held out."""
         S, begin = state, time.perf_counter()
         self._hurry(S)
         until = 1.0 if self.score is None else (S.looks + 1) / CHECKS
         while S.share < until and time.perf_counter() - begin < CHUNK_SECONDS:
-            self._batch(problem, S)
+            self._batches(problem, S, until)
         S.done = S.share >= 1.0
         if self.score is not None and S.share >= until:
             S.looks += 1
@@ -410,17 +394,30 @@ class Descent:
         left = max(IN_TIME * most - self.limits.seconds, a_step)
         S.pace = max(S.pace, (1.0 - S.share) * self.plan.n_steps * a_step / left)
 
-    def _batch(self, problem: Mapped, S: DescentState) -> None:
-        plan, n = self.plan, problem.n
-        if S.n_iter == int(LOOK * plan.n_steps) and S.wrong < plan.easy:
+    def _batches(self, problem: Mapped, S: DescentState, until: float) -> None:
+        """Some steps at once."""
+        plan, n, look = self.plan, problem.n, int(LOOK * self.plan.n_steps)
+        if S.n_iter == look and S.wrong < plan.easy:
             S.pace = max(S.pace, FASTER)
-        S.n_iter, S.share = S.n_iter + 1, min(1.0, S.share + S.pace / plan.n_steps)
-        if S.at + plan.batch > n:
+        a_step = S.pace / plan.n_steps
+        n_steps = min(AT_ONCE, int(np.ceil((until - S.share) / a_step - 1e-9)))
+        if S.n_iter < look:
+            n_steps = min(n_steps, look - S.n_iter)
+        n_steps = max(1, n_steps)
+        rows = np.stack([self._next_rows(S, n) for _ in range(n_steps)])
+        share = np.minimum(1.0, S.share + a_step * np.arange(1, n_steps + 1))
+        rates = np.minimum(1.0, share / WARM_UP) * 0.5 * (1.0 + np.cos(np.pi * share))
+        for wrong in S.moving.learn_from(*S.given, rows, rates):
+            S.wrong += 0.02 * (wrong / plan.batch - S.wrong)
+        S.n_iter, S.share = S.n_iter + n_steps, float(share[-1])
+        S.share = 1.0 if S.share > 1.0 - 1e-9 else S.share
+
+    def _next_rows(self, S: DescentState, n: int) -> Array:
+        """Numbers of the rows of a batch."""
+        if S.at + self.plan.batch > n:
             S.order, S.at = S.rng.permutation(n), 0
-        rows, S.at = S.order[S.at : S.at + plan.batch], S.at + plan.batch
-        rate = min(1.0, S.share / WARM_UP) * 0.5 * (1.0 + np.cos(np.pi * S.share))
-        wrong = S.moving.learn_from(lambda part: problem.batch(rows[part]), rows.size, rate)
-        S.wrong += 0.02 * (wrong / rows.size - S.wrong)
+        S.at += self.plan.batch
+        return S.order[S.at - self.plan.batch : S.at]
 
     def certificate(self, problem: Mapped, state: DescentState, tol: float) -> Certificate:
         """Of the coefficients as they are, in the span of the vectors found."""
@@ -432,130 +429,3 @@ class Descent:
         """What was found: the best on the rows held out, if there are any."""
         best = state.best[1]
         return state.moving.vectors() if best is None else best
-
-
-# -- loops -----------------------------------------------------------------------------------------
-
-
-@compiled
-def _exponents(
-    form: int, gamma: float, coef0: float, degree: int, B: Array, g: Array, E: Array
-) -> None:
-    """E, so that [x, |x|^2, 1] E' are exponents, or what is raised to a power."""
-    k, d = B.shape
-    for j in range(k):
-        sq, width = np.float32(0.0), g[j]
-        if form == EXPONENTIAL:
-            for i in range(d):
-                E[j, i] = np.float32(2.0) * width * B[j, i]
-                sq += B[j, i] * B[j, i]
-            E[j, d], E[j, d + 1] = -width, -width * sq
-        else:
-            for i in range(d):
-                E[j, i] = np.float32(gamma) * B[j, i]
-            E[j, d], E[j, d + 1] = np.float32(0.0), np.float32(coef0)
-
-
-@compiled
-def _by_vectors(
-    form: int,
-    gamma: float,
-    by_E: Array,
-    share: float,
-    E: Array,
-    B: Array,
-    g: Array,
-    by_B: Array,
-    by_width: Array,
-) -> None:
-    """Gradients by vectors in the metric and by the logarithms of widths, from that by E."""
-    k, d = B.shape
-    factor = np.float32(share)
-    for j in range(k):
-        if form == EXPONENTIAL:
-            last, dots = by_E[j, d + 1] * factor, np.float32(0.0)
-            twice = np.float32(2.0) * g[j]
-            for i in range(d):
-                slope = by_E[j, i] * factor
-                dots += B[j, i] * slope
-                by_B[j, i] = twice * (slope - B[j, i] * last)
-            by_width[j] = twice * dots - g[j] * by_E[j, d] * factor + last * E[j, d + 1]
-        else:
-            for i in range(d):
-                by_B[j, i] = np.float32(gamma) * by_E[j, i] * factor
-
-
-@compiled
-def _augmented(x: Array, v: Array) -> None:
-    """v = [x, |x|^2, 1]"""
-    n, d = x.shape
-    for i in range(n):
-        sq = np.float32(0.0)
-        for j in range(d):
-            v[i, j] = x[i, j]
-            sq += x[i, j] * x[i, j]
-        v[i, d], v[i, d + 1] = sq, np.float32(1.0)
-
-
-def _values(form: int, gamma: float, coef0: float, degree: int, K: Array) -> Array:
-    """Turn exponents into kernel values, in place; returns their slopes."""
-    if form == EXPONENTIAL:
-        exp_rows(K, 1.0, 0.0, np.zeros(K.shape[0], f4), np.zeros(K.shape[1], f4))
-        return K
-    slope = f4(degree) * K ** (degree - 1) if degree > 1 else np.ones_like(K)
-    np.power(K, degree, out=K)
-    return slope
-
-
-@compiled
-def _respond(form: int, p: float, smooth: float, y: Array, weight: Array, F: Array) -> float:
-    """Turn scores into slopes of the weighted loss, in place; returns the weight of the errors."""
-    n, c = F.shape
-    wrong = 0.0
-    for i in range(n):
-        w = weight[i]
-        if form == SOFTMAX:
-            most, own = F[i, 0], np.float32(0.0)
-            for j in range(c):
-                most = max(most, F[i, j])
-                own += y[i, j] * F[i, j]
-            if own < most:
-                wrong += w
-            total = np.float32(0.0)
-            for j in range(c):
-                F[i, j] = np.exp(F[i, j] - most)
-                total += F[i, j]
-            for j in range(c):
-                label = np.float32(1.0 - smooth) * y[i, j] + np.float32(smooth / c)
-                F[i, j] = w * (F[i, j] / total - label)
-        else:
-            bad = False
-            for j in range(c):
-                bad = bad or F[i, j] * y[i, j] <= 0.0
-                slope = slopes(form, p, y[i, j], F[i, j])[0]
-                F[i, j] = w * np.float32(slope + 0.5 * smooth * y[i, j])
-            if bad:
-                wrong += w
-    return wrong
-
-
-@compiled
-def _back(Q: Array, v: Array, out: Array) -> None:
-    """The gradient by x of [x, |x|^2, 1]."""
-    n, d = out.shape
-    for i in range(n):
-        twice = np.float32(2.0) * Q[i, d]
-        for j in range(d):
-            out[i, j] = Q[i, j] + twice * v[i, j]
-
-
-@compiled
-def _adam(
-    flat: Array, gradient: Array, first: Array, second: Array, rates: Array, rate: float
-) -> None:
-    one, two, tiny = np.float32(FIRST), np.float32(SECOND), np.float32(1e-9)
-    for i in range(flat.size):
-        g = gradient[i]
-        first[i] += one * (g - first[i])
-        second[i] += two * (g * g - second[i])
-        flat[i] -= np.float32(rate) * rates[i] * first[i] / (np.sqrt(second[i]) + tiny)
