@@ -49,6 +49,8 @@ LAYERS = (
     "compression",
     "recipes",
     "persistence",
+    "export",
+    "onnx",
     "patching",
     "datasets",
     "displays",

@@ -31,6 +31,7 @@ if TYPE_CHECKING:  # for type checkers alone: a name that is not here is Any to 
     from slimsvm.estimators import SparseSVC as SparseSVC
     from slimsvm.estimators import SparseSVR as SparseSVR
     from slimsvm.estimators import StructuralSVM as StructuralSVM
+    from slimsvm.onnx import to_onnx as to_onnx
     from slimsvm.patching import patch_sklearn as patch_sklearn
     from slimsvm.patching import unpatch_sklearn as unpatch_sklearn
     from slimsvm.persistence import load as load
@@ -55,6 +56,7 @@ __all__ = [
     "open_rows",
     "patch_sklearn",
     "save",
+    "to_onnx",
     "unpatch_sklearn",
 ]
 _MODULES = (
@@ -64,6 +66,7 @@ _MODULES = (
     "estimators",
     "kernels",
     "losses",
+    "onnx",
     "oracles",
     "persistence",
     "recipes",
@@ -79,6 +82,7 @@ _OTHERS = {
     "open_rows": "sources",
     "patch_sklearn": "patching",
     "save": "persistence",
+    "to_onnx": "onnx",
     "unpatch_sklearn": "patching",
 }
 
