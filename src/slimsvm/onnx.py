@@ -272,7 +272,8 @@ def register() -> None:
 
 def exported_classes() -> list[type]:
     """The estimators that have a finite expansion, and predict classes, numbers or signs."""
-    from slimsvm import SVCCV, SVRCV, estimators
+    from slimsvm import estimators
+    from slimsvm.search.cv_estimators import SVCCV, SVRCV
 
     left_out = {"ChainSVM", "StructuralSVM", "CrossTraining"}
     own = [getattr(estimators, name) for name in estimators.REGISTRY if name not in left_out]
