@@ -3,12 +3,14 @@ input; oracles of one's own.
 """
 
 import re
+import warnings
 from pathlib import Path
 
 import numpy as np
 import pytest
 from sklearn.metrics import average_precision_score, f1_score, roc_auc_score
 
+from slimsvm import StructuralSVM
 from slimsvm.losses import Hinge
 from slimsvm.oracles import (
     Binary,
@@ -550,3 +552,31 @@ def test_the_page_on_writing_an_oracle_runs():
         exec(compile(block, "add_an_oracle.md", "exec"), names)
     oracles = [block for block in blocks if "StructuredOracle):" in block]
     assert oracles and all(len(block.strip().splitlines()) < 40 for block in oracles)
+
+
+class Forgetful(StructuredOracle):
+    """Takes the best label, whatever it costs."""
+
+    def argmax(self, scores, y=None):
+        return np.argmax(scores, axis=1)
+
+    def loss(self, y, yhat):
+        return float(np.any(y != yhat))
+
+
+class Thoughtful(Forgetful):
+    def argmax(self, scores, y=None):
+        loss = 0.0 if y is None else np.arange(self.n_labels) != y[:, None]
+        return np.argmax(scores + loss, axis=1)
+
+
+def test_an_argmax_that_forgets_the_loss_is_noticed_during_the_fit():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((60, 2))
+    y = np.digitize(X[:, 0], [-0.5, 0.5])
+    with pytest.warns(UserWarning, match="Forgetful: argmax.*Does it add the loss") as heard:
+        StructuralSVM(Forgetful(), kernel="linear").fit(X, y)
+    assert sum("Forgetful" in str(w.message) for w in heard) == 1
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        StructuralSVM(Thoughtful(), kernel="linear").fit(X, y)

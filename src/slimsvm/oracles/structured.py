@@ -40,9 +40,12 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
 from slimsvm.compiled import compiled
+from slimsvm.ending import warn
 from slimsvm.threads import parallel
 
 Array = NDArray[Any]
+FIRST_CHECKS, BETWEEN_CHECKS = 64, 256  # answers of an oracle of one's own that are spot-checked
+SLACK = 1e-9  # of a comparison of sums of scores
 GROUP = 4096  # parts that one task of a thread takes, at least: their scores stay in cache
 
 
@@ -117,6 +120,8 @@ class StructuredOracle(BaseEstimator):
            [ 0.,  0.,  0.]])
     """
 
+    _n_asked: int = 0
+    _warned: bool = False
     n_labels: int = 0
     n_columns: int = 0
     n_linear: int = 0
@@ -336,7 +341,34 @@ class StructuredOracle(BaseEstimator):
             )
             if violated > 0.0:  # otherwise the truth itself is the worst
                 found[a:b], delta[i], margin[i] = yhat, loss, violated
+            self._spot_check(i, scores[a:b], y, linear, max(0.0, violated))
         return found, delta, margin
+
+    def _spot_check(self, i: int, scores: Array, y: Array, linear: Array, worst: float) -> None:
+        """Warn, once, of an ``argmax`` that is none: some other output is worse.
+
+        The other output is the answer to scores drawn at random. An argmax that forgets the loss
+        would otherwise end at once, with a gap of zero.
+        """
+        asked, self._n_asked = self._n_asked, self._n_asked + 1
+        if self._warned or (asked >= FIRST_CHECKS and asked % BETWEEN_CHECKS):
+            return
+        drawn = np.random.default_rng(asked).standard_normal(scores.shape)
+        other = self._asked(i, drawn * (1.0 + np.abs(scores).max(initial=0.0)), None, linear)
+        value = (
+            self._cost(i, y, other)
+            + self._score(i, scores, other, linear)
+            - self._score(i, scores, y, linear)
+        )
+        if value > worst + SLACK * (1.0 + np.abs(scores).max(initial=0.0)) * y.size:
+            self._warned = True
+            warn(
+                f"{self.name}: argmax(scores, y) is not the output with the highest loss plus "
+                f"score. For example {i} it found {worst:.3g} more than the truth has, but "
+                f"{other.tolist()} has {value:.3g} more. Does it add the loss where y is given? "
+                "The certificate of a fit with it means nothing.",
+                UserWarning,
+            )
 
     def best(self, scores: Array, offsets: Array, linear: Array, n_threads: int = 1) -> Array:
         """The labels (parts,) with the highest scores: the prediction."""
