@@ -45,6 +45,7 @@ LAYERS = (
     "sparse_stream",
     "sparse_values",
     "estimators",
+    "sequences",
     "search",
     "compression",
     "recipes",

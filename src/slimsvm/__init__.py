@@ -70,6 +70,7 @@ _MODULES = (
     "oracles",
     "persistence",
     "recipes",
+    "sequences",
 )
 _OTHERS = {
     "GridSearchCV": "search",

@@ -2,6 +2,7 @@
 
 import threading
 import warnings
+from itertools import pairwise, product
 
 import numpy as np
 import pytest
@@ -10,11 +11,15 @@ from sklearn import svm
 from sklearn.base import clone
 from sklearn.datasets import load_iris
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
+from sklearn.feature_extraction import DictVectorizer, FeatureHasher
 from sklearn.metrics import average_precision_score, f1_score, roc_auc_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 from slimsvm import SVC, ChainSVM, CrammerSingerSVC, MultivariateSVC, StructuralSVM, load, save
 from slimsvm.datasets import checkers
 from slimsvm.oracles import Binary, Chain, Multiclass, Multivariate, StructuredOracle
+from slimsvm.sequences import SequenceTransformer
 
 
 def blobs(n=300, classes=4, seed=0, d=5):
@@ -701,3 +706,56 @@ def test_an_oracle_of_ones_own_is_not_for_files(tmp_path):
     X, y = blobs(60)
     with pytest.raises(ValueError, match="Ordinal"):
         save(StructuralSVM(Ordinal()).fit(X, y), tmp_path / "model.slim")
+
+
+# -- how sure a chain is, and features as dictionaries ---------------------------------------------
+
+
+@pytest.mark.parametrize("start_end", [True, False])
+def test_marginals_and_confidence_are_those_of_all_sequences(start_end):
+    rng = np.random.default_rng(0)
+    Y = [rng.integers(3, size=n) for n in (1, 2, 4, 5)] * 5
+    X = [np.eye(3)[y] + rng.normal(scale=0.8, size=(y.size, 3)) for y in Y]
+    model = ChainSVM(kernel="linear", start_end=start_end).fit(X, Y)
+    scores = model.decision_function(X[:4])
+    marginals, confidence = model.predict_marginals(X[:4]), model.predict_confidence(X[:4])
+    first = 0
+    for i, rows in enumerate(X[:4]):
+        n = len(rows)
+        every = np.array(list(product(range(3), repeat=n)))
+        linear = np.array([phi(model.linear_, labels, start_end) for labels in every])
+        total = scores[first : first + n][np.arange(n), every].sum(axis=1) + linear
+        share = np.exp(total - total.max()) / np.exp(total - total.max()).sum()
+        for t in range(n):
+            wanted = [share[every[:, t] == c].sum() for c in range(3)]
+            np.testing.assert_allclose(marginals[i][t], wanted, atol=1e-9)
+            best = sorted(total[every[:, t] == c].max() for c in range(3))
+            np.testing.assert_allclose(confidence[i][t], best[-1] - best[-2], atol=1e-9)
+        first += n
+    assert len(marginals) == 4 and confidence[0].shape == (1,)
+
+
+def phi(linear, labels, start_end):
+    """The weight of transitions, and of the first and the last label."""
+    total = sum(linear[3 * a + b] for a, b in pairwise(labels))
+    return total + (linear[9 + labels[0]] + linear[12 + labels[-1]] if start_end else 0.0)
+
+
+def test_features_as_dictionaries():
+    X = [[{"word": w, "long": len(w) > 3} for w in line.split()] for line in ("a cat", "the dogs")]
+    Y = [["det", "noun"], ["det", "noun"]]
+    with pytest.raises(ValueError, match="SequenceTransformer"):
+        ChainSVM().fit(X, Y)
+    for transformer in (DictVectorizer(), DictVectorizer(sparse=False), FeatureHasher(16)):
+        model = make_pipeline(SequenceTransformer(transformer), ChainSVM(kernel="linear"))
+        assert model.fit(X, Y).score(X, Y) == 1.0
+
+
+def test_sequences_of_arrays_and_bad_ones():
+    rows = [np.arange(6.0).reshape(3, 2), np.ones((2, 2))]
+    scaled = SequenceTransformer(StandardScaler()).fit_transform(rows)
+    assert [part.shape for part in scaled] == [(3, 2), (2, 2)]
+    np.testing.assert_allclose(np.concatenate(scaled).mean(axis=0), 0.0, atol=1e-12)
+    for bad, words in (([], "no sequences"), ([rows[0], []], "no rows"), (["abc"], "str")):
+        with pytest.raises(ValueError, match=words):
+            SequenceTransformer(StandardScaler()).fit(bad)

@@ -105,6 +105,27 @@ class Chain(BlockOracle):
         )
         return found
 
+    def marginals(
+        self,
+        scores: Array,
+        offsets: Array,
+        linear: Array,
+        summed: bool,
+        n_threads: int = 1,
+    ) -> Array:
+        """What the sequences with each label at each position have, (positions, labels).
+
+        ``summed``: their share of all sequences, each counted by the exponential of its score;
+        otherwise the highest score among them.
+        """
+        out, parts = np.empty((int(offsets[-1]), self.n_labels)), self._parts(linear)
+        in_groups(
+            lambda a, b: _both_ways(scores, offsets[a : b + 1], *parts, summed, out),
+            offsets,
+            n_threads,
+        )
+        return out
+
     def losses(self, labels: Array, found: Array, offsets: Array) -> Array:
         """How many positions of each sequence are wrong."""
         wrong = np.concatenate([np.zeros(1), np.cumsum(labels != found)])
@@ -178,6 +199,62 @@ def _viterbi(
                     if v[t - 1, a] + into[top, a] > v[t - 1, origin] + into[top, origin]:
                         origin = a
                 top = origin
+
+
+@compiled
+def _both_ways(
+    scores: Array,
+    offsets: Array,
+    transition: Array,
+    start: Array,
+    end: Array,
+    summed: bool,
+    out: Array,
+) -> None:
+    """Forward and backward: the best score, or the share, of sequences with each label there."""
+    K = start.size
+    into, behind, terms = transition.T.copy(), np.empty(K), np.empty(K)
+    for i in range(offsets.size - 1):
+        first, last = offsets[i], offsets[i + 1] - 1
+        for b in range(K):
+            out[first, b] = start[b] + scores[first, b]
+        for t in range(first + 1, last + 1):
+            for b in range(K):
+                for a in range(K):
+                    terms[a] = out[t - 1, a] + into[b, a]
+                out[t, b] = scores[t, b] + _joined(terms, summed)
+        behind[:] = end
+        for t in range(last, first - 1, -1):
+            if t < last:
+                # what was behind t + 1 and its score, seen from every label at t
+                for b in range(K):
+                    out[t + 1, b] += behind[b]
+                ahead = behind + scores[t + 1]
+                for a in range(K):
+                    for b in range(K):
+                        terms[b] = ahead[b] + transition[a, b]
+                    behind[a] = _joined(terms, summed)
+        for b in range(K):
+            out[first, b] += behind[b]
+        if summed:
+            for t in range(first, last + 1):
+                whole = _joined(out[t], True)
+                for b in range(K):
+                    out[t, b] = np.exp(out[t, b] - whole)
+
+
+@compiled
+def _joined(terms: Array, summed: bool) -> float:
+    """The highest of the terms, or the logarithm of the sum of their exponentials."""
+    top = terms[0]
+    for k in range(1, terms.size):
+        top = max(top, terms[k])
+    if not summed:
+        return float(top)
+    total = 0.0
+    for k in range(terms.size):
+        total += np.exp(terms[k] - top)
+    return float(top + np.log(total))
 
 
 @compiled

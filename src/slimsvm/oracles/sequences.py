@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -27,6 +27,13 @@ def stacked(X: Any, name: str) -> tuple[Any, Array | None]:
     several = isinstance(X, np.ndarray) and (X.ndim == 3 or (X.ndim == 1 and X.dtype == object))
     if several or isinstance(X, Iterator):
         X = list(X)
+    first = X[0] if isinstance(X, list | tuple) and X else None
+    if isinstance(first, list | tuple) and first and isinstance(first[0], Mapping):
+        raise ValueError(
+            f"{name}: the rows are dictionaries of features. Put "
+            "slimsvm.sequences.SequenceTransformer(DictVectorizer()) before the estimator, in "
+            "a Pipeline."
+        )
     if not isinstance(X, list | tuple) or not len(X) or not _has_rows(X[0]):
         return X, None
     blocks = [_block(block, i, name) for i, block in enumerate(X)]
