@@ -223,6 +223,7 @@ def sentence(
     if not np.isfinite(share):
         near = f"how far from {optimum} is not known"
     about = MEASURES[measure].format(**certificate.to_dict())
+    about = about.replace(" inf,", " not known,")
     worst = f"in the worst of {n_parts:,} pairs of classes " if n_parts > 1 else ""
     return f"{begin}: {near}; {worst}{about}{further}.{ADVICE.get(reason, '')}"
 
@@ -294,8 +295,9 @@ def merged(certificates: list[Certificate]) -> Certificate:
     if len(certificates) == 1:
         return certificates[0]
     exact = all(certificate.precision == "float64" for certificate in certificates)
+    scopes = [certificate.scope for certificate in certificates]
     return Certificate(
-        certificates[0].scope,
+        next((scope for scope in scopes if scope != FULL), FULL),
         float(sum(certificate.objective for certificate in certificates)),
         max(certificate.violation for certificate in certificates),
         float(sum(certificate.gap for certificate in certificates)),

@@ -210,10 +210,10 @@ def test_what_is_said_of_removed_rows_is_true(machine, small_sets, monkeypatch):
     which is what a recheck relies on.
     """
     monkeypatch.setattr(decomposition, "LEAST_DROP", 0.05)  # remove early and often
-    usual, excess = Decomposition._recheck, []
+    usual, excess = Decomposition._rechecking, []
 
     def checked(self, problem, state, tol):
-        usual(self, problem, state, tol)
+        yield from usual(self, problem, state, tol)
         self._globalise(state)
         s = K @ problem.coef(state.a)
         for group in (
@@ -231,7 +231,7 @@ def test_what_is_said_of_removed_rows_is_true(machine, small_sets, monkeypatch):
             np.minimum.at(least, problem.row, estimate)
             excess.append(float(np.max(group.slack - least[group.rows])))
 
-    monkeypatch.setattr(Decomposition, "_recheck", checked)
+    monkeypatch.setattr(Decomposition, "_rechecking", checked)
     for seed in (1, 12, 18, 35, 36):
         X, y, t = random_rows(150, seed, d=2)
         K = RBF(0.3)(X)

@@ -273,8 +273,9 @@ class SVC(DecomposedPairs):
     max_iter : int
         Limit on pair steps of the solver, for each problem (with a ``solver`` of its own: on its
         iterations); -1: none.
-    random_state : ignored
-        Here for compatibility: nothing is random.
+    random_state : int, RandomState or None
+        Of the order in which rows join, where they do (``max_time``, or very many rows); None is
+        always the same order. Nothing else is random.
     solver : object, optional
         Another solver of the dual problem, with its own options, in place of
         :class:`slimsvm.solvers.decomposition.Decomposition` with the usual ones: for example
@@ -346,8 +347,9 @@ class NuSVC(DecomposedPairs):
         Bound on the shares.
     class_weight : dict or 'balanced'
         Factors of the weights for each class.
-    random_state : ignored
-        Here for compatibility: nothing is random.
+    random_state : int, RandomState or None
+        Of the order in which rows join, where they do (``max_time``, or very many rows); None is
+        always the same order. Nothing else is random.
 
     See Also
     --------

@@ -20,6 +20,7 @@ from slimsvm.problems.dual_qp import DualQP
 from slimsvm.rows import MemoryRows
 from slimsvm.run import Limits, Result, run
 from slimsvm.solvers.decomposition import Decomposition
+from slimsvm.solvers.nested import FIRST, Nested
 from slimsvm.tiles import Operand
 from slimsvm.training import (
     Data,
@@ -37,6 +38,8 @@ AS_LIBSVM = {
     "max_iter": "Solver terminated early (max_iter={max_iter}).  Consider pre-processing your data "
     "with StandardScaler or MinMaxScaler. " + REASONS["max_iter"]
 }
+# rows from which on it is quicker to let them join one after the other
+QUICKER = 150_000
 ENDLESS = 1e10  # C=inf: LIBSVM's own iterations end by rounding errors, too
 
 
@@ -56,6 +59,7 @@ class DualEstimator(SupportVectors, Estimator):
     cache_size: float = 200.0
     warm_start = False
     solver: Any = None
+    random_state: Any = None
 
     # -- rows that are not numbers: a function that is the kernel may take anything ----------------
 
@@ -93,6 +97,10 @@ class DualEstimator(SupportVectors, Estimator):
         return super()._new_rows(X)
 
     def _ending(self, results: list[Result], fit: Fit, **about: Any) -> Ending:
+        waiting = sum(getattr(result.model, "n_waiting", 0) for result in results)
+        if waiting:
+            some = f", where {waiting:,} rows had not been looked at yet"
+            about["further"] = some + str(about.get("further", ""))
         return super()._ending(results, fit, **{"begins": AS_LIBSVM, **about})
 
     @property
@@ -109,7 +117,7 @@ class DualEstimator(SupportVectors, Estimator):
     ) -> Result:
         """The problem, solved; ``start`` is made feasible."""
         return run(
-            solver or self.solver or Decomposition(shrinking=bool(self.shrinking)),
+            solver or self.solver or self._usual_solver(problem, limits),
             problem,
             tol=float(self.tol),
             max_iter=int(self.max_iter),
@@ -117,6 +125,15 @@ class DualEstimator(SupportVectors, Estimator):
             start=None if start is None else problem.feasible(start),
             watchers=fit.watchers,
         )
+
+    def _usual_solver(self, problem: DualQP, limits: Limits) -> Decomposition:
+        """Rows join one after the other where time may run out, or where that is quicker."""
+        n, shrinking = problem.gram.n, bool(self.shrinking)
+        if n >= QUICKER or (limits.max_time is not None and n >= 2 * FIRST):
+            rng = check_random_state(0 if self.random_state is None else self.random_state)
+            seed = int(rng.randint(LARGEST_SEED))
+            return Nested(first=FIRST, shrinking=shrinking, seed=seed)
+        return Decomposition(shrinking=shrinking)
 
     def _last_coef(self, data: Data, target: Array | None) -> Array | None:
         """With warm_start, the coefficients of the last fit if it saw the same; all rows."""

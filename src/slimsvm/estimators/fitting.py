@@ -91,7 +91,8 @@ class Estimator(ShowsItsFit, CallbackSupportMixin, BaseEstimator):
         Limit on pair steps of the solver, for each problem; -1: none.
     max_time : float
         Limit in seconds. At the limit, and at Ctrl-C, the best model so far is kept, with a
-        ConvergenceWarning.
+        ConvergenceWarning. Exact estimators let random rows join one after the other then, so that
+        this model is a good one at any time.
     max_memory : float
         Megabytes for kernel values; beyond, they are computed again in every pass. Default 2,000.
     n_jobs : int

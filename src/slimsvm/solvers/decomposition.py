@@ -26,6 +26,7 @@ rows) kernel values, plus as many additions for cached ones.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -34,8 +35,17 @@ from numpy.typing import NDArray
 
 from slimsvm.precision import rounding
 from slimsvm.problems.dual_qp import DualQP
-from slimsvm.run import FULL, Certificate
-from slimsvm.solvers.dual_state import DualSolution, Removed, State, count_positive, measure, scan
+from slimsvm.run import FULL, Certificate, OutOfTime
+from slimsvm.solvers.dual_state import (
+    DualSolution,
+    Removed,
+    State,
+    count_positive,
+    measure,
+    scan,
+    variables_of,
+)
+from slimsvm.solvers.removed_rows import products_in_parts, rechecked, slack
 from slimsvm.solvers.smo import FAR, polish, smo
 
 Array = NDArray[Any]
@@ -51,6 +61,7 @@ EARLY = 4.0
 MOST_HALVINGS = 2
 # shrinking reorganises the cache: only when at least this share of the active variables leaves
 LEAST_DROP = 0.2
+LAST = object()
 
 
 @dataclass(kw_only=True)
@@ -109,19 +120,40 @@ class Decomposition:
         self._localise(problem, state)
         return state
 
-    def _upgrade(self, problem: DualQP, state: State) -> None:
+    def _upgrading(self, problem: DualQP, state: State) -> Iterator[None]:
         """Go on in float64: rounding errors of float32 values have reached the tolerance."""
         self._globalise(state)
-        problem.gram.upgrade()
-        fresh = self.init(problem, state.a)
-        state.s, state.rows, state.variables, state.diag = (
-            fresh.s,
-            fresh.rows,
-            fresh.variables,
-            fresh.diag,
-        )
-        state.objective, state.removed = fresh.objective, []
-        self._localise(problem, state)
+        S, gram = state, problem.gram
+        gram.upgrade()
+        back = np.concatenate([S.rows, *(group.rows for group in S.removed)])
+        rows = np.sort(back)
+        if rows.size < gram.n:  # some have not joined yet
+            gram.restrict(rows)
+        coef = problem.coef(S.a)
+        moved = np.flatnonzero(coef)
+        yield from products_in_parts(gram, moved, coef[moved], rows, s := np.zeros(gram.n))
+        S.s, S.rows, S.removed, S.diag = s, rows, [], gram.diag()
+        S.variables = variables_of(problem, rows)
+        S.objective = problem.objective(S.a, S.s)
+        self._localise(problem, S)
+
+    def _rechecking(self, problem: DualQP, state: State, tol: float) -> Iterator[None]:
+        """Look at all that was removed; what violates, or nearly so, comes back."""
+        self._globalise(state)
+        back = yield from rechecked(problem, state, tol)
+        if back.size:
+            problem.gram.grow(back)
+            state.rows = np.concatenate([state.rows, back])
+            state.variables = variables_of(problem, state.rows)
+            self._localise(problem, state)
+
+    @staticmethod
+    def _go_on(state: State) -> bool:
+        """Do a part of the work over all rows that has begun; whether that was the last one."""
+        assert state.work is not None
+        if next(state.work, LAST) is LAST:
+            state.work = None
+        return state.work is None
 
     def _localise(self, problem: DualQP, state: State) -> None:
         """Fill the local arrays from the global ones."""
@@ -145,10 +177,24 @@ class Decomposition:
 
     def step(self, problem: DualQP, state: State, tol: float, max_iter: int) -> None:
         """One round: a working set, its subproblem, the gradient; at the very end, the recheck."""
-        if problem.gram.rounding * state.norm > tol:
-            self._upgrade(problem, state)
+        S = state
+        if S.work is None and problem.gram.rounding * S.norm > tol:
+            S.work = self._upgrading(problem, S)
+        rechecks = S.work is not None and S.rechecks
+        if S.work is not None and not self._go_on(S):
+            return
+        goal = tol / 2**S.n_halvings
+        if not rechecks:
+            self._round(problem, S, tol, goal, max_iter)
+            if (S.violation <= goal or S.n_iter >= max_iter) and S.removed:
+                S.work, S.rechecks = self._rechecking(problem, S, tol), True
+                if not self._go_on(S):
+                    return
+        S.rechecks = False
+        self._conclude(problem, S, tol, goal)
+
+    def _round(self, problem: DualQP, state: State, tol: float, goal: float, max_iter: int) -> None:
         state.rough = state.rough and problem.gram.n <= EXACT and state.n_rounds < MOST_POLISHING
-        goal = tol / 2**state.n_halvings
         if (state.violation > goal or state.rough) and state.n_iter < max_iter:
             whole = state.variables.size <= max(WHOLE, self.working_set) and not state.removed
             chosen = np.arange(state.variables.size) if whole else self._choose(problem, state)
@@ -164,8 +210,11 @@ class Decomposition:
             )
             if self.shrinking and not whole:
                 self._shrink(problem, state, tol)
-        if (state.violation <= goal or state.n_iter >= max_iter) and state.removed:
-            self._recheck(problem, state, tol)
+        state.n_values = problem.gram.n_values
+
+    @staticmethod
+    def _conclude(problem: DualQP, state: State, tol: float, goal: float) -> None:
+        """Whether that is the end."""
         state.done = (
             state.violation <= goal
             and not state.rough
@@ -353,101 +402,18 @@ class Decomposition:
             return
         self._globalise(S)
         gone = S.rows[~stays]
-        coef = problem.coef(S.a)
-        S.removed.append(
-            Removed(gone, S.s[gone], coef, self._slack(problem, S, gone), coef, S.s.copy(), S.level)
-        )
+        self._remove(problem, S, gone)
         S.rows = S.rows[stays]
-        kept = np.zeros(problem.gram.n, bool)
-        kept[S.rows] = True
-        S.variables = np.flatnonzero(kept[problem.row])
+        S.variables = variables_of(problem, S.rows)
         problem.gram.restrict(S.rows)
         self._localise(problem, S)
 
-    def _slack(self, problem: DualQP, S: State, rows: Array) -> Array:
-        """How far each row is from violating.
-
-        The least over its variables of the multiplier's estimate; s must be exact there.
-        """
-        o = problem.order(S.s)
-        reduced = problem.sign * (o - np.where(problem.sign > 0, *S.level))
-        estimate = np.where(
-            S.a <= 0, reduced, np.where(S.a >= problem.upper, -reduced, -np.abs(reduced))
-        )
-        least = np.full(problem.gram.n, np.inf)
-        np.minimum.at(least, problem.row, estimate)
-        return least[rows]
-
-    def _recheck(self, problem: DualQP, state: State, tol: float) -> None:
-        """Look at all that was removed: by a bound, and exactly where that does not suffice.
-
-        Violators come back.
-        """
-        S = state
-        self._globalise(S)
+    def _remove(self, problem: DualQP, S: State, gone: Array) -> None:
+        """Keep what a recheck must know of rows that leave."""
         coef = problem.coef(S.a)
-        # rows that moved after the last check of some group, and then left themselves: norms need
-        # their s
-        moved_since = np.zeros(coef.size, bool)
-        for group in S.removed:
-            moved_since |= coef != group.check_coef
-        exact_rows = [
-            self._make_exact(problem, S, group, coef, moved_since[group.rows])
-            for group in S.removed
-        ]
-        for group in S.removed:
-            if problem.gram.operand.kernel.positive:
-                change = coef - group.check_coef
-                moved = np.flatnonzero(change)
-                distance = np.sqrt(
-                    max(0.0, float(change[moved] @ (S.s[moved] - group.check_s[moved])))
-                )
-                # and what rounding may have added to a norm of zero
-                distance = 1.001 * distance + 1e-9 * float(np.abs(change).sum())
-                drift = max(abs(S.level[k] - group.check_level[k]) for k in (0, 1))
-                group.slack = (
-                    group.slack - distance * np.sqrt(np.maximum(S.diag[group.rows], 0.0)) - drift
-                )
-            else:  # no norm, no bound
-                group.slack = np.full(group.rows.size, -np.inf)
-            exact_rows.append(self._make_exact(problem, S, group, coef, group.slack <= 0))
-        # only now: s of rows that come back below is exact in what the next check compares with
-        for group in S.removed:
-            group.check_coef, group.check_s, group.check_level = coef, S.s.copy(), S.level
-        S.removed = [group for group in S.removed if group.rows.size]
-        rows = np.concatenate(exact_rows)
-        if not rows.size:
-            return
-        slack = self._slack(problem, S, rows)
-        # those within the tolerance come back too: the next rounds move the level by as much
-        back = rows[slack <= 10 * tol]
-        rest = slack > 10 * tol
-        if rest.any():
-            S.removed.append(
-                Removed(rows[rest], S.s[rows[rest]], coef, slack[rest], coef, S.s.copy(), S.level)
-            )
-        if back.size:
-            problem.gram.grow(back)
-            S.rows = np.concatenate([S.rows, back])
-            kept = np.zeros(problem.gram.n, bool)
-            kept[S.rows] = True
-            S.variables = np.flatnonzero(kept[problem.row])
-            self._localise(problem, S)
-
-    @staticmethod
-    def _make_exact(problem: DualQP, S: State, group: Removed, coef: Array, which: Array) -> Array:
-        """Compute s of some rows of a group as it is now; take them out of it and return them."""
-        rows = group.rows[which]
-        if rows.size:
-            delta = coef - group.coef
-            since = np.flatnonzero(delta)
-            S.s[rows] = group.s[which] + problem.gram.products(since, delta[since], rows)
-            group.rows, group.s, group.slack = (
-                group.rows[~which],
-                group.s[~which],
-                group.slack[~which],
-            )
-        return rows
+        S.removed.append(
+            Removed(gone, S.s[gone], coef, slack(problem, S, gone), coef, S.s.copy(), S.level)
+        )
 
     # -- 4. what comes out -------------------------------------------------------------------------
 
@@ -457,10 +423,22 @@ class Decomposition:
         Removed ones were rechecked: they add nothing to either.
         """
         if state.removed and not state.done:
-            self._recheck(problem, state, tol)
+            if not state.rechecks:
+                state.work = self._rechecking(problem, state, tol)
+            try:
+                while state.work is not None:
+                    self._go_on(state)
+            except OutOfTime:
+                return self._unknown(problem, state, tol)
         precision = str(np.dtype(problem.gram.dtype))
         about = (state.objective, state.violation, max(0.0, state.gap), tol, precision)
         return Certificate(FULL, *about).rounded(self._rounding(problem, state))
+
+    @staticmethod
+    def _unknown(problem: DualQP, state: State, tol: float) -> Certificate:
+        """The value of the point, and nothing of how far it is from the optimum."""
+        precision = str(np.dtype(problem.gram.dtype))
+        return Certificate(FULL, state.objective, np.inf, np.inf, tol, precision)
 
     def _rounding(self, problem: DualQP, state: State) -> float:
         """What errors of kernel values may change; s of removed rows is that of their removal."""

@@ -8,6 +8,7 @@ variables that may rise or fall; names that end in an underscore hold the active
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from slimsvm.compiled import compiled
+from slimsvm.problems.dual_qp import DualQP
 from slimsvm.solvers.smo import FAR
 
 Array = NDArray[Any]
@@ -122,6 +124,8 @@ class State:
     bottom: tuple[float, float] = (FAR, FAR)
     top: tuple[float, float] = (-FAR, -FAR)
     removed: list[Removed] = field(default_factory=list)
+    work: Iterator[None] | None = None  # over all rows, that has begun
+    rechecks: bool = False  # whether that is the recheck
     working: Array = field(default_factory=lambda: np.empty(0, np.intp))
     n_values: int = 0
     n_support: int = 0
@@ -153,6 +157,13 @@ class State:
         }
 
 
+def variables_of(problem: DualQP, rows: Array) -> Array:
+    """The variables that belong to these rows."""
+    kept = np.zeros(problem.gram.n, bool)
+    kept[rows] = True
+    return np.flatnonzero(kept[problem.row])
+
+
 @dataclass(frozen=True)
 class DualSolution:
     """The dual point and what belongs to it.
@@ -161,13 +172,14 @@ class DualSolution:
     either sign.
 
     ``open`` says for either sign that its level is bounded on one side only: all its variables are
-    at the same bound.
+    at the same bound. ``n_waiting`` rows had not joined when time was over.
     """
 
     a: Array
     s: Array
     level: tuple[float, float]
     open: tuple[bool, bool] = (False, False)
+    n_waiting: int = 0
 
     @property
     def margin(self) -> float:

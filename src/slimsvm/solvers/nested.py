@@ -1,0 +1,321 @@
+"""The exact solution by decomposition over a set of rows that grows: good at any time.
+
+Problem: that of :mod:`slimsvm.solvers.decomposition`, which does all the work.
+
+Algorithm: begin with FIRST random rows; (1) solve for the rows that have joined, to a violation of
+``loose`` units of the scores; (2) compute the inner products s of the next random rows, some at a
+time; (3) let them join: cached kernel rows are completed, nothing else is lost. When all have
+joined, the rest is the decomposition to its own tolerance. There is one solver state throughout.
+Stopped early, the best primal value over the rows that have joined is the model.
+
+What differs for the nu forms and the one-class problem, whose coefficients have a fixed sum: it
+grows with the rows, and what the new ones bring goes to those of them that violate most, where it
+will be at the optimum, too.
+
+Rows that shrinking removes while others wait are set aside and join last: bounds on what has become
+of them would need the inner products of rows that are not known yet.
+
+Why random rows: the worst violators first collect outliers on noisy data. Why inside one state:
+fits on subsets one after the other, each started from the last, cost twice as much.
+
+Symbols as in :mod:`slimsvm.solvers.decomposition`; order: all rows, as they join. Cost beyond it:
+(rows that join) x (support vectors) kernel values a stage.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from slimsvm.problems.dual_qp import DualQP
+from slimsvm.run import FULL, SUBSPACE, Certificate, OutOfTime
+from slimsvm.solvers.decomposition import Decomposition
+from slimsvm.solvers.dual_state import DualSolution, State, variables_of
+from slimsvm.solvers.removed_rows import products_in_parts, slack, values_in_a_part
+
+Array = NDArray[Any]
+FIRST = 2000  # rows to begin with: a problem that is solved at once
+FEWEST = 200  # rows of either sign among the first, if there are so many
+ALL_LEFT = 0.7  # of the rows that wait: if the next stage would take more, it takes all
+
+
+@dataclass
+class Best:
+    """The point with the best primal value over the rows that have joined."""
+
+    primal: float
+    objective: float
+    variables: Array
+    rows: Array
+    a: Array
+    s: Array
+
+
+@dataclass
+class Aside:
+    """Rows that were removed while others waited; s is that of the coefficients of then."""
+
+    rows: Array
+    s: Array
+    moved: Array
+    coef: Array
+
+
+@dataclass
+class NestedState(State):
+    """The state of the decomposition, and who has not joined yet."""
+
+    waiting: Array = field(default_factory=lambda: np.empty(0, np.intp))
+    aside: list[Aside] = field(default_factory=list)
+    best: Best | None = None
+    unit: float = 1.0  # what one is in units of the scores; 0: a result
+    fixed: bool = False  # the sum of the coefficients is that of all rows already
+    feasible: bool = True  # for the problem of all rows: such a sum does not grow with the rows
+    n_waiting: int = 0  # at the end
+
+    def record(self) -> dict[str, float]:
+        """A line of the history."""
+        return {**super().record(), "waiting": self.waiting.size}
+
+
+@dataclass(kw_only=True)
+class Nested(Decomposition):
+    """Decomposition over a growing set of rows.
+
+    Parameters
+    ----------
+    first : int
+        Rows to begin with.
+    growth : float
+        By which factor the set grows.
+    loose : float
+        Violation, in units of the scores, at which it does.
+    settled : float
+        Rows that were set aside do not join if they are so far from violating, in the same units.
+    seed : int
+        Of the order in which rows join.
+    """
+
+    first: int = FIRST
+    growth: float = 1.4
+    loose: float = 0.1
+    settled: float = 0.5
+    seed: int = 0
+
+    def init(self, problem: DualQP, start: Array | DualSolution | None = None) -> NestedState:
+        """Begin with the first rows, or with those that have coefficients in ``start``."""
+        n = problem.gram.n
+        order = _order(problem, self.first, np.random.default_rng(self.seed))
+        given = start.a if isinstance(start, DualSolution) else start
+        a = np.zeros(problem.n_variables)
+        if given is None:
+            rows = np.sort(order[: self.first])
+            variables = variables_of(problem, rows)
+            a[variables] = problem.start[variables]
+        else:
+            a[:] = given
+            rows = np.union1d(np.flatnonzero(problem.coef(a)), order[: self.first])
+            variables = variables_of(problem, rows)
+        S = NestedState(a, np.zeros(n), variables, rows, problem.gram.diag())
+        S.fixed = given is not None
+        S.feasible = S.fixed or not problem.start.any()
+        joined = np.zeros(n, bool)
+        joined[rows] = True
+        S.waiting = order[~joined[order]]
+        problem.gram.restrict(rows)
+        coef = problem.coef(a)
+        moved = np.flatnonzero(coef)
+        for _ in products_in_parts(problem.gram, moved, coef[moved], rows, S.s):
+            pass
+        S.objective = problem.objective(a, S.s)
+        self._localise(problem, S)
+        S.unit = _spread(problem, S)
+        self._compare(S)
+        return S
+
+    def step(self, problem: DualQP, state: State, tol: float, max_iter: int) -> None:
+        """One round over the rows that have joined, or some of the products of those that join."""
+        assert isinstance(state, NestedState)
+        S = state
+        if not self._incomplete(S):
+            super().step(problem, S, tol, max_iter)
+        else:
+            goal = max(tol, self.loose * self._unit(S))
+            if S.work is None and problem.gram.rounding * S.norm > goal:
+                S.work = self._upgrading(problem, S)
+            elif S.work is None and S.violation <= goal:
+                S.work = self._joining(problem, S)
+            if S.work is not None:
+                self._go_on(S)
+                return
+            self._round(problem, S, tol, goal, max_iter)
+        self._compare(S)
+
+    @staticmethod
+    def _unit(S: NestedState) -> float:
+        """What one is in units of the scores; where the margin is a result, that of now."""
+        return S.unit or 0.5 * abs(S.level[0] - S.level[1]) or abs(S.level[0])
+
+    @staticmethod
+    def _incomplete(S: NestedState) -> bool:
+        return bool(S.waiting.size or S.aside)
+
+    # -- 1. the best so far ------------------------------------------------------------------------
+
+    @staticmethod
+    def _compare(S: NestedState) -> None:
+        primal = S.gap - S.objective
+        if S.best is None or primal < S.best.primal:
+            S.best = Best(primal, S.objective, S.variables, S.rows, S.a_.copy(), S.s_.copy())
+
+    def _begin_anew(self, S: NestedState) -> None:
+        """More rows are active: values over fewer of them do not compare."""
+        S.best = None
+        self._compare(S)
+
+    def _upgrading(self, problem: DualQP, state: State) -> Iterator[None]:
+        assert isinstance(state, NestedState)
+        yield from super()._upgrading(problem, state)
+        self._begin_anew(state)
+
+    def _rechecking(self, problem: DualQP, state: State, tol: float) -> Iterator[None]:
+        assert isinstance(state, NestedState)
+        yield from super()._rechecking(problem, state, tol)
+        self._begin_anew(state)
+
+    def _restore(self, problem: DualQP, S: NestedState) -> None:
+        self._globalise(S)
+        best = S.best
+        if best is not None and best.primal < S.gap - S.objective:
+            S.a[best.variables], S.s[best.rows] = best.a, best.s
+            S.objective = best.objective
+            self._localise(problem, S)
+
+    # -- 2., 3. rows join --------------------------------------------------------------------------
+
+    def _joining(self, problem: DualQP, S: NestedState) -> Iterator[None]:
+        """Inner products of the next rows, in parts; then they are active columns."""
+        self._globalise(S)
+        gram, coef = problem.gram, problem.coef(S.a)
+        s = np.zeros(gram.n)
+        if S.waiting.size:
+            many = int(max(1, (self.growth - 1) * (gram.n - S.waiting.size)))
+            many = S.waiting.size if many > ALL_LEFT * S.waiting.size else many
+            new = np.sort(S.waiting[:many])
+            moved = np.flatnonzero(coef)
+            yield from products_in_parts(gram, moved, coef[moved], new, s)
+            S.s[new] = s[new]
+            yield from self._share_out(problem, S, new)
+            S.waiting = S.waiting[many:]
+            S.feasible = S.fixed or not S.waiting.size or not problem.start.any()
+        else:
+            for group in S.aside:
+                s[group.rows] = group.s
+                delta = coef.copy()
+                delta[group.moved] -= group.coef
+                since = np.flatnonzero(delta)
+                yield from products_in_parts(gram, since, delta[since], group.rows, s)
+            new = np.sort(np.concatenate([group.rows for group in S.aside]))
+            S.s[new], S.aside = s[new], []
+            settled = slack(problem, S, new) > self.settled * self._unit(S)
+            if settled.any():  # s of all rows is known now, and bounds hold
+                super()._remove(problem, S, new[settled])
+            new = new[~settled]
+        gram.grow(new)
+        S.rows = np.concatenate([S.rows, new])
+        S.variables = variables_of(problem, S.rows)
+        self._localise(problem, S)
+        self._begin_anew(S)
+
+    @staticmethod
+    def _share_out(problem: DualQP, S: NestedState, new: Array) -> Iterator[None]:
+        """Where the sum of coefficients is fixed: what new rows add, the worst of them get."""
+        variables = variables_of(problem, new)
+        if S.fixed or not problem.start[variables].any():
+            return
+        a = S.a.copy()
+        for group, level in zip(problem.groups(), S.level, strict=False):
+            own = np.intersect1d(variables, group)
+            reduced = problem.sign[own] * (problem.order(S.s)[own] - level)
+            own = own[np.argsort(reduced, kind="stable")]
+            before = np.concatenate([[0.0], np.cumsum(problem.upper[own])[:-1]])
+            a[own] = np.clip(problem.start[own].sum() - before, 0.0, problem.upper[own])
+        delta = problem.coef(a) - problem.coef(S.a)
+        moved = np.flatnonzero(delta)
+        s = S.s.copy()
+        rows = np.concatenate([S.rows, new])
+        yield from products_in_parts(problem.gram, moved, delta[moved], rows, s)
+        slope = problem.sign * problem.order(S.s) @ (a - S.a)
+        S.objective += float(slope + 0.5 * delta[moved] @ (s[moved] - S.s[moved]))
+        S.a, S.s = a, s
+
+    def _remove(self, problem: DualQP, S: State, gone: Array) -> None:
+        assert isinstance(S, NestedState)
+        if self._incomplete(S):
+            coef = problem.coef(S.a)
+            moved = np.flatnonzero(coef)
+            S.aside.append(Aside(gone, S.s[gone], moved, coef[moved]))
+        else:
+            super()._remove(problem, S, gone)
+
+    # -- 4. what comes out -------------------------------------------------------------------------
+
+    def certificate(self, problem: DualQP, state: State, tol: float) -> Certificate:
+        """Of all rows, where that takes no longer than a step; else nothing is known of them."""
+        assert isinstance(state, NestedState)
+        S = state
+        if not S.done and not S.rechecks:
+            S.work = None
+            self._restore(problem, S)
+        S.n_waiting = S.waiting.size
+        if not S.done and self._incomplete(S) and not self._see_all(problem, S):
+            scope = FULL if S.feasible else SUBSPACE
+            return replace(self._unknown(problem, S, tol), scope=scope)
+        return super().certificate(problem, S, tol)
+
+    def _see_all(self, problem: DualQP, S: NestedState) -> bool:
+        """Whether s of all rows is known; it is computed, if that takes no longer than a step."""
+        gram, coef = problem.gram, problem.coef(S.a)
+        n_away = S.waiting.size + sum(group.rows.size for group in S.aside)
+        if not S.feasible or np.count_nonzero(coef) * n_away > values_in_a_part(gram):
+            return False
+        away = np.ones(gram.n, bool)
+        away[S.rows] = False
+        rows, moved = np.flatnonzero(away), np.flatnonzero(coef)
+        try:
+            S.s[rows] = gram.products(moved, coef[moved], rows)
+        except OutOfTime:
+            return False
+        S.rows, S.variables = np.arange(gram.n), np.arange(problem.n_variables)
+        S.waiting, S.aside = S.waiting[:0], []
+        self._localise(problem, S)
+        return True
+
+    def model(self, problem: DualQP, state: State) -> DualSolution:
+        """The dual point, and how many rows it has not seen."""
+        assert isinstance(state, NestedState)
+        return replace(super().model(problem, state), n_waiting=state.n_waiting)
+
+
+def _order(problem: DualQP, first: int, rng: np.random.Generator) -> Array:
+    """All rows in random order; among the first there are some of either sign."""
+    order = rng.permutation(problem.gram.n)
+    if problem.n_variables > problem.gram.n:  # every row has both signs
+        return order
+    sign = problem.sign[order]
+    wanted = [np.flatnonzero(sign == z)[: min(FEWEST, first // 4)] for z in (1.0, -1.0)]
+    ahead = np.zeros(order.size, bool)
+    ahead[np.concatenate(wanted)] = True
+    return np.concatenate([order[ahead], order[~ahead]])
+
+
+def _spread(problem: DualQP, S: State) -> float:
+    """What one is in units of the scores: 1, the mean deviation of targets; 0: not known yet."""
+    if problem.n_variables == problem.gram.n:
+        return float(np.abs(problem.linear[S.variables]).mean())
+    o = problem.sign[S.variables] * problem.linear[S.variables]
+    return float(np.abs(o - np.median(o)).mean())
