@@ -37,7 +37,8 @@ from slimsvm.problems.sparse import Sparse, as_given
 from slimsvm.quantization import FORMS
 from slimsvm.row_hashes import distinct
 from slimsvm.run import Limits
-from slimsvm.solvers.path import LAST_SIZE, PathPoint
+from slimsvm.solvers.path import LAST_SIZE
+from slimsvm.solvers.path_points import PathPoint
 from slimsvm.solvers.reduced_set import Reduction, singular_vectors
 from slimsvm.solvers.refine import refine, solve
 from slimsvm.solvers.sparse_asked import KINKED, Asked

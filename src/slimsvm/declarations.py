@@ -24,6 +24,7 @@ import inspect
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, dataclass, field, fields
+from functools import cache
 from typing import Any, TypeVar, dataclass_transform
 
 import numpy as np
@@ -31,7 +32,6 @@ import scipy.sparse as sp
 
 from slimsvm.ending import Certificate, Status
 from slimsvm.kernels import FromCallable, Kernel, Precomputed
-from slimsvm.oracles.structured import StructuredOracle
 
 Class = TypeVar("Class", bound=type)
 LONGEST = 60  # of a value in a message
@@ -63,6 +63,7 @@ def declared(kind: Class) -> Class:
     return made
 
 
+@cache  # of bases, whose classes are many
 def described(docstring: str | None, title: str) -> Texts:
     r"""The entries of a section of a docstring.
 
@@ -338,6 +339,12 @@ def _is_certificate(value: Any) -> bool:
     return right and all(isinstance(getattr(value, word), str) for word in words)
 
 
+def _is_oracle(value: Any) -> bool:
+    from slimsvm.oracles.structured import StructuredOracle  # few estimators have one
+
+    return isinstance(value, StructuredOracle)
+
+
 def _is_number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
@@ -382,7 +389,7 @@ TYPES: dict[str, Callable[[Any], bool]] = {
     "history": lambda value: (
         isinstance(value, dict) and all(_of_dtype(column, "fiu") for column in value.values())
     ),
-    "oracle": lambda value: isinstance(value, StructuredOracle),
+    "oracle": _is_oracle,
     "indices": lambda value: value is None or _of_dtype(value, "iu"),
     "counts": lambda value: _is_count(value) or _of_dtype(value, "iu"),
     "shape": lambda value: (

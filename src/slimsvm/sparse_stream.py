@@ -1,7 +1,7 @@
-"""``partial_fit`` of the sparse estimators, apart from what is set on them.
+"""``partial_fit`` of the sparse estimators: rows that pass by once.
 
-What a call must be, which classes there are, and how it ended. The solver is
-:mod:`slimsvm.solvers.stream_descent`.
+The solver is :mod:`slimsvm.solvers.stream_descent`; here are calls: what is checked, which classes
+there are, what is set, and how it ended.
 """
 
 from __future__ import annotations
@@ -14,13 +14,130 @@ from numpy.typing import NDArray
 from slimsvm.ending import REASONS, Ending, Status
 from slimsvm.kernels import Kernel
 from slimsvm.multiclass import class_factors, sorted_labels
-from slimsvm.run import Limits, Result
-from slimsvm.solvers.path import PathPoint
+from slimsvm.run import Limits, Result, run
 from slimsvm.solvers.path_descent import expansion_of
+from slimsvm.solvers.path_points import PathPoint
 from slimsvm.solvers.sparse_asked import Asked
-from slimsvm.solvers.stream_descent import StreamState, vectors_of
+from slimsvm.solvers.sparse_descent import (
+    FORMS,
+    inner_vectors,
+    metric_given,
+    refuse_beyond_float32,
+)
+from slimsvm.solvers.stream_descent import (
+    RowsOfCall,
+    StreamDescent,
+    StreamState,
+    begun,
+    from_dict,
+    going_on,
+    vectors_of,
+)
+from slimsvm.training import Data, refuse_another_kernel
 
 Array = NDArray[Any]
+
+
+def learned(
+    model: Any, X: Any, y: Any, sample_weight: Any, classes: Any = None, decay: float = 1.0
+) -> None:
+    """One call of ``partial_fit``: what passed before weighs ``decay`` of what it did."""
+    first = not hasattr(model, "basis_coef_")
+    with model._unchanged_on_failure():
+        X, y, weight = model._checked(X, y, sample_weight, reset=first)
+        kernel = model._named_kernel()
+        if not first:
+            refuse_another_kernel(kernel, model.kernel_)
+        refuse_no_stream(Asked.of(model), kernel, X)
+        batch = _of_classes if hasattr(model, "scheme") else _of_targets
+        data = batch(model, X, y, weight, classes)
+        if first and not data.used.size:
+            raise ValueError("All rows of the first call have weight zero; give some weight.")
+        named = model.kernel != "rbf" or isinstance(model.gamma, str)  # its width fits the rows
+        target = None if data.classes.size else data.target
+        refuse_beyond_float32(data.X, target, None if named else kernel)
+        state = _stream_for(model, data)
+        if data.classes.size:
+            state.widen(getattr(model, "classes_", data.classes), data.classes)
+            model.classes_, model.class_weight_ = data.classes, data.factors
+        _pass(model, state, data, decay)
+
+
+def _of_classes(model: Any, X: Any, y: Any, weight: Array, classes: Any) -> Data:
+    """The rows that have weight; ``classes`` are labels that will come."""
+    if getattr(model, "pairwise_", False):
+        raise ValueError(
+            "partial_fit cannot go on from a model that was compressed from one-vs-one pairs; "
+            "use a new SparseSVC."
+        )
+    known = getattr(model, "classes_", None)
+    found, label = classes_of_call(model.class_weight, y, classes, known, weight)
+    factors = factors_of(model.class_weight, found)
+    own = weight * factors[label]
+    used = np.flatnonzero(own > 0)
+    return Data(X[used], label[used], own[used], used, weight[used], found, factors)
+
+
+def _of_targets(model: Any, X: Any, y: Any, weight: Array, classes: Any) -> Data:
+    used = np.flatnonzero(weight > 0)
+    return Data(X[used], np.asarray(y, np.float64)[used], weight[used], used, weight[used])
+
+
+def _pass(model: Any, state: StreamState, data: Data, decay: float) -> None:
+    """Learn from rows that are checked, and be the model then."""
+    with model._fitting() as fit:
+        state.decay(decay)
+        result = run(
+            _solver(model, fit.threads),
+            RowsOfCall(data.X, data.target, data.weight),
+            tol=0.0,
+            limits=fit.limits,
+            start=state,
+            watchers=fit.watchers,
+        )
+        point = point_of(state)
+        model.path_, model.n_iter_, model._row_duals = [point], max(1, state.n_steps), None
+        model.n_seen_, model._stream = state.n_seen + state.waiting.n, state
+        model.loss_ = loss_of(state)
+        model._take(point, state.kernel)
+        ending = ending_of(state, result, point.n_basis, data.used.size, fit.limits)
+    ending.record_on(model)
+    model._make_ready()
+
+
+def _solver(model: Any, threads: int) -> StreamDescent:
+    metric = model.metric
+    return StreamDescent(
+        n_vectors=Asked.of(model).wanted,
+        kernel=model._named_kernel(),
+        metric=FORMS[metric] if metric is None or isinstance(metric, str) else None,
+        given=metric_given(metric, model.n_features_in_),
+        epsilon=float(getattr(model, "epsilon", 0.0)),
+        fit_intercept=bool(model.fit_intercept),
+        n_threads=threads,
+    )
+
+
+def _stream_for(model: Any, data: Data) -> StreamState:
+    """The stream so far, or one that begins: with these rows, or with what ``fit`` has left."""
+    known, classes = getattr(model, "_stream", None), hasattr(model, "scheme")
+    if isinstance(known, dict):  # from a file
+        known = from_dict(known, model.kernel_, _solver(model, 1))
+    if known is not None:
+        assert isinstance(known, StreamState)
+        return known
+    n_outputs = len(getattr(model, "classes_", data.classes)) if classes else 1
+    state = begun(Asked.of(model).seed(), data.X, n_outputs, classes)
+    if hasattr(model, "basis_coef_"):
+        if not classes:
+            state.offset = float(np.mean(data.target)) if model.fit_intercept else 0.0
+            state.unit = float(np.std(data.target)) or 1.0
+        vectors, at = inner_vectors(model._function(), model.kernel_, data.X)
+        going_on(_solver(model, 1), state, model.kernel_, at, vectors)
+    return state
+
+
+# -- what a call must be ---------------------------------------------------------------------------
 
 
 def refuse_no_stream(asked: Asked, kernel: Kernel, X: Any) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from slimsvm.declarations import Attribute, check_shapes, check_types, demand
-from slimsvm.solvers.path import PathPoint
+from slimsvm.solvers.path_points import PathPoint
 from slimsvm.solvers.stream_descent import ADAM, BY_CLASS, PLAIN, ROWS
 
 

@@ -178,17 +178,6 @@ def encoded_batch(
     return Data(X, label[used], own[used], used, weight, classes, factors)
 
 
-def refuse_another_kernel(asked: Kernel, known: Kernel) -> None:
-    """Coefficients of one kernel mean nothing with another; other parameters may change."""
-    has, values = known.get_params(), asked.get_params().items()
-    same = type(asked) is type(known)
-    if not same or any(value not in ("scale", "auto", has[name]) for name, value in values):
-        raise ValueError(
-            f"The kernel cannot change in the middle of a stream: it is {known}, but {asked} is "
-            "asked for. Use a new estimator."
-        )
-
-
 def check_stream(stream: Any, n_features: int, n_pairs: int) -> None:
     """Raise ValueError unless it is what :meth:`Stream.to_dict` writes."""
     names = {*COUNTS, "form", "dtype", "shift", "pairs"}

@@ -13,6 +13,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.utils.validation import _check_sample_weight
 
+from slimsvm.kernels import Kernel
 from slimsvm.run import Limits, Watcher
 from slimsvm.tiles import Operand
 
@@ -179,6 +180,17 @@ def refuse_targets(y: Array) -> None:
         raise ValueError(
             f"y has values as large as {largest:.3g}, whose squares are beyond float64. Scale the "
             "targets."
+        )
+
+
+def refuse_another_kernel(asked: Kernel, known: Kernel) -> None:
+    """Coefficients of one kernel mean nothing with another; other parameters may change."""
+    has, values = known.get_params(), asked.get_params().items()
+    same = type(asked) is type(known)
+    if not same or any(value not in ("scale", "auto", has[name]) for name, value in values):
+        raise ValueError(
+            f"The kernel cannot change in the middle of a stream: it is {known}, but {asked} is "
+            "asked for. Use a new estimator."
         )
 
 

@@ -26,19 +26,10 @@ from slimsvm.estimators.parameters import (
 )
 from slimsvm.gram import ROUNDING, Gram
 from slimsvm.multiclass import OneVsOne, Part
-from slimsvm.probability import coupled, fold_of_rows, of_pairs, sigmoid
 from slimsvm.problems.dual_qp import DualQP, classification, largest_nu, nu_classification
 from slimsvm.problems.pair_grams import OwnGrams, PairGrams
 from slimsvm.run import Limits, Result
 from slimsvm.solvers.decomposition import WHOLE, Decomposition
-from slimsvm.solvers.out_of_fold import out_of_fold
-from slimsvm.solvers.pair_strips import (
-    LEVEL,
-    STEPS,
-    is_for_strips,
-    rounded_pairs,
-    solved_in_strips,
-)
 from slimsvm.training import Data, Fit
 
 Array = NDArray[Any]
@@ -96,6 +87,7 @@ class DecomposedPairs(PairwiseClassifier):
         sizes = np.bincount(data.target)
         plain = (
             self._in_strips
+            and sizes.size > 2
             and self.solver is None
             and not self.warm_start
             and not self._wants_probabilities
@@ -103,7 +95,11 @@ class DecomposedPairs(PairwiseClassifier):
             and data.start is None
             and data.margins is None
         )
-        if not plain or not is_for_strips(data.rows, sizes):
+        if not plain:
+            return super()._solved(data, fit)
+        from slimsvm.solvers.pair_strips import is_for_strips, solved_in_strips  # many classes only
+
+        if not is_for_strips(data.rows, sizes):
             return super()._solved(data, fit)
         parts = OneVsOne(data.classes.size).parts(data.target)
         shared, rows = self._shared(parts, data, fit), data.rows
@@ -127,6 +123,8 @@ class DecomposedPairs(PairwiseClassifier):
     def _concluded(self, data: Data, solved: Any, fit: Fit) -> Ending:
         if isinstance(solved, list):
             return super()._concluded(data, solved, fit)
+        from slimsvm.solvers.pair_strips import LEVEL, STEPS, rounded_pairs
+
         pairs, left = solved
         parts = OneVsOne(data.classes.size).parts(data.target) if left else []
         about, coef, intercept = pairs.about, pairs.coef, -pairs.about[:, LEVEL]
@@ -178,6 +176,9 @@ class DecomposedPairs(PairwiseClassifier):
         self, problem: DualQP, result: Result, part: Part, data: Data, limits: Limits
     ) -> tuple[float, float]:
         """A and B of a pair, from decision values of rows that were left out."""
+        from slimsvm.probability import fold_of_rows, sigmoid  # here, since few ask for them
+        from slimsvm.solvers.out_of_fold import out_of_fold
+
         rows = part.rows
         sign = part.sign(rows)
 
@@ -216,6 +217,8 @@ class DecomposedPairs(PairwiseClassifier):
         return lambda X: np.log(found(X))
 
     def _predict_proba(self, X: Any) -> Array:
+        from slimsvm.probability import coupled, of_pairs
+
         check_is_fitted(self)
         if not getattr(self, "_probA", np.empty(0)).size:
             raise NotFittedError(

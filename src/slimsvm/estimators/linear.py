@@ -24,7 +24,13 @@ from slimsvm.declarations import Attribute, attribute, declared, parameter
 from slimsvm.ending import REASONS, Ending, warn
 from slimsvm.estimators.fitting import Classifier, Estimator, Regressor
 from slimsvm.estimators.models import LinearWeights
-from slimsvm.estimators.parameters import NOT_NEGATIVE, ClassWeight, shared
+from slimsvm.estimators.parameters import (
+    CUTTING_PLANE,
+    NOT_NEGATIVE,
+    ClassWeight,
+    InstanceOf,
+    shared,
+)
 from slimsvm.losses import (
     EpsilonInsensitive,
     Hinge,
@@ -33,18 +39,15 @@ from slimsvm.losses import (
     SquaredHinge,
 )
 from slimsvm.multiclass import OneVsRest
-from slimsvm.oracles import LossOracle
 from slimsvm.precision import is_small
 from slimsvm.problems.coordinates import Coordinates, coordinates
 from slimsvm.problems.linear import LinearFit, LinearSolution
 from slimsvm.run import Result, run
-from slimsvm.solvers.cutting_plane import CuttingPlane
 from slimsvm.solvers.linear import linear
-from slimsvm.solvers.linear_l1 import L1Descent, L1Problem, L1Solution
-from slimsvm.solvers.linear_lagrangian import LinearLagrangian
 from slimsvm.training import Data, Fit, Unsupported, canonical
 
 Array = NDArray[Any]
+LAGRANGIAN = InstanceOf("solvers.linear_lagrangian", "LinearLagrangian")
 LARGEST_SQUARE = 1e150  # of a value, times C: the same squared is still a number
 ZERO = 1e-12  # scores that are zero but for rounding errors would decide ties between classes
 LARGEST_SEED = 2**31 - 1
@@ -59,6 +62,13 @@ AS_LIBLINEAR = {
 INTERCEPT = ("boolean", StrOptions({"free"}))
 DUAL = ("boolean", StrOptions({"auto"}))
 SCALING = (Interval(Real, 0.0, None, closed="neither"),)
+
+
+def _oracle(*given: Any) -> Any:
+    """That of cutting planes, which few fits come to."""
+    from slimsvm.oracles import LossOracle
+
+    return LossOracle(*given)
 
 
 class LinearEstimator(LinearWeights, Estimator):
@@ -149,7 +159,7 @@ class LinearEstimator(LinearWeights, Estimator):
         start = self._start(target.shape[1], data)
         return linear(
             problem,
-            LossOracle,
+            _oracle,
             tol=float(self.tol),
             max_iter=int(self.max_iter),
             fit=fit,
@@ -243,7 +253,7 @@ class LinearSVC(LinearEstimator, Classifier):
     max_iter: int = shared("max_iter", default=1000)
     max_time: float | None = shared("max_time")
     warm_start: bool = shared("warm_start")
-    solver: Any = parameter(None, CuttingPlane, LinearLagrangian, None)
+    solver: Any = parameter(None, CUTTING_PLANE, LAGRANGIAN, None)
     n_jobs: int | None = shared("n_jobs")
 
     scheme: ClassVar[Any] = OneVsRest
@@ -257,12 +267,12 @@ class LinearSVC(LinearEstimator, Classifier):
     def _refuse_solver(self) -> None:
         """Raise ValueError for a solver that is made for another problem."""
         given = f"solver={self.solver!r}"
-        if isinstance(self.solver, CuttingPlane) and self.loss != "hinge":
+        if CUTTING_PLANE.is_satisfied_by(self.solver) and self.loss != "hinge":
             raise ValueError(
                 f"{given} makes cutting planes, which are for loss='hinge'; with "
                 f"loss={self.loss!r} leave solver out."
             )
-        if isinstance(self.solver, LinearLagrangian):
+        if LAGRANGIAN.is_satisfied_by(self.solver):
             if self.loss != "squared_hinge" or self.penalty == "l1":
                 raise ValueError(
                     f"{given} is for loss='squared_hinge' and penalty='l2'; with "
@@ -290,7 +300,7 @@ class LinearSVC(LinearEstimator, Classifier):
         if self.penalty == "l1":
             return self._sparse_weights(data, target, weight, fit)
         loss = Hinge() if self.loss == "hinge" else SquaredHinge()
-        if isinstance(self.solver, LinearLagrangian):
+        if LAGRANGIAN.is_satisfied_by(self.solver):
             problem = LinearFit(data.rows.X, target, weight, loss, self._scaling, fit.threads)
             return run(
                 self.solver,
@@ -303,6 +313,8 @@ class LinearSVC(LinearEstimator, Classifier):
         return self._by_intervals(data, target, weight, loss, fit)
 
     def _sparse_weights(self, data: Data, target: Array, weight: Array, fit: Fit) -> Result:
+        from slimsvm.solvers.linear_l1 import L1Descent, L1Problem, L1Solution
+
         start, tol = self._start(target.shape[1], data), float(self.tol)
         return run(
             L1Descent(seed=self._seed),
@@ -342,7 +354,7 @@ class LinearSVC(LinearEstimator, Classifier):
     def _concluded(self, data: Data, solved: Result, fit: Fit) -> Ending:
         self._hold(data, solved)
         self.classes_, self.class_weight_ = data.classes, data.factors
-        last_cut = isinstance(self.solver, CuttingPlane) and self.solver.stop == "violation"
+        last_cut = CUTTING_PLANE.is_satisfied_by(self.solver) and self.solver.stop == "violation"
         measure = "cut" if last_cut or self.multi_class == "crammer_singer" else "gap"
         return self._ending([solved], fit, measure=measure)
 

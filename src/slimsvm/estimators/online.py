@@ -15,7 +15,7 @@ from sklearn.utils.metaestimators import available_if
 from slimsvm.declarations import Attribute, attribute, declared, demand, parameter
 from slimsvm.ending import SUBSPACE, Ending, worst
 from slimsvm.estimators.dual import LARGEST_SEED, PairwiseClassifier
-from slimsvm.estimators.models import KernelModel, SupportVectors
+from slimsvm.estimators.models import KeptStream, KernelModel, SupportVectors
 from slimsvm.estimators.parameters import (
     AT_LEAST_ONE,
     ClassWeight,
@@ -26,7 +26,6 @@ from slimsvm.estimators.parameters import (
     with_callbacks,
 )
 from slimsvm.estimators.sparse import SparseSVC
-from slimsvm.estimators.streaming import KeptStream
 from slimsvm.expansion import Expansion
 from slimsvm.kernels import RBF, Linear, Polynomial
 from slimsvm.multiclass import OneVsOne, OneVsRest, Part, class_factors, encoded
@@ -41,10 +40,9 @@ from slimsvm.stream import (
     check_stream,
     encoded_batch,
     known_classes,
-    refuse_another_kernel,
 )
 from slimsvm.tiles import Operand, prepare
-from slimsvm.training import Data, Fit, finite
+from slimsvm.training import Data, Fit, finite, refuse_another_kernel
 
 Array = NDArray[Any]
 # what only a model of support vectors has

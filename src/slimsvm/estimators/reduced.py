@@ -22,6 +22,7 @@ from slimsvm.estimators.parameters import (
     SHARE,
     ClassWeight,
     GammaLike,
+    InstanceOf,
     KernelLike,
     VotesShape,
     shared,
@@ -31,11 +32,11 @@ from slimsvm.problems.reduced import SignedFeatures
 from slimsvm.row_hashes import codes
 from slimsvm.run import Limits, Result
 from slimsvm.solvers.reduced_ways import SOLVERS
-from slimsvm.solvers.rsvm import RSVM
 from slimsvm.tiles import in_memory
 from slimsvm.training import Data, Fit
 
 Array = NDArray[Any]
+PUBLISHED = InstanceOf("solvers.rsvm", "RSVM")
 FEWEST = 50  # basis vectors that a fraction of the rows stands for, at least, if there are so many
 SMALL = 1 << 22  # kernel values of a pair up to which pairs are trained side by side, one a thread
 
@@ -130,7 +131,7 @@ class ReducedSVC(BasisVectors, Classifier):
     gamma: GammaLike = shared("gamma")
     degree: int = shared("degree")
     coef0: float = shared("coef0")
-    solver: Any = parameter("smooth", StrOptions(set(SOLVERS)), RSVM)
+    solver: Any = parameter("smooth", StrOptions(set(SOLVERS)), PUBLISHED)
     beta: float | None = parameter(None, POSITIVE, None)
     class_weight: ClassWeight = shared("class_weight")
     tol: float = shared("tol")
@@ -150,7 +151,7 @@ class ReducedSVC(BasisVectors, Classifier):
         checked = super()._checked(X, y, sample_weight, reset)
         if self.beta is None:
             return checked
-        if isinstance(self.solver, RSVM) or not self._way.takes_beta:
+        if PUBLISHED.is_satisfied_by(self.solver) or not self._way.takes_beta:
             raise ValueError(
                 f"solver={self.solver!r} has no beta; got beta={self.beta!r}. Leave it out, or use "
                 "'smooth' or 'lagrangian'."
@@ -166,7 +167,7 @@ class ReducedSVC(BasisVectors, Classifier):
     @property
     def _way(self) -> Any:
         """How a pair is trained."""
-        return self.solver if isinstance(self.solver, RSVM) else SOLVERS[self.solver]
+        return self.solver if PUBLISHED.is_satisfied_by(self.solver) else SOLVERS[self.solver]
 
     def _encoded(self, X: Any, y: Any, weight: Array) -> Data:
         data = super()._encoded(X, y, weight)
@@ -194,7 +195,7 @@ class ReducedSVC(BasisVectors, Classifier):
         asked: dict[str, Any] = {"tol": float(self.tol), "max_iter": int(self.max_iter)}
 
         # in float64: what small eigenvalues of K_RR divide must not be rounding errors
-        by_norm = isinstance(way, RSVM) and way.penalty == "kernel"
+        by_norm = PUBLISHED.is_satisfied_by(way) and way.penalty == "kernel"
 
         def train(part: Part, limits: Limits) -> Result:
             own = bases[part.k]
@@ -222,7 +223,7 @@ class ReducedSVC(BasisVectors, Classifier):
             at = np.unique(place[rows], return_index=True)[1]
         size = self.n_basis
         if not isinstance(size, Integral):
-            fewest = 1 if isinstance(self.solver, RSVM) else FEWEST
+            fewest = 1 if PUBLISHED.is_satisfied_by(self.solver) else FEWEST
             size = max(fewest, round(float(size) * rows.size))
         basis = at[np.sort(drawn(np.arange(at.size), int(size), rng))]
         return PairBasis(rows, basis, int(rng.integers(2**31 - 1)))

@@ -16,6 +16,7 @@ from slimsvm.ending import Ending
 from slimsvm.estimators.fitting import Classifier, Regressor
 from slimsvm.estimators.parameters import (
     AT_LEAST_ONE,
+    CUTTING_PLANE,
     NOT_NEGATIVE,
     ClassWeight,
     GammaLike,
@@ -33,10 +34,8 @@ from slimsvm.estimators.sparse_base import (
 from slimsvm.losses import LOSSES, Softmax
 from slimsvm.multiclass import OneVsOne, OneVsRest, class_factors
 from slimsvm.run import Result
-from slimsvm.solvers.cutting_plane import CuttingPlane
-from slimsvm.solvers.path import accuracy, r_squared
+from slimsvm.solvers.path_points import accuracy, r_squared
 from slimsvm.solvers.sparse_asked import MAX_ITER
-from slimsvm.sparse_stream import classes_of_call, factors_of
 from slimsvm.training import Data, Fit
 
 Array = NDArray[Any]
@@ -102,7 +101,7 @@ class SparseSVC(SparseEstimator, Classifier):
     basis: Any = basis_parameter(labels=True)
     metric: Any = parameter("auto", METRICS, "array-like", None)
     max_bytes: int | None = parameter(None, AT_LEAST_ONE, None)
-    solver: Any = parameter(None, CuttingPlane, None)
+    solver: Any = parameter(None, CUTTING_PLANE, None)
     refine: bool | str = parameter("auto", "boolean", StrOptions({"auto"}))
     fit_intercept: bool = shared("fit_intercept")
     class_weight: ClassWeight = shared("class_weight")
@@ -219,19 +218,6 @@ class SparseSVC(SparseEstimator, Classifier):
         (4000, 50, True)
         """
         return self._partial_fit(X, y, sample_weight, classes)
-
-    def _batch(self, X: Any, y: Any, weight: Array, classes: Any) -> Data:
-        if getattr(self, "pairwise_", False):
-            raise ValueError(
-                "partial_fit cannot go on from a model that was compressed from one-vs-one pairs; "
-                "use a new SparseSVC."
-            )
-        known = getattr(self, "classes_", None)
-        found, label = classes_of_call(self.class_weight, y, classes, known, weight)
-        factors = factors_of(self.class_weight, found)
-        own = weight * factors[label]
-        used = np.flatnonzero(own > 0)
-        return Data(X[used], label[used], own[used], used, weight[used], found, factors)
 
     def _scheme(self) -> Any:
         pairwise = getattr(self, "pairwise_", False)
@@ -350,11 +336,6 @@ class SparseSVR(SparseEstimator, Regressor):
         self
         """
         return self._partial_fit(X, y, sample_weight)
-
-    def _batch(self, X: Any, y: Any, weight: Array, classes: Any) -> Data:
-        used = np.flatnonzero(weight > 0)
-        target = np.asarray(y, np.float64)[used]
-        return Data(X[used], target, weight[used], used, weight[used])
 
     def _given_again(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Array, Array]:
         X, y, weight = self._checked(X, y, sample_weight, reset=False)

@@ -19,24 +19,18 @@ from slimsvm.basis import Basis, choices, is_choice
 from slimsvm.declarations import Attribute, attribute, demand, parameter
 from slimsvm.ending import FULL, Certificate, Ending, Status, sentence
 from slimsvm.estimators.fitting import Estimator
-from slimsvm.estimators.models import BasisVectors
-from slimsvm.estimators.streaming import Streaming
+from slimsvm.estimators.models import BasisVectors, KeptStream
 from slimsvm.expansion import Expansion, MappedExpansion
 from slimsvm.kernels import Kernel
 from slimsvm.losses import Softmax
 from slimsvm.mapping import mapped
-from slimsvm.oracles import LossOracle
 from slimsvm.precision import is_small
 from slimsvm.quantization import FORMS as QUANTIZED
 from slimsvm.quantization import packed_model
 from slimsvm.rows import MemoryRows
 from slimsvm.run import Result
-from slimsvm.solvers.path import HISTORY, PathPoint, Scoring
+from slimsvm.solvers.path_points import HISTORY, PathPoint, Scoring
 from slimsvm.solvers.sparse_asked import AUTO, DESCENT, KINKED, Asked
-from slimsvm.solvers.sparse_descent import solved_by_descent
-from slimsvm.solvers.sparse_path import solved_on_a_path
-from slimsvm.solvers.whole_gap import Clock, whole_gap
-from slimsvm.sparse_values import check_path, check_stream_values
 from slimsvm.threads import n_threads
 from slimsvm.training import Data, Fit
 
@@ -80,7 +74,7 @@ def basis_parameter(*, labels: bool) -> Any:
     return parameter(AUTO, *accepts, text=text)
 
 
-class SparseEstimator(Streaming, BasisVectors, Estimator):
+class SparseEstimator(KeptStream, BasisVectors, Estimator):
     """What both share: from data to a basis, a model on it, and the same at every smaller size.
 
     Parameters
@@ -156,7 +150,7 @@ class SparseEstimator(Streaming, BasisVectors, Estimator):
         attribute("widths_", "float", ("n_basis",), optional=True),
         attribute("loss_", "text", optional=True),
         attribute("path_", "path"),
-        *Streaming.fitted,
+        *KeptStream.fitted,
     )
     path_: list[PathPoint]
     _row_duals: Array | None
@@ -219,7 +213,12 @@ class SparseEstimator(Streaming, BasisVectors, Estimator):
         warm = self.warm_start and hasattr(self, "basis_coef_")
         last = self._function() if warm else None
         if descends:
+            from slimsvm.solvers.sparse_descent import solved_by_descent
+
             return solved_by_descent(asked, data, loss, fit, scoring=scoring, last=last)
+        from slimsvm.oracles import LossOracle
+        from slimsvm.solvers.sparse_path import solved_on_a_path
+
         basis = None
         if last is not None and is_choice(asked.vectors):  # a given one is taken as it is
             shape = (data.X.shape[1], data.target.shape[1])
@@ -308,6 +307,22 @@ class SparseEstimator(Streaming, BasisVectors, Estimator):
                 f"{type(self).__name__} has. Use slimsvm.save, or fit with basis='pursuit'."
             )
         return super()._in_support_layout(form)
+
+    # -- streams -----------------------------------------------------------------------------------
+
+    def _partial_fit(
+        self, X: Any, y: Any, sample_weight: Any, classes: Any = None, decay: float = 1.0
+    ) -> Self:
+        from slimsvm.sparse_stream import learned  # here, since most models see no stream
+
+        learned(self, X, y, sample_weight, classes, decay)
+        return self
+
+    def __getstate__(self) -> dict[str, Any]:
+        state = dict(super().__getstate__())
+        if "_stream" in state:  # plain values: views of one array would come back as many
+            state["_stream"] = self.stream_
+        return state
 
     # -- what a fitted estimator can do ------------------------------------------------------------
 
@@ -423,6 +438,8 @@ class SparseEstimator(Streaming, BasisVectors, Estimator):
         Certificate
             ``gap``, and ``violation``, the gap as a share of the objective.
         """
+        from slimsvm.solvers.whole_gap import Clock, whole_gap
+
         check_is_fitted(self)
         if getattr(self, "pairwise_", False):
             raise ValueError(
@@ -459,6 +476,8 @@ class SparseEstimator(Streaming, BasisVectors, Estimator):
 
     @classmethod
     def _check_fitted(cls, a: dict[str, Any]) -> None:
+        from slimsvm.sparse_values import check_path, check_stream_values
+
         super()._check_fitted(a)
         if "stream_" in a:
             check_stream_values(a["stream_"], a["n_features_in_"], len(a.get("classes_", (0,))))

@@ -49,7 +49,7 @@ from slimsvm.solvers.linear_lagrangian import LinearLagrangian
 from slimsvm.solvers.low_rank import ICFSVM
 from slimsvm.solvers.online import Online
 from slimsvm.solvers.online_rounds import OnlineRounds
-from slimsvm.solvers.path import PathPoint
+from slimsvm.solvers.path_points import PathPoint
 from slimsvm.solvers.platt_smo import PlattSMO
 from slimsvm.solvers.rsvm import RSVM
 from slimsvm.solvers.sampled_cuts import SampledCuts

@@ -25,12 +25,8 @@ from slimsvm.precision import LINEAR_CUTS_TOL, NEWTON_TOL, is_small
 from slimsvm.problems.linear import LinearFit, LinearSolution
 from slimsvm.rows import MemoryRows
 from slimsvm.run import Result, run
-from slimsvm.solvers.cutting_plane import CuttingPlane, OneSlack
 from slimsvm.solvers.linear_descent import LinearDescent
-from slimsvm.solvers.linear_newton import LinearNewton, LinearProblem
 from slimsvm.solvers.linear_primal import LinearPrimal
-from slimsvm.solvers.polish import polished
-from slimsvm.solvers.spaces import ExplicitSpace
 from slimsvm.training import Fit
 
 Array = NDArray[Any]
@@ -54,7 +50,7 @@ def linear(
     fit: Fit,
     start: LinearSolution | None = None,
     seed: int = 0,
-    planes: CuttingPlane | None = None,
+    planes: Any = None,
 ) -> Result:
     """Solved; the model is a :class:`slimsvm.problems.linear.LinearSolution`.
 
@@ -132,6 +128,9 @@ def _squared(
 
 def _newton(problem: LinearFit, tol: float, max_iter: int, fit: Fit, start: Any) -> Result:
     """Newton's method with all precautions, column by column where weights differ."""
+    from slimsvm.solvers.linear_newton import LinearNewton, LinearProblem  # few come here
+    from slimsvm.solvers.spaces import ExplicitSpace
+
     inner = _explicit(problem)
     W, b, each = np.zeros((inner.size, problem.n_columns)), np.zeros(problem.n_columns), []
     groups = [slice(c, c + 1) for c in range(b.size)] if problem.weight.ndim == 2 else [slice(None)]
@@ -180,6 +179,8 @@ def _plain(
     if left == 0 or problem.weight.ndim == 2 or fit.limits.reason() is not None:
         return result
     # features of very different size: cuts get on where steps along single variables crawl
+    from slimsvm.solvers.cutting_plane import CuttingPlane
+
     planes, cuts = CuttingPlane(keep_rows=small), _one_slack(problem, oracle)
     state = planes.init(cuts, _with_feature(problem, result.model))
     goal = LINEAR_CUTS_TOL if small else tol
@@ -193,8 +194,11 @@ def _plain(
     return _after(result, more)
 
 
-def _one_slack(problem: LinearFit, oracle: Any) -> OneSlack:
+def _one_slack(problem: LinearFit, oracle: Any) -> Any:
     """The problem of cutting planes; a penalised intercept is a further feature of it."""
+    from slimsvm.solvers.cutting_plane import OneSlack
+    from slimsvm.solvers.spaces import ExplicitSpace
+
     inner = _explicit(problem)
     space = ExplicitSpace(MemoryRows(inner.X, n_threads=problem.n_threads))
     risk = oracle(problem.loss, problem.target, problem.weight, problem.n_threads)
@@ -203,6 +207,8 @@ def _one_slack(problem: LinearFit, oracle: Any) -> OneSlack:
 
 def _exact(problem: LinearFit, result: Result, duals: Array, fit: Fit) -> Result:
     """Few rows: on from dual points nearby, to near float64 precision; or what it was."""
+    from slimsvm.solvers.polish import polished
+
     X, scaling, columns = problem.X, problem.scaling, problem.n_columns
     X = np.asarray(X.toarray() if sp.issparse(X) else X, np.float64)
     W, b = np.empty((problem.size, columns)), np.empty(columns)

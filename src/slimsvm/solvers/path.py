@@ -27,16 +27,16 @@ from slimsvm.precision import SUBSPACE_TOL, is_small
 from slimsvm.problems.columns import KernelColumns
 from slimsvm.problems.sparse import Sparse, as_given
 from slimsvm.problems.subspace import Subspace
-from slimsvm.run import SUBSPACE, Certificate, Limits, Record, Watcher
+from slimsvm.run import Certificate, Limits, Record, Watcher
 from slimsvm.solvers.growth import appended
 from slimsvm.solvers.newton import Newton, NewtonState
+from slimsvm.solvers.path_points import HISTORY, PathModel, PathPoint, Scoring
 from slimsvm.solvers.pursuit import pursue
-from slimsvm.solvers.refine import Score, refine, solve
+from slimsvm.solvers.refine import refine, solve
 
 Array = NDArray[Any]
 # vectors known before any training: from columns, problem and generator; None: there are none
 First = Callable[[KernelColumns, Sparse, np.random.Generator], Selection | None]
-STEPS = (1, 2, 5)  # the sizes of a path: these, times powers of ten
 # rows that are enough to grow a basis on, if it will be refined on all of them: at least so many,
 # and so many for each vector (ijcnn1, 50 vectors, path included: 98.47 % after growing on 5,000
 # rows and on all 49,990, 98.35 % on 22,700; four seeds, three for the last; seeds differ by 0.1, so
@@ -49,122 +49,9 @@ SMALLER_SIZES = 0.5  # of the tolerance, for the refinement at the smaller sizes
 # rows and CPU seconds at 0.14, 0.07 and 0.035: mnist {0..4} vs {5..9}, 60 vectors, 98.42, 98.47,
 # 98.57 % in 24, 31, 40 s; ijcnn1, 50 vectors, 98.19, 98.18, 98.20 % in 3.2, 3.3, 4.1 s
 LAST_SIZE = 0.035
-HISTORY = ("objective", "n_basis")  # what solvers inside say of their steps, all of them
 
 
 # -- what comes out --------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class PathPoint:
-    """The model at one size of the basis.
-
-    Attributes
-    ----------
-    n_basis : int
-        Number of basis vectors.
-    basis, coef, intercept : arrays
-        The model; coef has one column for each output.
-    indices : array or None
-        Which training rows the basis vectors are, if they are rows.
-    objective : float
-        Value of the problem, over all columns.
-    gap : float
-        How far that is above the optimum within the span of this basis, at most.
-    training_score : float
-        Accuracy, or R^2, on the rows it was trained on.
-    validation_score : float or None
-        The same on the rows held out, if there are any.
-    projection_error : float or None
-        Of cuts: how much of one at most lies outside of the span (delta in the paper, whose cuts
-        are means over the rows).
-    bound : float or None
-        The objective is at most so far above that of the exact solution with the same loss.
-    rounding : float
-        About how much rounding of kernel values may have changed the objective; part of ``gap``.
-    metric, widths : arrays or None
-        Of a descent: the metric that the vectors are in, and factors of gamma, one for each.
-    """
-
-    n_basis: int
-    basis: Any = field(repr=False)
-    coef: Array = field(repr=False)
-    intercept: Array = field(repr=False)
-    indices: Array | None = field(repr=False)
-    objective: float
-    gap: float
-    training_score: float
-    validation_score: float | None
-    projection_error: float | None = None
-    bound: float | None = None
-    rounding: float = 0.0
-    metric: Array | None = field(default=None, repr=False)
-    widths: Array | None = field(default=None, repr=False)
-
-    def certificate(self, tol: float, precision: str, scope: str = SUBSPACE) -> Certificate:
-        """How far from the optimum the model is; ``violation`` is the gap over the objective."""
-        gap = self.gap - self.rounding
-        relative = gap / self.objective if self.objective > 0 else 0.0
-        about = (tol, precision, self.projection_error, self.bound)
-        return Certificate(scope, self.objective, relative, gap, *about).rounded(self.rounding)
-
-
-@dataclass(frozen=True)
-class PathModel:
-    """The models at all sizes, smallest first, and which of them was looked for."""
-
-    points: list[PathPoint]
-    chosen: PathPoint
-    wanted: int  # size that was asked for
-    # (n, columns), where the derivative of the loss does not say them
-    row_duals: Array | None = None
-
-
-@dataclass(frozen=True)
-class Scoring:
-    """How well a model does: ``measure`` of scores, targets and weights; rows held out, if any."""
-
-    measure: Callable[[Array, Array, Array], float]
-    held_out: tuple[Any, Array, Array] | None = None  # rows as they were given, targets, weights
-    n_threads: int = 1
-
-    def validated(self, f: Expansion) -> float | None:
-        """Its measure on the rows held out."""
-        if self.held_out is None:
-            return None
-        X, target, weight = self.held_out
-        return self.measure(f.decision_function(X, self.n_threads), target, weight)
-
-    def while_moving(self, columns: KernelColumns) -> Score | None:
-        """The same of vectors that are being moved, for :func:`slimsvm.solvers.refine.refine`."""
-        if self.held_out is None:
-            return None
-
-        def score(vectors: Any, solution: Any) -> float:
-            basis = columns.in_given_coordinates(vectors)
-            coef, intercept = solution.coef, solution.intercept
-            f = Expansion(columns.kernel, basis, coef, intercept, exact=False)
-            return float(self.validated(f) or 0.0)
-
-        return score
-
-
-def accuracy(scores: Array, target: Array, weight: Array) -> float:
-    """The weighted share of rows whose class is found: a measure for labels in columns of +-1."""
-    if target.shape[1] == 1:
-        right = (scores[:, 0] > 0) == (target[:, 0] > 0)
-    else:
-        right = scores.argmax(axis=1) == target.argmax(axis=1)
-    return float(np.average(right, weights=weight))
-
-
-def r_squared(scores: Array, target: Array, weight: Array) -> float:
-    """The weighted coefficient of determination: a measure for one column of numbers."""
-    mean = np.average(target[:, 0], weights=weight)
-    spread = float(weight @ np.square(target[:, 0] - mean))
-    if not spread > 0:
-        return 0.0
-    return 1.0 - float(weight @ np.square(target[:, 0] - scores[:, 0])) / spread
 
 
 def path_point(
@@ -213,19 +100,6 @@ def distance_bound(
         return None, None
     here = np.minimum(0.5 * together**2, largest * np.sqrt(2.0 * np.maximum(objective, 0.0)))
     return float(largest.max()) / float(weight.sum()), float((gap + here).sum())
-
-
-def sizes_up_to(most: int) -> list[int]:
-    """1, 2, 5, 10, ... up to most, and most.
-
-    Examples
-    --------
-    >>> from slimsvm.solvers.path import sizes_up_to
-    >>> sizes_up_to(12)
-    [1, 2, 5, 10, 12]
-    """
-    sizes = [step * 10**power for power in range(len(str(most))) for step in STEPS]
-    return [*(size for size in sizes if size < most), most]
 
 
 # -- the solver ------------------------------------------------------------------------------------

@@ -18,7 +18,7 @@ from slimsvm.losses import Loss
 from slimsvm.precision import SUBSPACE_TOL, is_small
 from slimsvm.run import Result, run
 from slimsvm.solvers.kernel_newton import AllRows, KernelNewton
-from slimsvm.solvers.path import PathModel, PathPoint, Scoring
+from slimsvm.solvers.path_points import PathModel, PathPoint, Scoring
 from slimsvm.tiles import in_memory, prepare
 from slimsvm.training import Data, Fit
 

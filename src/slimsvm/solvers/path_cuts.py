@@ -23,7 +23,8 @@ from slimsvm.solvers.cuts import CutState
 from slimsvm.solvers.cutting_plane import CuttingPlane, OneSlack, Oracle
 from slimsvm.solvers.growth import Growth, appended
 from slimsvm.solvers.outside import ActiveCuts, outside
-from slimsvm.solvers.path import PathModel, PathSolver, PathState, distance_bound, path_point
+from slimsvm.solvers.path import PathSolver, PathState, distance_bound, path_point
+from slimsvm.solvers.path_points import PathModel
 from slimsvm.solvers.spaces import SubspaceSpace
 
 Array = NDArray[Any]

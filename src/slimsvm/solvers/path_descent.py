@@ -42,7 +42,7 @@ from slimsvm.solvers.mapped_newton import (
     SAMPLED_A_VECTOR,
     MappedNewton,
 )
-from slimsvm.solvers.path import HISTORY, PathModel, PathPoint, Scoring, sizes_up_to
+from slimsvm.solvers.path_points import HISTORY, PathModel, PathPoint, Scoring, sizes_up_to
 from slimsvm.training import Fit
 
 Array = NDArray[Any]

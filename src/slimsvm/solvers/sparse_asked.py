@@ -14,7 +14,6 @@ from sklearn.utils import check_random_state
 from slimsvm.basis import ALL, REGISTRY, is_choice
 from slimsvm.kernels import RBF, Kernel, Linear, Polynomial
 from slimsvm.losses import Loss
-from slimsvm.problems.mapped import wide
 
 AUTO, DESCENT = "auto", "descent"
 KINKED = ("hinge", "epsilon_insensitive")
@@ -124,6 +123,8 @@ class Asked:
 
     def _why_no_descent(self, kernel: Any, X: Any) -> str | None:
         """What a descent needs and has not."""
+        from slimsvm.problems.mapped import wide  # here: who only predicts needs no problem
+
         if self.loss in KINKED:
             return f"a loss with a derivative, which loss={self.loss!r} has not"
         if self.solver is not None:

@@ -16,8 +16,8 @@ from slimsvm.problems.mapped import Coordinates, Mapped, Vectors, coordinates_fo
 from slimsvm.row_hashes import distinct
 from slimsvm.run import Result
 from slimsvm.solvers.growth import in_order
-from slimsvm.solvers.path import Scoring
 from slimsvm.solvers.path_descent import DescentPath
+from slimsvm.solvers.path_points import Scoring
 from slimsvm.solvers.sparse_asked import AUTO, Asked
 from slimsvm.training import Data, Fit
 

@@ -12,9 +12,10 @@ from slimsvm.problems.sparse import Sparse
 from slimsvm.row_hashes import distinct
 from slimsvm.run import Result, run
 from slimsvm.solvers.growth import in_order
-from slimsvm.solvers.path import Path, Scoring, sizes_up_to
+from slimsvm.solvers.path import Path
 from slimsvm.solvers.path_all import path_over_all_rows
 from slimsvm.solvers.path_cuts import CutPath
+from slimsvm.solvers.path_points import Scoring, sizes_up_to
 from slimsvm.solvers.sparse_asked import Asked
 from slimsvm.training import Data, Fit
 
