@@ -13,13 +13,14 @@ BIN := $(VENV)/bin
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test test-all test-cpus lint format docs bench clean clean-venv
+.PHONY: help demo test test-all test-cpus test-gallery lint format docs bench clean clean-venv
 
 help:
 	@echo "make demo        train on generated data and on the digits, beside scikit-learn; writes a picture"
 	@echo "make test        ruff, mypy, tests and doctests"
 	@echo "make test-all    the same with the long tests: larger data, scikit-learn's checks for all options"
 	@echo "make test-cpus   the tests with the instructions of other processors, as far as this one knows them"
+	@echo "make test-gallery  scikit-learn's examples that use SVMs, with ours in their place; needs the network"
 	@echo "make lint        ruff and mypy only"
 	@echo "make format      rewrite the files in this project's style"
 	@echo "make docs        build the documentation into docs/_build/html; warnings are errors"
@@ -38,6 +39,10 @@ test-all: lint
 
 test-cpus: $(VENV)/.installed-test
 	$(BIN)/python tests/processors.py -n $(WORKERS) $(PYTEST_ARGS)
+
+test-gallery: $(VENV)/.installed-test
+	$(BIN)/python -m pip install --quiet --quiet --disable-pip-version-check matplotlib pandas seaborn
+	$(BIN)/python tests/sklearn_suite/gallery.py
 
 lint: $(VENV)/.installed-test
 	$(BIN)/ruff check .

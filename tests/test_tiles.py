@@ -192,12 +192,12 @@ def test_exp_float64():
 
 @pytest.mark.parametrize(("dtype", "least"), [(np.float32, -87.0), (np.float64, -708.0)])
 def test_exp_outside_its_range(dtype, least):
-    """Below, as good as zero and never a denormal, which would be slow; above, one: a squared
-    distance is never negative but by rounding.
+    """Below, zero and never a denormal, which would be slow; above, one: a squared distance is
+    never negative but by rounding.
     """
     x = np.array([least * 1.001, least * 2, least * 1e10, -0.9 * np.finfo(dtype).max], dtype)
     small = own_exp(x)
-    assert np.all(small >= np.finfo(dtype).tiny) and np.all(small <= 2 * np.exp(least))
+    assert np.all(small == 0.0)
     np.testing.assert_array_equal(
         own_exp(np.array([0.0, 1e-30, 1e-3, 5.0, 1e10], dtype)), np.ones(5)
     )

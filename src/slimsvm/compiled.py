@@ -13,6 +13,10 @@ to fused multiply-add, no NaNs, no signed zeros. Reassociation is left out: sums
 which they are written, and the rounding trick of the exponential survives. A loop that is nothing
 but a sum may have it (:func:`compiled_sum`): then it is vector code, and its order, that of the
 processor's vectors, is the same in every call.
+
+The least and the largest of many floats are vector code only with :func:`smaller` and
+:func:`larger`: what Numba makes of ``min``, ``max`` and comparisons does not say that there are no
+NaNs, and LLVM then keeps to one number at a time.
 """
 
 from __future__ import annotations
@@ -21,7 +25,9 @@ import warnings
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from numba import njit
+from llvmlite import ir
+from numba import njit, types
+from numba.extending import intrinsic
 
 _OPTIONS: dict[str, Any] = {
     "nogil": True,
@@ -77,3 +83,27 @@ def _fresh(loop: Any) -> Any:
     loop._stamp = (file._source_stamp, *(other._stamp for other in inner))
     file._source_stamp = loop._stamp
     return loop
+
+
+def _of_two(name: str) -> Callable[..., Any]:
+    """An instruction of LLVM that chooses one of two floats of a type, neither of them a NaN."""
+
+    def choose(context: Any, x: Any, y: Any) -> Any:
+        if x != y or not isinstance(x, types.Float):
+            return None
+
+        def code(context: Any, builder: Any, signature: Any, given: Any) -> Any:
+            kind = given[0].type
+            chosen = builder.module.declare_intrinsic(
+                f"llvm.{name}", [kind], ir.FunctionType(kind, [kind, kind])
+            )
+            return builder.call(chosen, given, fastmath=("nnan", "ninf", "nsz"))
+
+        return x(x, x), code
+
+    return intrinsic(choose)  # type: ignore[no-any-return]
+
+
+# for compiled loops only
+smaller = _of_two("minnum")
+larger = _of_two("maxnum")

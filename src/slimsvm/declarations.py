@@ -59,6 +59,7 @@ def declared(kind: Class) -> Class:
     text = kind.__doc__  # None where Python leaves docstrings out
     made: Any = dataclass(repr=False, eq=False, kw_only=True)(kind)
     made._parameter_constraints = {f.name: list(f.metadata["accepts"]) for f in fields(made)}
+    made._declared = (made.__init__, {f.name: f.default for f in fields(made)})
     made.__doc__ = None if text is None else _documented(made)
     return made
 

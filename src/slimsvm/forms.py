@@ -58,8 +58,8 @@ def _exp_rows_f4(values: Array, scale: float, shift: float, row: Array, column: 
     for i in range(values.shape[0]):
         row_i = row[i]
         for j in range(values.shape[1]):
-            t = scale4 * values[i, j] + shift4 * (row_i + column[j])
-            t = min(max(t, _F4_LEAST), _ZERO)
+            given = scale4 * values[i, j] + shift4 * (row_i + column[j])
+            t = min(max(given, _F4_LEAST), _ZERO)
             shifted = np.float32(t * _F4_LOG2E + _F4_MAGIC)
             n = shifted - _F4_MAGIC
             f = t - n * _F4_LN2_HIGH
@@ -71,7 +71,8 @@ def _exp_rows_f4(values: Array, scale: float, shift: float, row: Array, column: 
             p = p * f + _P0
             p = p * (f * f) + f + _ONE
             bits = np.int32(shifted.view(np.int32) << np.int32(23))
-            values[i, j] = p * np.int32(bits + np.int32(127 << 23)).view(np.float32)
+            power = p * np.int32(bits + np.int32(127 << 23)).view(np.float32)
+            values[i, j] = power if given >= _F4_LEAST else _ZERO
 
 
 @compiled
@@ -80,8 +81,8 @@ def _exp_rows_f8(values: Array, scale: float, shift: float, row: Array, column: 
     for i in range(values.shape[0]):
         row_i = row[i]
         for j in range(values.shape[1]):
-            t = scale * values[i, j] + shift * (row_i + column[j])
-            t = min(max(t, _F8_LEAST), 0.0)
+            given = scale * values[i, j] + shift * (row_i + column[j])
+            t = min(max(given, _F8_LEAST), 0.0)
             shifted = np.float64(t * _F8_LOG2E + _F8_MAGIC)
             n = shifted - _F8_MAGIC
             f = t - n * _F8_LN2_HIGH
@@ -100,14 +101,14 @@ def _exp_rows_f8(values: Array, scale: float, shift: float, row: Array, column: 
             p = p * f + 0.5
             p = p * (f * f) + f + 1.0
             bits = np.int64(shifted.view(np.int64) << np.int64(52))
-            values[i, j] = p * np.int64(bits + np.int64(1023 << 52)).view(np.float64)
+            power = p * np.int64(bits + np.int64(1023 << 52)).view(np.float64)
+            values[i, j] = power if given >= _F8_LEAST else 0.0
 
 
 def exp_rows(values: Array, scale: float, shift: float, row: Array, column: Array) -> None:
     """Overwrite ``values`` with exp(min(0, scale * values + shift * (row + column))).
 
-    The loop is vector code. Arguments below -87 (float32) or -708 (float64) give the smallest
-    normal number instead of zero.
+    The loop is vector code. Arguments below -87 (float32) or -708 (float64) give zero.
     """
     (_exp_rows_f4 if values.itemsize == 4 else _exp_rows_f8)(values, scale, shift, row, column)
 

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from slimsvm.compiled import compiled
 from slimsvm.kernels import Linear
 from slimsvm.threads import parallel, single_threaded_blas
-from slimsvm.tiles import Buffer, Operand, Strips, accumulate, add_rows, for_each_tile
+from slimsvm.tiles import Buffer, Operand, Strips, accumulate, add_rows, for_each_tile, square
 
 Array = NDArray[Any]
 # how much of the bound on a value's error is seen in s, per unit of |coef|: measured 1/5 to 1/60 on
@@ -270,12 +270,11 @@ class Gram:
     def _at_once(self, rows: Array) -> Array:
         """All rows at once, and nothing is known yet: the values go straight to their places."""
         out = self._buffers[3].array((self.n, self.n), self.dtype)
-        side = self.operand.take(rows, self._buffers[1])
-
-        def keep(first: int, last: int, start: int, end: int, tile: Array) -> None:
-            out[first:last, start:end] = tile
-
-        for_each_tile(side, Strips(side, 256), keep, self.n_threads)
+        square(
+            self.operand if (rows == np.arange(self.n)).all() else self.operand.take(rows),
+            out,
+            self.n_threads,
+        )
         self.n_values += out.size
         self._place_in_last[rows] = np.arange(rows.size)
         self._last_rows, self._last_block = rows, out

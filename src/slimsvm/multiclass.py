@@ -21,6 +21,7 @@ from slimsvm.run import Limits, Result
 from slimsvm.threads import parallel
 
 Array = NDArray[Any]
+FEW_LABELS = 4  # rows a class: with fewer, scikit-learn warns that these may be no classes
 
 
 # -- labels --------------------------------------------------------------------------------------
@@ -32,7 +33,8 @@ def encoded(y: Any, weight: Array) -> tuple[Array, Array, Array]:
     Classes whose rows all have weight zero are not there.
     """
     classes, label = sorted_labels(y, "y")
-    check_classification_targets(y)
+    if np.asarray(y).dtype.kind not in "biu" or FEW_LABELS * classes.size > label.size:
+        check_classification_targets(y)  # else: whole numbers, few of them distinct
     used = np.flatnonzero(weight > 0)
     present = np.unique(label[used])
     if present.size < 2:

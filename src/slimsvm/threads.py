@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import threading
+import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -16,6 +17,7 @@ from typing import Any
 import scipy.linalg  # noqa: F401  (loads SciPy's BLAS, so that the limit below sees it)
 import threadpoolctl
 from joblib import effective_n_jobs
+from joblib.parallel import get_active_backend
 from threadpoolctl import ThreadpoolController
 
 _lock = threading.Lock()
@@ -24,6 +26,9 @@ _pool_size = 0
 _blas: ThreadpoolController | None = None
 _blas_limit: Any = None
 _blas_users = 0
+# n_jobs in a backend of joblib -> when that was asked, and the answer
+_known: dict[tuple[Any, ...], tuple[float, int]] = {}
+KNOWN = 1.0  # seconds for which it holds: to read the limits takes a fifth of a fit of 100 rows
 # what belongs to one thread: whether it is inside a task, its scratch memory
 local = threading.local()
 
@@ -44,7 +49,17 @@ def n_threads(n_jobs: int | None) -> int:
 
     None is one, or what the joblib context sets; -1 is all.
     """
-    return max(1, int(effective_n_jobs(n_jobs)))
+    if n_jobs in (None, 1):
+        return max(1, int(effective_n_jobs(n_jobs)))
+    backend, _ = get_active_backend()
+    asked = (n_jobs, type(backend), backend.nesting_level, threading.get_ident())
+    when, found = _known.get(asked, (-KNOWN, 0))
+    now = time.monotonic()
+    if now >= when + KNOWN:
+        _known.clear()
+        found = max(1, int(effective_n_jobs(n_jobs)))
+        _known[asked] = (now, found)
+    return found
 
 
 def _threads(n: int) -> ThreadPoolExecutor:

@@ -14,9 +14,11 @@ Symbols: r, c edges of a chunk of rows and of a strip of columns; sq squared nor
 
 from __future__ import annotations
 
+import math
+import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
@@ -37,6 +39,8 @@ FLOAT32_ERROR = 5e-5
 # a scattered multiply-add costs as much as this many in BLAS (measured: 42e9 against 0.7e9 a second
 # a core)
 DENSE_WORTH = 60.0
+SPARE_BYTES, SPARES = 1 << 23, 4  # of memory that buffers leave to one another: 1,000 rows
+SQUARE = 128  # rows of a part of k(X, X)
 SEEN, FAR = 48, 16  # rows on which errors are seen, and those of the largest norms beside them
 
 # -- operands --------------------------------------------------------------------------------------
@@ -45,18 +49,30 @@ SEEN, FAR = 48, 16  # rows on which errors are seen, and those of the largest no
 class Buffer:
     """Memory that is used again.
 
-    A new array of megabytes costs more in page faults than what is usually done with it.
+    A new array of megabytes costs more in page faults than what is usually done with it. So one of
+    up to SPARE_BYTES is left to the next buffer, if nobody holds an array on it any more.
     """
+
+    _spare: ClassVar[list[Array]] = []
 
     def __init__(self) -> None:
         self._bytes = np.empty(0, np.uint8)
 
     def array(self, shape: tuple[int, ...], dtype: Any) -> Array:
         """An array on this memory; what was there before is gone."""
-        size = int(np.prod(shape)) * np.dtype(dtype).itemsize
+        size = math.prod(shape) * np.dtype(dtype).itemsize
         if self._bytes.size < size:
-            self._bytes = np.empty(size, np.uint8)
+            try:
+                left = self._spare.pop()
+            except IndexError:
+                left = self._bytes
+            self._bytes = left if left.size >= size else np.empty(size, np.uint8)
         return np.asarray(self._bytes[:size].view(dtype).reshape(shape))
+
+    def __del__(self) -> None:
+        alone = sys.getrefcount(self._bytes) <= 2  # every array on it counts as one more
+        if alone and 0 < self._bytes.size <= SPARE_BYTES and len(self._spare) < SPARES:
+            self._spare.append(self._bytes)
 
 
 @dataclass
@@ -642,6 +658,42 @@ def block(rows: Operand, strips: Strips, n_threads: int = 1, out: Array | None =
     return out
 
 
+@compiled
+def _both_ways(values: Array, out: Array, first: int) -> None:
+    """Enter k(rows from first on, all rows up to these) into the rows and into the columns."""
+    n, width = values.shape
+    for r in range(n):
+        row = out[first + r, :width]
+        for j in range(width):
+            row[j] = values[r, j]
+    for j0 in range(0, first, 32):  # through squares, for the cache
+        for j in range(j0, min(first, j0 + 32)):
+            row = out[j, first : first + n]
+            for r in range(n):
+                row[r] = values[r, j]
+
+
+def square(operand: Operand, out: Array, n_threads: int = 1) -> None:
+    """out = k(X, X), exactly symmetric, and on the diagonal what the kernel says of one row."""
+    X, sq, n = operand.X, operand.sq, operand.n
+    if not operand.kernel.uses_dots or sp.issparse(X) or sq is None:
+        block(operand, Strips(operand, 256), n_threads, out)
+        return
+
+    def part(k: int) -> None:  # the long ones first
+        first = SQUARE * (n_parts - 1 - k)
+        last = min(n, first + SQUARE)
+        values = _scratch((last - first) * last, operand.dtype).reshape(last - first, last)
+        np.dot(X[first:last], X[:last].T, out=values)
+        operand.kernel.from_dots(values, sq[first:last], sq[:last])
+        _both_ways(values, out, first)
+
+    n_parts = -(-n // SQUARE)
+    with single_threaded_blas():
+        parallel(part, n_parts, n_threads)
+    np.fill_diagonal(out, operand.diag())
+
+
 def _scratch(size: int, dtype: Any) -> Array:
     """The calling thread's own scratch array.
 
@@ -668,21 +720,19 @@ def add_rows(
     thousands of float32 terms keeps its digits.
     """
     n, n4 = slots.size, slots.size - slots.size % 4
+    # parts that begin at zero: places that might be below zero, and count from the end, would keep
+    # the loops from being vector code
+    out, first, last = s[start:end], start - offset, end - offset
     for r in range(0, n4, 4):
         d0, d1, d2, d3 = delta[r], delta[r + 1], delta[r + 2], delta[r + 3]
-        v0, v1, v2, v3 = (
-            values[slots[r]],
-            values[slots[r + 1]],
-            values[slots[r + 2]],
-            values[slots[r + 3]],
-        )
-        for j in range(start, end):
-            k = j - offset
-            s[j] += (d0 * v0[k] + d1 * v1[k]) + (d2 * v2[k] + d3 * v3[k])
+        v0, v1 = values[slots[r], first:last], values[slots[r + 1], first:last]
+        v2, v3 = values[slots[r + 2], first:last], values[slots[r + 3], first:last]
+        for j in range(out.size):
+            out[j] += (d0 * v0[j] + d1 * v1[j]) + (d2 * v2[j] + d3 * v3[j])
     for r in range(n4, n):
-        d0, v0 = delta[r], values[slots[r]]
-        for j in range(start, end):
-            s[j] += d0 * v0[j - offset]
+        d0, v0 = delta[r], values[slots[r], first:last]
+        for j in range(out.size):
+            out[j] += d0 * v0[j]
 
 
 @compiled_within
@@ -697,9 +747,9 @@ def _add_and_keep(
     add_rows(values, each, delta[first : first + n], s, start, start + width, start)
     for r in range(n):
         if slots[first + r] >= 0:
-            row = store[slots[first + r]]
+            row = store[slots[first + r], start : start + width]
             for j in range(width):
-                row[start + j] = values[r, j]
+                row[j] = values[r, j]
 
 
 @compiled

@@ -118,6 +118,33 @@ def checked_weights(sample_weight: Any, X: Any, drop_negative: bool = False) -> 
     return weight
 
 
+def is_plain(X: Any, y: Any) -> bool:
+    """Whether scikit-learn's validation would find nothing to convert, to name or to refuse.
+
+    Rows in an array of floats, targets in one of numbers, as many of both, all finite. For a
+    hundred rows that validation takes a third of the time of a fit.
+    """
+    return (
+        type(X) is np.ndarray
+        and type(y) is np.ndarray
+        and X.dtype.char in "fd"
+        and y.dtype.char in "?bhilqfdBHILQ"
+        and X.dtype.isnative
+        and y.dtype.isnative
+        and X.ndim == 2
+        and X.size > 0
+        and y.shape == X.shape[:1]
+        and _adds_up(X)
+        and (y.dtype.kind != "f" or _adds_up(y))
+    )
+
+
+def _adds_up(values: Array) -> bool:
+    """Whether the sum is finite: then all of them are."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        return bool(np.isfinite(values.sum(dtype=np.float64)))
+
+
 def refuse_large_C(C: float, weight: Array, largest: float) -> None:
     """Raise ValueError where C times the largest weight is beyond what squares can be taken of."""
     most = float(weight.max())

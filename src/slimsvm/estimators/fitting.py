@@ -23,6 +23,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.callback import CallbackSupportMixin
+from sklearn.utils._param_validation import validate_parameter_constraints
 from sklearn.utils.validation import validate_data
 
 from slimsvm.declarations import Attribute, attribute
@@ -43,6 +44,7 @@ from slimsvm.training import (
     Fit,
     checked_weights,
     finite,
+    is_plain,
     refuse_broken,
     refuse_large_C,
     refuse_not_square,
@@ -149,6 +151,8 @@ class Estimator(ShowsItsFit, CallbackSupportMixin, BaseEstimator):
     # sparse rows are sparse
     _as_libsvm: ClassVar[bool] = False
 
+    _parameter_constraints: ClassVar[dict[str, Any]]
+    _declared: ClassVar[tuple[Any, dict[str, Any]]]  # __init__, and the defaults of its parameters
     # parameters and attributes that every estimator has, for those who read types
     kernel: Any
     n_features_in_: int
@@ -290,6 +294,22 @@ class Estimator(ShowsItsFit, CallbackSupportMixin, BaseEstimator):
         self._validate_params()
         if self._precomputed:
             refuse_sparse_kernel(X)
+        X, y = self._valid(X, y, reset)
+        refuse_broken(X)
+        if self._numeric_target:
+            refuse_targets(y)
+        if self._precomputed:
+            refuse_not_square(X)
+        weight = checked_weights(sample_weight, X, drop_negative=self._as_libsvm)
+        refuse_large_C(float(getattr(self, "C", 0.0)), weight, self._largest_C)
+        return X, y, weight
+
+    def _valid(self, X: Any, y: Any, reset: bool) -> tuple[Any, Any]:
+        """X and y as arrays (y None where there is no target), by scikit-learn's validation."""
+        if reset and self._takes_target and is_plain(X, y):
+            self.__dict__.pop("feature_names_in_", None)
+            self.n_features_in_ = X.shape[1]
+            return X, y
         given = {"y": y, "y_numeric": self._numeric_target} if self._takes_target else {}
         checked = validate_data(
             self,
@@ -300,15 +320,22 @@ class Estimator(ShowsItsFit, CallbackSupportMixin, BaseEstimator):
             accept_large_sparse=True,
             reset=reset,
         )
-        X, y = checked if self._takes_target else (checked, None)
-        refuse_broken(X)
-        if self._numeric_target:
-            refuse_targets(y)
-        if self._precomputed:
-            refuse_not_square(X)
-        weight = checked_weights(sample_weight, X, drop_negative=self._as_libsvm)
-        refuse_large_C(float(getattr(self, "C", 0.0)), weight, self._largest_C)
-        return X, y, weight
+        return checked if self._takes_target else (checked, None)
+
+    def _validate_params(self) -> None:
+        """scikit-learn's, of those that are not the defaults: these are right."""
+        init, defaults = self._declared
+        if type(self).__init__ is not init:  # a subclass with other parameters
+            super()._validate_params()
+            return
+        given = {
+            name: value
+            for name, default in defaults.items()
+            if (value := getattr(self, name)) is not default
+        }
+        validate_parameter_constraints(
+            self._parameter_constraints, given, caller_name=type(self).__name__
+        )
 
     @property
     def _precomputed(self) -> bool:

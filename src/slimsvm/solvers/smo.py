@@ -24,12 +24,14 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg.lapack import dpotrf, dpotrs
 
-from slimsvm.compiled import compiled, compiled_within
+from slimsvm.compiled import compiled, compiled_within, larger, smaller
 from slimsvm.threads import single_threaded_blas
 
 Array = NDArray[Any]
 FAR = 1e300  # stands for infinity in the arrays: vector code without special cases
 SHRINKS = 256  # variables from which on some are set aside
+FIRST = 2  # steps for each variable before the first time: small problems are solved by then
+BLOCK = 64  # places that are looked at together
 LOOK = 16  # steps among all variables between the steps of a few
 # the least curvature of a pair (LIBSVM's TAU): identical rows with opposite labels still move
 TINY = 1e-12
@@ -40,8 +42,15 @@ WELL = 1e-11
 
 @compiled
 def find(values: Array, wanted: float, start: int, end: int) -> int:
-    """The first place of this value."""
-    for v in range(start, end):
+    """The last place of this value: of several alike, LIBSVM takes the last."""
+    while end - start > BLOCK:
+        some, found = values[end - BLOCK : end], 0
+        for v in range(BLOCK):  # a count is vector code, a loop with an exit is not
+            found += some[v] == wanted
+        if found:
+            break
+        end -= BLOCK
+    for v in range(end - 1, start, -1):
         if values[v] == wanted:
             return v
     return start
@@ -63,12 +72,15 @@ def gains(
     Zero for the others. Returns the largest.
     """
     best = 0.0
-    for v in range(start, end):
-        difference = max(low[v] - bottom, 0.0)
-        eta = max(diag_i + diag[v] - 2.0 * row_i[v], TINY)
+    # parts that begin at zero: a place that might be below zero, and count from the end, would
+    # keep this from being vector code
+    low_, diag_, row, out = low[start:end], diag[start:end], row_i[start:end], gain[start:end]
+    for v in range(out.size):
+        difference = larger(low_[v] - bottom, 0.0)
+        eta = larger(diag_i + diag_[v] - 2.0 * row[v], TINY)
         g = difference * difference / eta
-        gain[v] = g
-        best = g if g > best else best
+        out[v] = g
+        best = larger(g, best)
     return best
 
 
@@ -81,12 +93,13 @@ def move(
     The extremes are the least that may rise and the largest that may fall.
     """
     least, largest = FAR, -FAR
-    for v in range(start, end):
-        change = step * (row_i[v] - row_j[v])
-        x, y = up[v] + change, low[v] + change
-        up[v], low[v] = x, y
-        least = x if x < least else least
-        largest = y if y > largest else largest
+    up_, low_, k_i, k_j = up[start:end], low[start:end], row_i[start:end], row_j[start:end]
+    for v in range(up_.size):
+        change = step * (k_i[v] - k_j[v])
+        x, y = up_[v] + change, low_[v] + change
+        up_[v], low_[v] = x, y
+        least = smaller(x, least)
+        largest = larger(y, largest)
     return least, largest
 
 
@@ -243,7 +256,7 @@ def smo(
     all the others.
     """
     n, steps = sign.size, 0
-    many = n // 4 if n >= SHRINKS else max_steps
+    many = FIRST * n if n >= SHRINKS else max_steps
     more = many
     while True:
         done, violation = pair_steps(
