@@ -101,7 +101,7 @@ def _of_two(name: str) -> Callable[..., Any]:
 
         return x(x, x), code
 
-    return intrinsic(choose)  # type: ignore[no-any-return]
+    return intrinsic(choose)
 
 
 # for compiled loops only
