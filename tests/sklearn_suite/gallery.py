@@ -144,7 +144,8 @@ def main() -> None:
         examples = [e for e in unpacked(content, Path(folder)) if options.only in str(e)]
         ends = [told(example, options) for example in examples]
     counts = {end: ends.count(end) for end in ("passed", "skipped", "FAILED")}
-    print(f"scikit-learn {sklearn.__version__}: " + ", ".join(f"{n} {e}" for e, n in counts.items()))
+    found = ", ".join(f"{n} {end}" for end, n in counts.items())
+    print(f"scikit-learn {sklearn.__version__}: {found}")
     sys.exit(1 if counts["FAILED"] or not ends else 0)
 
 
