@@ -221,11 +221,7 @@ def prepare(
     if like is not None:
         dtype, shift = like.dtype, like.shift
     elif kernel.shift_invariant and X.shape[0]:
-        shift = (
-            np.asarray(X.mean(axis=0, dtype=np.float64)).ravel()
-            if not sp.issparse(X)
-            else np.asarray(X.mean(axis=0)).ravel()
-        )
+        shift = np.asarray(X.mean(axis=0, dtype=np.float64)).ravel()
     return _prepare_at(
         kernel, X, shift, dtype, _varying(X) if alone and shift is not None else None
     )
@@ -240,7 +236,8 @@ def _prepare_at(kernel: Kernel, X: Any, shift: Array | None, dtype: Any, varies:
         and X.flags.c_contiguous
         and X.dtype.char in "fd"
     ):
-        return _prepare_at_once(kernel, np.asarray(X), shift, dtype)
+        # a centre in float32, as old files have it, would make differences float32
+        return _prepare_at_once(kernel, np.asarray(X), np.asarray(shift, np.float64), dtype)
     sq = _shifted_squares(X, shift)
     if dtype is None:
         dtype = safe_dtype(kernel, sq, X.shape[1])
@@ -521,7 +518,7 @@ def _centre_of(block: Block) -> tuple[int, Array, int | None, Any]:
     if not sp.issparse(X):
         return block.n, np.asarray(X.mean(axis=0, dtype=np.float64)).ravel(), None, None
     counts = np.bincount(X.indices, minlength=X.shape[1])
-    return block.n, np.asarray(X.mean(axis=0)).ravel(), int(X.nnz), counts
+    return block.n, np.asarray(X.mean(axis=0, dtype=np.float64)).ravel(), int(X.nnz), counts
 
 
 def _largest_square(block: Block, shift: Array | None) -> float:

@@ -3,8 +3,9 @@
 From ``objective - gap`` to ``objective + rounding`` there is the optimum of the problem that the
 scope names, and the model is no farther from it than the gap says; the optimum is that of an
 independent interior-point method. Problems have weights, repeated rows, unbalanced classes, rows in
-float32, limits that end them early, and code paths of large data on few rows. A claim is exempted
-from nothing. ``python -m benchmarks run certificates`` does the same for ten thousand problems.
+float32, limits that end them early, and code paths of large data on few rows; every recipe of a
+paper has some, too. A claim is exempted from nothing. ``python -m benchmarks run certificates`` does
+the same for ten thousand problems.
 """
 
 import dataclasses
@@ -16,17 +17,20 @@ from slimsvm import SVC, CrammerSingerSVC, MultivariateSVC, StructuralSVM, estim
 from slimsvm.datasets import checkers
 from slimsvm.oracles import Binary
 from tests.reference import optimum
-from tests.reference.certificates import ESTIMATORS, claims
+from tests.reference.certificates import NAMES, claims
+from tests.reference.drawn import ESTIMATORS, RECIPES
 
-FEW, MANY = 12, 150
-every = pytest.mark.parametrize("name", ESTIMATORS)
+FEW, FEWER, MANY = 12, 3, 150  # problems: of an estimator, of a recipe, and where there is time
+every = pytest.mark.parametrize("name", NAMES)
 
 
 def assert_true(name, seeds):
     found = [(seed, claim) for seed in seeds for claim in claims(name, seed)]
     false = [f"{name} {seed}: {claim}" for seed, claim in found if not claim.true]
     assert not false, "\n".join(false)
-    assert sum(claim.resolved for _, claim in found) >= 0.8 * len(found)
+    # beside a C of 1e15 float64 does not always show the optimum
+    least = 0.5 if name.endswith("/extreme") else 0.8
+    assert sum(claim.resolved for _, claim in found) >= least * len(found)
 
 
 def test_no_estimator_is_forgotten():
@@ -35,11 +39,14 @@ def test_no_estimator_is_forgotten():
 
 @every
 def test_claims_are_true(name):
-    assert_true(name, range(FEW))
+    assert_true(name, range(FEWER if name in RECIPES else FEW))
 
 
 def test_claims_that_were_false_once():
     assert_true("StructuralSVM", (269, 3028))  # a span of one vector; sums kept in float32
+    assert_true("OnlineSVC", (137,))  # a stream of sparse float32 rows: their centre was float32
+    assert_true("LinearSVC", (161, 537))  # a line search far beyond a tiny step
+    assert_true("SparseSVC", (181,))  # vectors that depend on one another up to the jitter
 
 
 @pytest.mark.long

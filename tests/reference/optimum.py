@@ -6,11 +6,15 @@ bounds and any multipliers l of the equalities,
 
     W(x) + l'(b - Ax) + sum_i min over the bounds of r_i (t - x_i),    r = Px + q - A'l,
 
-is below the minimum, since W is convex, and W at a feasible point is above it.
+is below the minimum, since W is convex, and W at a feasible point is above it. Both are widened by
+what rounding may have changed of P, whose entries are inner products: of W by about eps times
+(sum_i |x_i| sqrt(P_ii))^2, however much of that cancels.
 """
 
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
+
+EPS = 4.0 * float(np.finfo(float).eps)  # of an inner product of a few numbers
 
 
 def minimum(P, q, low, high, A=None, b=None):
@@ -38,7 +42,10 @@ def minimum(P, q, low, high, A=None, b=None):
     miss = b - A @ x
     below = value + dual @ miss + np.minimum(r * (low - x), r * (high - x)).sum()
     above = value + dual @ miss + np.abs(dual) @ np.abs(miss)
-    return float(below), float(above), x
+    size = float(np.abs(x) @ np.sqrt(np.maximum(np.diag(P), 0.0))) ** 2 + float(
+        np.abs(q) @ np.abs(x)
+    )
+    return float(below) - EPS * size, float(above) + EPS * size, x
 
 
 def _interior(P, q, low, high, A, b, most=120):
@@ -125,14 +132,17 @@ def loss_values(loss, target, f, epsilon=0.1, beta=5.0):
     raise ValueError(loss)
 
 
-def regularised(K, loss, target, weight, intercept=True, epsilon=0.1, beta=5.0):
+def regularised(K, loss, target, weight, intercept=True, epsilon=0.1, beta=5.0, F=None):
     """The interval of  min over f, b of  1/2 |f|^2 + sum_i weight_i L(y_i, f_i + b).
 
-    K is the matrix of inner products in whatever space f may be from.
+    K is the matrix of inner products in whatever space f may be from; F the rows in coordinates of
+    it, where these are known: the eigenvectors of K have rounding errors among them, which are
+    directions of their own.
     """
     n = target.size
-    if loss == "smooth_hinge":
-        return _smooth(K, target, weight, intercept, beta)
+    if loss in SMOOTH:
+        F = factored(K) if F is None else F
+        return smooth(F, loss, target[:, None], weight, intercept, beta)
     if loss in ("hinge", "squared_hinge"):
         P, q, high = K * np.outer(target, target), -np.ones(n), weight.copy()
         A = target[None, :]
@@ -172,41 +182,69 @@ def lasso(X, y, weight, intercept):
     return -above, -below
 
 
-def _smooth(K, y, weight, intercept, beta):
-    """By Newton's method on features of K; the value of a dual point is below the minimum."""
-    d, U = np.linalg.eigh(K)
-    F = U * np.sqrt(np.maximum(d, 0.0))
-    Z = np.column_stack([F, np.ones(y.size)]) if intercept else F
+SMOOTH = ("smooth_hinge", "logistic", "softmax")
+
+
+def slopes(loss, Y, S, beta=5.0):
+    """Values (n,), slopes (n, columns) and curvatures (n, columns, columns) of a smooth loss."""
+    n, c = S.shape
+    if loss == "softmax":  # Y has a one for the class of a row
+        top = S.max(axis=1)
+        p = np.exp(S - top[:, None])
+        total = p.sum(axis=1)
+        p /= total[:, None]
+        value = np.log(total) + top - (Y * S).sum(axis=1)
+        return value, p - Y, p[:, :, None] * (np.eye(c) - p[:, None, :])
+    H = np.zeros((n, c, c))
+    if loss == "logistic":
+        s = 0.5 * (1.0 - np.tanh(0.5 * Y * S))
+        H[:, np.arange(c), np.arange(c)] = s * (1.0 - s)
+        return np.logaddexp(0.0, -Y * S).sum(axis=1), -Y * s, H
+    t = 1.0 - Y * S
+    P, s = np.logaddexp(0.0, beta * t) / beta, 0.5 * (1.0 + np.tanh(0.5 * beta * t))
+    H[:, np.arange(c), np.arange(c)] = 2.0 * (s * s + beta * P * s * (1.0 - s))
+    return (P**2).sum(axis=1), -2.0 * Y * P * s, H
+
+
+def smooth(F, loss, Y, weight, intercept, beta=5.0):
+    """The interval of the optimum over functions with a column for every column of Y.
+
+    By Newton's method on the coordinates F. From any point, with multipliers g that are the slopes
+    there, the minimum is no more than 1/2 |u + F'g|^2 below, if those of a column add up to zero;
+    what is left of that sum is taken times the intercept.
+    """
+    (n, k), c = F.shape, Y.shape[1]
+    Z = np.column_stack([F, np.ones(n)]) if intercept else F
     ridge = np.ones(Z.shape[1])
-    if intercept:
-        ridge[-1] = 0.0
-    u = np.zeros(Z.shape[1])
+    ridge[k:] = 0.0
+    u = np.zeros((Z.shape[1], c))
 
     def value(u):
-        return 0.5 * ridge @ u**2 + weight @ loss_values("smooth_hinge", y, Z @ u, beta=beta)
+        return 0.5 * float(ridge @ (u**2).sum(axis=1)) + weight @ slopes(loss, Y, Z @ u, beta)[0]
 
     for _ in range(200):
-        t = 1.0 - y * (Z @ u)
-        P, s = np.logaddexp(0.0, beta * t) / beta, 0.5 * (1.0 + np.tanh(0.5 * beta * t))
-        g = -2.0 * weight * y * P * s
-        H = 2.0 * weight * (s * s + beta * P * s * (1.0 - s))
-        slope = ridge * u + Z.T @ g
-        M = (Z.T * H) @ Z + np.diag(ridge)
-        step = -np.linalg.solve(M + 1e-15 * np.trace(M) / len(M) * np.eye(len(M)), slope)
+        _, g, H = slopes(loss, Y, Z @ u, beta)
+        g, H = weight[:, None] * g, weight[:, None, None] * H
+        slope = ridge[:, None] * u + Z.T @ g
+        M = np.einsum("ia,icd,ib->acbd", Z, H, Z).reshape(slope.size, slope.size)
+        M += np.diag(np.repeat(ridge, c))
+        M += 1e-15 * np.trace(M) / len(M) * np.eye(len(M))
+        # of the softmax, all intercepts may move together
+        step = -np.linalg.lstsq(M, slope.ravel(), rcond=1e-14)[0].reshape(slope.shape)
         length, now = 1.0, value(u)
         while value(u + length * step) > now and length > 1e-10:
             length *= 0.5
         if length <= 1e-10:
             break
         u = u + length * step
-        if np.abs(slope @ step) <= 1e-26 * now:
+        if np.abs(np.vdot(slope, step)) <= 1e-26 * now:
             break
-    t = 1.0 - y * (Z @ u)
-    P, s = np.logaddexp(0.0, beta * t) / beta, 0.5 * (1.0 + np.tanh(0.5 * beta * t))
-    g = -2.0 * weight * y * P * s
-    w = u[:-1] if intercept else u
-    apart = 0.5 * np.sum((w + F.T @ g) ** 2) + (abs(u[-1] * g.sum()) if intercept else 0.0)
-    return value(u) - apart, value(u)
+    g = weight[:, None] * slopes(loss, Y, Z @ u, beta)[1]
+    apart = 0.5 * np.sum((u[:k] + F.T @ g) ** 2)
+    apart += float(np.abs(u[k:] * g.sum(axis=0)).sum()) if intercept else 0.0
+    size = float((np.linalg.norm(F, axis=1)[:, None] * np.abs(g)).sum()) * np.linalg.norm(u[:k])
+    off = EPS * (size + value(u))
+    return value(u) - apart - off, value(u) + off
 
 
 # -- structured outputs ----------------------------------------------------------------------------
@@ -215,7 +253,7 @@ def _smooth(K, y, weight, intercept, beta):
 def factored(K):
     """F with FF' = K."""
     d, U = np.linalg.eigh(K)
-    return U * np.sqrt(np.maximum(d, 0.0))
+    return U * np.sqrt(np.where(d > 1e-15 * d.max(), d, 0.0))
 
 
 def structured(F, outputs, weight, intercept):
@@ -310,8 +348,8 @@ def within(K_NB, K_BB):
     return F @ F.T
 
 
-def coordinates(K_NB, K_BB):
-    """Of the rows, in an orthonormal basis of the span."""
+def coordinates(K_NB, K_BB, least=1e-13):
+    """Of the rows, in an orthonormal basis of the span; shorter directions are left out."""
     d, U = np.linalg.eigh(0.5 * (K_BB + K_BB.T))
-    kept = d > 1e-13 * d.max()
+    kept = d > least * d.max()
     return K_NB @ (U[:, kept] / np.sqrt(d[kept]))

@@ -19,12 +19,11 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg.lapack import dposv
 
 from slimsvm.compiled import compiled
 from slimsvm.kernels import Precomputed
 from slimsvm.precision import rounding
-from slimsvm.problems.span import JITTER, Piece, Span
+from slimsvm.problems.span import JITTER, Piece, Span, price_of_jitter
 from slimsvm.rows import Block, MemoryRows, Rows, joined
 from slimsvm.threads import parallel, single_threaded_blas
 from slimsvm.tiles import Frame, Operand, Strips, block, rounding_of
@@ -447,19 +446,13 @@ class KernelColumns:
     def rounding(self, coef: Array, slopes: Array, scores: Array) -> float:
         """What rounding may have changed of the objective of a function in the span.
 
-        The errors of kernel values, and the jitter: the penalty is that of K_BB + jitter I. For the
-        bound from a dual point it matters as much once more, and in directions that are shorter
-        than the jitter more than that.
+        The errors of kernel values, and the jitter.
         """
         if not self.m:
             return 0.0
         error = max(self.rows.map(rounding_of, self.frame))
         own = self.K_BB @ coef
-        short = self.K_BB + 0.01 * self.jitter * np.eye(self.m)
-        _, solved, info = dposv(short, coef, lower=1)
-        along = solved if info == 0 else coef / self.jitter
-        jitter = self.jitter * float(np.square(coef).sum())
-        jitter += 0.5 * self.jitter**2 * abs(float(np.vdot(coef, along)))
+        jitter = price_of_jitter(self.K_BB, self.jitter, coef)
         return rounding(error, coef, own, slopes, scores) + jitter
 
     def distances(self) -> Array:

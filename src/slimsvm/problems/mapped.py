@@ -29,6 +29,7 @@ from slimsvm.kernels import Kernel
 from slimsvm.losses import LeastSquares, Loss, Softmax
 from slimsvm.mapping import Form, exponents, kernel_values, mapped, norm_matrix
 from slimsvm.precision import rounding
+from slimsvm.problems.span import price_of_jitter
 from slimsvm.threads import parallel
 
 Array = NDArray[Any]
@@ -471,9 +472,8 @@ class MappedSpan:
         relative = look.gap / look.objective if look.objective > 0 else 0.0
         about = (look.objective, relative, look.gap, tol, str(self.dtype))
         own = self.K_BB @ coef
-        back = solve_triangular(self.L, coef, lower=True)
-        jitter = self.jitter * float(np.square(coef).sum())
-        jitter += 0.5 * self.jitter**2 * float(np.square(back).sum())
+        plain = self.K_BB - self.jitter * np.eye(self.k)
+        jitter = price_of_jitter(plain, self.jitter, coef) if self.k else 0.0
         off = rounding(self._error(), coef, own, look.slopes, look.scores)
         return Certificate(SUBSPACE, *about).rounded(2.0 * off + jitter)
 

@@ -25,8 +25,8 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
-from scipy.linalg import cholesky, solve_triangular
-from scipy.linalg.lapack import dtrtri
+from scipy.linalg import cholesky, eigh, solve_triangular
+from scipy.linalg.lapack import dposv, dtrtri
 
 from slimsvm.rows import serial
 from slimsvm.tiles import Frame, Operand
@@ -36,6 +36,7 @@ Array = NDArray[Any]
 # K_BX, far below what changes a model
 JITTER = {"float32": 1e-6, "float64": 1e-10}
 DEPENDENT = 10.0  # a vector whose distance^2 to the span is below so many jitters is refused
+TAKEN_APART = 300  # vectors up to which the eigenvalues of K_BB are looked at
 CHUNK_VALUES = 1 << 18  # of K_BX in one chunk of rows: one megabyte of float32
 
 
@@ -268,6 +269,31 @@ class Span:
             return vectors
         dense = vectors.toarray() if sp.issparse(vectors) else np.asarray(vectors, np.float64)
         return dense - self.frame.shift
+
+
+def price_of_jitter(K_BB: Array, jitter: float, coef: Array) -> float:
+    """By how much the penalty of K_BB + jitter I may hide the optimum with that of K_BB.
+
+    It adds 1/2 jitter |coef|^2 to the value; to the bound from the dual point that belongs to coef
+    as much once more, and 1/2 jitter^2 coef' K_BB^-1 coef, which counts in directions that are
+    shorter than the jitter. Eigenvalues within rounding errors of zero are taken for these.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from slimsvm.problems.span import price_of_jitter
+    >>> round(price_of_jitter(np.eye(2), 0.1, np.ones((2, 1))), 6)
+    0.21
+    """
+    m = coef.shape[0]
+    if m <= TAKEN_APART:
+        values, U = eigh(K_BB)
+        least = m * float(np.finfo(float).eps) * float(values[-1])
+        short = float(np.sum(np.square(U.T @ coef) / np.maximum(values, least)[:, None]))
+    else:
+        _, solved, info = dposv(K_BB + 0.01 * jitter * np.eye(m), coef, lower=1)
+        short = abs(float(np.vdot(coef, solved if info == 0 else coef / jitter)))
+    return jitter * float(np.square(coef).sum()) + 0.5 * jitter**2 * short
 
 
 def _float64(vectors: Any) -> Any:

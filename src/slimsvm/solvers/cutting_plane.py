@@ -76,6 +76,7 @@ Array = NDArray[Any]
 LEAST_DEPTH = 0.1
 ROUNDING = 1e-24  # of the objective: the square of what a norm can be off
 STOPS = ("gap", "violation")
+LONG = 10.0  # times a step: beyond, rounding errors of its scores count, and they are made anew
 PATIENCE = 50  # rounds over which progress is measured
 # progress of the relative gap in so many rounds that is only rounding
 STALLED = {"float32": 1e-8, "float64": 1e-14}
@@ -393,6 +394,8 @@ class CuttingPlane:
         curvature = space.inner(dW, dW) + problem.penalty(db, db)
         t = oracle.line(raised(best_scores, best_b), raised(change, db), slope, curvature, which)
         W_t, b_t, scores_t = best_W + t * dW, best_b + t * db, best_scores + t * change
+        if np.any(t > LONG):
+            scores_t = space.scores(W_t)
         if problem.free:
             b_t = oracle.intercept(scores_t, which)
         self._keep_best(

@@ -12,7 +12,7 @@ Algorithm: Mangasarian & Musicant (2001), "Lagrangian support vector machines"
 
 with H^-1 by the Woodbury formula, and b = share / weight_i. The paper's step 1.9 / nu, nu = 2 C, is
 share = 0.95. See :mod:`slimsvm.solvers.lagrangian` for its speed. All columns share one factor,
-since V'DV does not depend on the signs.
+since V'DV does not depend on the signs, unless they have weights of their own.
 
 Symbols: z = (Ha - 1 - b a)_+, so that Ha = 1 + z after a step; u = V'a. Cost: n d^2 once, 4 n d a
 step and column, and as much where the gap is taken, every tenth step.
@@ -44,7 +44,7 @@ class LSVMState:
     """Where the iteration is, and the best values so far."""
 
     X: Any
-    factor: Any
+    factors: list[Any]  # one, or one for each column
     z: Array
     u: Array
     best: Array  # weights of the best primal value
@@ -112,25 +112,22 @@ class LinearLagrangian:
             raise ValueError(
                 f"LSVM factorises a matrix of {d:,} x {d:,} features; leave solver out."
             )
-        weighted = sp.diags(2.0 * problem.weight) @ X if sp.issparse(X) else (
-            2.0 * problem.weight[:, None] * X
-        )  # fmt: skip
-        product = X.T @ weighted
-        H = np.asarray(product.toarray() if sp.issparse(product) else product) + np.eye(d)
+        # one matrix for all columns, unless each has weights of its own
+        factors = [_factor(X, weight) for weight in _by_column(problem).T]
         k = problem.n_columns
         none = np.zeros((d, k))
         z = np.zeros((problem.n, k))
-        return LSVMState(X, cho_factor(H), z, none, none.copy(), np.full(k, np.inf), np.zeros(k))
+        return LSVMState(X, factors, z, none, none.copy(), np.full(k, np.inf), np.zeros(k))
 
     def step(self, problem: LinearFit, state: LSVMState, tol: float, max_iter: int) -> None:
         """Some steps of the iteration."""
-        S, y, weight = state, problem.target, problem.weight[:, None]
+        S, y, weight = state, problem.target, _by_column(problem)
         entries = S.X.nnz if sp.issparse(S.X) else S.X.size
         most = int(max(1, min(50, WORK // max(1, entries * problem.n_columns))))
         with single_threaded_blas():
             for k in range(min(most, max_iter - S.n_iter)):
                 r = 1.0 + S.z
-                S.u = cho_solve(S.factor, np.asarray(S.X.T @ (y * (2.0 * weight * r))))
+                S.u = _solved(S.factors, np.asarray(S.X.T @ (y * (2.0 * weight * r))))
                 margins = y * np.asarray(S.X @ S.u)
                 a = 2.0 * weight * (r - margins)
                 if S.n_iter < EVERY or S.n_iter % EVERY == 0 or k == most - 1:
@@ -144,7 +141,7 @@ class LinearLagrangian:
     @staticmethod
     def _measure(problem: LinearFit, S: LSVMState, a: Array, margins: Array) -> None:
         """Primal and dual values; of the iterate, cut at zero, and of the primal point's own a."""
-        weight, y = problem.weight[:, None], problem.target
+        weight, y = _by_column(problem), problem.target
         hinge = np.maximum(0.0, 1.0 - margins)
         primal = 0.5 * (S.u**2).sum(axis=0) + (weight * hinge**2).sum(axis=0)
         better = primal < S.primal
@@ -167,3 +164,23 @@ class LinearLagrangian:
         if problem.scaling:
             W, b = W[:-1], float(problem.scaling) * W[-1]
         return LinearSolution(W, b)
+
+
+def _by_column(problem: LinearFit) -> Array:
+    """Weights of shape (n, 1), or (n, columns) where columns have their own."""
+    weight = problem.weight
+    return weight[:, None] if weight.ndim == 1 else weight
+
+
+def _factor(X: Any, weight: Array) -> Any:
+    """Cholesky factor of I + 2 X'WX."""
+    weighted = sp.diags(2.0 * weight) @ X if sp.issparse(X) else 2.0 * weight[:, None] * X
+    product = X.T @ weighted
+    H = np.asarray(product.toarray() if sp.issparse(product) else product)
+    return cho_factor(H + np.eye(len(H)))
+
+
+def _solved(factors: list[Any], right: Array) -> Array:
+    if len(factors) == 1:
+        return np.asarray(cho_solve(factors[0], right))
+    return np.stack([cho_solve(factors[c], right[:, c]) for c in range(len(factors))], axis=1)
