@@ -4,8 +4,8 @@ From ``objective - gap`` to ``objective + rounding`` there is the optimum of the
 scope names, and the model is no farther from it than the gap says; the optimum is that of an
 independent interior-point method. Problems have weights, repeated rows, unbalanced classes, rows in
 float32, limits that end them early, and code paths of large data on few rows; every recipe of a
-paper has some, too. A claim is exempted from nothing. ``python -m benchmarks run certificates`` does
-the same for ten thousand problems.
+paper has some, too. A claim is exempted from nothing.
+``python -m benchmarks run certificates`` does the same for ten thousand problems.
 """
 
 import dataclasses

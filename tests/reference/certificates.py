@@ -11,7 +11,7 @@ from contextlib import ExitStack
 from unittest.mock import patch
 
 from slimsvm import precision
-from slimsvm.estimators import descending
+from slimsvm.solvers import sparse_descent
 from tests.reference import exact_claims, pair_claims, span_claims, structured_claims
 from tests.reference.drawn import ESTIMATORS, KINDS, RECIPES, problem
 
@@ -35,7 +35,7 @@ def claims(name, seed):
         warnings.simplefilter("ignore")
         if p.large:
             stack.enter_context(patch.object(precision, "EXACT", 0))
-            stack.enter_context(patch.object(descending, "FEW_ROWS", 0))
+            stack.enter_context(patch.object(sparse_descent, "FEW_ROWS", 0))
         return OF[type(p.estimator).__name__.lower()](p)
 
 
