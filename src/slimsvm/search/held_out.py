@@ -23,7 +23,8 @@ from slimsvm.threads import local, parallel, single_threaded_blas
 from slimsvm.tiles import Operand, Strips, block, prepare, safe_dtype
 
 Array = NDArray[Any]
-CHUNK = 128  # rows of the matrix that become kernel values at once
+CHUNK_VALUES = 1 << 17  # of the matrix become kernel values at once: half a megabyte stays near
+GATHERED = 0.6  # of the rows of a class have coefficients: below, these alone are multiplied
 # few rows are solved to the last digits by the estimators: here nearly so
 TIGHTER = 0.01
 # the least curvature of a pair of rows, relative to the largest k(x, x); as prepared in float32
@@ -99,6 +100,7 @@ class Space:
         self.place[self.order] = np.arange(self.n)
         self.edges = np.concatenate([[0], np.cumsum(np.bincount(label))])
         self.label = label
+        self._token, self._n_matrices = object(), 0
 
     def matrices(self, kernels: list[Kernel]) -> Iterator[tuple[Kernel, Array, Array]]:
         """The matrix of each kernel, with its diagonal; valid until the next one."""
@@ -144,13 +146,15 @@ class Space:
         return known[kernel.shift_invariant]
 
     def _finish(self, kernel: Kernel, dots: Array, sq: Array, out: Array) -> None:
+        size = max(1, CHUNK_VALUES // self.n)
+
         def chunk(k: int) -> None:
-            rows = slice(k * CHUNK, (k + 1) * CHUNK)
+            rows = slice(k * size, (k + 1) * size)
             if out is not dots:
                 out[rows] = dots[rows]
             kernel.from_dots(out[rows], sq[rows], sq)
 
-        parallel(chunk, -(-self.n // CHUNK), self.threads)
+        parallel(chunk, -(-self.n // size), self.threads)
 
     # -- one matrix --------------------------------------------------------------------------------
 
@@ -158,22 +162,30 @@ class Space:
         self, K: Array, diag: Array, problems: list[FoldProblem], consume: Consumer
     ) -> list[tuple[int, int]]:
         """Solve all problems of a kernel; candidates and folds that missed their tolerance."""
-        paths = [path for problem in problems for path in self._paths(problem)]
+        # pair by pair: the block of a thread is kept over folds
+        paths = sorted(
+            (path for problem in problems for path in self._paths(problem)),
+            key=lambda path: path.classes,
+        )
+        self._n_matrices += 1
         solved: list[Any] = [None] * len(paths)
 
         def solve_path(k: int) -> None:
             if not self.stop():
                 solved[k] = self._solved(K, diag, paths[k])
 
+        by_group: dict[tuple[int, int], list[tuple[Path, Solved]]] = {}
+        missed: list[tuple[int, int]] = []
         with single_threaded_blas():
             parallel(solve_path, len(paths), self.threads)
-        missed: list[tuple[int, int]] = []
-        by_problem: dict[int, list[Any]] = {}
-        for path, found in zip(paths, solved, strict=True):
-            by_problem.setdefault(id(path.problem), []).append((path, found))
-        for group in by_problem.values():
-            if all(found is not None for _, found in group):
-                missed += self._hand_out(K, group, consume)
+            for path, found in zip(paths, solved, strict=True):
+                by_group.setdefault((id(path.problem), id(path.points)), []).append((path, found))
+            groups = [g for g in by_group.values() if all(found is not None for _, found in g)]
+
+            def hand_out(k: int) -> None:
+                missed.extend(self._hand_out(K, groups[k], consume))
+
+            parallel(hand_out, len(groups), self.threads)
         return missed
 
     def _paths(self, problem: FoldProblem) -> Iterator[Path]:
@@ -212,70 +224,73 @@ class Space:
             n = int(edges[1] - edges[0] + edges[3] - edges[2])
         found = Solved(np.empty((Cs.size, n)), np.empty((Cs.size, n)), *np.empty((2, Cs.size)))
         out = (found.coef, found.score, found.level, found.violation)
-        room = _buffer(min(BLOCK, -(-n // WIDE) * WIDE), K.dtype)
+        kept = _kept((self._token, self._n_matrices, path.classes), n, K.dtype)
         if low < 0:
             given = (path.target, path.weight, path.weight, points[0].epsilon)
-            solution_path(K, diag, edges, *given, Cs, tol, tiny, room, *out)
+            solution_path(K, diag, edges, *given, Cs, tol, tiny, *kept, *out)
         else:
             first = 1.0 if path.classes[0] == low else -1.0
-            pair_path(K, diag, edges, path.weight, first, Cs, tol, tiny, room, *out)
+            pair_path(K, diag, edges, path.weight, first, Cs, tol, tiny, *kept, *out)
         return found
 
     def _hand_out(
         self, K: Array, found: list[tuple[Path, Solved]], consume: Consumer
     ) -> list[tuple[int, int]]:
-        """Outputs at the rows that are asked for."""
-        problem, missed = found[0][0].problem, []
+        """Outputs at the rows that are asked for; what missed its tolerance."""
+        problem, points, missed = found[0][0].problem, found[0][0].points, []
         test = self.place[problem.test]
-        by_group: dict[int, list[tuple[Path, Solved]]] = {}
-        for path, solved in found:
-            by_group.setdefault(id(path.points), []).append((path, solved))
-        for group in by_group.values():
-            worst = np.max([solved.violation for _, solved in group], axis=0)
-            first = group[0][1]
-            if first.score.shape[1] == self.n:
-                outputs = (first.score[:, test] - first.level[:, None])[:, :, None]
+        worst = np.max([solved.violation for _, solved in found], axis=0)
+        first = found[0][1]
+        if first.score.shape[1] == self.n:
+            outputs = (first.score[:, test] - first.level[:, None])[:, None, :]
+        else:
+            outputs = self._products(K, test, found)
+        for c, point in enumerate(points):
+            if not worst[c] <= point.tol:
+                missed.append((point.candidate, problem.fold))
             else:
-                outputs = self._products(K, test, group)
-            for c, point in enumerate(group[0][0].points):
-                if not worst[c] <= point.tol:
-                    missed.append((point.candidate, problem.fold))
-                else:
-                    consume(point, problem, outputs[c])
+                consume(point, problem, np.ascontiguousarray(outputs[c].T))
         return missed
 
     def _products(self, K: Array, test: Array, group: list[tuple[Path, Solved]]) -> Array:
-        """The outputs of all pairs at some rows, shape (Cs, rows, pairs); a product for each class.
+        """The outputs of all pairs at some rows, shape (Cs, pairs, rows); a product for each class.
 
         A pair has coefficients at the rows of its two classes only.
         """
-        n_points = group[0][1].level.size
-        outputs = np.zeros((n_points, test.size, len(group)), K.dtype)
+        outputs = np.empty((group[0][1].level.size, len(group), test.size), K.dtype)
         of_class: dict[int, list[tuple[int, Array]]] = {}
         for k, (path, solved) in enumerate(group):
             low, high = sorted(path.classes)
             middle = int(self.edges[low + 1] - self.edges[low])
             of_class.setdefault(low, []).append((k, solved.coef[:, :middle]))
             of_class.setdefault(high, []).append((k, solved.coef[:, middle:]))
-            outputs[:, :, k] = -solved.level[:, None]
-        K_test = K[test]
-        with single_threaded_blas():
-            for c, parts in of_class.items():
-                A = np.concatenate([coef for _, coef in parts]).astype(K.dtype)
-                support = np.flatnonzero(A.any(axis=0))
-                values = K_test[:, int(self.edges[c]) + support] @ A[:, support].T
-                values = values.reshape(test.size, len(parts), n_points)
-                outputs[:, :, [k for k, _ in parts]] += values.transpose(2, 0, 1)
+            outputs[:, k] = -solved.level[:, None]
+        for c, parts in of_class.items():
+            A = np.concatenate([coef for _, coef in parts]).astype(K.dtype)
+            K_test = K[test, self.edges[c] : self.edges[c + 1]]
+            support = np.flatnonzero(A.any(axis=0))
+            if support.size < GATHERED * A.shape[1]:
+                A, K_test = A[:, support], K_test[:, support]
+            values = (A @ K_test.T).reshape(len(parts), -1, test.size)
+            for own, (k, _) in zip(values, parts, strict=True):
+                outputs[:, k] += own
         return outputs
 
 
-def _buffer(size: int, dtype: Any) -> Array:
-    """The calling thread's own block of kernel values."""
-    buffer: Array | None = getattr(local, "search_block", None)
-    if buffer is None:  # zeros: what is left from another problem must be finite, no more
-        buffer = local.search_block = np.zeros(BLOCK * BLOCK * 8, np.uint8)
-    found = buffer[: size * size * np.dtype(dtype).itemsize].view(dtype).reshape(size, size)
-    if getattr(local, "search_block_type", None) != dtype:  # other bits may be no numbers
-        buffer[:] = 0
-        local.search_block_type = dtype
-    return found
+def _kept(key: Any, n: int, dtype: Any) -> tuple[Array, Array, Array, Array]:
+    """The calling thread's block of kernel values: rows, their places, how many there are.
+
+    It begins anew with another kernel or pair of classes.
+    """
+    if getattr(local, "search_key", None) != key:
+        if getattr(local, "search_block", None) is None:
+            local.search_block = np.zeros(BLOCK * (BLOCK + WIDE) * 8, np.uint8)
+        size = min(BLOCK, -(-n // WIDE) * WIDE)
+        # a width that is no power of two, for caches
+        buffer = local.search_block[: size * (size + WIDE) * np.dtype(dtype).itemsize]
+        buffer[:] = 0  # what is left from another problem may be no number
+        block = buffer.view(dtype).reshape(size, size + WIDE)
+        places = np.full(n, -1, np.int64)
+        local.search_kept = (block, np.empty(size, np.int64), places, np.zeros(1, np.int64))
+        local.search_key = key
+    return local.search_kept  # type: ignore[no-any-return]

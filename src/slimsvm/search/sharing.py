@@ -166,7 +166,7 @@ class Sharing:
                 continue
             book.folds[np.asarray(train, np.int64).tobytes()] = fold
             folds.append((fold, train, test))
-        before = self.n_shared
+        before = len(book.known)
         self._decision, self._train_too, self._book = decision, train_too, book
         self._splits, self._all = splits, self.whole.get_params()
         if not self.prefix:
@@ -178,8 +178,9 @@ class Sharing:
                     Z, y, weight, places = self._transformed(*own)
                     self._work_through(Z, y, weight, [places], found)
         self.seconds += time.perf_counter() - begin
-        reason = self.stop()
-        if reason and self.n_shared - before < len(candidates) * len(splits):
+        reason, new = self.stop(), len(book.known) - before
+        self.n_shared += new
+        if reason and new < len(candidates) * len(splits):
             book.reason = reason
 
     def outputs(self, splits: list[tuple[Array, Array]]) -> list[tuple[Array, Array, Array]]:
@@ -373,5 +374,4 @@ class Sharing:
         train, test = self._splits[problem.fold]
         known.rows = [np.asarray(test), np.asarray(train)]
         key = self._book.key({**self._all, **candidate.parameters}, problem.fold)
-        self.n_shared += 1 if key not in self._book.known else 0
         self._book.known[key] = known

@@ -31,11 +31,12 @@ from numba import types
 from numba.extending import overload
 from numpy.typing import NDArray
 
-from slimsvm.compiled import compiled
+from slimsvm.compiled import compiled, compiled_within
 
 Array = NDArray[Any]
 FAR = 1e30  # stands for infinity; a float32, too
 WIDE = 64  # rows whose extremes are found at once
+PLACES = 2047  # bits of a place in the block
 WORKING_SET = 512  # measured: 256 to 1,024 are alike
 BLOCK = 1024  # rows of the block that is kept; a multiple of WIDE
 INNER = 0.1  # of the violation: how far SMO goes in a working set
@@ -50,64 +51,96 @@ def _key(x: Any) -> Any:
     raise NotImplementedError
 
 
+def _number(key: Any) -> Any:
+    """The number that has the key; for compiled callers."""
+    raise NotImplementedError
+
+
+def _gain(difference: Any, eta: Any, k: int) -> Any:
+    """Half the logarithm of difference^2 / eta, nearly, and k in the last bits of it.
+
+    The bits of a positive number are nearly its logarithm; so this costs no division.
+    """
+    raise NotImplementedError
+
+
+# No annotations: Numba compares them with those of the function returned.
 @overload(_key)
 def _key_of(x):  # type: ignore[no-untyped-def]
     if x == types.float32:
+        return lambda x: _turned32(np.float32(x).view(np.int32))
+    return lambda x: _turned64(np.float64(x).view(np.int64))
 
-        def of_float32(x):  # type: ignore[no-untyped-def]
-            i = np.float32(x).view(np.int32)
-            return np.int32(i ^ np.int32((i >> np.int32(31)) & np.int32(0x7FFFFFFF)))
+
+@overload(_number)
+def _number_of(key):  # type: ignore[no-untyped-def]
+    if key == types.int32:
+        return lambda key: _turned32(key).view(np.float32)
+    return lambda key: _turned64(key).view(np.float64)
+
+
+@overload(_gain)
+def _gain_of(difference, eta, k):  # type: ignore[no-untyped-def]
+    if difference == types.float32:
+
+        def of_float32(difference, eta, k):  # type: ignore[no-untyped-def]
+            root = np.int32(np.float32(eta).view(np.int32) >> np.int32(1))
+            gain = np.int32(np.float32(difference).view(np.int32) - root)
+            return np.int32(np.int32(gain & np.int32(~PLACES)) | np.int32(k))
 
         return of_float32
 
-    def of_float64(x):  # type: ignore[no-untyped-def]
-        i = np.float64(x).view(np.int64)
-        return np.int64(i ^ np.int64((i >> np.int64(63)) & np.int64(0x7FFFFFFFFFFFFFFF)))
+    def of_float64(difference, eta, k):  # type: ignore[no-untyped-def]
+        root = np.float64(eta).view(np.int64) >> 1
+        return ((np.float64(difference).view(np.int64) - root) & ~PLACES) | k
 
     return of_float64
 
 
+@compiled_within
+def _turned32(i: Any) -> Any:
+    """Bits of negative numbers in the order of the numbers, and back."""
+    return np.int32(i ^ np.int32((i >> np.int32(31)) & np.int32(0x7FFFFFFF)))
+
+
+@compiled_within
+def _turned64(i: Any) -> Any:
+    return np.int64(i ^ np.int64((i >> np.int64(63)) & np.int64(0x7FFFFFFFFFFFFFFF)))
+
+
 @compiled
-def _best_gain(low: Array, bottom: Any, diag: Array, i: int, row: Array, tiny: Any, n: int) -> int:
-    """The row whose exchange with i promises the largest decrease."""
+def _best_partner(
+    low: Array, bottom: Any, diag: Array, i: int, row: Array, tiny: Any, n: int
+) -> int:
+    """The row whose exchange with i promises the largest decrease, up to some percent."""
     zero, two, d_i = low.dtype.type(0), low.dtype.type(2), diag[i]
-    best, at = _key(zero), 0
-    for b in range(0, n, WIDE):
-        top = _key(zero)
-        falls, r, d = low[b : b + WIDE], row[b : b + WIDE], diag[b : b + WIDE]
-        for k in range(WIDE):
-            difference = max(falls[k] - bottom, zero)
-            gain = difference * difference / max(d_i + d[k] - two * r[k], tiny)
-            top = max(top, _key(gain))
-        if top > best:
-            best, at = top, b
-    for k in range(at, at + WIDE):
-        difference = max(low[k] - bottom, zero)
-        if _key(difference * difference / max(d_i + diag[k] - two * row[k], tiny)) == best:
-            return k
-    return at
+    best = _gain(zero, low.dtype.type(FAR), 0)
+    for k in range(n):
+        eta = max(d_i + diag[k] - two * row[k], tiny)
+        best = max(best, _gain(max(low[k] - bottom, zero), eta, k))
+    return int(best & PLACES)
 
 
 @compiled
-def _move(
-    up: Array, low: Array, row_i: Array, row_j: Array, t: Any, n: int
-) -> tuple[Any, Any, int]:
-    """All slopes after a step; keys of the least and the largest, and where the least is."""
+def _move(up: Array, low: Array, row_i: Array, row_j: Array, t: Any, n: int) -> tuple[Any, Any]:
+    """All slopes after a step; keys of the least and the largest."""
     far = up.dtype.type(FAR)
-    least, largest, at = _key(far), _key(-far), 0
-    for b in range(0, n, WIDE):
-        here = slice(b, b + WIDE)
-        rises, falls, p, q = up[here], low[here], row_i[here], row_j[here]
-        x0, y0 = _key(far), _key(-far)
-        for k in range(WIDE):
-            change = t * (p[k] - q[k])
-            x, y = rises[k] + change, falls[k] + change
-            rises[k], falls[k] = x, y
-            x0, y0 = min(x0, _key(x)), max(y0, _key(y))
-        if x0 < least:
-            least, at = x0, b
-        largest = max(largest, y0)
-    return least, largest, at
+    least, largest = _key(far), _key(-far)
+    for k in range(n):
+        change = t * (row_i[k] - row_j[k])
+        x, y = up[k] + change, low[k] + change
+        up[k], low[k] = x, y
+        least, largest = min(least, _key(x)), max(largest, _key(y))
+    return least, largest
+
+
+@compiled
+def _place_of(number: Any, values: Array, n: int) -> int:
+    """Where the number is among the values; the last place of several."""
+    at = np.int32(0)
+    for k in range(n):
+        at = max(at, np.int32(k) if values[k] == number else np.int32(0))
+    return int(at)
 
 
 @compiled
@@ -141,18 +174,17 @@ def _pairs(
     eps, least_eta = kind(epsilon), kind(tiny)
     for v in range(q):
         _place(v, kind(o[v]), b, lower, upper, eps, up, low)
-    _, top_key, at = _move(up, low, B[0], B[0], kind(0), n)
+    bottom_key, top_key = _move(up, low, B[0], B[0], kind(0), n)
     steps = 0
     while steps < most:
-        i = at
-        for v in range(at, at + WIDE):
-            if up[v] < up[i]:
-                i = v
-        bottom = up[i]
+        bottom = _number(bottom_key)
         if not top_key > _key(kind(bottom + kind(tol))):
             break
+        i = _place_of(bottom, up, n)
         row_i = B[i]
-        j = _best_gain(low, bottom, diag, i, row_i, least_eta, n)
+        j = _best_partner(low, bottom, diag, i, row_i, least_eta, n)
+        if not low[j] > bottom:  # the logarithm does not tell such small ones apart
+            break
         row_j = B[j]
         o_i = bottom - (eps if b[i] >= 0.0 else -eps)
         o_j = low[j] - (eps if b[j] > 0.0 else -eps)
@@ -169,13 +201,11 @@ def _pairs(
         up[i] = up[j] = kind(FAR)
         low[i] = low[j] = -kind(FAR)
         step = kind(t)
-        bottom_key, top_key, at = _move(up, low, row_i, row_j, step, n)
+        bottom_key, top_key = _move(up, low, row_i, row_j, step, n)
         _place(i, o_i + step * (row_i[i] - row_j[i]), b, lower, upper, eps, up, low)
         _place(j, o_j + step * (row_i[j] - row_j[j]), b, lower, upper, eps, up, low)
-        for v in (i, j):
-            if _key(up[v]) < bottom_key:
-                bottom_key, at = _key(up[v]), v // WIDE * WIDE
-            top_key = max(top_key, _key(low[v]))
+        bottom_key = min(bottom_key, _key(up[i]), _key(up[j]))
+        top_key = max(top_key, _key(low[i]), _key(low[j]))
         steps += 1
     return steps
 
@@ -215,20 +245,34 @@ def _borders(
     s: Array,
     up: Array,
     low: Array,
-) -> tuple[float, float, float]:
-    """The slopes of all rows; the least and the largest, and the level where the free ones are."""
-    bottom, top, total, n_free = FAR, -FAR, 0.0, 0
+) -> tuple[float, float]:
+    """The slopes of all rows; the least and the largest."""
+    bottom, top = _key(FAR), _key(-FAR)
     for v in range(target.size):
-        _place(v, s[v] - target[v], b, lower, upper, epsilon, up, low)
-        bottom, top = min(bottom, up[v]), max(top, low[v])
+        o = s[v] - target[v]
+        rising = o + epsilon if b[v] >= 0.0 else o - epsilon
+        falling = o + epsilon if b[v] > 0.0 else o - epsilon
+        up[v] = rising if b[v] < upper[v] else FAR
+        low[v] = falling if b[v] > lower[v] else -FAR
+        bottom, top = min(bottom, _key(up[v])), max(top, _key(low[v]))
+    return _number(bottom), _number(top)
+
+
+@compiled
+def _level(
+    lower: Array, upper: Array, epsilon: float, b: Array, low: Array, bottom: float, top: float
+) -> float:
+    """Where the slopes of the free rows are; without any, between the two ends."""
+    total, n_free = 0.0, 0
+    for v in range(b.size):
         if lower[v] < b[v] < upper[v] and (b[v] != 0.0 or epsilon == 0.0):
             total += low[v]
             n_free += 1
     if n_free:
-        return bottom, top, total / n_free
+        return total / n_free
     if bottom >= FAR or top <= -FAR:
-        return bottom, top, bottom if bottom < FAR else top if top > -FAR else 0.0
-    return bottom, top, 0.5 * (bottom + top)
+        return bottom if bottom < FAR else top if top > -FAR else 0.0
+    return 0.5 * (bottom + top)
 
 
 @compiled
@@ -279,10 +323,17 @@ def _extend(K: Array, place_of: Array, new: Array, S: Array, place: Array, q: in
             place[new[k]] = q
             S[q] = new[k]
             q += 1
-    for r in range(q):
-        row, out = K[place_of[S[r]]], B[r]
-        for c in range(old if r < old else 0, q):
-            out[c] = row[place_of[S[c]]]
+    columns = np.empty(q, np.int64)
+    for c in range(q):
+        columns[c] = place_of[S[c]]
+    for r in range(old, q):
+        row, out = K[columns[r]], B[r]
+        for c in range(q):
+            out[c] = row[columns[c]]
+    for r in range(old):  # the matrix is symmetric, and the block is at hand
+        out = B[r]
+        for c in range(old, q):
+            out[c] = B[c, r]
     return q
 
 
@@ -310,10 +361,11 @@ def _solve(
     up, low, block_diag = np.empty(n), np.empty(n), np.ones(B.shape[0], B.dtype)
     for r in range(q):
         block_diag[r] = diag[place_of[S[r]]]
-    level, violation, stuck, steps = 0.0, 0.0, 0, 0
+    bottom = top = violation = 0.0
+    stuck = steps = 0
     for _ in range(MOST_ROUNDS):
         # 1. how far it is, and the rows that matter
-        bottom, top, level = _borders(target, lower, upper, epsilon, b, s, up, low)
+        bottom, top = _borders(target, lower, upper, epsilon, b, s, up, low)
         violation = max(0.0, top - bottom)
         stuck = 0 if violation < 0.999 * least else stuck + 1
         least = min(least, violation)
@@ -350,6 +402,7 @@ def _solve(
         if not moved:
             break
         _add_rows(K, rows[:moved], change[:moved], s, edges[0], edges[1], edges[2], edges[3])
+    level = _level(lower, upper, epsilon, b, low, bottom, top)
     return level, violation, q
 
 
@@ -366,6 +419,9 @@ def solution_path(
     tol: float,
     tiny: float,
     B: Array,
+    S: Array,
+    place: Array,
+    size: Array,
     coef: Array,
     score: Array,
     level: Array,
@@ -380,7 +436,6 @@ def solution_path(
     b, s, place_of = np.zeros(n), np.zeros(n), np.empty(n, np.int64)
     for v in range(n):
         place_of[v] = edges[0] + v if v < first else edges[2] + v - first
-    S, place, q = np.empty(B.shape[0], np.int64), np.full(n, -1, np.int64), 0
     lower, upper = np.empty(n), np.empty(n)
     for c in range(Cs.size):
         factor = 1.0
@@ -394,9 +449,12 @@ def solution_path(
             lower[v], upper[v] = -Cs[c] * below[v], Cs[c] * above[v]
             b[v] = min(max(b[v] * factor, lower[v]), upper[v])
             s[v] *= factor
-        level[c], violation[c], q = _solve(
-            K, diag, edges, place_of, target, lower, upper, epsilon, b, s, tol, tiny, B, S, place, q
+        # fmt: off
+        level[c], violation[c], size[0] = _solve(
+            K, diag, edges, place_of, target, lower, upper, epsilon, b, s, tol, tiny,
+            B, S, place, size[0],
         )
+        # fmt: on
         coef[c], score[c] = b, s
         if violation[c] > 100.0 * tol:  # so it will be for larger C
             coef[c + 1 :], score[c + 1 :], level[c + 1 :], violation[c + 1 :] = 0.0, 0.0, 0.0, FAR
@@ -414,6 +472,9 @@ def pair_path(
     tol: float,
     tiny: float,
     B: Array,
+    S: Array,
+    place: Array,
+    size: Array,
     coef: Array,
     score: Array,
     level: Array,
@@ -434,5 +495,22 @@ def pair_path(
         else:
             below[v] = w
     solution_path(
-        K, diag, edges, target, below, above, 0.0, Cs, tol, tiny, B, coef, score, level, violation
+        K,
+        diag,
+        edges,
+        target,
+        below,
+        above,
+        0.0,
+        Cs,
+        tol,
+        tiny,
+        B,
+        S,
+        place,
+        size,
+        coef,
+        score,
+        level,
+        violation,
     )
