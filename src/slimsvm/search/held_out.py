@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from slimsvm.kernels import Kernel, Linear, Precomputed
@@ -24,6 +25,7 @@ from slimsvm.tiles import Operand, Strips, block, prepare, safe_dtype
 
 Array = NDArray[Any]
 CHUNK_VALUES = 1 << 17  # of the matrix become kernel values at once: half a megabyte stays near
+NARROW = 64  # features: inner products are made anew in the time that it takes to read them
 GATHERED = 0.6  # of the rows of a class have coefficients: below, these alone are multiplied
 # few rows are solved to the last digits by the estimators: here nearly so
 TIGHTER = 0.01
@@ -105,37 +107,41 @@ class Space:
     def matrices(self, kernels: list[Kernel]) -> Iterator[tuple[Kernel, Array, Array]]:
         """The matrix of each kernel, with its diagonal; valid until the next one."""
         X = self.X[self.order]
-        dtype = np.float64 if is_small(self.n) else None
-        dots: Array | None = None
-        out: Array | None = None
-        made: tuple[Any, ...] = ()
+        dots = K = np.empty((0, 0))
+        made: Any = None
         for at, kernel in enumerate(kernels):
             if isinstance(kernel, Precomputed):
                 K = np.ascontiguousarray(X[:, self.order], np.float64)
                 yield kernel, K, np.ascontiguousarray(K.diagonal())
                 continue
-            if not kernel.uses_dots:
-                operand = prepare(kernel, X, dtype=dtype)
-                K = block(operand, Strips(operand), self.threads)
-                yield kernel, K, np.asarray(operand.diag(), K.dtype)
-                continue
-            kind = dtype or safe_dtype(kernel, self._squares(kernel, X), X.shape[1])
-            if made != (kernel.shift_invariant, kind):
-                dots = out = None  # before there is another one
-                operand = prepare(kernel, X, dtype=kind)
-                made = (kernel.shift_invariant, kind)
-                plain = Operand(Linear(), operand.X, operand.sq)
-                dots = block(plain, Strips(plain), self.threads)
-            assert dots is not None and operand.sq is not None
-            last = not any(other.uses_dots for other in kernels[at + 1 :])
-            if last or 2 * dots.nbytes > self.max_bytes:  # the products are made anew
-                out, made = dots, ()
-            elif out is None:
-                out = np.empty_like(dots)
-            self._finish(kernel, dots, operand.sq, out)
-            diag = np.asarray(kernel.diag_from_sq(operand.sq), out.dtype)
-            np.fill_diagonal(out, diag)
-            yield kernel, out, diag
+            operand = prepare(kernel, X, dtype=self._dtype(kernel, X))
+            if (K.shape[0], K.dtype) != (self.n, operand.dtype):
+                dots = K = np.empty((0, 0))  # before there is another one
+                K, made = np.empty((self.n, self.n), operand.dtype), None
+            others = sum(other.uses_dots for other in kernels[at:])
+            if self._keeps_dots(kernel, K) and (made is not None or others > 1):
+                if made != kernel.shift_invariant:
+                    plain = Operand(Linear(), operand.X, operand.sq)
+                    dots = block(plain, Strips(plain), self.threads)
+                    made = kernel.shift_invariant
+                assert operand.sq is not None
+                self._finish(kernel, dots, operand.sq, K)
+            else:
+                block(operand, Strips(operand), self.threads, K)
+            diag = np.asarray(operand.diag(), K.dtype)
+            np.fill_diagonal(K, diag)
+            yield kernel, K, diag
+
+    def _dtype(self, kernel: Kernel, X: Any) -> Any:
+        """float32 where it is safe and the rows are not few; None: as the kernel takes it."""
+        if is_small(self.n) or not kernel.uses_dots:
+            return np.float64 if is_small(self.n) else None
+        return safe_dtype(kernel, self._squares(kernel, X), X.shape[1])
+
+    def _keeps_dots(self, kernel: Kernel, K: Array) -> bool:
+        """Whether inner products are worth the memory of another matrix."""
+        wide = sp.issparse(self.X) or self.X.shape[1] > NARROW
+        return kernel.uses_dots and wide and 2 * K.nbytes <= self.max_bytes
 
     def _squares(self, kernel: Kernel, X: Any) -> Array:
         """Squared norms of the rows as the kernel has them: centred, or not."""
@@ -150,8 +156,7 @@ class Space:
 
         def chunk(k: int) -> None:
             rows = slice(k * size, (k + 1) * size)
-            if out is not dots:
-                out[rows] = dots[rows]
+            out[rows] = dots[rows]
             kernel.from_dots(out[rows], sq[rows], sq)
 
         parallel(chunk, -(-self.n // size), self.threads)
@@ -293,4 +298,4 @@ def _kept(key: Any, n: int, dtype: Any) -> tuple[Array, Array, Array, Array]:
         places = np.full(n, -1, np.int64)
         local.search_kept = (block, np.empty(size, np.int64), places, np.zeros(1, np.int64))
         local.search_key = key
-    return local.search_kept  # type: ignore[no-any-return]
+    return local.search_kept
