@@ -31,6 +31,8 @@ if TYPE_CHECKING:  # for type checkers alone: a name that is not here is Any to 
     from slimsvm.estimators import SparseSVC as SparseSVC
     from slimsvm.estimators import SparseSVR as SparseSVR
     from slimsvm.estimators import StructuralSVM as StructuralSVM
+    from slimsvm.export.c import to_c as to_c
+    from slimsvm.export.javascript import to_javascript as to_javascript
     from slimsvm.onnx import to_onnx as to_onnx
     from slimsvm.patching import patch_sklearn as patch_sklearn
     from slimsvm.patching import unpatch_sklearn as unpatch_sklearn
@@ -56,6 +58,8 @@ __all__ = [
     "open_rows",
     "patch_sklearn",
     "save",
+    "to_c",
+    "to_javascript",
     "to_onnx",
     "unpatch_sklearn",
 ]
@@ -83,6 +87,8 @@ _OTHERS = {
     "open_rows": "sources",
     "patch_sklearn": "patching",
     "save": "persistence",
+    "to_c": "export.c",
+    "to_javascript": "export.javascript",
     "to_onnx": "onnx",
     "unpatch_sklearn": "patching",
 }

@@ -1,12 +1,13 @@
 """Small models of every kind, for all exports."""
 
-from dataclasses import replace
+import copy
 from functools import cache
 
 import numpy as np
 from sklearn.datasets import make_blobs, make_classification, make_regression
 
 import slimsvm
+from slimsvm.expansion import by_pair
 
 
 @cache
@@ -83,9 +84,9 @@ def exact_outputs(estimator, X):
     """Decision values in float64, whatever the model computes in."""
     if not hasattr(estimator, "_function") or getattr(estimator, "space_", "") == "explicit":
         return estimator._outputs(X)
-    function = estimator._function()
-    basis = np.asarray(function.basis, np.float64)
-    return replace(function, basis=basis, exact=True).decision_function(X)
+    function = copy.copy(estimator._function())
+    function.basis, function.exact = np.asarray(function.basis, np.float64), True
+    return function.decision_function(X)
 
 
 def scores_of(estimator, outputs):
@@ -102,3 +103,27 @@ def largest_value(d, X):
     if d.form != "poly":
         return 1.0
     return np.abs(d.gamma * X @ d.basis.T + d.coef0).max() ** d.degree
+
+
+def rounded_outputs(d, numbers, X):
+    """The outputs of codes and scales, in float64 and by the formulas of the description."""
+    a = {key: value.astype(np.float64) for key, value in numbers.arrays.items()}
+    for key in ("metric", "basis", "coef"):
+        if f"{key}_scale" in a:
+            a[key] = a[key] * a[f"{key}_scale"][:, None]
+    z = X - a.get("shift", 0.0)
+    if "metric" in a:
+        z = z @ a["metric"] if a["metric"].ndim == 2 else z * a["metric"]
+    if d.basis is None:
+        return z @ a["coef"].T + a["intercept"]
+    z = z - a.get("centre", 0.0)
+    apart = z[:, None, :] - a["basis"]
+    if d.form == "rbf":
+        K = np.exp(-a["width"] * (apart**2).sum(axis=2))
+    elif d.form == "laplacian":
+        K = np.exp(-a["width"] * np.abs(apart).sum(axis=2))
+    else:
+        K = d.gamma * z @ a["basis"].T + d.coef0
+        K = np.tanh(K) if d.form == "sigmoid" else K**d.degree
+    coef = a["coef"] if d.n_support is None else by_pair(a["coef"].T, d.n_support)
+    return K @ coef + a["intercept"]

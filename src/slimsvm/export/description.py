@@ -333,7 +333,9 @@ def _of_one_calibrated(estimator: Any, one: Any) -> Description:
             "of the whole: fit with decision_function_shape='ovr' and rows of all classes in "
             "every fold."
         )
-    return replace(found, name=type(estimator).__name__, about=estimator, probabilities=own)
+    name, classes = type(estimator).__name__, np.asarray(estimator.classes_)
+    # inside, classes are numbers
+    return replace(found, name=name, about=estimator, classes=classes, probabilities=own)
 
 
 # -- pipelines -------------------------------------------------------------------------------------
