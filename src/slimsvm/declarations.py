@@ -34,7 +34,9 @@ from slimsvm.ending import Certificate, Status
 from slimsvm.kernels import FromCallable, Kernel, Precomputed
 
 Class = TypeVar("Class", bound=type)
+Method = TypeVar("Method", bound=Callable[..., Any])
 LONGEST = 60  # of a value in a message
+NEW_ROWS = ("X : array or CSR matrix of shape (n_samples, n_features)", "    New rows.")
 Texts = Mapping[str, tuple[str, list[str]]]  # name -> its type in words, the lines of its text
 
 
@@ -141,6 +143,29 @@ def _default(f: Any, words: str) -> str:
     if f.default is not None:
         return f", default={f.default!r}"
     return ", default=None" if "None" in words else ", optional"
+
+
+def of_new_rows(*returns: str, X: tuple[str, ...] = NEW_ROWS) -> Callable[[Method], Method]:
+    """A method of new rows X: its docstring is completed by what X is, and what ``returns``.
+
+    Examples
+    --------
+    >>> from slimsvm import SVR
+    >>> print(SVR.predict.__doc__.splitlines()[0])
+    Targets of new rows.
+    >>> "New rows." in SVR.predict.__doc__, "(n_samples,)" in SVR.predict.__doc__
+    (True, True)
+    """
+
+    def completed(method: Method) -> Method:
+        if method.__doc__ is not None:  # else Python leaves docstrings out
+            sections = ["Parameters", "----------", *X, "", "Returns", "-------"]
+            lines = [*sections, *(returns or ("array of shape (n_samples,)",)), ""]
+            text = inspect.cleandoc(method.__doc__)
+            method.__doc__ = "\n".join([text, "", *lines])
+        return method
+
+    return completed
 
 
 # -- fitted attributes -----------------------------------------------------------------------------

@@ -56,6 +56,7 @@ OTHERS = {
     "descent, first_vectors, mapped_newton": "tests/solvers/test_descent.py has other answers",
     "platt_smo": "ends when no pair makes progress; its tests have a twin",
     "rsvm, fixed_sets": "as published, slow; tests/solvers/test_published_reduced.py",
+    "sparse_asked, sparse_path, sparse_descent, path_points": "what is asked for, what comes out",
     "path_descent": "the three above, one after the other; tests/estimators/test_descending.py",
     "interior_point, row_cache": "parts of svm_light; its tests have exact answers",
     "pair_strips": "many small problems at once; tests/solvers/test_pair_strips.py",

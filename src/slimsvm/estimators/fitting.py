@@ -26,7 +26,7 @@ from sklearn.callback import CallbackSupportMixin
 from sklearn.utils._param_validation import validate_parameter_constraints
 from sklearn.utils.validation import validate_data
 
-from slimsvm.declarations import Attribute, attribute
+from slimsvm.declarations import Attribute, attribute, of_new_rows
 from slimsvm.ending import LOG, REASONS, Certificate, Ending, Status
 from slimsvm.estimators.parameters import MatrixLike, with_callbacks
 from slimsvm.kernels import FromCallable, Kernel, Precomputed, make_kernel
@@ -418,34 +418,18 @@ class ClassPredictions(ClassifierMixin):
         """How the classes share the outputs."""
         return self.scheme(len(self.classes_))
 
+    @of_new_rows(
+        "array of shape (n_samples,) for two classes, else (n_samples, n_classes)",
+        "    With decision_function_shape='ovo', where there is such a parameter, one a pair.",
+    )
     def decision_function(self, X: MatrixLike) -> Array:
-        """Decision values.
-
-        Parameters
-        ----------
-        X : array or CSR matrix of shape (n_samples, n_features)
-            New rows.
-
-        Returns
-        -------
-        array of shape (n_samples,) for two classes, else (n_samples, n_classes)
-            With decision_function_shape='ovo', where there is such a parameter, one column a pair.
-        """
+        """Decision values."""
         outputs = self._outputs(X)
         return self._scheme().decision(outputs, self.decision_function_shape)
 
+    @of_new_rows()
     def predict(self, X: MatrixLike) -> Array:
-        """Labels of new rows.
-
-        Parameters
-        ----------
-        X : array or CSR matrix of shape (n_samples, n_features)
-            New rows.
-
-        Returns
-        -------
-        array of shape (n_samples,)
-        """
+        """Labels of new rows."""
         shape, ties = self.decision_function_shape, bool(self.break_ties)
         if ties and shape == "ovo" and len(getattr(self, "classes_", ())) > 2:
             raise ValueError("break_ties must be False when decision_function_shape is 'ovo'")
@@ -493,18 +477,9 @@ class Regressor(RegressorMixin, Estimator):
 
     _numeric_target: ClassVar[bool] = True
 
+    @of_new_rows()
     def predict(self, X: MatrixLike) -> Array:
-        """Targets of new rows.
-
-        Parameters
-        ----------
-        X : array or CSR matrix of shape (n_samples, n_features)
-            New rows.
-
-        Returns
-        -------
-        array of shape (n_samples,)
-        """
+        """Targets of new rows."""
         return self._predicted(self._outputs(X))
 
     def _predicted(self, outputs: Array) -> Array:

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import OutlierMixin
 
-from slimsvm.declarations import Attribute, attribute, declared, parameter
+from slimsvm.declarations import Attribute, attribute, declared, of_new_rows, parameter
 from slimsvm.ending import Ending
 from slimsvm.estimators.dual import DualEstimator
 from slimsvm.estimators.parameters import (
@@ -106,18 +106,9 @@ class OneClassSVM(OutlierMixin, DualEstimator):
         self.offset_, self.n_iter_ = -self.intercept_, solved.n_iter
         return self._ending([solved], fit)
 
+    @of_new_rows()
     def decision_function(self, X: MatrixLike) -> Array:
-        """Signed distance from the border: positive inside, exactly zero for rows on it.
-
-        Parameters
-        ----------
-        X : array or CSR matrix of shape (n_samples, n_features)
-            New rows.
-
-        Returns
-        -------
-        array of shape (n_samples,)
-        """
+        """Signed distance from the border: positive inside, exactly zero for rows on it."""
         return self._from_border(self._outputs(X))
 
     def _from_border(self, outputs: Array) -> Array:
@@ -125,32 +116,14 @@ class OneClassSVM(OutlierMixin, DualEstimator):
         values = outputs[:, 0]
         return np.where(np.abs(values) <= 1e-11 * np.abs(self.offset_), 0.0, values)
 
+    @of_new_rows()
     def score_samples(self, X: MatrixLike) -> Array:
-        """The decision function before the offset is taken off.
-
-        Parameters
-        ----------
-        X : array or CSR matrix of shape (n_samples, n_features)
-            New rows.
-
-        Returns
-        -------
-        array of shape (n_samples,)
-        """
+        """The decision function before the offset is taken off."""
         return self.decision_function(X) + self.offset_
 
+    @of_new_rows()
     def predict(self, X: MatrixLike) -> Array:
-        """+1 for rows inside, -1 for those outside.
-
-        Parameters
-        ----------
-        X : array or CSR matrix of shape (n_samples, n_features)
-            New rows.
-
-        Returns
-        -------
-        array of shape (n_samples,)
-        """
+        """+1 for rows inside, -1 for those outside."""
         return self._predicted(self._outputs(X))
 
     def _predicted(self, outputs: Array) -> Array:

@@ -31,7 +31,7 @@ from slimsvm.multiclass import OneVsOne, Part
 from slimsvm.problems.reduced import SignedFeatures
 from slimsvm.row_hashes import codes
 from slimsvm.run import Limits, Result
-from slimsvm.solvers.reduced_ways import SOLVERS
+from slimsvm.solvers.reduced_ways import SOLVERS, AskedOfPair
 from slimsvm.tiles import in_memory
 from slimsvm.training import Data, Fit
 
@@ -193,6 +193,7 @@ class ReducedSVC(BasisVectors, Classifier):
         bases = [self._basis(part, place.ravel(), first, rng) for part in parts]
         weight, way = float(self.C) * data.weight, self._way
         asked: dict[str, Any] = {"tol": float(self.tol), "max_iter": int(self.max_iter)}
+        asked |= {"beta": self.beta, "C": float(self.C)}
 
         # in float64: what small eigenvalues of K_RR divide must not be rounding errors
         by_norm = PUBLISHED.is_satisfied_by(way) and way.penalty == "kernel"
@@ -206,8 +207,8 @@ class ReducedSVC(BasisVectors, Classifier):
             V = SignedFeatures(
                 where, rows.frame, own.basis, self.max_memory, many=way.many, function_norm=by_norm
             )
-            about = {"beta": self.beta, "C": float(self.C), "seed": own.seed, **asked}
-            return way.solved(V, weight[own.rows], limits=limits, watchers=fit.watchers, **about)
+            about = {"limits": limits, "watchers": fit.watchers, **asked}
+            return way.solved(V, weight[own.rows], AskedOfPair(seed=own.seed, **about))
 
         def small(part: Part) -> bool:
             return bases[part.k].rows.size * bases[part.k].basis.size <= SMALL

@@ -11,7 +11,7 @@ from sklearn.callback import with_callbacks
 from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.metaestimators import available_if
 
-from slimsvm.declarations import Attribute, attribute, declared, demand, parameter
+from slimsvm.declarations import Attribute, attribute, declared, demand, of_new_rows, parameter
 from slimsvm.ending import Ending
 from slimsvm.estimators.fitting import Classifier, Regressor
 from slimsvm.estimators.parameters import (
@@ -167,18 +167,11 @@ class SparseSVC(SparseEstimator, Classifier):
         return True
 
     @available_if(_has_probabilities)
+    @of_new_rows(
+        "array of shape (n_samples, n_classes)",
+    )
     def predict_proba(self, X: Any) -> Array:
-        """Probabilities of the classes, from the loss that was minimised.
-
-        Parameters
-        ----------
-        X : array or CSR matrix of shape (n_samples, n_features)
-            New rows.
-
-        Returns
-        -------
-        array of shape (n_samples, n_classes)
-        """
+        """Probabilities of the classes, from the loss that was minimised."""
         scores = self._outputs(X)
         if scores.shape[1] > 1:
             return np.asarray(softmax(scores, axis=1))

@@ -17,7 +17,7 @@ from sklearn.utils._param_validation import Interval, StrOptions, validate_param
 from sklearn.utils.validation import check_is_fitted
 
 from slimsvm.basis import REGISTRY, Basis
-from slimsvm.declarations import Attribute, attribute, declared, demand, parameter
+from slimsvm.declarations import Attribute, attribute, declared, demand, of_new_rows, parameter
 from slimsvm.ending import Certificate, Ending, percent
 from slimsvm.estimators.fitting import Estimator
 from slimsvm.estimators.models import BasisVectors
@@ -39,6 +39,7 @@ from slimsvm.threads import n_threads
 from slimsvm.training import Data, Fit, canonical, checked_weights
 
 Array = NDArray[Any]
+NEW_INPUTS = ("X : as in fit", "    New inputs.")
 OPTIMA = {  # what the gap is to, where that is not the optimum
     "subspace": "the optimum in the span of the basis",
 }
@@ -380,35 +381,21 @@ class OutputsEstimator(StructuralEstimator):
             oracle.offsets(0)
         return rows, lengths
 
+    @of_new_rows(
+        "array of shape (n_rows, columns)",
+        "    The rows of a list of arrays one after the other.",
+        X=NEW_INPUTS,
+    )
     def decision_function(self, X: Any) -> Array:
-        """Scores of all rows, before the oracle makes an output of them.
-
-        Parameters
-        ----------
-        X : as in fit
-            New inputs.
-
-        Returns
-        -------
-        array of shape (n_rows, columns)
-            The rows of a list of arrays one after the other.
-        """
+        """Scores of all rows, before the oracle makes an output of them."""
         check_is_fitted(self)
         return self._outputs(self._stacked(X)[0])
 
+    @of_new_rows(
+        "array, or for a list of arrays a list", "    As the oracle decodes them.", X=NEW_INPUTS
+    )
     def predict(self, X: Any) -> Any:
-        """Outputs for new inputs.
-
-        Parameters
-        ----------
-        X : as in fit
-            New inputs.
-
-        Returns
-        -------
-        array, or for a list of arrays a list
-            As the oracle decodes them.
-        """
+        """Outputs for new inputs."""
         check_is_fitted(self)
         rows, lengths = self._stacked(X)
         scores = self._outputs(rows)

@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 
 from slimsvm.problems.dual_qp import DualQP
 from slimsvm.run import FULL, Certificate
-from slimsvm.solvers.dual_state import DualSolution, measure
+from slimsvm.solvers.dual_state import DualSolution, history_line, measure
 from slimsvm.solvers.interior_point import InteriorPoint
 from slimsvm.solvers.smo import smo
 from slimsvm.tiles import Operand, Strips, accumulate, block
@@ -61,15 +61,7 @@ class ChunkState:
 
     def record(self) -> dict[str, float]:
         """A line of the history; ``active`` is the size of the chunk."""
-        return {
-            "objective": self.objective,
-            "gap": self.gap,
-            "violation": self.violation,
-            "kernel_values": self.n_values,
-            "active": self.chunk.size,
-            "n_support": int(np.count_nonzero(self.a)),
-            "norm": float(np.linalg.norm(self.a)),
-        }
+        return history_line(self, self.chunk.size)
 
 
 @dataclass

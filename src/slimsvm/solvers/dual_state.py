@@ -146,15 +146,27 @@ class State:
 
     def record(self) -> dict[str, float]:
         """A line of the history."""
-        return {
-            "objective": self.objective,
-            "gap": self.gap,
-            "violation": self.violation,
-            "kernel_values": self.n_values,
-            "active": self.variables.size,
-            "n_support": self.n_support,
-            "norm": self.norm,
-        }
+        return history_line(self, self.variables.size, (self.n_support, self.norm))
+
+
+def history_line(
+    S: Any, active: int, counted: tuple[int, float] | None = None, gap: float | None = None
+) -> dict[str, float]:
+    """A line of the history of a dual solver in the state S, with so many active variables.
+
+    ``counted`` are support vectors, and the norm of the point, which is else that of ``S.a``;
+    ``gap`` another one than ``S.gap``.
+    """
+    n_support, norm = counted or (int(np.count_nonzero(S.a)), float(np.linalg.norm(S.a)))
+    return {
+        "objective": S.objective,
+        "gap": S.gap if gap is None else gap,
+        "violation": S.violation,
+        "kernel_values": S.n_values,
+        "active": active,
+        "n_support": n_support,
+        "norm": norm,
+    }
 
 
 def variables_of(problem: DualQP, rows: Array) -> Array:

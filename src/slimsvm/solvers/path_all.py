@@ -44,12 +44,8 @@ def path_over_all_rows(
     ----------
     data : Data
         Rows, as they were given and ready for products, kernel and targets.
-    weight : array of shape (n,)
-        C times the weight of each row.
-    loss : Loss
-        With a derivative.
-    fit_intercept : bool
-        Whether there is an intercept; it is not penalised.
+    weight, loss, fit_intercept
+        As in :class:`slimsvm.solvers.kernel_newton.AllRows`.
     scoring : Scoring
         For the scores of the point.
     fit : Fit

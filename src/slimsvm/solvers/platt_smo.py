@@ -36,7 +36,7 @@ from numpy.typing import NDArray
 from slimsvm.kernels import Linear
 from slimsvm.problems.dual_qp import DualQP
 from slimsvm.run import FULL, Certificate
-from slimsvm.solvers.dual_state import DualSolution, measure
+from slimsvm.solvers.dual_state import DualSolution, history_line, measure
 from slimsvm.tiles import Operand, Strips, accumulate, block
 
 Array = NDArray[Any]
@@ -80,15 +80,7 @@ class PlattState:
 
     def record(self) -> dict[str, float]:
         """A line of the history."""
-        return {
-            "objective": self.objective,
-            "gap": self.gap,
-            "violation": self.violation,
-            "kernel_values": self.n_values,
-            "active": self.a.size,
-            "n_support": int(np.count_nonzero(self.a)),
-            "norm": float(np.linalg.norm(self.a)),
-        }
+        return history_line(self, self.a.size)
 
 
 @dataclass(kw_only=True)

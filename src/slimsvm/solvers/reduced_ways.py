@@ -25,6 +25,19 @@ Array = NDArray[Any]
 EXACT_STEPS = 50
 
 
+@dataclass(frozen=True, kw_only=True)
+class AskedOfPair:
+    """What a pair of classes is trained with, beside rows and weights."""
+
+    beta: float | None
+    C: float
+    seed: int
+    tol: float
+    max_iter: int
+    limits: Limits
+    watchers: Any = ()
+
+
 @dataclass(frozen=True)
 class Way:
     """One way to train: its loss, from beta, and its solver, from beta, C and a seed.
@@ -40,32 +53,20 @@ class Way:
     takes_beta: bool = True
     many: bool = True
 
-    def solved(
-        self,
-        V: SignedFeatures,
-        weight: Array,
-        *,
-        beta: float | None,
-        C: float,
-        seed: int,
-        tol: float,
-        max_iter: int,
-        limits: Limits,
-        watchers: Any = (),
-    ) -> Result:
+    def solved(self, V: SignedFeatures, weight: Array, asked: AskedOfPair) -> Result:
         """Its result, with a model of coefficients and intercept in one, measured against tol.
 
         ``weight`` includes C.
         """
-        problem, few = Reduced(V, weight, self.loss(beta)), is_small(V.n)
+        problem, few = Reduced(V, weight, self.loss(asked.beta)), is_small(V.n)
         result = run(
-            self.solver(beta, C, seed),
+            self.solver(asked.beta, asked.C, asked.seed),
             problem,
-            tol=min(tol, NEWTON_TOL) if self.polishes and few else tol,
-            max_iter=max_iter,
-            limits=limits,
-            watchers=watchers,
-        ).against(tol)
+            tol=min(asked.tol, NEWTON_TOL) if self.polishes and few else asked.tol,
+            max_iter=asked.max_iter,
+            limits=asked.limits,
+            watchers=asked.watchers,
+        ).against(asked.tol)
         if not few or self.polishes or not result.certificate.holds:
             return result
         near = run(  # the last digits
@@ -73,9 +74,9 @@ class Way:
             problem,
             tol=NEWTON_TOL,
             max_iter=EXACT_STEPS,
-            limits=limits,
+            limits=asked.limits,
             start=result.model.u,
-        ).against(tol)
+        ).against(asked.tol)
         if near.certificate.gap > result.certificate.gap:
             return result
         return replace(result, model=near.model, certificate=near.certificate)

@@ -35,11 +35,12 @@ from numpy.typing import NDArray
 
 from slimsvm.losses import LeastSquares, Loss, SmoothHinge, SquaredHinge
 from slimsvm.problems.reduced import Reduced, ReducedSolution, ReducedState, SignedFeatures, begin
-from slimsvm.run import Certificate, Limits, Result, run
+from slimsvm.run import Certificate, Result, run
 from slimsvm.solvers.duality import ReducedSolver
 from slimsvm.solvers.fixed_sets import FixedSets
 from slimsvm.solvers.lagrangian import Lagrangian
 from slimsvm.solvers.least_squares import LeastSquaresSystem
+from slimsvm.solvers.reduced_ways import AskedOfPair
 
 Array = NDArray[Any]
 SOLVERS = ("smooth", "least_squares", "lagrangian", "decomposition")
@@ -169,19 +170,7 @@ class RSVM:
         """What tol is about."""
         return MEASURES.get(self.solver, "gap")
 
-    def solved(
-        self,
-        V: SignedFeatures,
-        weight: Array,
-        *,
-        beta: float | None,
-        C: float,
-        seed: int,
-        tol: float,
-        max_iter: int,
-        limits: Limits,
-        watchers: Any = (),
-    ) -> Result:
+    def solved(self, V: SignedFeatures, weight: Array, asked: AskedOfPair) -> Result:
         """Its result, with a model of coefficients and intercept; ``weight`` includes C."""
         loss: Loss = SquaredHinge()
         solver: Any = FixedSets(working_set=self.working_set)
@@ -190,9 +179,10 @@ class RSVM:
         elif self.solver == "least_squares":
             loss, solver = LeastSquares(), LeastSquaresSystem()
         elif self.solver == "lagrangian":
-            solver = Lagrangian(share=STEP if self.beta is None else self.beta * C)
-        problem, about = Reduced(V, weight, loss), {"limits": limits, "watchers": watchers}
-        result = run(solver, problem, tol=tol, max_iter=max_iter, **about)
+            solver = Lagrangian(share=STEP if self.beta is None else self.beta * asked.C)
+        problem = Reduced(V, weight, loss)
+        about: Any = {"limits": asked.limits, "watchers": asked.watchers}
+        result = run(solver, problem, tol=asked.tol, max_iter=asked.max_iter, **about)
         if V.mapped is None:
             return result
         own = result.model

@@ -51,7 +51,7 @@ from slimsvm.compiled import compiled
 from slimsvm.precision import rounding
 from slimsvm.problems.dual_qp import DualQP
 from slimsvm.run import FULL, Certificate
-from slimsvm.solvers.dual_state import DualSolution
+from slimsvm.solvers.dual_state import DualSolution, history_line
 from slimsvm.solvers.interior_point import minimised
 from slimsvm.solvers.row_cache import RowCache
 from slimsvm.solvers.smo import FAR, smo
@@ -184,15 +184,7 @@ class LightState:
 
     def record(self) -> dict[str, float]:
         """A line of the history."""
-        return {
-            "objective": self.objective,
-            "gap": self.hinge_gap,
-            "violation": self.violation,
-            "kernel_values": self.n_values,
-            "active": self.n_active,
-            "n_support": self.n_support,
-            "norm": self.norm,
-        }
+        return history_line(self, self.n_active, (self.n_support, self.norm), self.hinge_gap)
 
 
 @dataclass(kw_only=True)
