@@ -36,7 +36,7 @@ def encoded(y: Any, weight: Array) -> tuple[Array, Array, Array]:
     if np.asarray(y).dtype.kind not in "biu" or FEW_LABELS * classes.size > label.size:
         check_classification_targets(y)  # else: whole numbers, few of them distinct
     used = np.flatnonzero(weight > 0)
-    present = np.unique(label[used])
+    present = np.flatnonzero(np.bincount(label[used], minlength=classes.size))
     if present.size < 2:
         one = f"{classes[present].tolist()[0]!r}. Give rows of at least two classes."
         if used.size < label.size:

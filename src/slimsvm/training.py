@@ -101,6 +101,8 @@ def checked_weights(sample_weight: Any, X: Any, drop_negative: bool = False) -> 
 
     With ``drop_negative`` a negative one is as zero, as in LIBSVM.
     """
+    if sample_weight is None:
+        return np.ones(X.shape[0])
     weight = np.asarray(
         _check_sample_weight(
             sample_weight,
@@ -111,7 +113,7 @@ def checked_weights(sample_weight: Any, X: Any, drop_negative: bool = False) -> 
             copy=True,
         )
     )
-    if drop_negative and sample_weight is not None:
+    if drop_negative:
         weight = np.maximum(weight, 0.0)
         if not weight.any():
             raise ValueError("Invalid input - all samples have zero or negative weights.")

@@ -349,6 +349,14 @@ def _newton(
     step goes to a bound.
     """
     free = np.flatnonzero((a > 0) & (a < upper))
+    if free.size < 2:
+        return True, False
+    block = K[free].take(free, axis=1)
+    if free[0] >= split or free[-1] < split:  # one part
+        slope = o[free] - o[free].mean()
+        change = _by_cholesky(block, slope)
+        if change is not None:
+            return _along(K, sign, upper, a, o, free, block, slope, change)
     parts = [part for part in (free < split, free >= split) if part.any()]
 
     def balanced(x: Array) -> Array:
@@ -358,14 +366,7 @@ def _newton(
             x[..., part] -= x[..., part].mean(axis=-1, keepdims=True)
         return x
 
-    if free.size < 2:
-        return True, False
-    block = K[np.ix_(free, free)]
     slope = balanced(o[free])
-    if len(parts) == 1:
-        change = _by_cholesky(block, slope)
-        if change is not None:
-            return _along(K, sign, upper, a, o, free, block, slope, change, balanced)
     curvature, directions = np.linalg.eigh(balanced(balanced(block).T))
     least = max(float(curvature[-1]), 1e-300) * free.size * np.finfo(float).eps
     along = directions.T @ slope
@@ -378,7 +379,7 @@ def _newton(
         fall = float(slope @ change)
     if not -np.inf < fall < 0.0:
         return True, False
-    return _along(K, sign, upper, a, o, free, block, slope, change, balanced)
+    return _along(K, sign, upper, a, o, free, block, slope, change)
 
 
 def _by_cholesky(block: Array, slope: Array) -> Array | None:
@@ -387,40 +388,42 @@ def _by_cholesky(block: Array, slope: Array) -> Array | None:
     A third of the time of eigenvectors, or less; but where a direction has next to no curvature,
     these are what says so.
     """
-    n = slope.size
     L, info = dpotrf(block, lower=1)
-    corner = np.diagonal(L)
-    if info or float(corner.min()) ** 2 <= WELL * float(corner.max()) ** 2:
+    corner = L.diagonal()
+    if info or corner.min() ** 2 <= WELL * corner.max() ** 2:
         return None
-    both, _ = dpotrs(L, np.column_stack([slope, np.ones(n)]), lower=1)
-    change = both[:, 1] * (both[:, 0].sum() / both[:, 1].sum()) - both[:, 0]
+    sides = np.ones((2, slope.size))
+    sides[0] = slope
+    x, y = dpotrs(L, sides.T, lower=1)[0].T
+    change = y * (x.sum() / y.sum()) - x
     return np.asarray(change - change.mean())
 
 
 def _along(
     K: Array, sign: Array, upper: Array, a: Array, o: Array, free: Array, block: Array,
-    slope: Array, change: Array, balanced: Any,
+    slope: Array, change: Array,
 ) -> tuple[bool, bool]:  # fmt: skip
     """Along a direction as far as the first bound, in place; results of :func:`_newton`."""
     fall = float(slope @ change)
     if not -np.inf < fall < 0.0:
         return True, False
     bend = float(change @ (block @ change))
-    step_a = sign[free] * change
-    with np.errstate(divide="ignore", invalid="ignore"):
-        room = np.where(
-            step_a > 0,
-            (upper[free] - a[free]) / step_a,
-            np.where(step_a < 0, -a[free] / step_a, np.inf),
-        )
+    at, most, z = a[free], upper[free], sign[free]
+    step_a = z * change
+    size, rises = np.abs(step_a), step_a > 0
+    room = np.full(size.size, np.inf)
+    np.divide(np.where(rises, most - at, at), size, out=room, where=size > 0)
     longest = float(room.min())
     t = min(-fall / bend if bend > 0 else np.inf, longest)
-    trial = np.clip(a[free] + t * step_a, 0.0, upper[free])
+    trial = np.minimum(np.maximum(at + t * step_a, 0.0), most)
     if t == longest:  # exactly onto the bound that cut the step
-        trial = np.where(room <= t, np.where(step_a > 0, upper[free], 0.0), trial)
-    moved = sign[free] * (trial - a[free])
-    after = o + K[:, free] @ moved
-    if not (float(moved @ (o[free] + after[free])) < 0.0 or np.ptp(after[free]) < np.ptp(slope)):
+        trial = np.where(room <= t, np.where(rises, most, 0.0), trial)
+    moved = z * (trial - at)
+    after = o.copy()
+    _follow(K, free, moved, after)
+    now = after[free]
+    spread = now.max() - now.min() < slope.max() - slope.min()
+    if not (float(moved @ (o[free] + now)) < 0.0 or spread):
         return True, False
     a[free], o[:] = trial, after
     return t < longest, True
