@@ -468,6 +468,25 @@ class Gram:
             for_each_tile(self.operand.take(self._row[part]), side, keep, self.n_threads)
             self.n_values += part.size * columns.size
 
+    def grow_with(self, columns: Array, rows: Array, delta: Array) -> Array:
+        """Grow by these columns, and return sum_r delta[r] * k(rows[r], columns).
+
+        What is cached of these rows is computed once.
+        """
+        self.grow(columns)
+        known = self._slot[rows] >= 0
+        s, first = np.zeros(self.width), self.width - columns.size
+        add_rows(
+            self._store,
+            self._slot[rows[known]],
+            delta[known].astype(self.dtype),
+            s,
+            first,
+            self.width,
+            0,
+        )
+        return s[first:] + self.products(rows[~known], delta[~known], columns)
+
     def _set_columns(self, columns: Array) -> None:
         self.columns, self.width = columns, columns.size
         self._position = np.full(self.n, -1)
@@ -531,6 +550,11 @@ class LinearGram(Gram):
     def products(self, rows: Array, delta: Array, columns: Array) -> Array:
         """X_columns (X_rows' delta)"""
         return self._through_weights(rows, delta, self.operand.take(columns))
+
+    def grow_with(self, columns: Array, rows: Array, delta: Array) -> Array:
+        """Grow, and X_columns (X_rows' delta)."""
+        self.grow(columns)
+        return self.products(rows, delta, columns)
 
     def _through_weights(self, rows: Array, delta: Array, side: Operand) -> Array:
         X = self.operand.X[rows]
