@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import io
+import struct
+import tokenize
 import zlib
 from typing import Any
 from zipfile import BadZipFile
@@ -101,8 +103,15 @@ def read_npz(source: Source, request: Request) -> Data:
         EOFError,
         KeyError,
         zlib.error,
+        struct.error,
+        tokenize.TokenError,
+        SyntaxError,
         AttributeError,
         TypeError,
+        OverflowError,
+        NotImplementedError,  # a zip of another kind
+        RuntimeError,  # an encrypted one
+        MemoryError,  # a shape that cannot be
     ) as error:
         raise ValueError(f"{source.name}: not a readable NPZ file ({error})") from error
     if {"X_data", "X_indices", "X_indptr", "X_shape"} <= set(found):

@@ -27,6 +27,7 @@ import math
 import os
 import platform
 import time
+import tokenize
 import zipfile
 import zlib
 from collections.abc import Callable, Mapping
@@ -382,7 +383,10 @@ def _check_npy_header(
     version = np.lib.format.read_magic(start)
     if version not in read:
         raise ValueError(f"{name} is of the unknown .npy version {version}")
-    own_shape, _, own_dtype = read[version](start)
+    try:
+        own_shape, _, own_dtype = read[version](start)
+    except (SyntaxError, TypeError, tokenize.TokenError, RecursionError) as error:
+        raise ValueError(f"the header of {name} makes no sense ({error})") from error
     if (own_shape, own_dtype) != (shape, dtype):
         raise ValueError(
             f"{name} is {own_dtype} of shape {own_shape}, but the header says {dtype} of shape "

@@ -1,0 +1,97 @@
+"""Seeds, one after the other, until the time is over; what was tried and what failed is kept."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+import traceback
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+KEPT = ROOT / "soak"
+MOST_FAILURES = 5  # of one run: more of them say the same
+
+
+class Campaign:
+    """The trials of one promise.
+
+    Parameters
+    ----------
+    name : str
+        Of the campaign; a row of the table.
+    seconds : float
+        For how long to go on.
+    kept : bool
+        Whether to go on from the last run and to count this one.
+    only : int, optional
+        The one seed to try: a failure again.
+    """
+
+    def __init__(self, name: str, seconds: float, kept: bool, only: int | None = None) -> None:
+        self.name, self.seconds, self.kept, self.only = name, seconds, kept, only
+        self.failures: list[str] = []
+        self.counts: dict[str, float] = {}
+
+    def run(self, trial: Callable[[int], int | None], promise: str) -> None:
+        """Try seeds; a trial returns how many things it tried (None: one), or raises."""
+        before = read_results().get(self.name, {}) if self.kept else {}
+        seed = first = int(before.get("next_seed", 0)) if self.only is None else self.only
+        begin, n_tried = time.monotonic(), 0
+        print(f"{self.name}: seeds from {first}")
+        while True:
+            try:
+                n_tried += trial(seed) or 1
+            except Exception:
+                self._failed(seed, traceback.format_exc())
+            seed += 1
+            over = time.monotonic() - begin > self.seconds
+            if over or self.only is not None or len(self.failures) >= MOST_FAILURES:
+                break
+        if self.kept:
+            self._count(before, promise, seed, n_tried, time.monotonic() - begin)
+        assert not self.failures, "\n".join(self.failures)
+
+    def _failed(self, seed: int, said: str) -> None:
+        again = f"pytest tests/soak -k {self.name} --soak-seed {seed}"
+        self.failures.append(f"{again}\n{said}")
+        folder = KEPT / "failures"
+        folder.mkdir(parents=True, exist_ok=True)
+        facts = {"campaign": self.name, "seed": seed, "again": again, "said": said}
+        (folder / f"{self.name}-{seed}.json").write_text(json.dumps(facts, indent=1) + "\n")
+
+    def _count(
+        self, before: dict[str, Any], promise: str, seed: int, n_tried: int, seconds: float
+    ) -> None:
+        counts = {
+            name: before.get("measured", {}).get(name, 0) + value
+            for name, value in self.counts.items()
+        }
+        results = read_results()
+        results[self.name] = {
+            "promise": promise,
+            "tried": int(before.get("tried", 0)) + n_tried,
+            "failed": int(before.get("failed", 0)) + len(self.failures),
+            "seconds": round(float(before.get("seconds", 0.0)) + seconds, 1),
+            "next_seed": seed,
+            "last_run": time.strftime("%Y-%m-%d", time.gmtime()),
+            **({"measured": counts} if counts else {}),
+        }
+        write_results(results)
+
+
+def read_results() -> dict[str, Any]:
+    """What all campaigns have tried so far."""
+    path = KEPT / "results.json"
+    return json.loads(path.read_text()) if path.exists() else {}
+
+
+def write_results(results: dict[str, Any]) -> None:
+    """Replace the file whole, so that a run that is killed leaves the one before."""
+    KEPT.mkdir(exist_ok=True)
+    path = KEPT / "results.json"
+    part = path.with_suffix(f".{os.getpid()}")
+    part.write_text(json.dumps(dict(sorted(results.items())), indent=1) + "\n")
+    os.replace(part, path)

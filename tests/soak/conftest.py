@@ -1,0 +1,26 @@
+"""The options of campaigns."""
+
+import pytest
+
+from tests.soak.campaign import Campaign
+
+QUICK = 1.5  # seconds of each campaign in "make test"
+
+
+def pytest_addoption(parser):
+    group = parser.getgroup("soak")
+    group.addoption("--soak-minutes", type=float, help="minutes of each campaign; counted and kept")
+    group.addoption("--soak-seed", type=int, help="try this seed only")
+
+
+@pytest.fixture
+def campaign(request):
+    """Makes the campaign of a test: ``campaign("name")``."""
+    minutes = request.config.getoption("--soak-minutes", None)
+    only = request.config.getoption("--soak-seed", None)
+
+    def make(name):
+        seconds = QUICK if minutes is None else 60.0 * minutes
+        return Campaign(name, seconds, kept=minutes is not None and only is None, only=only)
+
+    return make
