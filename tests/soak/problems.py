@@ -41,7 +41,6 @@ def ordinary(rng, most=60):
 def hostile(rng):
     """Rows, labels, targets and weights of extreme scales, constant or repeated rows, odd types."""
     X, y, f = ordinary(rng, 40)
-    n = len(y)
     kind = rng.integers(10)
     if kind == 0:
         X = X * 10.0 ** rng.uniform(-150, 150)

@@ -15,11 +15,10 @@ def table(results):
         "|---|---|---|---|---|---|",
     ]
     for name, found in sorted(results.items()):
-        measured = "; ".join(
-            f"{key} {value:,.3g}" for key, value in found.get("measured", {}).items()
-        )
+        counts = found.get("measured", {})
+        measured = "".join(f"; {key} {value:,.3g}" for key, value in counts.items())
         lines.append(
-            f"| {name.replace('_', ' ')} | {found['promise']}{' (' + measured + ')' if measured else ''} "
+            f"| {name.replace('_', ' ')} | {found['promise']}{measured} "
             f"| {found['tried']:,} | {found['failed']:,} | {found['seconds'] / 3600:.2f} "
             f"| {found['last_run']} |"
         )

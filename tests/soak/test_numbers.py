@@ -6,13 +6,10 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
+from slimsvm.ending import REASONS
 from tests.reference.certificates import ESTIMATORS as CERTIFIED
 from tests.reference.certificates import claims
 from tests.soak.problems import EXACT, MAKERS, fitted, hostile, ordinary, target_of, values
-
-REASONS = {
-    "converged", "max_iter", "max_time", "max_memory", "max_draws", "interrupted", "stopped", "stalled",
-}  # fmt: skip
 
 
 def test_hostile_numbers(campaign):
@@ -112,14 +109,17 @@ def test_metamorphic_relations(campaign, tmp_path):
                 warnings.simplefilter("ignore")
                 other = values(model.set_params(n_jobs=2).fit(X, target), new)
             tolerance = 0.0
-        scale = 1.0 + np.abs(base).max()
-        worst = np.abs(base - sign * other).max() / scale
+        scale, apart = 1.0 + np.abs(base).max(), base - sign * other
+        worst = np.abs(apart).max() / scale
+        if tolerance and not name.startswith("Linear"):
+            # where no support vector is free, any intercept of an interval is optimal
+            worst = min(worst, np.ptp(apart) / scale)
         assert worst <= tolerance, f"{name}, {relation}: differs by {worst:.2g}"
 
     campaign("metamorphic_relations").run(
         trial,
-        "the same model for permuted, doubled, rotated and shifted rows, swapped labels, CSR, memory "
-        "maps, float32, any number of threads",
+        "the same model for permuted, doubled, rotated and shifted rows, swapped labels, CSR, "
+        "memory maps, float32, any number of threads",
     )
 
 
