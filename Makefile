@@ -8,12 +8,13 @@ PYTHON ?= python3
 WORKERS ?= 2
 PYTEST_ARGS ?=
 AGAIN ?=
+MINUTES ?= 30
 VENV := .venv
 BIN := $(VENV)/bin
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test test-all test-cpus test-gallery lint format docs bench clean clean-venv
+.PHONY: help demo test test-all test-cpus soak test-gallery lint format docs bench clean clean-venv
 
 help:
 	@echo "make demo        train on generated data and on the digits, beside scikit-learn; writes a picture"
@@ -21,6 +22,7 @@ help:
 	@echo "make test-all    the same with the long tests: larger data, scikit-learn's checks for all options"
 	@echo "make test-cpus   the tests with the instructions of other processors, as far as this one knows them"
 	@echo "make test-gallery  scikit-learn's examples that use SVMs, with ours in their place; needs the network"
+	@echo "make soak        campaigns of random trials for MINUTES=30; goes on where the last run ended"
 	@echo "make lint        ruff and mypy only"
 	@echo "make format      rewrite the files in this project's style"
 	@echo "make docs        build the documentation into docs/_build/html; warnings are errors"
@@ -43,6 +45,9 @@ test-cpus: $(VENV)/.installed-test
 test-gallery: $(VENV)/.installed-test
 	$(BIN)/python -m pip install --quiet --quiet --disable-pip-version-check matplotlib pandas seaborn
 	$(BIN)/python tests/sklearn_suite/gallery.py
+
+soak: $(VENV)/.installed-test
+	$(BIN)/python -m tests.soak --minutes $(MINUTES)
 
 lint: $(VENV)/.installed-test
 	$(BIN)/ruff check .

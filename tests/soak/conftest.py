@@ -4,7 +4,7 @@ import pytest
 
 from tests.soak.campaign import Campaign
 
-QUICK = 1.5  # seconds of each campaign in "make test"
+QUICK = 1.0  # seconds of each campaign in "make test"
 
 
 def pytest_addoption(parser):

@@ -47,7 +47,6 @@ UCI = "https://archive.ics.uci.edu/ml/machine-learning-databases/"
 MNIST = (
     "https://storage.googleapis.com/cvdf-datasets/mnist/",
     "https://ossci-datasets.s3.amazonaws.com/mnist/",
-    "http://yann.lecun.com/exdb/mnist/",
 )
 
 
