@@ -1,8 +1,12 @@
-"""Compiled loops are compiled anew when a loop that they call has changed, in whatever file."""
+"""Compiled loops: anew when a loop that they call has changed, in whatever file; no infinities."""
 
+import ast
 import os
 import subprocess
 import sys
+from pathlib import Path
+
+import slimsvm
 
 INNER = "from slimsvm.compiled import compiled\n\n@compiled\ndef inner(x):\n    return x + {}\n"
 OUTER = """
@@ -32,3 +36,53 @@ def test_a_loop_in_another_file_that_changes(tmp_path):
     assert value(tmp_path) == 20.0
     (tmp_path / "inner_loop.py").write_text(INNER.format("2.00"))  # another size, another time
     assert value(tmp_path) == 30.0
+
+
+def is_infinite(node):
+    """Whether this names np.inf, math.nan or the like, or makes one from a text."""
+    if isinstance(node, ast.Attribute):
+        of = node.value
+        return node.attr in ("inf", "nan") and isinstance(of, ast.Name) and of.id in ("np", "math")
+    text = (
+        isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "float"
+    )
+    return bool(
+        text
+        and node.args
+        and isinstance(node.args[0], ast.Constant)
+        and isinstance(node.args[0].value, str)
+    )
+
+
+def infinities(source):
+    """Lines of compiled loops that name an infinity or NaN, or a constant of the module that is."""
+    tree = ast.parse(source)
+    constants = {
+        name.id
+        for line in tree.body
+        if isinstance(line, ast.Assign) and any(map(is_infinite, ast.walk(line.value)))
+        for target in line.targets
+        for name in ast.walk(target)
+        if isinstance(name, ast.Name)
+    }
+    return [
+        node.lineno
+        for loop in ast.walk(tree)
+        if isinstance(loop, ast.FunctionDef)
+        and any("compiled" in ast.unparse(decorator) for decorator in loop.decorator_list)
+        for node in ast.walk(loop)
+        if is_infinite(node) or (isinstance(node, ast.Name) and node.id in constants)
+    ]
+
+
+def test_no_compiled_loop_names_an_infinity():
+    # loops are compiled as if there were none (ninf, nnan): what follows from one is undefined
+    bad = "FAR = np.inf\n@compiled\ndef loop(x):\n    return min(x, FAR) + {}\n"
+    assert [infinities(bad.format(more)) for more in ("0.0", "np.nan", "float('inf')")] == [
+        [4],
+        [4, 4],
+        [4, 4],
+    ]
+    files = sorted(Path(slimsvm.__file__).parent.rglob("*.py"))
+    found = {str(file): infinities(file.read_text(encoding="utf-8")) for file in files}
+    assert {file: lines for file, lines in found.items() if lines} == {}

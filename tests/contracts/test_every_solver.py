@@ -53,7 +53,7 @@ ESTIMATORS = {
     ),
 }
 OTHERS = {
-    "descent, first_vectors, mapped_newton": "tests/solvers/test_descent.py has other answers",
+    "descent, descent_loops, first_vectors, mapped_newton": "tests/solvers/test_descent.py",
     "platt_smo": "ends when no pair makes progress; its tests have a twin",
     "rsvm, fixed_sets": "as published, slow; tests/solvers/test_published_reduced.py",
     "sparse_asked, sparse_path, sparse_descent, path_points": "what is asked for, what comes out",

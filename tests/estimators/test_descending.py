@@ -315,3 +315,37 @@ def test_a_stream_refuses_a_width_beyond_float32():
     X, _, y, _ = moons(100)
     with pytest.raises(ValueError, match="the range of float32"):
         SparseSVC(4, gamma=1e300).partial_fit(X, y)
+
+
+class Raising:
+    """A callback that ends the call of ``partial_fit`` in its middle, if it is told to."""
+
+    raises = False
+
+    def setup(self, estimator, context): ...
+
+    def on_fit_task_begin(self, estimator, context): ...
+
+    def on_fit_task_end(self, estimator, context, **given):
+        if self.raises:
+            raise RuntimeError("enough")
+
+    def teardown(self, estimator, context): ...
+
+
+def test_a_call_that_fails_leaves_the_stream_as_it_was():
+    X = np.random.default_rng(0).standard_normal((600, 3))
+    y = (X[:, 0] * X[:, 1] > 0).astype(int)
+    callback = Raising()
+    model = SparseSVC(8, random_state=0).set_callbacks(callback)
+    other = SparseSVC(8, random_state=0)
+    for one in (model, other):
+        one.partial_fit(X[:200], y[:200])
+    callback.raises = True
+    with pytest.raises(RuntimeError, match="enough"):
+        model.partial_fit(-X[200:400], np.where(y[200:400] > 0, 2, 1))
+    callback.raises = False
+    assert model.n_seen_ == 200 and model.classes_.tolist() == [0, 1]
+    for one in (model, other):
+        one.partial_fit(X[400:], y[400:])
+    assert np.array_equal(model.decision_function(X), other.decision_function(X))
