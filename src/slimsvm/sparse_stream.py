@@ -129,7 +129,8 @@ def _stream_for(model: Any, data: Data) -> StreamState:
         watched = getattr(model, "_skl_callbacks", None) or hasattr(model, "_parent_callback_ctx")
         if not watched and model.max_time is None:
             return known
-        return from_dict(known.to_dict(), known.kernel, _solver(model, 1))
+        kernel: Any = known.kernel  # none before the first model
+        return from_dict(known.to_dict(), kernel, _solver(model, 1))
     n_outputs = len(getattr(model, "classes_", data.classes)) if classes else 1
     state = begun(Asked.of(model).seed(), data.X, n_outputs, classes)
     if hasattr(model, "basis_coef_"):
