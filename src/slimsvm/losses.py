@@ -23,6 +23,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit, xlog1py, xlogy
 
 from slimsvm.compiled import compiled
+from slimsvm.forms import exp_rows
 
 Array = NDArray[np.float64]
 # of the smooth hinge's conjugate: measured to reach rounding error from its starting point for
@@ -336,19 +337,17 @@ class Logistic(Loss):
 
 
 @compiled
-def _softmax(y: Array, f: Array, value: Array, gradient: Array) -> None:
+def _softmax(y: Array, f: Array, most: Array, value: Array, gradient: Array) -> None:
+    """Value and gradient, from exp(f - most) in the place of the gradient."""
     n, c = f.shape
     for i in range(n):
-        most, own, total = f[i, 0], 0.0, 0.0
-        for j in range(1, c):
-            most = max(most, f[i, j])
+        own, total = 0.0, 0.0
         for j in range(c):
             own += y[i, j] * f[i, j]
-            gradient[i, j] = np.exp(f[i, j] - most)
             total += gradient[i, j]
         for j in range(c):
             gradient[i, j] = gradient[i, j] / total - y[i, j]
-        value[i] = most + np.log(total) - own
+        value[i] = most[i] + np.log(total) - own
 
 
 @dataclass(frozen=True)
@@ -383,8 +382,10 @@ class Softmax:
     def both(self, y: ArrayLike, f: ArrayLike) -> tuple[Array, Array]:
         """Value and gradient, in one pass."""
         labels, scores = _floats(y, f)
-        value, gradient = np.empty(scores.shape[0]), np.empty(scores.shape)
-        _softmax(np.ascontiguousarray(labels), np.ascontiguousarray(scores), value, gradient)
+        labels, scores = np.ascontiguousarray(labels), np.ascontiguousarray(scores)
+        most, value, gradient = scores.max(axis=1), np.empty(scores.shape[0]), scores.copy()
+        exp_rows(gradient, 1.0, -1.0, most, np.zeros(scores.shape[1]))
+        _softmax(labels, scores, most, value, gradient)
         return value, gradient
 
     def curvature(self, y: ArrayLike, f: ArrayLike) -> Array:

@@ -457,14 +457,20 @@ class MappedSpan:
             exact = 1e-12 if self.dtype == np.float64 else 1e-5
             b = centred(P.loss, P.Y, P.weight, raw, intercept, exact)
         F = raw + b
-        G = P.weight[:, None] * P.loss.gradient(P.Y, F)
+        if isinstance(P.loss, Softmax):
+            values, slopes = P.loss.both(P.Y, F)
+            curvature = (slopes + P.Y) * (1.0 - P.Y - slopes)
+        else:
+            values, slopes = P.loss.value(P.Y, F), P.loss.gradient(P.Y, F)
+            curvature = P.loss.curvature(P.Y, F) if P.fit_intercept else slopes
+        G = P.weight[:, None] * slopes
         gradient = self.K_BB @ coef + self.products(G)
         gap = 0.5 * float(np.square(solve_triangular(self.L, gradient, lower=True)).sum())
         if P.fit_intercept:
-            curve = P.weight @ P.loss.curvature(P.Y, F)
+            curve = P.weight @ curvature
             gap += 0.5 * float((np.square(G.sum(axis=0)) / np.maximum(curve, 1e-300)).sum())
         objective = 0.5 * float(np.einsum("jc,jc->", coef, self.K_BB @ coef))
-        objective += float(np.sum(P.weight @ P.loss.value(P.Y, F)))
+        objective += float(np.sum(P.weight @ values))
         return Look(raw, b, G, gradient, objective, gap)
 
     def certificate(self, coef: Array, look: Look, tol: float) -> Certificate:

@@ -291,12 +291,13 @@ class Moving:
                 empty(k, d), empty(k, d + 2), empty(k, d),
                 empty(n_parts, k, d + 2), empty(n_parts, k, c), empty(n_parts, c),
                 empty(n_parts, d, width), np.zeros(n_parts), empty(n_blocks, d, width),
-                np.zeros(max(k, rows), f4),
+                np.zeros(max(k, c, rows), f4),
             )  # fmt: skip
         while len(self._own) < n_threads:
             shapes = (d, d, d + 2, d + 2, k, powers, k, c)
             x, z, v, Q, K, slope, U, y = (empty(rows, size) for size in shapes)
-            self._own.append(loops.Own(x, z, v, Q, K, slope, U, y, empty(rows), empty(rows, c)))
+            last = empty(rows), empty(rows, c), empty(rows)
+            self._own.append(loops.Own(x, z, v, Q, K, slope, U, y, *last))
         return self._room, self._own
 
 

@@ -33,7 +33,7 @@ from slimsvm.problems.mapped import SOFTMAX
 
 Array = NDArray[Any]
 f4 = np.float32
-PART, BLOCK = 128, 64  # rows, and vectors, of a task
+PART, BLOCK = 128, 128  # rows, and vectors, of a task
 NO_METRIC, DIAGONAL, FULL = range(3)
 FIRST, SECOND = 0.1, 0.01  # one minus the decay of Adam's two averages
 SPINS = 100_000  # about a tenth of a millisecond: longer than what one thread does alone
@@ -109,6 +109,7 @@ class Own(NamedTuple):
     y: Array
     weight: Array
     G: Array
+    most: Array
 
 
 class Batches(NamedTuple):
@@ -188,7 +189,9 @@ def _part(N: Any, A: Any, own: Any, T: Any, step: int, part: int) -> None:
     np.dot(v, A.E.T, K)
     _values(N.form, N.degree, K, own.slope, A.zeros)
     np.dot(K, A.Z, G)
-    A.wrong[part] = _respond(N.loss, N.p, N.smooth, A.bias, own.y, own.weight, G, A.of_bias, part)
+    A.wrong[part] = _respond(
+        N.loss, N.p, N.smooth, A.bias, own.y, own.weight, G, own.most, A.zeros, A.of_bias, part
+    )
     np.dot(G, A.Z.T, U)
     _times_slope(N.form, U, K, own.slope)
     np.dot(U.T, v, A.of_E[part])
@@ -256,7 +259,7 @@ def _times_slope(form: int, U: Array, K: Array, slope: Array) -> None:
 @compiled
 def _respond(
     form: int, p: float, smooth: float, bias: Array, y: Array, weight: Array, F: Array,
-    of_bias: Array, part: int
+    most: Array, zeros: Array, of_bias: Array, part: int
 ) -> float:  # fmt: skip
     """Turn scores into slopes of the weighted loss, in place, and sum them.
 
@@ -264,35 +267,30 @@ def _respond(
     """
     n, c = F.shape
     wrong = 0.0
+    for i in range(n):
+        own, bad = f4(0.0), False
+        for j in range(c):
+            F[i, j] += bias[j]
+            most[i] = F[i, j] if j == 0 else max(most[i], F[i, j])
+            own += y[i, j] * F[i, j]
+            bad = bad or F[i, j] * y[i, j] <= 0.0
+        if own < most[i] if form == SOFTMAX else bad:
+            wrong += weight[i]
+    if form == SOFTMAX:
+        exp_rows(F, 1.0, -1.0, most, zeros)
     for j in range(c):
         of_bias[part, j] = f4(0.0)
     for i in range(n):
-        w = weight[i]
+        total = f4(0.0)
         for j in range(c):
-            F[i, j] += bias[j]
-        if form == SOFTMAX:
-            most, own = F[i, 0], f4(0.0)
-            for j in range(c):
-                most = max(most, F[i, j])
-                own += y[i, j] * F[i, j]
-            if own < most:
-                wrong += w
-            total = f4(0.0)
-            for j in range(c):
-                F[i, j] = np.exp(F[i, j] - most)
-                total += F[i, j]
-            for j in range(c):
+            total += F[i, j]
+        for j in range(c):
+            if form == SOFTMAX:
                 label = f4(1.0 - smooth) * y[i, j] + f4(smooth / c)
-                F[i, j] = w * (F[i, j] / total - label)
-        else:
-            bad = False
-            for j in range(c):
-                bad = bad or F[i, j] * y[i, j] <= 0.0
+                F[i, j] = weight[i] * (F[i, j] / total - label)
+            else:
                 slope = slopes(form, p, y[i, j], F[i, j])[0]
-                F[i, j] = w * f4(slope + 0.5 * smooth * y[i, j])
-            if bad:
-                wrong += w
-        for j in range(c):
+                F[i, j] = weight[i] * f4(slope + 0.5 * smooth * y[i, j])
             of_bias[part, j] += F[i, j]
     return wrong
 
