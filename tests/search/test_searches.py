@@ -155,7 +155,7 @@ def test_the_last_step_of_a_pipeline(kind):
     ("estimator", "grid", "reason"),
     [
         (LogisticRegression(), {"C": [1.0, 2.0]}, "LogisticRegression"),
-        (NuSVC(), {"nu": [0.1, 0.2]}, "NuSVC"),
+        (NuSVC(), {"random_state": [1, 2]}, "random_state is searched"),
         (SVC(max_iter=100), {"C": [1.0]}, "max_iter"),
         (SVC(), {"n_jobs": [1, 2]}, "n_jobs is searched"),
         (make_pipeline(SelectKBest(k=3), SVC()), {"selectkbest__k": [2, 3]}, "is searched"),
@@ -170,9 +170,10 @@ def test_the_ordinary_way_and_why(estimator, grid, reason):
 
 
 def test_memory_is_a_limit():
-    ours = GridSearchCV(SVC(), GRID, max_memory=0.5).fit(*TWO)
+    few, plain = NuSVC(), {"nu": [0.1, 0.2]}
+    ours = GridSearchCV(few, plain, max_memory=0.5).fit(*TWO)
     assert "max_memory is 0.5 MB" in str(ours.shared_)
-    assert_same(ours, model_selection.GridSearchCV(SVC(), GRID).fit(*TWO), 0.0)
+    assert_same(ours, model_selection.GridSearchCV(few, plain).fit(*TWO), 0.0)
     ours = GridSearchCV(SVC(), GRID, max_memory=1.0).fit(*TWO)  # the products are made twice
     assert ours.shared_.n_shared == 30
     more = GridSearchCV(SVC(), GRID).fit(*TWO)

@@ -28,7 +28,8 @@ from slimsvm.multiclass import OneVsOne, encoded
 from slimsvm.probability import coupled, of_pairs, sigmoid
 from slimsvm.run import Limits
 from slimsvm.search.searches import GridSearchCV
-from slimsvm.search.sharing import Shared, Sharing
+from slimsvm.search.shared import Shared
+from slimsvm.search.sharing import Sharing
 from slimsvm.search.stand_in import Interrupted
 from slimsvm.threads import n_threads
 from slimsvm.training import refuse_broken

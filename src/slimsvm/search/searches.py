@@ -9,13 +9,15 @@ from typing import Any, ClassVar
 import joblib
 import numpy as np
 from sklearn import get_config, model_selection
+from sklearn.base import is_classifier, is_regressor
 from sklearn.model_selection._search import BaseSearchCV
 from sklearn.utils._param_validation import Interval, RealNotInt
 from sklearn.utils.validation import _check_method_params, indexable
 
 from slimsvm.ending import warn
 from slimsvm.run import Limits
-from slimsvm.search.sharing import NotShared, Shared, Sharing
+from slimsvm.search.shared import NotShared, Shared
+from slimsvm.search.sharing import Sharing
 from slimsvm.search.stand_in import (
     Book,
     Interrupted,
@@ -131,8 +133,6 @@ class SharedWork(BaseSearchCV):
     # -- whether there is anything to share --------------------------------------------------------
 
     def _work_of(self, X: Any, y: Any, params: dict[str, Any]) -> _Work:
-        if y is None:
-            raise NotShared("there is no y")
         if not isinstance(self.max_memory, Real):
             raise NotShared("max_memory is no number")
         config = get_config()
@@ -144,6 +144,8 @@ class SharedWork(BaseSearchCV):
             raise NotShared("callbacks look at every fit")
         threads = max(n_threads(self.n_jobs), n_threads(getattr(self.estimator, "n_jobs", None)))
         X, y = indexable(X, y)
+        if y is None and (is_classifier(self.estimator) or is_regressor(self.estimator)):
+            raise NotShared("there is no y")
         given = _check_method_params(X, params=given)
         del groups
         sharing = Sharing(self.estimator, X, y, given, float(self.max_memory), threads)
@@ -208,7 +210,7 @@ class SharedWork(BaseSearchCV):
             reason = limits.reason()
             return words.get(reason, reason) if reason else ""
 
-        sharing.stop = stop
+        sharing.stop, sharing.limits = stop, limits
         responses = [getattr(scorer, "_response_method", None) for scorer in self._each_scorer()]
         decision = any(response != "predict" for response in responses)
         try:

@@ -9,83 +9,43 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
-from sklearn.base import clone
+from sklearn.base import clone, is_regressor
 from sklearn.pipeline import Pipeline
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import _num_samples
 
 from slimsvm.estimators.classification import SVC
 from slimsvm.estimators.regression import SVR
+from slimsvm.estimators.sparse import SparseSVC, SparseSVR
 from slimsvm.kernels import FromCallable, Kernel, Precomputed
 from slimsvm.multiclass import OneVsOne
 from slimsvm.precision import is_small
+from slimsvm.run import Limits
+from slimsvm.search import row_cached
+from slimsvm.search.fold_fits import IN_WORDS, FoldFits
 from slimsvm.search.held_out import Consumer, FoldProblem, Point, Space
+from slimsvm.search.shared import Candidate, NotShared, Shared
 from slimsvm.search.stand_in import Book, Known
 
 Array = NDArray[Any]
-# parameters that candidates may differ in
+# parameters that candidates may differ in where solutions go from each C to the next
 SEARCHED = {
     SVC: {"C", "kernel", "gamma", "degree", "coef0", "class_weight", "tol", "shrinking"}
     | {"cache_size", "decision_function_shape", "break_ties"},
     SVR: {"C", "epsilon", "kernel", "gamma", "degree", "coef0", "tol", "shrinking", "cache_size"},
 }
-OF_SOLUTIONS = ("C", "epsilon")  # the others make groups
-
-
-@dataclass(frozen=True)
-class Shared:
-    """What the fits of a search had in common.
-
-    Attributes
-    ----------
-    n_fits, n_shared
-        Fits of the search, and those among them whose outputs came from shared work.
-    n_kernels
-        Kernel matrices that were made.
-    seconds
-        Time of the shared work.
-    reason
-        Why the others, or all, were done one by one.
-    """
-
-    n_fits: int
-    n_shared: int
-    n_kernels: int = 0
-    seconds: float = 0.0
-    reason: str = ""
-
-    def __str__(self) -> str:
-        if not self.n_shared:
-            return f"Nothing was shared: {self.reason}."
-        text = (
-            f"{self.n_shared} of {self.n_fits} fits shared {self.n_kernels} kernel matrices, went "
-            "from each C to the next, and carried the scores of held-out rows along"
-        )
-        return (
-            f"{text}; the others were done one by one: {self.reason}."
-            if self.reason
-            else f"{text}."
-        )
-
-
-class NotShared(Exception):
-    """Why the ordinary way is taken."""
-
-
-@dataclass
-class Candidate:
-    """One point of the search: the kernel SVM with its parameters."""
-
-    number: int
-    parameters: dict[str, Any]
-    estimator: Any
+# parameters of the others that are about one fit, and what was shared in words
+ABOUT_ONE_FIT = {"warm_start", "max_time", "max_iter", "verbose", "n_jobs", "random_state"}
+ABOUT_ONE_FIT |= {"probability", "solver"}
+ALONG = "went from each C to the next, and carried the scores of held-out rows along"
+PATHS = "{} kernel matrices, " + ALONG
+CACHED = "a cache of kernel rows for each of {} kernels, " + ALONG
 
 
 class Sharing:
@@ -109,7 +69,7 @@ class Sharing:
         if type(estimator) is Pipeline:
             self.name, estimator = estimator.steps[-1]
             self.prefix = f"{self.name}__"
-        if type(estimator) not in SEARCHED:
+        if type(estimator) not in SEARCHED and type(estimator) not in IN_WORDS:
             raise NotShared(f"fits of {type(estimator).__name__} share nothing here")
         self.estimator = estimator
         self.n = _num_samples(X)
@@ -121,6 +81,8 @@ class Sharing:
         if getattr(estimator, "_skl_callbacks", None):
             raise NotShared("the estimator has callbacks")
         self.stop: Callable[[], str] = lambda: ""
+        self.limits = Limits()
+        self.keep_outputs = self._above = False
         self.n_kernels = self.n_shared = self.n_fits = 0
         self.seconds, self.reasons = 0.0, dict[str, None]()
 
@@ -131,14 +93,16 @@ class Sharing:
         for name in ("max_time", "solver"):
             if getattr(estimator, name, None) is not None:
                 raise NotShared(f"{name} is about a single fit")
-        if estimator.max_iter != -1 or estimator.warm_start:
+        limited = type(estimator) in SEARCHED and estimator.max_iter != -1
+        if limited or getattr(estimator, "warm_start", False):
             raise NotShared("max_iter and warm_start are about a single fit")
 
     # -- the book ----------------------------------------------------------------------------------
 
     def refuse_names(self, names: set[str]) -> None:
         """Raise NotShared where other parameters are searched."""
-        allowed = {self.prefix + name for name in SEARCHED[type(self.estimator)]}
+        own = SEARCHED.get(type(self.estimator), set(self.estimator.get_params()) - ABOUT_ONE_FIT)
+        allowed = {self.prefix + name for name in own}
         if names - allowed:
             raise NotShared(f"{', '.join(sorted(names - allowed))} is searched")
         if not names:
@@ -201,7 +165,9 @@ class Sharing:
     def result(self) -> Shared:
         """What was shared."""
         reason = "; ".join(self.reasons) if self.n_shared < self.n_fits else ""
-        return Shared(self.n_fits, self.n_shared, self.n_kernels, self.seconds, reason)
+        what = PATHS if type(self.estimator) in SEARCHED else IN_WORDS[type(self.estimator)]
+        what = CACHED if self._above else what
+        return Shared(self.n_fits, self.n_shared, self.n_kernels, self.seconds, reason, what)
 
     def _candidate(self, number: int, parameters: dict[str, Any]) -> Candidate | None:
         own = {name.removeprefix(self.prefix): value for name, value in parameters.items()}
@@ -211,7 +177,7 @@ class Sharing:
         except Exception:  # whatever it is: the fit of this candidate says it
             self.reasons["not all parameters are valid"] = None
             return None
-        kernel = estimator.kernel
+        kernel = getattr(estimator, "kernel", None)
         if (callable(kernel) and not isinstance(kernel, Kernel)) or isinstance(
             kernel, FromCallable
         ):
@@ -233,7 +199,8 @@ class Sharing:
     def _transformed(self, fold: int, train: Array, test: Array) -> tuple[Any, ...]:
         """The rows of a fold behind the first steps of the pipeline: training rows, then others."""
         steps = clone(self.whole[:-1])
-        y, weight = _safe_indexing(self.y, train), self.sample_weight
+        y = None if self.y is None else _safe_indexing(self.y, train)
+        weight = self.sample_weight
         first = steps.fit_transform(_safe_indexing(self.X, train), y) if len(steps) else None
         if first is None:
             first, second = (_safe_indexing(self.X, rows) for rows in (train, test))
@@ -244,7 +211,7 @@ class Sharing:
         else:
             Z = np.vstack([np.asarray(first), np.asarray(second)])
         rows = np.concatenate([train, test])
-        y = _safe_indexing(self.y, rows)
+        y = None if self.y is None else _safe_indexing(self.y, rows)
         weight = None if weight is None else _safe_indexing(weight, rows)
         Z, _, _ = clone(self.estimator)._checked(Z, y, None)
         here = np.arange(train.size), train.size + np.arange(test.size)
@@ -262,6 +229,9 @@ class Sharing:
         consume: Consumer | None = None,
     ) -> None:
         """All candidates in folds of the same rows."""
+        if type(self.estimator) not in SEARCHED:
+            self._fit_through(X, y, weight, folds, candidates)
+            return
         problems = [
             problem
             for fold, train, test in folds
@@ -276,15 +246,13 @@ class Sharing:
         for problem in problems:
             by_kernel.setdefault(problem.kernel, []).append(problem)
         numbers: dict[int, Candidate] = {c.number: c for c in candidates}
-        space = Space(X, label, self.threads, self.max_bytes, self.stop)
         # of one kind together, by growing gamma: inner products in float32 do for the first ones
         kernels = sorted(by_kernel, key=lambda k: (k.name, float(getattr(k, "gamma", 0.0))))
 
         def enter(point: Point, problem: FoldProblem, outputs: Array) -> None:
             self._enter(numbers[point.candidate], problem, outputs)
 
-        for kernel, K, diag in space.matrices(kernels):
-            missed = space.solve(K, diag, by_kernel[kernel], consume or enter)
+        for missed in self._solved(X, label, kernels, by_kernel, consume or enter):
             self.n_kernels += 1
             if missed and not self.stop():
                 self.reasons["rounding errors of kernel values were in the way"] = None
@@ -292,14 +260,57 @@ class Sharing:
                 self.reasons[self.stop()] = None
                 return
 
+    def _solved(
+        self, X: Any, label: Array | None, kernels: list[Kernel], problems: Any, consume: Consumer
+    ) -> Iterator[list[tuple[int, int]]]:
+        """Solve the problems, kernel by kernel; what missed its tolerance."""
+        if self._above:
+            for kernel in kernels:
+                own, how = problems[kernel], (self.max_bytes, self.threads, self.limits)
+                yield row_cached.solve(X, kernel, own, *how, consume)
+            return
+        space = Space(X, label, self.threads, self.max_bytes, self.stop)
+        for kernel, K, diag in space.matrices(kernels):
+            yield space.solve(K, diag, problems[kernel], consume)
+
+    def _fit_through(
+        self, X: Any, y: Any, weight: Any, folds: list[Any], candidates: list[Candidate]
+    ) -> None:
+        """Real fits, where solutions cannot be carried along."""
+        if not candidates:
+            return
+        fits = FoldFits(
+            X,
+            y,
+            weight,
+            self._record,
+            decision=self._decision,
+            train_too=self._train_too,
+            threads=self.threads,
+            stop=self.stop,
+        )
+        self.n_kernels += fits.run(folds, candidates, self.max_bytes)
+        if fits.failed:
+            self.reasons["a fit failed"] = None
+
     def refuse_size(self) -> None:
-        """Raise NotShared if a matrix of kernel values does not fit into memory."""
+        """See whether kernel values fit into memory; raise NotShared where that is needed."""
         need = (8 if is_small(self.n) else 4) * self.n**2
-        if need > self.max_bytes:
-            raise NotShared(
-                f"kernel values of {self.n:,} rows need {need / 1e6:,.3g} MB, and max_memory is "
-                f"{self.max_bytes / 1e6:,g} MB"
-            )
+        takes_kernel = hasattr(self.estimator, "kernel") and not isinstance(
+            self.estimator, (SparseSVC, SparseSVR)
+        )
+        if need <= self.max_bytes or not takes_kernel:
+            return
+        paths = type(self.estimator) in SEARCHED
+        two = is_regressor(self.estimator) or np.unique(np.asarray(self.y)).size == 2
+        if paths and two and not self.estimator._precomputed:
+            self._above = True
+            return
+        why = "" if not paths else ", which pairs of several classes cannot do without"
+        raise NotShared(
+            f"kernel values of {self.n:,} rows need {need / 1e6:,.3g} MB{why}, and max_memory is "
+            f"{self.max_bytes / 1e6:,g} MB"
+        )
 
     def n_done(self, n_folds: int) -> int:
         """Candidates that are in the book for all folds."""
@@ -368,10 +379,14 @@ class Sharing:
         else:
             predicted, decision = outputs[:, 0], None
         n = problem.n_test
+        known.outputs = outputs[:n] if self.keep_outputs else None
         for rows in (slice(0, n), slice(n, None))[: 2 if self._train_too else 1]:
             known.predicted.append(predicted[rows])
             known.decision.append(None if decision is None else np.asarray(decision[rows]))
-        train, test = self._splits[problem.fold]
+        self._record(candidate, problem.fold, known)
+
+    def _record(self, candidate: Candidate, fold: int, known: Known) -> None:
+        """Into the book."""
+        train, test = self._splits[fold]
         known.rows = [np.asarray(test), np.asarray(train)]
-        key = self._book.key({**self._all, **candidate.parameters}, problem.fold)
-        self._book.known[key] = known
+        self._book.known[self._book.key({**self._all, **candidate.parameters}, fold)] = known

@@ -68,6 +68,7 @@ class Known:
     rows: list[Array] = field(default_factory=list)
     predicted: list[Array] = field(default_factory=list)
     decision: list[Array | None] = field(default_factory=list)
+    outputs: Array | None = None  # of all pairs at the held-out rows, where somebody wants them
 
     def at(self, rows: Array) -> int:
         """Which of the known rows these are; -1: none."""
