@@ -14,7 +14,7 @@ BIN := $(VENV)/bin
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test test-all test-cpus soak test-gallery lint format docs bench clean clean-venv
+.PHONY: help demo test test-all test-cpus soak test-gallery lint format docs docs-check bench clean clean-venv
 
 help:
 	@echo "make demo        train on generated data and on the digits, beside scikit-learn; writes a picture"
@@ -26,6 +26,7 @@ help:
 	@echo "make lint        ruff and mypy only"
 	@echo "make format      rewrite the files in this project's style"
 	@echo "make docs        build the documentation into docs/_build/html; warnings are errors"
+	@echo "make docs-check  spelling and links of the documentation (links need the network)"
 	@echo "make bench       the quick benchmarks, within ten minutes; a run that was killed goes on (anew: make bench AGAIN=--again)"
 	@echo "make clean       remove what was built"
 	@echo "make clean-venv  remove the virtual environment"
@@ -58,6 +59,10 @@ format: $(VENV)/.installed-test
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
+docs-check: $(VENV)/.installed-docs
+	$(BIN)/codespell docs/*.md docs/*/*.md examples README.md CHANGELOG.md CONTRIBUTING.md src
+	$(BIN)/python -m sphinx -q -b linkcheck -D nitpicky=0 -D sphinx_gallery_conf.plot_gallery=0 docs docs/_build/links
+
 docs: $(VENV)/.installed-docs
 	$(BIN)/python -m sphinx -W --keep-going -b html docs docs/_build/html
 
@@ -67,7 +72,7 @@ bench: $(VENV)/.installed-bench
 	$(BIN)/python -m benchmarks run all --quick $(AGAIN)
 
 clean:
-	rm -rf build dist docs/_build docs/generated .ruff_cache .mypy_cache .pytest_cache
+	rm -rf build dist docs/_build docs/generated docs/gallery .ruff_cache .mypy_cache .pytest_cache
 	find src tests benchmarks docs -name __pycache__ -type d -prune -exec rm -rf {} +
 
 clean-venv:
