@@ -510,6 +510,15 @@ class TreeSum:
         return carried
 
 
+def is_far(X: Any) -> bool:
+    """Whether these are rows that are not in memory: opened ones, or a Dask collection."""
+    if isinstance(X, np.ndarray):
+        return False
+    if isinstance(X, list | tuple):
+        return len(X) > 0 and all(hasattr(of, "__dask_graph__") for of in X)
+    return hasattr(X, "relabelled") or hasattr(X, "__dask_graph__")
+
+
 def for_block(state: tuple[Any, ...], first: int, last: int) -> list[Any]:
     """The state of a task for the block of rows first to last: see :class:`PerRow`."""
     return [of.part(first, last) if isinstance(of, PerRow) else of for of in state]

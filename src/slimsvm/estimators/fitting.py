@@ -34,7 +34,7 @@ from slimsvm.multiclass import class_factors, encoded
 from slimsvm.notebook import ShowsItsFit
 from slimsvm.precision import is_small
 from slimsvm.progress import Progress
-from slimsvm.rows import MemoryRows
+from slimsvm.rows import MemoryRows, is_far
 from slimsvm.run import Limits, OutOfTime, Record, Result, Watcher
 from slimsvm.threads import n_threads, single_threaded_blas
 from slimsvm.tiles import prepare
@@ -164,13 +164,17 @@ class Estimator(ShowsItsFit, CallbackSupportMixin, BaseEstimator):
     # -- the five steps ---------------------------------------------------------------------------
 
     @with_callbacks
-    def fit(self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+    def fit(
+        self, X: MatrixLike, y: ArrayLike | None = None, sample_weight: ArrayLike | None = None
+    ) -> Self:
         """Train on rows X with labels or targets y.
 
         Parameters
         ----------
         X : array, CSR matrix or DataFrame of shape (n_samples, n_features)
-            Training rows; for a precomputed kernel the values of all pairs of them.
+            Training rows; for a precomputed kernel the values of all pairs of them. Where an
+            estimator can do without all rows in memory, also a Dask array or DataFrame, or what
+            :func:`slimsvm.open_rows` opens, whose labels and weights are its own.
         y : array of shape (n_samples,)
             Labels, numbers or strings; of a regression, targets.
         sample_weight : array of shape (n_samples,), optional
@@ -191,7 +195,12 @@ class Estimator(ShowsItsFit, CallbackSupportMixin, BaseEstimator):
         of another model, if it knows what to do with them.
         """
         begin = time.perf_counter()
+        if is_far(X):
+            from slimsvm.estimators.on_rows import fit_on_rows
+
+            return fit_on_rows(self, X, y, sample_weight, begin)
         with self._unchanged_on_failure():
+            self.__dict__.pop("transformer_", None)
             X, y, weight = self._checked(X, y, sample_weight)
             data = self._encoded(X, y, weight)
             data.start, data.margins = start, margins
@@ -396,6 +405,19 @@ class Estimator(ShowsItsFit, CallbackSupportMixin, BaseEstimator):
         return tags
 
 
+def _over_rows(model: Any, name: str, X: Any) -> Any:
+    """A method of new rows that are not in memory."""
+    from slimsvm.estimators.on_rows import over_rows
+
+    return over_rows(model, name, X)
+
+
+def _score_on_rows(model: Any, X: Any, y: Any, sample_weight: Any) -> float:
+    from slimsvm.estimators.on_rows import score_on_rows
+
+    return score_on_rows(model, X, y, sample_weight)
+
+
 class ClassPredictions(ClassifierMixin):
     """``scheme`` says how the outputs of a fitted estimator decide between its classes.
 
@@ -424,16 +446,40 @@ class ClassPredictions(ClassifierMixin):
     )
     def decision_function(self, X: MatrixLike) -> Array:
         """Decision values."""
+        if is_far(X):
+            return _over_rows(self, "decision_function", X)
         outputs = self._outputs(X)
         return self._scheme().decision(outputs, self.decision_function_shape)
 
     @of_new_rows()
     def predict(self, X: MatrixLike) -> Array:
         """Labels of new rows."""
+        if is_far(X):
+            return _over_rows(self, "predict", X)
         shape, ties = self.decision_function_shape, bool(self.break_ties)
         if ties and shape == "ovo" and len(getattr(self, "classes_", ())) > 2:
             raise ValueError("break_ties must be False when decision_function_shape is 'ovo'")
         return self._predicted(self._outputs(X))
+
+    def score(self, X: MatrixLike, y: Any = None, sample_weight: Any = None) -> float:
+        """The share of rows whose label is predicted.
+
+        Parameters
+        ----------
+        X : array or CSR matrix of shape (n_samples, n_features)
+            Rows; or rows that are not in memory, as in ``fit``: blocks are counted where they are.
+        y : array of shape (n_samples,)
+            Their labels.
+        sample_weight : array of shape (n_samples,), optional
+            How much each row counts.
+
+        Returns
+        -------
+        float
+        """
+        if is_far(X):
+            return _score_on_rows(self, X, y, sample_weight)
+        return float(super().score(X, y, sample_weight))
 
     def _predicted(self, outputs: Array) -> Array:
         """Labels from decision values."""
@@ -480,7 +526,29 @@ class Regressor(RegressorMixin, Estimator):
     @of_new_rows()
     def predict(self, X: MatrixLike) -> Array:
         """Targets of new rows."""
+        if is_far(X):
+            return _over_rows(self, "predict", X)
         return self._predicted(self._outputs(X))
+
+    def score(self, X: MatrixLike, y: Any = None, sample_weight: Any = None) -> float:
+        """The coefficient of determination, R^2.
+
+        Parameters
+        ----------
+        X : array or CSR matrix of shape (n_samples, n_features)
+            Rows; or rows that are not in memory, as in ``fit``: sums are made where they are.
+        y : array of shape (n_samples,)
+            Their targets.
+        sample_weight : array of shape (n_samples,), optional
+            How much each row counts.
+
+        Returns
+        -------
+        float
+        """
+        if is_far(X):
+            return _score_on_rows(self, X, y, sample_weight)
+        return float(super().score(X, y, sample_weight))
 
     def _predicted(self, outputs: Array) -> Array:
         """Targets from decision values."""

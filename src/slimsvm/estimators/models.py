@@ -17,6 +17,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from slimsvm.declarations import Attribute, attribute, attributes_of, demand
 from slimsvm.expansion import FEW, Expansion, as_csr, by_pair_in_csr, dense
 from slimsvm.kernels import Kernel, Linear, Precomputed
+from slimsvm.sources.opened import applied
 from slimsvm.threads import n_threads
 
 Array = NDArray[Any]
@@ -117,11 +118,12 @@ class KernelModel:
         return predict
 
     def _new_rows(self, X: Any) -> Any:
-        """New rows, validated."""
-        if _plain(X, self):
+        """New rows, validated, and transformed as those of the fit were."""
+        transformer = self.__dict__.get("transformer_")
+        if transformer is None and _plain(X, self):
             return X
         check_is_fitted(self)
-        return validate_data(
+        X = validate_data(
             self,
             X,
             dtype=[np.float64, np.float32],
@@ -129,6 +131,7 @@ class KernelModel:
             accept_large_sparse=True,
             reset=False,
         )
+        return X if transformer is None else applied(transformer, X)
 
     def __getstate__(self) -> dict[str, Any]:
         given: Any = super().__getstate__()

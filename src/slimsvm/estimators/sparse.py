@@ -33,6 +33,7 @@ from slimsvm.estimators.sparse_base import (
 )
 from slimsvm.losses import LOSSES, Softmax
 from slimsvm.multiclass import OneVsOne, OneVsRest, class_factors
+from slimsvm.rows import is_far
 from slimsvm.run import Result
 from slimsvm.solvers.path_points import accuracy, r_squared
 from slimsvm.solvers.sparse_asked import MAX_ITER
@@ -172,6 +173,11 @@ class SparseSVC(SparseEstimator, Classifier):
     )
     def predict_proba(self, X: Any) -> Array:
         """Probabilities of the classes, from the loss that was minimised."""
+        if is_far(X):
+            from slimsvm.estimators.on_rows import over_rows
+
+            said: Array = over_rows(self, "predict_proba", X)
+            return said
         scores = self._outputs(X)
         if scores.shape[1] > 1:
             return np.asarray(softmax(scores, axis=1))

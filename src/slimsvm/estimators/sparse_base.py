@@ -226,6 +226,46 @@ class SparseEstimator(KeptStream, BasisVectors, Estimator):
         about: Any = {"scoring": scoring, "last": basis, "oracle": LossOracle}
         return solved_on_a_path(asked, data, loss, fit, **about)
 
+    def _solved_on_rows(self, data: Data, fit: Fit) -> Result:
+        """Step 4 for rows that are not in memory."""
+        from slimsvm.estimators.on_rows import Coded
+        from slimsvm.solvers.sparse_on_rows import (
+            OnRows,
+            descended_on_rows,
+            held_out_rows,
+            path_on_rows,
+        )
+
+        asked, rows, about = Asked.of(self), data.about["rows"], data.about["summary"]
+        some = rows.take(np.arange(1)).X
+        descends = asked.descends(data.kernel, some)
+        loss = self._loss(descends, data.classes.size)
+        data.about |= {"descends": descends, "loss": loss.name}
+        labels = (data.classes, data.factors) if data.classes.size else (None, None)
+        coded, C = Coded("columns", float(self.C), *labels), float(self.C)
+        fraction = self.validation_fraction or (AUTO_FRACTION if asked.auto else None)
+        held = None
+        if fraction is not None:
+            held, without = held_out_rows(rows.relabelled(coded), float(fraction), asked.seed())
+            coded = replace(coded, without=without)
+        given = OnRows(
+            rows.relabelled(coded),
+            data.kernel,
+            data.classes,
+            about.largest,
+            C * about.total,
+            C * about.heaviest,
+        )
+        scoring = Scoring(self._measure, held, fit.threads)
+        warm = self.warm_start and hasattr(self, "basis_coef_")
+        last = self._function() if warm else None
+        if descends:
+            result, data.about["seen"] = descended_on_rows(asked, given, loss, fit, scoring, last)
+            return result
+        basis = None if last is None or not is_choice(asked.vectors) else last.basis
+        known: Any = {"scoring": scoring, "last": basis, "oracle": LossOracle}
+        return path_on_rows(asked, given, loss, fit, **known)
+
     def _concluded(self, data: Data, solved: Result, fit: Fit) -> Ending:
         self._forget_stream()
         model, about, asked = solved.model, solved.certificate, Asked.of(self)

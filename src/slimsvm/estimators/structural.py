@@ -318,7 +318,7 @@ class OutputsEstimator(StructuralEstimator):
         raise NotImplementedError
 
     @with_callbacks
-    def fit(self, X: Any, Y: Any, sample_weight: Any = None) -> Self:
+    def fit(self, X: Any, Y: Any = None, sample_weight: Any = None) -> Self:
         """Train on inputs X with outputs Y.
 
         Parameters

@@ -212,7 +212,7 @@ class MultivariateSVC(ClassPredictions, StructuralEstimator):
             self.intercept_ = self.intercept_ - 0.5 * (scores[n_positive - 1] + scores[n_positive])
         return ending
 
-    def score(self, X: Any, y: Any, sample_weight: None = None) -> float:
+    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """The measure on a new set.
 
         Parameters

@@ -226,6 +226,15 @@ class Mapped:
         return int(self.X.shape[1])
 
     @property
+    def dtype(self) -> Any:
+        """Of the rows, and of kernel values."""
+        return self.X.dtype
+
+    def span(self, vectors: Vectors) -> MappedSpan:
+        """Kernel values of the rows against vectors."""
+        return MappedSpan(self, vectors)
+
+    @property
     def takes_labels(self) -> bool:
         """Whether targets are labels."""
         return isinstance(self.loss, Softmax) or self.loss.takes_labels or self._signs
@@ -267,11 +276,20 @@ class Mapped:
             replace(vectors, B=placed, scales=None, W=None),
         )
 
+    def wider(self) -> Mapped:
+        """The same in float64."""
+        return replace(self, X=self.X.astype(np.float64))
+
+    def some(self, rows: Array) -> Mapped:
+        """The problem on some of its rows."""
+        return replace(self, X=self.X[rows], Y=self.Y[rows], weight=self.weight[rows])
+
     def certificate(self, vectors: Vectors, tol: float, look: Look | None = None) -> Certificate:
         """How far these coefficients are from the best for these vectors."""
+        span = self.span(vectors)
         if look is None:
-            look = MappedSpan(self, vectors).look(vectors.coef, vectors.intercept)
-        return MappedSpan(self, vectors).certificate(vectors.coef, look, tol)
+            look = span.look(vectors.coef, vectors.intercept)
+        return span.certificate(vectors.coef, look, tol)
 
 
 def wide(X: Any) -> bool:
@@ -367,12 +385,13 @@ def _ridge_weights(X: Any, y: Array, weight: Array | None) -> Array:
 class Look:
     """A point of the problem: scores, slopes, and how far it is from the optimum at most."""
 
-    scores: Array
+    scores: Any  # without intercepts: an array, or how rows that are elsewhere know theirs
     intercept: Array
     slopes: Array  # weighted, (n, outputs)
     gradient: Array  # by the coefficients
     objective: float
     gap: float
+    slope: Array  # sums of the slopes
 
 
 class MappedSpan:
@@ -380,7 +399,7 @@ class MappedSpan:
 
     def __init__(self, problem: Mapped, vectors: Vectors) -> None:
         self.problem, self.k = problem, vectors.n
-        self.dtype = problem.X.dtype
+        self.dtype = problem.dtype
         placed = vectors.placed(vectors.B.astype(np.float64))
         M = vectors.metric
         self.M = None if M is None else M.astype(self.dtype)
@@ -454,24 +473,50 @@ class MappedSpan:
         raw = self.scores(coef) if scores is None else scores
         b = intercept
         if P.fit_intercept:  # no nearer than the type of the kernel values is worth
-            exact = 1e-12 if self.dtype == np.float64 else 1e-5
-            b = centred(P.loss, P.Y, P.weight, raw, intercept, exact)
+            b = centred(P.loss, P.Y, P.weight, raw, intercept, self._centring)
         F = raw + b
-        if isinstance(P.loss, Softmax):
-            values, slopes = P.loss.both(P.Y, F)
-            curvature = (slopes + P.Y) * (1.0 - P.Y - slopes)
-        else:
-            values, slopes = P.loss.value(P.Y, F), P.loss.gradient(P.Y, F)
-            curvature = P.loss.curvature(P.Y, F) if P.fit_intercept else slopes
-        G = P.weight[:, None] * slopes
-        gradient = self.K_BB @ coef + self.products(G)
+        values, slopes, curvature = losses_at(P.loss, P.Y, F)
+        G, value = P.weight[:, None] * slopes, float(np.sum(P.weight @ values))
+        curve = P.weight @ curvature
+        return self._look(raw, b, G, coef, (self.products(G), G.sum(axis=0), curve, value))
+
+    @property
+    def _centring(self) -> float:
+        """How near the best intercepts are looked for: as near as kernel values are worth."""
+        return 1e-12 if self.dtype == np.float64 else 1e-5
+
+    def _look(self, raw: Any, b: Array, G: Array, coef: Array, sums: tuple[Any, ...]) -> Look:
+        """The point, from sums over all rows: K'G, slopes, curvatures and losses."""
+        products, slope, curve, value = sums
+        gradient = self.K_BB @ coef + products
         gap = 0.5 * float(np.square(solve_triangular(self.L, gradient, lower=True)).sum())
-        if P.fit_intercept:
-            curve = P.weight @ curvature
-            gap += 0.5 * float((np.square(G.sum(axis=0)) / np.maximum(curve, 1e-300)).sum())
-        objective = 0.5 * float(np.einsum("jc,jc->", coef, self.K_BB @ coef))
-        objective += float(np.sum(P.weight @ values))
-        return Look(raw, b, G, gradient, objective, gap)
+        if self.problem.fit_intercept:
+            gap += 0.5 * float((np.square(slope) / np.maximum(curve, 1e-300)).sum())
+        objective = 0.5 * float(np.einsum("jc,jc->", coef, self.K_BB @ coef)) + value
+        return Look(raw, b, G, gradient, objective, gap, slope)
+
+    # -- what Newton's method asks -----------------------------------------------------------------
+
+    def here(self, look: Look) -> tuple[Mapped, MappedSpan, Array, Array]:
+        """Rows for Newton's matrix, with their values, scores and weighted slopes: all of them."""
+        return self.problem, self, look.scores + look.intercept, look.slopes
+
+    def change(self, step: Array) -> Any:
+        """Of the scores, for a change of the coefficients."""
+        return self.scores(step)
+
+    def moved(self, scores: Any, change: Any, t: float) -> Any:
+        """The scores after t of the change."""
+        return scores + t * change
+
+    def along(self, look: Look, change: Any, d_intercept: Array) -> Callable[[float], Any]:
+        """Slope and curvature of the losses after t of a change, as a function of t."""
+        P, F, line = self.problem, look.scores + look.intercept, change + d_intercept
+
+        def at(t: float) -> tuple[float, float]:
+            return derivatives_along(P.loss, P.Y, P.weight, F + t * line, line)
+
+        return at
 
     def certificate(self, coef: Array, look: Look, tol: float) -> Certificate:
         """The gap within the span; ``violation`` is its ratio to the objective."""
@@ -480,8 +525,12 @@ class MappedSpan:
         own = self.K_BB @ coef
         plain = self.K_BB - self.jitter * np.eye(self.k)
         jitter = price_of_jitter(plain, self.jitter, coef) if self.k else 0.0
-        off = rounding(self._error(), coef, own, look.slopes, look.scores)
+        off = rounding(self._error(), coef, own, *self._felt(look))
         return Certificate(SUBSPACE, *about).rounded(2.0 * off + jitter)
+
+    def _felt(self, look: Look) -> tuple[Array, Array]:
+        """Slopes and scores, for the error that rounding makes."""
+        return look.slopes, look.scores
 
     def _error(self) -> float:
         """Of a kernel value, seen on a few rows: of its own type, and of rows rounded to it."""
@@ -514,42 +563,93 @@ def centred(
     intercept: Array,
     exact: float = 1e-12,
 ) -> Array:
-    """The best intercepts for these scores, from ``intercept`` on: Newton's method, damped.
+    """The best intercepts for these scores, from ``intercept`` on; see :func:`centred_by`."""
 
-    Up to slopes of a share ``exact`` of what they are the sum of.
+    def at(b: Array) -> tuple[float, Array, Array]:
+        return risk_and_slopes(loss, Y, weight, raw + b)
+
+    def bend(b: Array) -> Array:
+        return bends(loss, Y, weight, raw + b)
+
+    return centred_by(at, bend, intercept, float(weight.sum()), exact)
+
+
+def losses_at(loss: Loss | Softmax, Y: Array, F: Array) -> tuple[Array, Array, Array]:
+    """Losses of rows, their slopes and their curvatures; those of the softmax are made once."""
+    if not isinstance(loss, Softmax):
+        return loss.value(Y, F), loss.gradient(Y, F), loss.curvature(Y, F)
+    values, slopes = loss.both(Y, F)
+    return values, slopes, (slopes + Y) * (1.0 - Y - slopes)
+
+
+def risk_and_slopes(
+    loss: Loss | Softmax, Y: Array, weight: Array, F: Array
+) -> tuple[float, Array, Array]:
+    """The sum of all losses, their slopes by the intercepts, and sums of the sizes of these."""
+    if isinstance(loss, Softmax):
+        values, G = loss.both(Y, F)
+        value = float(weight @ values)
+    else:
+        value, G = float(np.sum(weight @ loss.value(Y, F))), loss.gradient(Y, F)
+    return value, np.asarray(weight @ G), np.asarray(weight @ np.abs(G))
+
+
+def bends(loss: Loss | Softmax, Y: Array, weight: Array, F: Array) -> Array:
+    """Second derivatives by the intercepts: one for each column, or the matrix of the softmax."""
+    if not isinstance(loss, Softmax):
+        return np.asarray(weight @ loss.curvature(Y, F))
+    p = loss.gradient(Y, F) + Y
+    return np.asarray(np.diag(weight @ p) - (p * weight[:, None]).T @ p)
+
+
+def derivatives_along(
+    loss: Loss | Softmax, Y: Array, weight: Array, F: Array, line: Array
+) -> tuple[float, float]:
+    """Slope and curvature of the sum of all losses along a line of scores."""
+    G = loss.gradient(Y, F)
+    first = float(weight @ np.einsum("ic,ic->i", G, line))
+    if isinstance(loss, Softmax):
+        p = G + Y
+        mean = np.einsum("ic,ic->i", p, line)
+        bend = np.einsum("ic,ic->i", p, np.square(line)) - np.square(mean)
+    else:
+        bend = np.einsum("ic,ic->i", loss.curvature(Y, F), np.square(line))
+    return first, float(weight @ bend)
+
+
+def centred_by(
+    at: Callable[[Array], tuple[float, Array, Array]],
+    bend: Callable[[Array], Array],
+    intercept: Array,
+    total: float,
+    exact: float = 1e-12,
+) -> Array:
+    """The best intercepts, from ``intercept`` on: Newton's method, damped.
+
+    Up to slopes of a share ``exact`` of what they are the sum of. ``at`` and ``bend`` are sums over
+    all rows (:func:`risk_and_slopes`, :func:`bends`), ``total`` the sum of the weights.
     """
-    b, total = np.array(intercept, np.float64), float(weight.sum())
-
-    def at(point: Array) -> tuple[float, Array]:
-        F = raw + point
-        if isinstance(loss, Softmax):
-            values, G = loss.both(Y, F)
-            return float(weight @ values), G
-        return float(np.sum(weight @ loss.value(Y, F))), loss.gradient(Y, F)
-
-    now, G = at(b)
+    b = np.array(intercept, np.float64)
+    now, slope, size = at(b)
     for _ in range(CENTRING):
-        slope = weight @ G
-        if np.all(np.abs(slope) <= exact * np.maximum(weight @ np.abs(G), 1e-300)):
+        if np.all(np.abs(slope) <= exact * np.maximum(size, 1e-300)):
             break
-        if isinstance(loss, Softmax):
-            p = G + Y
-            H = np.diag(weight @ p) - (p * weight[:, None]).T @ p
-            step = -np.linalg.lstsq(H, slope, rcond=1e-12)[0]
+        curve = bend(b)
+        if curve.ndim == 2:
+            step = -np.linalg.lstsq(curve, slope, rcond=1e-12)[0]
         else:
-            curve = weight @ loss.curvature(Y, raw + b)
             step = -slope / np.where(curve <= 1e-12 * total, total, curve)
         t = 1.0
         while t > 1e-10:
-            new, G_new = at(b + t * step)
+            new, new_slope, new_size = at(b + t * step)
             # slopes go on falling where values show nothing but rounding
-            falls = np.abs(weight @ G_new).sum() < 0.5 * np.abs(slope).sum()
+            falls = np.abs(new_slope).sum() < 0.5 * np.abs(slope).sum()
             if new < now or (falls and new - now <= 1e-13 * abs(now)):
                 break
             t *= 0.5
         else:
             break
-        gained, b, now, G = now - new, b + t * step, new, G_new
+        gained, b, now, slope, size = now - new, b + t * step, new, new_slope, new_size
         if gained <= 1e-15 * abs(now) and not falls:
             break
     return b

@@ -23,6 +23,17 @@ from slimsvm.rows import Block, serial
 Array = NDArray[Any]
 
 
+def scores_in(block: Block, span: Any, coef: Array) -> Array:
+    """Sums over the vectors of a span for the rows of a block, (n, columns).
+
+    A frame of vectors in a metric (:class:`slimsvm.problems.mapped_rows.MappedFrame`) makes its
+    own.
+    """
+    if isinstance(span, Span):
+        return Values(block, span).scores(coef)
+    return np.asarray(span.scores_in(block, coef))
+
+
 @dataclass(frozen=True)
 class Direction:
     """A change of the function: of coefficients (m, k) and intercepts (k,), for k of the columns.
@@ -35,7 +46,7 @@ class Direction:
     columns: Array | None = None  # which, ascending; None: all
     serial: str = field(default_factory=serial)
 
-    def at(self, block: Block, span: Span) -> Array:
+    def at(self, block: Block, span: Any) -> Array:
         """The change of the scores of a block, (n, k); kept with it."""
         known = block.kept.get("direction")
         if known is None or known[0] != self.serial:
@@ -43,7 +54,7 @@ class Direction:
                 change = np.empty((block.n, self.intercept.size), order="F")
                 change[:] = self.intercept
             else:
-                change = Values(block, span).scores(self.coef)
+                change = scores_in(block, span, self.coef)
                 change += self.intercept
             known = block.kept["direction"] = (self.serial, change)
         return np.asarray(known[1])
@@ -72,7 +83,7 @@ class Trail:
            [1., 2.]])
     """
 
-    span: Span
+    span: Any  # a Span, or what else makes scores
     n_columns: int
     start: tuple[Array, Array] | None = None
     moves: tuple[tuple[Direction | None, Array], ...] = ()
@@ -112,7 +123,7 @@ class Trail:
     def _first(self, block: Block) -> Array:
         if self.start is None:
             return np.zeros((block.n, self.n_columns), order="F")
-        scores = Values(block, self.span).scores(self.start[0])
+        scores = scores_in(block, self.span, self.start[0])
         scores += self.start[1]
         return scores
 

@@ -20,6 +20,7 @@ is the duality gap of this problem: scope "subspace".
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -76,7 +77,7 @@ class MappedNewton:
 
     def init(self, problem: Mapped, start: Any = None) -> MappedNewtonState:
         """Begin with the coefficients of the vectors."""
-        span, found = MappedSpan(problem, self.vectors), self.vectors
+        span, found = problem.span(self.vectors), self.vectors
         coef = np.array(found.coef, np.float64)
         return MappedNewtonState(span, coef, span.look(coef, found.intercept))
 
@@ -87,19 +88,18 @@ class MappedNewton:
             S.done = True
             return
         step, d_intercept = self._direction(problem, S)
-        change = S.span.scores(step)
+        change = S.span.change(step)
         K_step = S.span.K_BB @ step
         slope = float(np.einsum("jc,jc->", S.coef, K_step))
         curve = float(np.einsum("jc,jc->", step, K_step))
-        along = change + d_intercept
-        t = _line(problem, before.scores + before.intercept, along, slope, curve)
+        t = _line(S.span.along(before, change, d_intercept), slope, curve)
         S.n_iter += 1
         if t == 0.0:
             S.done = True
             return
         S.coef = S.coef + t * step
         intercept = before.intercept + t * d_intercept
-        S.look = S.span.look(S.coef, intercept, before.scores + t * change)
+        S.look = S.span.look(S.coef, intercept, S.span.moved(before.scores, change, t))
         gained = before.objective - S.look.objective
         # the gap is of squared slopes, which go on falling where the objective shows nothing
         stalled = gained <= STALLED * before.objective and S.look.gap > FALLS * before.gap
@@ -117,33 +117,33 @@ class MappedNewton:
     # -- the direction -----------------------------------------------------------------------------
 
     def _direction(self, problem: Mapped, S: MappedNewtonState) -> tuple[Array, Array]:
-        P, at = problem, S.look
-        F = at.scores + at.intercept
+        at = S.look
+        P, span, F, slopes = S.span.here(at)
         joint = isinstance(P.loss, Softmax)
         n_columns, k = F.shape[1], S.coef.shape[0]
-        slope = at.slopes.sum(axis=0) if P.fit_intercept else np.zeros(n_columns)
+        slope = at.slope if P.fit_intercept else np.zeros(n_columns)
         right = np.vstack([-at.gradient, -slope[None]])
         curvature = P.weight[:, None] * P.loss.curvature(P.Y, F)
         wanted = max(SAMPLED, SAMPLED_A_VECTOR * k)
         if not joint and n_columns <= FACTORISED:
             out = np.empty((k + 1, n_columns))
             for c in range(n_columns):
-                factor = self._matrix(P, S.span, curvature[:, c], wanted)
+                factor = self._matrix(P, span, curvature[:, c], wanted)
                 out[:, c] = cho_solve(factor, right[:, c])
             out[-1] *= P.fit_intercept
             return out[:-1], out[-1]
         typical = np.square(curvature).sum(axis=1) / np.maximum(curvature.sum(axis=1), 1e-300)
-        factor = self._matrix(P, S.span, typical, wanted)
-        p = at.slopes / P.weight[:, None] + P.Y if joint else None
+        factor = self._matrix(P, span, typical, wanted)
+        p = slopes / P.weight[:, None] + P.Y if joint else None
 
         def times(V: Array) -> Array:
-            T = S.span.scores(V[:-1]) + V[-1] * P.fit_intercept
+            T = span.scores(V[:-1]) + V[-1] * P.fit_intercept
             if p is None:
                 T *= curvature
             else:
                 T = P.weight[:, None] * p * (T - np.einsum("ic,ic->i", p, T)[:, None])
             ones = T.sum(axis=0) * P.fit_intercept
-            return np.vstack([S.span.K_BB @ V[:-1] + S.span.products(T), ones[None]])
+            return np.vstack([span.K_BB @ V[:-1] + span.products(T), ones[None]])
 
         out = _conjugate_gradients(times, right, lambda r: cho_solve(factor, r))
         return out[:-1], out[-1] * P.fit_intercept
@@ -203,20 +203,16 @@ def _conjugate_gradients(times: Any, right: Array, scale: Any) -> Array:
     return x if x.any() else scale(right)
 
 
-def _line(problem: Mapped, F: Array, along: Array, slope: float, curve: float) -> float:
-    """The step t that minimises the objective along a direction: Newton's method, in a bracket."""
-    P, low, high, t = problem, 0.0, np.inf, 1.0
+def _line(at: Callable[[float], tuple[float, float]], slope: float, curve: float) -> float:
+    """The step t that minimises the objective along a direction: Newton's method, in a bracket.
+
+    ``at`` gives slope and curvature of the losses after t of it; ``slope`` and ``curve`` are those
+    of the norm.
+    """
+    low, high, t = 0.0, np.inf, 1.0
     for _ in range(HALVINGS):
-        at = F + t * along
-        G = P.loss.gradient(P.Y, at)
-        first = slope + t * curve + float(P.weight @ np.einsum("ic,ic->i", G, along))
-        if isinstance(P.loss, Softmax):
-            p = G + P.Y
-            mean = np.einsum("ic,ic->i", p, along)
-            bend = np.einsum("ic,ic->i", p, np.square(along)) - np.square(mean)
-        else:
-            bend = np.einsum("ic,ic->i", P.loss.curvature(P.Y, at), np.square(along))
-        second = curve + float(P.weight @ bend)
+        of_losses, bend = at(t)
+        first, second = slope + t * curve + of_losses, curve + bend
         if first > 0.0:
             high = t
         else:

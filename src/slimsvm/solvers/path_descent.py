@@ -31,7 +31,15 @@ from slimsvm.expansion import Expansion, MappedExpansion
 from slimsvm.forms import EXPONENTIAL
 from slimsvm.losses import Logistic, Softmax
 from slimsvm.precision import NEWTON_TOL
-from slimsvm.problems.mapped import Coordinates, Mapped, MappedSpan, Vectors, standardised
+from slimsvm.problems.mapped import (
+    Coordinates,
+    Look,
+    Mapped,
+    MappedSpan,
+    Vectors,
+    standardised,
+)
+from slimsvm.problems.mapped_rows import MappedRows
 from slimsvm.run import Certificate, Result, Status, run
 from slimsvm.solvers.descent import FEW, Descent, plan_for, step_work
 from slimsvm.solvers.descent import RIDGE as RIDGE_OF_FEW
@@ -82,6 +90,9 @@ class DescentPath:
         The vectors, if they are the distinct rows, in inner coordinates; ``indices`` are theirs.
     start : Vectors, optional
         Where to begin.
+    whole : MappedRows, optional
+        All rows, where the problem has only some of them: there, the best coefficients are found,
+        and models are measured.
     seed, tol, max_iter :
         As usual; ``max_iter`` limits Newton's method.
     """
@@ -93,6 +104,7 @@ class DescentPath:
     everything: Array | None = None
     indices: Array | None = None
     start: Vectors | None = None
+    whole: MappedRows | None = None
     seed: int = 0
     tol: float = 1e-3
     max_iter: int = NEWTON_STEPS
@@ -112,6 +124,7 @@ class _Work:
         self.history: dict[str, list[Array]] = {name: [] for name in ("seconds", *HISTORY)}
         self.n_iter = 0
         self.way: dict[str, Any] = {}  # what a race has found to be better than the plan
+        self.whole: Any = problem if path.whole is None else path.whole  # all rows
 
     # -- the two ways ------------------------------------------------------------------------------
 
@@ -128,7 +141,7 @@ class _Work:
         for size in sizes_up_to(len(B)):
             coef = np.vstack([coef, np.zeros((size - len(coef), outputs))])
             start = Vectors(B[:size], np.ones(size), coef, intercept)
-            found = self._newton(self.problem, start, tol)
+            found = self._newton(self.whole, start, tol)
             coef, intercept = found.model.coef, found.model.intercept
             points.append(self._point(found.model, found.certificate))
         model = PathModel(points, self._chosen(points), len(B))
@@ -144,20 +157,24 @@ class _Work:
             order = rng.permutation(n)
             out = order[: round(FEW_SHARE * n)]
             if out.size >= 10:
-                part, rest = _rows(P, np.sort(order[out.size :])), _rows(P, out)
+                part, rest = P.some(np.sort(order[out.size :])), P.some(out)
                 best, factor = self._trial(part, self._raced(part, rest, n_ways), rest)
         elif score is None:
             order = rng.permutation(n)
             h = min(TRIED, round(TRIED_SHARE * n))
-            tried, P = _rows(P, order[:h]), _rows(P, np.sort(order[h:]))
+            tried, P = P.some(order[:h]), P.some(np.sort(order[h:]))
         found = self._descended(P, score, asked.start)
         if tried is not None:
             best, factor = self._trial(P, found, tried)
         elif score is not None:
             best, factor = self._trial(P, found, self._held_out())
         # from here on the metric is the one found, of all sizes
+        if asked.whole is not None:
+            self.whole = asked.whole.in_metric(found)
         self.problem, found = self.problem.in_metric(found)
-        result, first = self._finished(self.problem, found, best, factor)
+        if asked.whole is None:
+            self.whole = self.problem
+        result, first = self._finished(self.whole, found, best, factor)
         points, vectors = [first], result.model
         known = {vectors.n: vectors}
         for size in reversed(sizes_up_to(asked.n_basis)[:-1]):
@@ -171,7 +188,7 @@ class _Work:
         chosen = self._chosen(points)
         if chosen is not points[-1]:
             at = points.index(chosen)
-            result, chosen = self._finished(self.problem, known[chosen.n_basis], best, 1.0)
+            result, chosen = self._finished(self.whole, known[chosen.n_basis], best, 1.0)
             points[at] = chosen
         model = PathModel(points, chosen, asked.n_basis)
         return replace(result, model=model, history=self._history(), n_iter=self.n_iter)
@@ -248,12 +265,12 @@ class _Work:
 
         before = scores(found)
         factor = _likeliest_factor(tried, before)
-        if self.fit.limits.reason() or not self._affordable(self.problem, found):
+        if self.fit.limits.reason() or not self._affordable(found):
             return False, factor
         part, n = problem, problem.n
         wanted = max(TRIAL_ROWS, 4 * found.n)
         if n > 2 * wanted:
-            part = _rows(problem, np.sort(self.rng.permutation(n)[:wanted]))
+            part = problem.some(np.sort(self.rng.permutation(n)[:wanted]))
             part = replace(part, weight=part.weight * (problem.total_weight / part.total_weight))
         best = scores(self._newton(part, found, max(self.path_.tol, 1e-2)).model)
         as_right = measure(best, tried.Y, tried.weight) >= (
@@ -269,7 +286,7 @@ class _Work:
         return as_right and cost(best) <= LIKELY * cost(factor * before), factor
 
     def _finished(
-        self, problem: Mapped, found: Vectors, best: bool, factor: float
+        self, problem: Any, found: Vectors, best: bool, factor: float
     ) -> tuple[Result, PathPoint]:
         """The best coefficients for these vectors, or those of the descent; and their point."""
         if best and not self.fit.limits.reason():
@@ -281,13 +298,15 @@ class _Work:
 
     def _measured(self, v: Vectors) -> tuple[PathPoint, Certificate]:
         """The point of coefficients as they are, with the gap that they have."""
-        look = MappedSpan(self.problem, v).look(v.coef, v.intercept)
-        about = self.problem.certificate(v, self.path_.tol, look)
-        return self._point(v, about, look.scores + v.intercept), about
+        span = self.whole.span(v)
+        look = span.look(v.coef, v.intercept)
+        about = span.certificate(v.coef, look, self.path_.tol)
+        return self._point(v, about, look), about
 
-    def _affordable(self, problem: Mapped, found: Vectors) -> bool:
+    def _affordable(self, found: Vectors) -> bool:
         """Whether Newton's method takes no more than a part of the work of the descent."""
-        n, k, columns = problem.n, found.n, problem.Y.shape[1]
+        problem, n = self.problem, self.whole.n
+        k, columns = found.n, problem.Y.shape[1]
         if n <= CHEAP:
             return True
         plan = plan_for(problem, k, self.path_.metric)
@@ -296,17 +315,17 @@ class _Work:
         newton += 8.0 * n * k * columns * (PRODUCTS if columns > FACTORISED else 1)
         return bool(NEWTON_STEPS_USUALLY * newton <= AFFORDABLE * descent)
 
-    def _newton(self, problem: Mapped, start: Vectors, tol: float) -> Result:
+    def _newton(self, problem: Any, start: Vectors, tol: float) -> Result:
         options = {"tol": tol, "max_iter": min(self.path_.max_iter, NEWTON_STEPS)}
         result = self._run(MappedNewton(vectors=start), problem, None, **options)
-        hidden = not result.certificate.holds and problem.X.dtype == np.float32
+        hidden = not result.certificate.holds and problem.dtype == np.float32
         if hidden and problem.n * start.n <= WIDER and not self.fit.limits.reason():
             # rounding errors of float32 hide how far it is
-            wider = replace(problem, X=problem.X.astype(np.float64))
-            result = self._run(MappedNewton(vectors=result.model), wider, None, **options)
+            solver = MappedNewton(vectors=result.model)
+            result = self._run(solver, problem.wider(), None, **options)
         return result
 
-    def _run(self, solver: Any, problem: Mapped, start: Any, **options: Any) -> Result:
+    def _run(self, solver: Any, problem: Any, start: Any, **options: Any) -> Result:
         options = {"tol": self.path_.tol, **options}
         limits, watchers = self.fit.limits, self.fit.watchers
         result = run(solver, problem, limits=limits, start=start, watchers=watchers, **options)
@@ -326,7 +345,7 @@ class _Work:
             P, mean, scale = standardised(P)
         v = _in_units(_scaled(vectors, 1.0 / factor), -mean / scale, 1.0 / scale)
         some = np.sort(self.rng.permutation(P.n)[:PRUNED_ON])
-        K = MappedSpan(_rows(P, some), v).values_of_all()
+        K = MappedSpan(P.some(some), v).values_of_all()
         shares = K * np.linalg.norm(v.coef, axis=1)
         _, pivots, _, _ = dpstrf(shares.T @ shares, tol=0.0, lower=1)
         stay = np.sort(pivots[:size] - 1)
@@ -347,11 +366,8 @@ class _Work:
         P = self.problem
         return expansion_of(v, P.coordinates, self.kernel, P.norm, P.form, self._exact)
 
-    def _point(self, v: Vectors, about: Certificate, scores: Array | None = None) -> PathPoint:
+    def _point(self, v: Vectors, about: Certificate, look: Look | None = None) -> PathPoint:
         f, metric, widths = self._expansion(v)
-        P, measure = self.problem, self.path_.scoring.measure
-        if scores is None:
-            scores = MappedSpan(P, v).scores(v.coef) + v.intercept
         return PathPoint(
             v.n,
             f.basis,
@@ -360,12 +376,20 @@ class _Work:
             None if self.path_.indices is None else self.path_.indices[: v.n],
             about.objective,
             about.gap,
-            measure(scores, P.Y, P.weight),
+            self._training_score(v, look),
             self.path_.scoring.validated(f),
             metric=metric,
             widths=widths,
             rounding=about.rounding,
         )
+
+    def _training_score(self, v: Vectors, look: Look | None) -> float:
+        """On all rows, whose scores the look knows."""
+        P = self.problem
+        if self.whole is not P:
+            return float(self.whole.training_score(P.takes_labels, v, look))
+        raw = MappedSpan(P, v).scores(v.coef) if look is None else look.scores
+        return self.path_.scoring.measure(raw + v.intercept, P.Y, P.weight)
 
     def _held_out(self) -> Mapped:
         held = self.path_.scoring.held_out
@@ -424,11 +448,6 @@ def expansion_of(
         return Expansion(kernel, basis, coef, intercept, exact=exact), None, None
     f = MappedExpansion(kernel, basis, coef, intercept, exact=exact, metric=metric, widths=widths)
     return f, metric, widths
-
-
-def _rows(problem: Mapped, rows: Array) -> Mapped:
-    """The problem on some of its rows."""
-    return replace(problem, X=problem.X[rows], Y=problem.Y[rows], weight=problem.weight[rows])
 
 
 def _in_units(v: Vectors, mean: float, scale: float) -> Vectors:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -75,9 +76,20 @@ def refuse_beyond_float32(
 
 
 def solved_by_descent(
-    asked: Asked, data: Data, loss: Any, fit: Fit, *, scoring: Scoring, last: Expansion | None
+    asked: Asked,
+    data: Data,
+    loss: Any,
+    fit: Fit,
+    *,
+    scoring: Scoring,
+    last: Expansion | None,
+    whole: Callable[[Mapped, int], Any] | None = None,
 ) -> Result:
-    """The path of one fit; ``last`` is a function to begin with, if any."""
+    """The path of one fit; ``last`` is a function to begin with, if any.
+
+    ``whole`` makes the problem of all rows from that of the data, which are then some of them, and
+    from the number of vectors.
+    """
     X, Y, kernel = data.X, data.target, data.kernel
     weight = float(asked.C) * data.weight
     # a model within so many bytes is in float32, however few rows it has
@@ -140,6 +152,7 @@ def solved_by_descent(
         everything=None if rows is None else problem.X[rows],
         indices=rows,
         start=start,
+        whole=None if whole is None else whole(problem, wanted),
         seed=seed,
         tol=float(asked.tol),
         max_iter=asked.steps,
