@@ -360,6 +360,17 @@ class BlockedRows:
         again._keeps_labels = False  # they follow from those that are kept here
         return again
 
+    def with_features(self, task: Callable[[Any], Any], n_features: int) -> BlockedRows:
+        """The same rows with the features that task(X) returns."""
+
+        def read(k: int) -> tuple[Any, Any, Any]:
+            block = self._block(k)
+            return (lambda: task(block.X)), block.y, block.weight
+
+        again = BlockedRows(read, list(self.edges), n_features, self.n_threads)
+        again._keeps_labels = False
+        return again
+
     def fingerprint(self) -> str:
         """A hash of the rows, targets and weights, with the edges of the blocks."""
         digest = hashlib.sha256(repr(self.edges.tolist()).encode())

@@ -42,6 +42,8 @@ from slimsvm.multiclass import OneVsRest
 from slimsvm.precision import is_small
 from slimsvm.problems.coordinates import Coordinates, coordinates
 from slimsvm.problems.linear import LinearFit, LinearSolution
+from slimsvm.problems.subspace import labels_of
+from slimsvm.rows import joined
 from slimsvm.run import Result, run
 from slimsvm.solvers.linear import linear
 from slimsvm.training import Data, Fit, Unsupported, canonical
@@ -115,14 +117,17 @@ class LinearEstimator(LinearWeights, Estimator):
         """The weights with C, where squares of the largest values still are numbers."""
         data.weight = float(self.C) * data.weight
         largest = max(float(data.X.max()), -float(data.X.min()))
-        if largest > math.sqrt(LARGEST_SQUARE / max(1.0, float(data.weight.max()))):
+        self._refuse_large(largest, float(data.weight.max()))
+        data.about["largest"] = largest
+        return data
+
+    def _refuse_large(self, largest: float, heaviest: float) -> None:
+        if largest > math.sqrt(LARGEST_SQUARE / max(1.0, heaviest)):
             raise Unsupported(
                 f"X has values as large as {largest:.3g}: with C={self.C:g}, products of such "
                 "squares leave the range of float64. Scale the features, for example with "
                 "StandardScaler."
             )
-        data.about["largest"] = largest
-        return data
 
     def _prepared(self, data: Data) -> None:
         data.rows = coordinates(data.X, data.weight, math.isinf(self._scaling))
@@ -167,6 +172,35 @@ class LinearEstimator(LinearWeights, Estimator):
             seed=self._seed,
             planes=self.solver,
         )
+
+    def _solved_on_rows(self, data: Data, fit: Fit) -> Result:
+        """Step 4 for rows that are not in memory."""
+        from slimsvm.estimators.on_rows import Coded
+        from slimsvm.solvers.linear_on_rows import LinearOnRows, linear_on_rows
+
+        self._refuse_on_rows(data)
+        about, rows, C = data.about["summary"], data.about["rows"], float(self.C)
+        self._refuse_large(about.largest, C * about.heaviest)
+        data.rows = Coordinates(None)
+        several = data.classes.size > 2 and not (data.factors == 1.0).all()
+        ones = np.ones(data.classes.size)
+        labels = (data.classes, ones if several else data.factors) if data.classes.size else ()
+        coded = rows.relabelled(Coded("columns", C, *labels))
+        parts = coded.map(labels_of)
+        target, weight = (joined([part[i] for part in parts]) for i in range(2))
+        if several:
+            weight = weight[:, None] * np.where(target > 0.0, data.factors, 1.0)
+        weight = np.maximum(weight, LEAST_WEIGHT * float(weight.max()))
+        problem = LinearOnRows(coded, target, weight, self._loss(), self._scaling)
+        limits: Any = {"tol": float(self.tol), "max_iter": int(self.max_iter)}
+        return linear_on_rows(problem, LossOracle, fit=fit, planes=self.solver, **limits)
+
+    def _loss(self) -> Loss:
+        """That the parameters name."""
+        raise NotImplementedError
+
+    def _refuse_on_rows(self, data: Data) -> None:
+        """Raise ValueError for what needs all rows in memory."""
 
     def _hold(self, data: Data, solved: Result) -> None:
         coef, intercept = data.rows.given(solved.model.coef, solved.model.intercept)
@@ -299,7 +333,7 @@ class LinearSVC(LinearEstimator, Classifier):
         weight = np.maximum(weight, LEAST_WEIGHT * float(weight.max()))
         if self.penalty == "l1":
             return self._sparse_weights(data, target, weight, fit)
-        loss = Hinge() if self.loss == "hinge" else SquaredHinge()
+        loss = self._loss()
         if LAGRANGIAN.is_satisfied_by(self.solver):
             problem = LinearFit(data.rows.X, target, weight, loss, self._scaling, fit.threads)
             return run(
@@ -311,6 +345,20 @@ class LinearSVC(LinearEstimator, Classifier):
                 watchers=fit.watchers,
             )
         return self._by_intervals(data, target, weight, loss, fit)
+
+    def _loss(self) -> Loss:
+        return Hinge() if self.loss == "hinge" else SquaredHinge()
+
+    def _refuse_on_rows(self, data: Data) -> None:
+        dual = dual_or_primal(self.dual, self.loss, self.penalty, self.multi_class, data.X)
+        refuse_combination(self.multi_class, self.penalty, self.loss, dual)
+        self._refuse_solver()
+        lagrangian = LAGRANGIAN.is_satisfied_by(self.solver)
+        if self.penalty == "l1" or self.multi_class == "crammer_singer" or lagrangian:
+            raise Unsupported(
+                "penalty='l1', multi_class='crammer_singer' and LinearLagrangian need all rows in "
+                "memory; for joint classes use CrammerSingerSVC(kernel='linear')."
+            )
 
     def _sparse_weights(self, data: Data, target: Array, weight: Array, fit: Fit) -> Result:
         from slimsvm.solvers.linear_l1 import L1Descent, L1Problem, L1Solution
@@ -441,10 +489,16 @@ class LinearSVR(LinearEstimator, Regressor):
         return self._sized(super()._encoded(canonical(X), y, weight))
 
     def _solved(self, data: Data, fit: Fit) -> Result:
+        return self._by_intervals(data, data.target[:, None], data.weight, self._loss(), fit)
+
+    def _loss(self) -> Loss:
         squared = self.loss == "squared_epsilon_insensitive"
         kind: Callable[[float], Loss] = SquaredEpsilonInsensitive if squared else EpsilonInsensitive
-        loss = kind(float(self.epsilon))
-        return self._by_intervals(data, data.target[:, None], data.weight, loss, fit)
+        return kind(float(self.epsilon))
+
+    def _refuse_on_rows(self, data: Data) -> None:
+        dual = dual_or_primal(self.dual, self.loss, "l2", "ovr", data.X)
+        refuse_combination("ovr", "l2", self.loss, dual)
 
     def _concluded(self, data: Data, solved: Result, fit: Fit) -> Ending:
         self._hold(data, solved)

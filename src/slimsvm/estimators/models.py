@@ -17,7 +17,6 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from slimsvm.declarations import Attribute, attribute, attributes_of, demand
 from slimsvm.expansion import FEW, Expansion, as_csr, by_pair_in_csr, dense
 from slimsvm.kernels import Kernel, Linear, Precomputed
-from slimsvm.sources.opened import applied
 from slimsvm.threads import n_threads
 
 Array = NDArray[Any]
@@ -131,7 +130,11 @@ class KernelModel:
             accept_large_sparse=True,
             reset=False,
         )
-        return X if transformer is None else applied(transformer, X)
+        if transformer is None:
+            return X
+        from slimsvm.sources.opened import applied
+
+        return applied(transformer, X)
 
     def __getstate__(self) -> dict[str, Any]:
         given: Any = super().__getstate__()

@@ -133,6 +133,23 @@ class Coded:
         return target, self.C * weight
 
 
+@dataclass(frozen=True)
+class PairCoded:
+    """A task: signs of a pair of classes, and weights; those of other classes are zero."""
+
+    classes: Array
+    factors: Array
+    C: float
+    positive: int
+    negative: int
+
+    def __call__(self, block: Block) -> tuple[Array, Array]:
+        """Targets and weights."""
+        label, weight = Coded("labels", self.C, self.classes, self.factors)(block)
+        own = (label == self.positive) | (label == self.negative)
+        return np.where(label == self.positive, 1.0, -1.0), np.where(own, weight, 0.0)
+
+
 # -- the five steps --------------------------------------------------------------------------------
 
 

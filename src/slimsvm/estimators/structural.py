@@ -24,6 +24,7 @@ from slimsvm.estimators.models import BasisVectors
 from slimsvm.estimators.parameters import AT_LEAST_ONE, SAME, SHARED, GammaLike, with_callbacks
 from slimsvm.oracles.sequences import of_positive_weight, stacked
 from slimsvm.oracles.structured import StructuredOracle
+from slimsvm.rows import Block, is_far
 from slimsvm.solvers.cutting_plane import CuttingPlane
 from slimsvm.solvers.joint import JointRisk
 from slimsvm.solvers.sampled_cuts import CONSTANT, LINEAR
@@ -36,7 +37,7 @@ from slimsvm.solvers.structural_spaces import (
     scaled,
 )
 from slimsvm.threads import n_threads
-from slimsvm.training import Data, Fit, canonical, checked_weights
+from slimsvm.training import Data, Fit, Unsupported, canonical, checked_weights
 
 Array = NDArray[Any]
 NEW_INPUTS = ("X : as in fit", "    New inputs.")
@@ -80,6 +81,12 @@ def structural(name: str, default: Any = SAME) -> Any:
     """A parameter as structural estimators have it."""
     usual, *accepts = {**SHARED, **STRUCTURAL}[name]
     return parameter(usual if default is SAME else default, *accepts)
+
+
+def labels_in(block: Block) -> tuple[Array, Array]:
+    """A task: the numbers of the classes, and the weights."""
+    assert block.y is not None and block.weight is not None
+    return block.y, block.weight
 
 
 class StructuralEstimator(BasisVectors, Estimator):
@@ -192,6 +199,41 @@ class StructuralEstimator(BasisVectors, Estimator):
         weight = scaled(float(self.C), weight)
         risk = JointRisk(oracle, true.labels, true.offsets, weight, fit.threads)
         return space, SPACES[space](StructuralTask(self, data, risk, fit))
+
+    def _solved_on_rows(self, data: Data, fit: Fit) -> tuple[str, Found]:
+        """Step 4 for rows that are not in memory, each an example; their labels are brought here.
+
+        The oracle needs the scores of all rows in one place.
+        """
+        from slimsvm.estimators.on_rows import Coded
+
+        oracle = self._oracle_on_rows()
+        if oracle.one_example or oracle.name == "Chain":
+            raise Unsupported(
+                f"{oracle.name} needs whole examples, or all rows, at once: fit it on rows in "
+                "memory."
+            )
+        rows, C = data.about["rows"], float(self.C)
+        coded = rows.relabelled(Coded("labels", 1.0, data.classes, data.factors))
+        parts, about = coded.map(labels_in), data.about
+        labels, weight = (np.concatenate([part[i] for part in parts]) for i in range(2))
+        self._with_oracle(data, oracle, data.classes[labels], weight)
+        space = chosen_space(self, data.kernel, rows.n, rows.n, data.about["oracle"])
+        true = data.about["true"]
+        data.about |= about
+        outputs = (true.labels, true.offsets, scaled(C, weight))
+        risk = JointRisk(data.about["oracle"], *outputs, fit.threads)
+        data.rows = coded
+        if space not in ("explicit", "sampled"):
+            raise Unsupported(
+                f"space={space!r} needs all rows in memory; use 'sampled', or 'explicit' with "
+                "kernel='linear'."
+            )
+        return space, SPACES[space](StructuralTask(self, data, risk, fit))
+
+    def _oracle_on_rows(self) -> StructuredOracle:
+        """What is predicted."""
+        raise NotImplementedError
 
     def _concluded(self, data: Data, solved: tuple[str, Found], fit: Fit) -> Ending:
         self.space_, (result, model) = solved
@@ -317,6 +359,9 @@ class OutputsEstimator(StructuralEstimator):
         """What is predicted."""
         raise NotImplementedError
 
+    def _oracle_on_rows(self) -> StructuredOracle:
+        return self._oracle()
+
     @with_callbacks
     def fit(self, X: Any, Y: Any = None, sample_weight: Any = None) -> Self:
         """Train on inputs X with outputs Y.
@@ -389,6 +434,8 @@ class OutputsEstimator(StructuralEstimator):
     def decision_function(self, X: Any) -> Array:
         """Scores of all rows, before the oracle makes an output of them."""
         check_is_fitted(self)
+        if is_far(X):
+            return np.asarray(over_rows(self, "decision_function", X))
         return self._outputs(self._stacked(X)[0])
 
     @of_new_rows(
@@ -397,13 +444,15 @@ class OutputsEstimator(StructuralEstimator):
     def predict(self, X: Any) -> Any:
         """Outputs for new inputs."""
         check_is_fitted(self)
+        if is_far(X):
+            return over_rows(self, "predict", X)
         rows, lengths = self._stacked(X)
         scores = self._outputs(rows)
         offsets = self.oracle_.offsets(scores.shape[0], lengths)
         best = self._best(scores, offsets)
         return self.oracle_.decode(best, None if lengths is None else offsets, self.classes_)
 
-    def score(self, X: Any, Y: Any, sample_weight: Any = None) -> float:
+    def score(self, X: Any, Y: Any = None, sample_weight: Any = None) -> float:
         """One minus the mean loss: of examples, or of their parts where the loss sums over them.
 
         Parameters
@@ -418,6 +467,8 @@ class OutputsEstimator(StructuralEstimator):
         float
         """
         check_is_fitted(self)
+        if is_far(X):
+            return score_on_rows(self, X, Y, sample_weight)
         rows, lengths = self._stacked(X)
         scores = self._outputs(rows)
         true = self.oracle_.encode(Y, scores.shape[0], lengths, self.classes_)

@@ -23,6 +23,7 @@ from slimsvm.estimators.parameters import (
 from slimsvm.estimators.structural import OutputsEstimator, StructuralEstimator, structural
 from slimsvm.multiclass import Joint, OneVsRest, encoded
 from slimsvm.oracles import Chain, Multiclass, Multivariate
+from slimsvm.oracles.structured import StructuredOracle
 from slimsvm.solvers.structural_spaces import SPACES, Found
 from slimsvm.threads import n_threads
 from slimsvm.training import Data, Fit
@@ -96,6 +97,9 @@ class CrammerSingerSVC(StructuralEstimator, Classifier):
         data = super()._encoded(X, y, weight)
         labels = data.classes[data.target]
         return self._with_oracle(data, Multiclass(self.cost), labels, data.weight)
+
+    def _oracle_on_rows(self) -> StructuredOracle:
+        return Multiclass(self.cost)
 
     def _concluded(self, data: Data, solved: tuple[str, Found], fit: Fit) -> Ending:
         self.class_weight_ = data.factors

@@ -44,6 +44,11 @@ def weights(block: Block) -> Array:
     return block.weight
 
 
+def labels_of(block: Block) -> tuple[Array, Array]:
+    """Targets and weights of a block."""
+    return targets(block), weights(block)
+
+
 def risk_at(block: Block, loss: Loss, trail: Trail) -> Array:
     """sum_i weight_i L(y_i, f_i) of a block, for each column."""
     return np.asarray(weights(block) @ loss.value(targets(block), trail.at(block)))

@@ -157,7 +157,7 @@ def _newton(problem: LinearFit, tol: float, max_iter: int, fit: Fit, start: Any)
         W[:, one], b[one] = each[-1].model.coef, each[-1].model.intercept
     result = each[0]
     for other in each[1:]:
-        result = _beside(result, other)
+        result = beside(result, other)
     return replace(result, model=_without_feature(problem, W, b))
 
 
@@ -269,7 +269,7 @@ def _after(first: Result, second: Result) -> Result:
     return replace(second, history=history, n_iter=first.n_iter + second.n_iter)
 
 
-def _beside(first: Result, second: Result) -> Result:
+def beside(first: Result, second: Result) -> Result:
     """Results of columns of their own: sums, and the worse of both."""
     a, b = first.certificate, second.certificate
     certificate = replace(

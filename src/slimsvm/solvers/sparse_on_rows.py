@@ -20,7 +20,7 @@ from slimsvm.problems.columns import KernelColumns
 from slimsvm.problems.mapped import MEGABYTES, Mapped
 from slimsvm.problems.mapped_rows import MappedRows, rows_of_matrix
 from slimsvm.problems.sparse import Sparse
-from slimsvm.problems.subspace import targets, weights
+from slimsvm.problems.subspace import labels_of, targets, weights
 from slimsvm.row_hashes import distinct
 from slimsvm.rows import MemoryRows, Rows, joined
 from slimsvm.run import Result, run
@@ -245,8 +245,3 @@ def path_on_rows(
         options["oracle"] = oracle(loss, target, weight, fit.threads)
         solver = CutPath(**options, solver=asked.solver, max_iter=int(asked.max_iter))
     return run(solver, problem, tol=float(asked.tol), limits=fit.limits)
-
-
-def labels_of(block: Any) -> tuple[Array, Array]:
-    """A task: targets and weights of a block."""
-    return targets(block), weights(block)

@@ -31,7 +31,7 @@ from slimsvm.solvers.outside import outside
 from slimsvm.solvers.sampled_cuts import LINEAR, SampledCuts
 from slimsvm.solvers.sampled_space import SampledSpace
 from slimsvm.solvers.spaces import ExplicitSpace, KernelSpace, SubspaceSpace
-from slimsvm.tiles import Operand, in_memory, kernel_values, prepare
+from slimsvm.tiles import Frame, Operand, in_memory, kernel_values, prepare
 from slimsvm.training import Data, Fit, finite
 
 Array = NDArray[Any]
@@ -160,11 +160,13 @@ def chosen_space(asked: Any, kernel: Any, n_rows: int, n_examples: int, oracle: 
 
 def explicit(task: StructuralTask) -> Found:
     """Weights of features."""
-    X, n_linear = task.data.X, task.risk.n_linear
-    with np.errstate(over="ignore"):
-        finite(Operand(task.data.kernel, X, squared_norms(X)))
-    X = X.astype(np.float64) if is_small(X.shape[0]) else X
-    problem = task.joint(ExplicitSpace(MemoryRows(X, n_threads=task.fit.threads)))
+    X, n_linear, rows = task.data.X, task.risk.n_linear, task.data.rows
+    if rows is None:
+        with np.errstate(over="ignore"):
+            finite(Operand(task.data.kernel, X, squared_norms(X)))
+        X = X.astype(np.float64) if is_small(X.shape[0]) else X
+        rows = MemoryRows(X, n_threads=task.fit.threads)
+    problem = task.joint(ExplicitSpace(rows))
     result = task.solved(task.cutting_planes(), problem)
     W, space = result.model.coef[:, 0], problem.space
     return result, StructuralModel(space.by_label(W), space.intercepts(W), W[:n_linear])
@@ -187,10 +189,15 @@ def kernel(task: StructuralTask) -> Found:
 def sampled(task: StructuralTask) -> Found:
     """Sums of the rows that were drawn for the cuts."""
     asked, risk, X = task.asked, task.risk, task.data.X
-    rows = finite(_rows_for_samples(task.data))
+    if task.data.rows is None:
+        operand = finite(_rows_for_samples(task.data))
+        frame = operand.frame
+        rows: Any = in_memory(operand, n_threads=task.fit.threads)
+    else:
+        rows, frame = task.data.rows, _frame_for_samples(task.data)
     space = SampledSpace(
-        in_memory(rows, n_threads=task.fit.threads),
-        rows.frame,
+        rows,
+        frame,
         risk.width,
         risk.n_linear,
         task.scaling,
@@ -221,6 +228,16 @@ def _rows_for_samples(data: Data) -> Operand:
     largest = float(np.abs(rows.diag()).max()) if known else 0.0
     safe = largest > 0.0 and rows.error() <= SAMPLE_ERROR * largest
     return rows if safe else prepare(data.kernel, data.X)
+
+
+def _frame_for_samples(data: Data) -> Frame:
+    """The same for rows that are not in memory."""
+    frame = Frame.of(data.kernel, data.rows)
+    some = replace(frame, dtype=np.dtype(np.float32)).prepare(data.X[np.arange(1)])
+    largest = float(np.abs(some.diag()).max())
+    if some.error() <= SAMPLE_ERROR * largest:
+        return replace(frame, dtype=np.dtype(np.float32))
+    return frame
 
 
 def subspace(task: StructuralTask) -> Found:

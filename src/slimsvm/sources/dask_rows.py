@@ -62,6 +62,7 @@ class About:
     check: int
     serial: str
     labels: tuple[Labels, ...] = ()
+    features: tuple[Any, ...] = ()  # what is made of X, last of all
     transformer: Any = None
     max_bytes: float = KEPT_BYTES
 
@@ -133,6 +134,10 @@ def opened(piece: Piece, about: About) -> Block:
     block = Block(about.start, X, y, weight, kept)
     for task in about.labels:
         block.y, block.weight = task(block)
+    if about.features:
+        for features in about.features:
+            X = features(X)
+        block = Block(about.start, X, block.y, block.weight, kept)
     return block
 
 
@@ -286,6 +291,12 @@ class DaskRows:
     def relabelled(self, task: Labels) -> DaskRows:
         """The same rows; their labels are made where they are."""
         return self._with(labels=(*self._abouts[0].labels, task))
+
+    def with_features(self, task: Any, n_features: int) -> DaskRows:
+        """The same rows with the features that task(X) returns."""
+        again = self._with(features=(*self._abouts[0].features, task))
+        again.n_features = n_features
+        return again
 
     def transformed(self, transformer: Any) -> DaskRows:
         """The same rows after a scikit-learn transformer; see :meth:`OpenedRows.transformed`."""
