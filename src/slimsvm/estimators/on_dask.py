@@ -6,8 +6,6 @@ from typing import Any
 
 import numpy as np
 
-from slimsvm.estimators.on_rows import refuse_features
-
 
 def said_of(rows: Any, model: Any, name: str) -> Any:
     """What a method of the model says of a block; nothing, of no rows."""
@@ -61,3 +59,18 @@ def lazily(model: Any, name: str, X: Any) -> Any:
     if like.ndim == 1:
         return X.map_blocks(said_of, model, name, drop_axis=1, **meta)
     return X.map_blocks(said_of, model, name, chunks=(X.chunks[0], (like.shape[1],)), **meta)
+
+
+def refuse_features(model: Any, n_features: int, names: Any = None) -> None:
+    """Raise ValueError unless the rows have the features of the model."""
+    if n_features != model.n_features_in_:
+        raise ValueError(
+            f"X has {n_features} features, but {type(model).__name__} is expecting "
+            f"{model.n_features_in_} features as input."
+        )
+    known = getattr(model, "feature_names_in_", None)
+    if known is not None and names is not None and list(known) != list(names):
+        raise ValueError(
+            "The feature names should match those that were passed during fit: got "
+            f"{list(names)[:8]}, expected {list(known)[:8]}, in this order."
+        )

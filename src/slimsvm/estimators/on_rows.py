@@ -17,6 +17,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
 from slimsvm.ending import Ending, Status
+from slimsvm.estimators.on_dask import lazily, refuse_features
 from slimsvm.kernels import FromCallable, Precomputed, make_kernel
 from slimsvm.multiclass import OneVsRest, class_factors, sorted_labels
 from slimsvm.rows import Block, Rows, is_far
@@ -310,26 +311,9 @@ def over_rows(model: Any, name: str, X: Any) -> Any:
     """
     check_is_fitted(model)
     if not hasattr(X, "relabelled"):
-        from slimsvm.estimators.on_dask import lazily
-
         return lazily(model, name, X)
     refuse_features(model, X.n_features_in, X.names)
     return np.concatenate(X.map(outputs_of, model, name, X.transformer is not None))
-
-
-def refuse_features(model: Any, n_features: int, names: Any = None) -> None:
-    """Raise ValueError unless the rows have the features of the model."""
-    if n_features != model.n_features_in_:
-        raise ValueError(
-            f"X has {n_features} features, but {type(model).__name__} is expecting "
-            f"{model.n_features_in_} features as input."
-        )
-    known = getattr(model, "feature_names_in_", None)
-    if known is not None and names is not None and list(known) != list(names):
-        raise ValueError(
-            "The feature names should match those that were passed during fit: got "
-            f"{list(names)[:8]}, expected {list(known)[:8]}, in this order."
-        )
 
 
 def score_of(block: Block, model: Any, labels: bool, transformed: bool, mean: Any) -> Any:
