@@ -189,6 +189,7 @@ KINDS = {
     "history": "dict of arrays",
     "path": "list of PathPoint",
     "oracle": "StructuredOracle",
+    "transformer": "transformer of scikit-learn",
     "shape": "tuple",
     "indices": "array of int or None",
     "counts": "int or array of int",
@@ -415,6 +416,7 @@ TYPES: dict[str, Callable[[Any], bool]] = {
     "history": lambda value: (
         isinstance(value, dict) and all(_of_dtype(column, "fiu") for column in value.values())
     ),
+    "transformer": lambda value: hasattr(value, "transform"),
     "oracle": _is_oracle,
     "indices": lambda value: value is None or _of_dtype(value, "iu"),
     "counts": lambda value: _is_count(value) or _of_dtype(value, "iu"),

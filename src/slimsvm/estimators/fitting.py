@@ -132,6 +132,9 @@ class Estimator(ShowsItsFit, CallbackSupportMixin, BaseEstimator):
         Number of features at fit.
     feature_names_in_
         Their names, if X had names.
+    transformer_
+        After a fit on rows that were transformed (:meth:`slimsvm.sources.OpenedRows.transformed`):
+        what is applied to new rows first.
     """
 
     fitted: ClassVar[tuple[Attribute, ...]] = (
@@ -141,7 +144,8 @@ class Estimator(ShowsItsFit, CallbackSupportMixin, BaseEstimator):
         attribute("fit_status_", "count"),
         attribute("n_iter_", "counts", optional=True),
         attribute("n_features_in_", "count"),
-        attribute("feature_names_in_", "labels", ("n_features",), optional=True),
+        attribute("feature_names_in_", "labels", ("n_features_in",), optional=True),
+        attribute("transformer_", "transformer", optional=True),
     )
     _takes_target: ClassVar[bool] = True
     _numeric_target: ClassVar[bool] = False
@@ -391,7 +395,10 @@ class Estimator(ShowsItsFit, CallbackSupportMixin, BaseEstimator):
     @classmethod
     def _sizes(cls, a: dict[str, Any]) -> dict[str, int]:
         """Sizes that shapes of fitted attributes refer to, as far as others decide on them."""
-        sizes = {"n_features": int(a["n_features_in_"]), "n_outputs": cls._n_outputs(a)}
+        width = given = int(a["n_features_in_"])
+        if "transformer_" in a:
+            width = int(a["transformer_"].transform(np.zeros((1, given))).shape[1])
+        sizes = {"n_features": width, "n_features_in": given, "n_outputs": cls._n_outputs(a)}
         return {**sizes, "n_classes": len(a["classes_"])} if "classes_" in a else sizes
 
     @classmethod
@@ -405,17 +412,18 @@ class Estimator(ShowsItsFit, CallbackSupportMixin, BaseEstimator):
         return tags
 
 
-def _over_rows(model: Any, name: str, X: Any) -> Any:
+def over_rows(model: Any, name: str, X: Any) -> Any:
     """A method of new rows that are not in memory."""
-    from slimsvm.estimators.on_rows import over_rows
+    from slimsvm.estimators import on_rows
 
-    return over_rows(model, name, X)
+    return on_rows.over_rows(model, name, X)
 
 
-def _score_on_rows(model: Any, X: Any, y: Any, sample_weight: Any) -> float:
-    from slimsvm.estimators.on_rows import score_on_rows
+def score_on_rows(model: Any, X: Any, y: Any, sample_weight: Any) -> float:
+    """A score of rows that are not in memory."""
+    from slimsvm.estimators import on_rows
 
-    return score_on_rows(model, X, y, sample_weight)
+    return on_rows.score_on_rows(model, X, y, sample_weight)
 
 
 class ClassPredictions(ClassifierMixin):
@@ -447,7 +455,7 @@ class ClassPredictions(ClassifierMixin):
     def decision_function(self, X: MatrixLike) -> Array:
         """Decision values."""
         if is_far(X):
-            return _over_rows(self, "decision_function", X)
+            return over_rows(self, "decision_function", X)
         outputs = self._outputs(X)
         return self._scheme().decision(outputs, self.decision_function_shape)
 
@@ -455,7 +463,7 @@ class ClassPredictions(ClassifierMixin):
     def predict(self, X: MatrixLike) -> Array:
         """Labels of new rows."""
         if is_far(X):
-            return _over_rows(self, "predict", X)
+            return over_rows(self, "predict", X)
         shape, ties = self.decision_function_shape, bool(self.break_ties)
         if ties and shape == "ovo" and len(getattr(self, "classes_", ())) > 2:
             raise ValueError("break_ties must be False when decision_function_shape is 'ovo'")
@@ -478,7 +486,7 @@ class ClassPredictions(ClassifierMixin):
         float
         """
         if is_far(X):
-            return _score_on_rows(self, X, y, sample_weight)
+            return score_on_rows(self, X, y, sample_weight)
         return float(super().score(X, y, sample_weight))
 
     def _predicted(self, outputs: Array) -> Array:
@@ -527,7 +535,7 @@ class Regressor(RegressorMixin, Estimator):
     def predict(self, X: MatrixLike) -> Array:
         """Targets of new rows."""
         if is_far(X):
-            return _over_rows(self, "predict", X)
+            return over_rows(self, "predict", X)
         return self._predicted(self._outputs(X))
 
     def score(self, X: MatrixLike, y: Any = None, sample_weight: Any = None) -> float:
@@ -547,7 +555,7 @@ class Regressor(RegressorMixin, Estimator):
         float
         """
         if is_far(X):
-            return _score_on_rows(self, X, y, sample_weight)
+            return score_on_rows(self, X, y, sample_weight)
         return float(super().score(X, y, sample_weight))
 
     def _predicted(self, outputs: Array) -> Array:

@@ -193,7 +193,7 @@ class LinearEstimator(LinearWeights, Estimator):
         weight = np.maximum(weight, LEAST_WEIGHT * float(weight.max()))
         problem = LinearOnRows(coded, target, weight, self._loss(), self._scaling)
         limits: Any = {"tol": float(self.tol), "max_iter": int(self.max_iter)}
-        return linear_on_rows(problem, LossOracle, fit=fit, planes=self.solver, **limits)
+        return linear_on_rows(problem, _oracle, fit=fit, planes=self.solver, **limits)
 
     def _loss(self) -> Loss:
         """That the parameters name."""

@@ -237,7 +237,7 @@ class ReducedSVC(BasisVectors, Classifier):
             V = SignedFeatures(own, frame, basis, self.max_memory, **about)
             asked: dict[str, Any] = {"tol": float(self.tol), "max_iter": int(self.max_iter)}
             asked |= {"beta": self.beta, "C": float(self.C), "seed": int(rng.integers(2**31 - 1))}
-            left = {"limits": fit.limits, "watchers": fit.watchers}
+            left: dict[str, Any] = {"limits": fit.limits, "watchers": fit.watchers}
             results.append(way.solved(V, weight, AskedOfPair(**asked, **left)))
             bases.append(basis)
         every: Any = EveryRow(rows.n)

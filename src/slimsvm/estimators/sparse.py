@@ -13,7 +13,7 @@ from sklearn.utils.metaestimators import available_if
 
 from slimsvm.declarations import Attribute, attribute, declared, demand, of_new_rows, parameter
 from slimsvm.ending import Ending
-from slimsvm.estimators.fitting import Classifier, Regressor
+from slimsvm.estimators.fitting import Classifier, Regressor, over_rows
 from slimsvm.estimators.parameters import (
     AT_LEAST_ONE,
     CUTTING_PLANE,
@@ -174,10 +174,7 @@ class SparseSVC(SparseEstimator, Classifier):
     def predict_proba(self, X: Any) -> Array:
         """Probabilities of the classes, from the loss that was minimised."""
         if is_far(X):
-            from slimsvm.estimators.on_rows import over_rows
-
-            said: Array = over_rows(self, "predict_proba", X)
-            return said
+            return over_rows(self, "predict_proba", X)
         scores = self._outputs(X)
         if scores.shape[1] > 1:
             return np.asarray(softmax(scores, axis=1))

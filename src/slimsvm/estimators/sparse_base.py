@@ -229,6 +229,7 @@ class SparseEstimator(KeptStream, BasisVectors, Estimator):
     def _solved_on_rows(self, data: Data, fit: Fit) -> Result:
         """Step 4 for rows that are not in memory."""
         from slimsvm.estimators.on_rows import Coded
+        from slimsvm.oracles import LossOracle
         from slimsvm.solvers.sparse_on_rows import (
             OnRows,
             descended_on_rows,

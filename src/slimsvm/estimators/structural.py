@@ -19,7 +19,7 @@ from sklearn.utils.validation import check_is_fitted
 from slimsvm.basis import REGISTRY, Basis
 from slimsvm.declarations import Attribute, attribute, declared, demand, of_new_rows, parameter
 from slimsvm.ending import Certificate, Ending, percent
-from slimsvm.estimators.fitting import Estimator
+from slimsvm.estimators.fitting import Estimator, over_rows, score_on_rows
 from slimsvm.estimators.models import BasisVectors
 from slimsvm.estimators.parameters import AT_LEAST_ONE, SAME, SHARED, GammaLike, with_callbacks
 from slimsvm.oracles.sequences import of_positive_weight, stacked
@@ -435,7 +435,7 @@ class OutputsEstimator(StructuralEstimator):
         """Scores of all rows, before the oracle makes an output of them."""
         check_is_fitted(self)
         if is_far(X):
-            return np.asarray(over_rows(self, "decision_function", X))
+            return over_rows(self, "decision_function", X)
         return self._outputs(self._stacked(X)[0])
 
     @of_new_rows(

@@ -25,8 +25,9 @@ from slimsvm.row_hashes import distinct
 from slimsvm.rows import MemoryRows, Rows, joined
 from slimsvm.run import Result, run
 from slimsvm.solvers.mapped_newton import SAMPLED, SAMPLED_A_VECTOR
-from slimsvm.solvers.path import Path, PathModel, Scoring, sizes_up_to
+from slimsvm.solvers.path import Path
 from slimsvm.solvers.path_cuts import CutPath
+from slimsvm.solvers.path_points import PathModel, Scoring, sizes_up_to
 from slimsvm.solvers.sparse_asked import Asked
 from slimsvm.solvers.sparse_descent import refuse_beyond_float32, solved_by_descent
 from slimsvm.tiles import Frame

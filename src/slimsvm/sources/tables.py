@@ -223,8 +223,8 @@ class TableReader:
                     raise ValueError(
                         f"{table.path} has no column {name!r}, which {first.path} has."
                     )
-                own, other = table.schema.field(name).type, first.schema.field(name).type
-                if own != other:
+                own, other = (of.schema.field(name).type for of in (table, first))
+                if own != other and not (is_text(own) and is_text(other)):
                     raise ValueError(
                         f"{table.path}: column {name!r} is of type {own}, but {other} in "
                         f"{first.path}. Write all files with the same types."
@@ -282,6 +282,15 @@ class TableReader:
             found.append(labels(column))
             at += batch.num_rows
         return np.concatenate(found)
+
+
+def is_text(type_: Any) -> bool:
+    """Whether labels of this type are text, in whichever of Arrow's forms."""
+    import pyarrow as pa
+
+    if pa.types.is_dictionary(type_):
+        type_ = type_.value_type
+    return bool(pa.types.is_string(type_) or pa.types.is_large_string(type_))
 
 
 def numbers(column: Any) -> Array:
