@@ -28,6 +28,7 @@ from slimsvm.problems.mapped import (
     bends,
     centred_by,
     derivatives_along,
+    losses_at,
     risk_and_slopes,
 )
 from slimsvm.problems.subspace import targets, weights
@@ -116,10 +117,10 @@ def look_at(
     """K'G, sums of slopes, curvatures and losses; |G| times scores, and squares of the slopes."""
     raw, Y, w = trail.at(block), targets(block), weights(block)
     F = raw + b
-    G = w[:, None] * loss.gradient(Y, F)
-    value = float(np.sum(w @ loss.value(Y, F)))
+    values, slopes, curvature = losses_at(loss, Y, F)
+    G = w[:, None] * slopes
     felt = np.abs(G * raw).sum(axis=0), np.square(G).sum(axis=0)
-    sums = G.sum(axis=0), np.asarray(w @ loss.curvature(Y, F)), value
+    sums = G.sum(axis=0), np.asarray(w @ curvature), float(np.sum(w @ values))
     return frame.products(block, G), *sums, *felt
 
 
