@@ -1,389 +1,29 @@
-"""SVCCV and SVRCV: estimators that choose their own parameters by cross-validation.
-
-The grid comes from the data: gamma around the inverse of the median squared distance between rows,
-C in steps of four. The race is a first pass over the whole grid on a quarter of the rows; a quarter
-of the points goes on to all rows. Where the best point of a pass is at an edge of the grid, the
-grid grows there.
-"""
+"""SVCCV and SVRCV: the exact estimators that choose their own parameters."""
 
 from __future__ import annotations
 
-import warnings
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, clone
-from sklearn.model_selection import KFold, ParameterGrid, StratifiedKFold, check_cv
+from scipy.optimize import minimize_scalar
+from scipy.special import logsumexp, softmax
+from sklearn.base import ClassifierMixin, RegressorMixin, clone
+from sklearn.model_selection import KFold, StratifiedKFold, check_cv
 from sklearn.utils import check_random_state
-from sklearn.utils._param_validation import Interval, RealNotInt, StrOptions
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+from sklearn.utils._param_validation import StrOptions
 
-from slimsvm.ending import warn
+from slimsvm.declarations import of_new_rows
 from slimsvm.estimators.classification import SVC
 from slimsvm.estimators.regression import SVR
-from slimsvm.kernels import squared_norms
-from slimsvm.multiclass import OneVsOne, encoded
+from slimsvm.multiclass import OneVsOne
 from slimsvm.probability import coupled, of_pairs, sigmoid
-from slimsvm.run import Limits
-from slimsvm.search.searches import GridSearchCV
-from slimsvm.search.shared import Shared
+from slimsvm.search.choosing import EPSILONS, FEW, LEAST_C, ChoosesParameters
 from slimsvm.search.sharing import Sharing
-from slimsvm.search.stand_in import Interrupted
 from slimsvm.threads import n_threads
-from slimsvm.training import refuse_broken
 
 Array = NDArray[Any]
-STEP = 4.0  # between neighbours of the grid
-BELOW, ABOVE = 3, 3  # gammas on either side of the inverse median distance
-LEAST_C, N_CS = 0.25, 7  # up to 1,024
-EPSILONS = (0.03, 0.1, 0.3)  # of regression, in standard deviations of the targets
-GROWN = 2  # times that the grid may grow
-FEW = 1000  # rows up to which there is no race
-MOST = 10_000  # rows of the last pass of a race
-KEPT = 0.25  # of the rows of the first pass, and of its points
-SEEN = 500  # rows whose distances are looked at
-SCALES = 1000.0  # standard deviations of features that differ by so much are worth a warning
-DIGITS = 6  # of scores that count
-SHARE = 0.7  # of max_time: for the search; the rest is for the last fit
-POSITIVES = ["array-like", None]
-
-
-def typical_gamma(X: Any, random_state: Any) -> float:
-    """The inverse of the median squared distance between rows that are not the same."""
-    rng = check_random_state(random_state)
-    rows = X if X.shape[0] <= SEEN else X[np.sort(rng.choice(X.shape[0], SEEN, replace=False))]
-    dense = np.asarray(rows.toarray() if sp.issparse(rows) else rows, np.float64)
-    dense = np.unique(dense, axis=0)  # a row of weight two is a row twice
-    dense = dense - dense.mean(axis=0)
-    sq = squared_norms(dense)
-    distance = (sq[:, None] + sq[None, :] - 2.0 * dense @ dense.T)[np.triu_indices(sq.size, 1)]
-    distance = distance[distance > 1e-12 * max(float(sq.max(initial=0.0)), 1e-300)]
-    return 1.0 / float(np.median(distance)) if distance.size else 1.0
-
-
-def warn_of_scales(X: Any) -> None:
-    """One warning where features are of very different size: distances are those of the largest."""
-    if sp.issparse(X):
-        mean = np.asarray(X.mean(axis=0)).ravel()
-        spread = np.sqrt(np.maximum(np.asarray(X.multiply(X).mean(axis=0)).ravel() - mean**2, 0.0))
-    else:
-        spread = np.asarray(X.std(axis=0, dtype=np.float64))
-    spread = spread[spread > 0]
-    if spread.size > 1 and spread.max() > SCALES * spread.min():
-        warn(
-            f"Features differ in size by {spread.max() / spread.min():.3g} times: distances are "
-            "those of the largest ones alone. Scale them first, for example with StandardScaler.",
-            UserWarning,
-        )
-
-
-class ChoosesParameters(BaseEstimator):
-    """What SVCCV and SVRCV have in common."""
-
-    _parameter_constraints: ClassVar[dict[str, Any]] = {
-        "Cs": POSITIVES,
-        "gammas": POSITIVES,
-        "search": [StrOptions({"race", "grid"})],
-        "scoring": [str, callable, None],
-        "cv": ["cv_object"],
-        "tol": [Interval(RealNotInt, 0.0, None, closed="neither")],
-        "max_time": [Interval(RealNotInt, 0.0, None, closed="neither"), int, None],
-        "max_memory": [Interval(RealNotInt, 0.0, None, closed="left"), int],
-        "n_jobs": [int, None],
-        "random_state": ["random_state"],
-    }
-    best_estimator_: Any
-    best_params_: dict[str, Any]
-    n_features_in_: int
-
-    # -- what differs ------------------------------------------------------------------------------
-
-    def _estimator(self) -> Any:
-        raise NotImplementedError
-
-    def _splitter(self, y: Array) -> Any:
-        raise NotImplementedError
-
-    def _more_axes(self, y: Array, weight: Array) -> dict[str, Array]:
-        """Axes of the grid beside C and gamma."""
-        return {}
-
-    def _first_C(self, y: Array, weight: Array) -> float:
-        return LEAST_C
-
-    # -- fit ---------------------------------------------------------------------------------------
-
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Choose the parameters, and train on all rows with them.
-
-        Parameters
-        ----------
-        X : array, CSR matrix or DataFrame of shape (n_samples, n_features)
-            Training rows.
-        y : array of shape (n_samples,)
-            Labels or targets.
-        sample_weight : array of shape (n_samples,), optional
-            Scales C for each row, and counts in the score.
-
-        Returns
-        -------
-        self
-        """
-        self._validate_params()
-        numeric = isinstance(self, RegressorMixin)
-        X, y = validate_data(
-            self,
-            X,
-            y,
-            dtype=[np.float64, np.float32],
-            accept_sparse="csr",
-            accept_large_sparse=True,
-            y_numeric=numeric,
-        )
-        refuse_broken(X)
-        weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
-        if not numeric:
-            self.classes_ = encoded(y, weight)[0]
-        # folds that are given are about all rows
-        self._fixed = self.cv is not None and not (
-            isinstance(self.cv, int) or hasattr(self.cv, "split")
-        )
-        used = np.arange(y.size) if self._fixed else np.flatnonzero(weight > 0)
-        weights = None if sample_weight is None else weight[used]
-        limits = Limits(None if self.max_time is None else SHARE * float(self.max_time))
-        warn_of_scales(X)
-        self._chosen(X[used], y[used], weights, limits)
-        remaining = None if self.max_time is None else max(0.1, self.max_time - limits.seconds)
-        final = self._estimator().set_params(**self.best_params_, max_time=remaining)
-        final.fit(X, y, **({} if sample_weight is None else {"sample_weight": weight}))
-        final.set_params(max_time=None)
-        self.best_estimator_ = final
-        self.C_, self.gamma_ = float(self.best_params_["C"]), float(self.best_params_["gamma"])
-        self.n_fits_ += 1
-        if limits.reason() == "interrupted":
-            warn("The search was interrupted: the best point so far was chosen.", UserWarning)
-        self._after(X, y, used, weights)
-        return self
-
-    def _after(self, X: Any, y: Array, used: Array, weight: Array | None) -> None:
-        """What else is known after the search."""
-
-    def _chosen(self, X: Any, y: Array, weight: Array | None, limits: Limits) -> None:
-        """The search: the best point, its scores, and what was done."""
-        n, ones = X.shape[0], np.ones(y.size)
-        first = self._first_C(y, ones if weight is None else weight)
-        middle = typical_gamma(
-            X if weight is None else X[np.flatnonzero(weight > 0)], self.random_state
-        )
-        axes = {
-            "gamma": self._axis("gammas", middle * STEP ** np.arange(-BELOW, ABOVE + 1.0)),
-            "C": self._axis("Cs", first * STEP ** np.arange(0.0, N_CS)),
-            **self._more_axes(y, ones if weight is None else weight),
-        }
-        rng = check_random_state(self.random_state)
-        order = self._spread_evenly(y, rng)  # of which any beginning is a fair sample
-        most = int(np.sqrt(self.max_memory * 1e6 / 4.0))
-        race = self.search == "race" and not self._fixed
-        rows = np.sort(order[: n if self._fixed else min(n, most, MOST if race else n)])
-        self._rows, self._splits, self.n_fits_, self._seconds = rows, [], 0, 0.0
-        points: list[dict[str, Any]] | None = None
-        best: Any = None
-        try:
-            if race and rows.size > FEW:
-                few = np.sort(order[: max(FEW // 2, int(KEPT * rows.size))])
-                best, axes = self._grown(X, y, weight, few, axes, limits)
-                points = self._kept(best)
-                best = self._searched(X, y, weight, rows, points, limits)
-            else:
-                best, axes = self._grown(X, y, weight, rows, axes, limits)
-        except Interrupted:
-            if best is None:  # no point was finished: the middle of the grid
-                warn("max_time was over before a point was evaluated.", UserWarning)
-                self.best_params_ = {
-                    name: values[values.size // 2] for name, values in axes.items()
-                }
-                self.best_score_, self.cv_results_ = np.nan, {}
-                self.scores_ = np.full((0, *(values.size for values in axes.values())), np.nan)
-                self.shared_ = Shared(0, 0, reason="max_time was over")
-                return
-        self._splits = best._splits_
-        self._rows = rows if best._n_rows == rows.size else few
-        self.best_params_ = {name: float(value) for name, value in best.best_params_.items()}
-        self.best_score_, self.cv_results_ = float(best.best_score_), best.cv_results_
-        self.shared_, self.gammas_, self.Cs_ = best.shared_, axes["gamma"], axes["C"]
-        self.scores_ = _in_axes(best, axes)
-
-    def _axis(self, name: str, usual: Array) -> Array:
-        given = getattr(self, name)
-        if given is None:
-            return usual
-        values = np.unique(np.asarray(given, np.float64))
-        if not (values.size and np.all(values > 0) and np.all(np.isfinite(values))):
-            raise ValueError(f"{name} must be positive numbers; got {given!r}.")
-        return values
-
-    def _spread_evenly(self, y: Array, rng: Any) -> Array:
-        return np.asarray(rng.permutation(y.size))
-
-    def _grown(
-        self, X: Any, y: Array, weight: Array | None, rows: Array, axes: Any, limits: Limits
-    ) -> tuple[Any, Any]:
-        """The search of a grid that grows where its best point is at an edge."""
-        best = self._searched(X, y, weight, rows, _points(axes), limits)
-        for _ in range(GROWN):
-            longer = dict(axes)
-            for name, given in (("gamma", self.gammas), ("C", self.Cs)):
-                values, at = axes[name], best.best_params_[name]
-                if given is None and at == values[0]:
-                    longer[name] = np.r_[values[0] / STEP**2, values[0] / STEP, values]
-                elif given is None and at == values[-1]:
-                    longer[name] = np.r_[values, values[-1] * STEP, values[-1] * STEP**2]
-            known = {tuple(p[k] for k in sorted(p)) for p in best.cv_results_["params"]}
-            new = [p for p in _points(longer) if tuple(p[k] for k in sorted(p)) not in known]
-            if not new or limits.reason():
-                break
-            try:
-                best = _joined(best, self._searched(X, y, weight, rows, new, limits))
-            except Interrupted:
-                break
-            axes = longer
-        return best, axes
-
-    def _searched(
-        self,
-        X: Any,
-        y: Array,
-        weight: Array | None,
-        rows: Array,
-        points: list[dict[str, Any]],
-        limits: Limits,
-    ) -> Any:
-        """Scores of some points on some rows."""
-        if limits.reason():
-            raise Interrupted(str(limits.reason()))
-        whole = rows.size == X.shape[0]
-        X, y = (X, y) if whole else (X[rows], y[rows])
-        given = {} if weight is None else {"sample_weight": weight[rows]}
-        with warnings.catch_warnings():
-            warnings.filterwarnings("ignore", message="The least populated class")
-            splits = list(self._splitter(y).split(X, y))
-        search = GridSearchCV(
-            self._estimator(),
-            [{name: [value] for name, value in point.items()} for point in points],
-            scoring=self.scoring,
-            cv=splits,
-            refit=False,
-            n_jobs=self.n_jobs,
-            max_memory=self.max_memory,
-            error_score=np.nan,
-        )
-        search._limits, search._only_shared = limits, True  # points that take long are left out
-        with warnings.catch_warnings():
-            warnings.filterwarnings("ignore", message="One or more of the test scores are non")
-            warnings.filterwarnings("ignore", message="(?s).*fits failed out of a total")
-            if limits.max_time is not None:
-                warnings.filterwarnings("ignore", message="Max_time was over")
-            search.fit(X, y, **given)
-        if not np.isfinite(search.cv_results_["mean_test_score"]).any():
-            raise ValueError(
-                f"No point of the search has a score that is a number (scoring={self.scoring!r}, "
-                f"{len(splits)} folds). Try another score, or other folds."
-            )
-        search._splits_, search._n_rows = splits, rows.size
-        _choose(search)
-        self.n_fits_ += len(points) * len(splits)
-        return search
-
-    def _kept(self, search: Any) -> list[dict[str, Any]]:
-        """The best quarter of the points."""
-        mean = search.cv_results_["mean_test_score"]
-        order = np.argsort(np.where(np.isfinite(mean), -mean, np.inf), kind="stable")
-        kept = order[: max(1, int(np.ceil(KEPT * order.size)))]
-        return [search.cv_results_["params"][k] for k in np.sort(kept)]
-
-    # -- predictions -------------------------------------------------------------------------------
-
-    def predict(self, X: Any) -> Array:
-        """Labels or targets of new rows.
-
-        Parameters
-        ----------
-        X : array or CSR matrix of shape (n_samples, n_features)
-            New rows.
-
-        Returns
-        -------
-        array of shape (n_samples,)
-        """
-        X = self._new_rows(X)
-        return np.asarray(self.best_estimator_.predict(X))
-
-    def _new_rows(self, X: Any) -> Any:
-        check_is_fitted(self)
-        kinds = [np.float64, np.float32]
-        return validate_data(self, X, reset=False, dtype=kinds, accept_sparse="csr")
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        return tags
-
-
-def _points(axes: dict[str, Array]) -> list[dict[str, Any]]:
-    return list(ParameterGrid({name: list(values) for name, values in axes.items()}))
-
-
-def _joined(first: Any, second: Any) -> Any:
-    """The results of two searches with the same folds as those of one."""
-    more = second.cv_results_
-    for name, values in first.cv_results_.items():
-        joined = (
-            list(values) + list(more[name])
-            if name == "params"
-            else np.ma.concatenate([values, more[name]])
-        )
-        second.cv_results_[name] = (
-            joined
-            if name == "params"
-            else (joined if np.ma.isMaskedArray(values) else np.asarray(joined))
-        )
-    mean = second.cv_results_["mean_test_score"]
-    rank = 1 + np.sum(mean[None, :] > mean[:, None], axis=1)
-    second.cv_results_["rank_test_score"] = rank.astype(np.int32)
-    _choose(second)
-    a, b = first.shared_, second.shared_
-    second.shared_ = Shared(
-        a.n_fits + b.n_fits,
-        a.n_shared + b.n_shared,
-        a.n_kernels + b.n_kernels,
-        a.seconds + b.seconds,
-        a.reason or b.reason,
-    )
-    return second
-
-
-def _choose(search: Any) -> None:
-    """The best point; of those that differ in digits without meaning, that with the smallest C."""
-    mean = np.round(search.cv_results_["mean_test_score"], DIGITS)
-    points = search.cv_results_["params"]
-    best = np.flatnonzero(mean == np.nanmax(mean))
-    search.best_index_ = int(min(best, key=lambda k: sorted(points[k].items())))
-    search.best_score_ = search.cv_results_["mean_test_score"][search.best_index_]
-    search.best_params_ = points[search.best_index_]
-
-
-def _in_axes(search: Any, axes: dict[str, Array]) -> Array:
-    """Scores by folds and the axes of the grid; NaN: not evaluated on all rows."""
-    results = search.cv_results_
-    n_folds = len(search._splits_)
-    scores = np.full((n_folds, *(values.size for values in axes.values())), np.nan)
-    for k, point in enumerate(results["params"]):
-        at = tuple(int(np.searchsorted(values, point[name])) for name, values in axes.items())
-        for fold in range(n_folds):
-            scores[(fold, *at)] = results[f"split{fold}_test_score"][k]
-    return scores
+MOST_BETA = 12.0  # logarithm of the inverse temperature
 
 
 class SVCCV(ClassifierMixin, ChoosesParameters):
@@ -408,6 +48,9 @@ class SVCCV(ClassifierMixin, ChoosesParameters):
         The folds; by default five, stratified, or fewer where a class has fewer rows.
     class_weight : dict or 'balanced'
         Factors of C for each class.
+    calibration : {'sigmoid', 'temperature'}
+        How probabilities follow from held-out scores: a sigmoid for each pair of classes, coupled;
+        or one factor of all decision values, and the softmax of them.
     tol : float
         Largest violation of the KKT conditions, of every fit.
     max_time : float, optional
@@ -455,6 +98,7 @@ class SVCCV(ClassifierMixin, ChoosesParameters):
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         **ChoosesParameters._parameter_constraints,
         "class_weight": [dict, StrOptions({"balanced"}), None],
+        "calibration": [StrOptions({"sigmoid", "temperature"})],
     }
 
     def __init__(
@@ -466,6 +110,7 @@ class SVCCV(ClassifierMixin, ChoosesParameters):
         scoring: Any = None,
         cv: Any = None,
         class_weight: Any = None,
+        calibration: str = "sigmoid",
         tol: float = 1e-3,
         max_time: float | None = None,
         max_memory: float = 2000.0,
@@ -478,6 +123,7 @@ class SVCCV(ClassifierMixin, ChoosesParameters):
         self.scoring = scoring
         self.cv = cv
         self.class_weight = class_weight
+        self.calibration = calibration
         self.tol = tol
         self.max_time = max_time
         self.max_memory = max_memory
@@ -522,6 +168,10 @@ class SVCCV(ClassifierMixin, ChoosesParameters):
         if weight is not None:
             counts[:] = 0.0
             counts[used] = weight
+        if self.calibration == "temperature":
+            self._beta = inverse_temperature(
+                scores_of_classes(self.oof_decision_function_[known]), label[known], counts[known]
+            )
         self._sigmoids = np.array(
             [
                 self._sigmoid(outputs[:, k], label, pair, known, counts)
@@ -555,39 +205,26 @@ class SVCCV(ClassifierMixin, ChoosesParameters):
         sign = 1.0 if pair[0] == first else -1.0
         return sigmoid(sign * outputs[rows], label[rows] == first, weight[rows])
 
+    @of_new_rows("array of shape (n_samples,) for two classes, else (n_samples, n_classes)")
     def decision_function(self, X: Any) -> Array:
-        """Decision values of new rows.
-
-        Parameters
-        ----------
-        X : array or CSR matrix of shape (n_samples, n_features)
-            New rows.
-
-        Returns
-        -------
-        array of shape (n_samples,) for two classes, else (n_samples, n_classes)
-        """
+        """Decision values of new rows."""
         X = self._new_rows(X)
         return np.asarray(self.best_estimator_.decision_function(X))
 
+    @of_new_rows("array of shape (n_samples, n_classes)")
     def predict_proba(self, X: Any) -> Array:
         """Probabilities of the classes, in the order of ``classes_``.
 
-        Platt's sigmoid for each pair of classes, fitted to the held-out scores of the best point;
-        pairs are coupled. For more than two classes the predicted one is the most probable; for two
-        the probability grows with the decision value, and is 1/2 where the sigmoid says.
-
-        Parameters
-        ----------
-        X : array or CSR matrix of shape (n_samples, n_features)
-            New rows.
-
-        Returns
-        -------
-        array of shape (n_samples, n_classes)
+        From the held-out scores of the best point: Platt's sigmoid for each pair of classes, pairs
+        coupled, or one temperature (``calibration``). For more than two classes the predicted one
+        is the most probable; for two the probability grows with the decision value.
         """
         X = self._new_rows(X)
         model = self.best_estimator_
+        if self.calibration == "temperature":
+            return np.asarray(
+                softmax(self._beta * scores_of_classes(model.decision_function(X)), axis=1)
+            )
         outputs = model._libsvm_sign * model._outputs(X)
         A, B = self._sigmoids.T
         found = coupled(of_pairs(outputs, A, B), len(self.classes_))
@@ -598,18 +235,9 @@ class SVCCV(ClassifierMixin, ChoosesParameters):
             found[rows, chosen], found[rows, most] = found[rows, most], found[rows, chosen]
         return found
 
+    @of_new_rows("array of shape (n_samples, n_classes)")
     def predict_log_proba(self, X: Any) -> Array:
-        """Logarithms of :meth:`predict_proba`.
-
-        Parameters
-        ----------
-        X : array or CSR matrix of shape (n_samples, n_features)
-            New rows.
-
-        Returns
-        -------
-        array of shape (n_samples, n_classes)
-        """
+        """Logarithms of :meth:`predict_proba`."""
         return np.log(self.predict_proba(X))
 
 
@@ -734,3 +362,31 @@ class SVRCV(RegressorMixin, ChoosesParameters):
 
     def _after(self, X: Any, y: Array, used: Array, weight: Array | None) -> None:
         self.epsilon_ = float(self.best_params_["epsilon"])
+
+
+def scores_of_classes(decision: Array) -> Array:
+    """A column a class; of two, zero for the first."""
+    if decision.ndim == 1:
+        return np.column_stack([np.zeros(decision.size), decision])
+    return decision
+
+
+def inverse_temperature(scores: Array, label: Array, weight: Array) -> float:
+    """The factor of the scores whose softmax is most likely.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from slimsvm.search.cv_estimators import inverse_temperature
+    >>> scores = np.array([[0.0, 1.0], [0.0, 1.0], [0.0, 1.0], [0.0, 1.0]])
+    >>> round(inverse_temperature(scores, np.array([1, 1, 1, 0]), np.ones(4)), 3)  # log 3
+    1.099
+    """
+    own = scores[np.arange(label.size), label]
+
+    def cost(log_beta: float) -> float:
+        beta = np.exp(log_beta)
+        return float(weight @ (logsumexp(beta * scores, axis=1) - beta * own))
+
+    found = minimize_scalar(cost, bounds=(-MOST_BETA, MOST_BETA), method="bounded")
+    return float(np.exp(found.x))
