@@ -42,6 +42,7 @@ if TYPE_CHECKING:  # for type checkers alone: a name that is not here is Any to 
     from slimsvm.search import SVRCV as SVRCV
     from slimsvm.search import GridSearchCV as GridSearchCV
     from slimsvm.search import RandomizedSearchCV as RandomizedSearchCV
+    from slimsvm.search import SparseSVCCV as SparseSVCCV
     from slimsvm.sources import open_rows as open_rows
 
 __version__ = "0.1.0"
@@ -51,6 +52,7 @@ __all__ = [
     "RandomizedSearchCV",
     "SVCCV",
     "SVRCV",
+    "SparseSVCCV",
     "__version__",
     "compress",
     "l1_min_c",
@@ -81,6 +83,7 @@ _OTHERS = {
     "RandomizedSearchCV": "search",
     "SVCCV": "search",
     "SVRCV": "search",
+    "SparseSVCCV": "search",
     "compress": "compression",
     "l1_min_c": "estimators.bounds",
     "load": "persistence",

@@ -8,7 +8,7 @@ from sklearn.metrics import log_loss
 from sklearn.model_selection import StratifiedKFold
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from slimsvm import SVC, SVCCV, SVR, SVRCV
+from slimsvm import SVC, SVCCV, SVR, SVRCV, SparseSVCCV
 
 IRIS = load_iris(return_X_y=True)
 TWO = make_classification(2400, 8, n_informative=6, n_clusters_per_class=3, random_state=0)
@@ -17,7 +17,13 @@ NUMBERS = (LINE, 50.0 * np.sin(LINE[:, 0]) + np.random.default_rng(0).normal(0.0
 Cs, gammas = [0.5, 4.0, 32.0], [0.01, 0.05, 0.2]
 
 
-@parametrize_with_checks([SVCCV([1.0, 8.0], [0.1, 1.0]), SVRCV([1.0], [0.1, 1.0], [0.1])])
+@parametrize_with_checks(
+    [
+        SVCCV([1.0, 8.0], [0.1, 1.0]),
+        SVRCV([1.0], [0.1, 1.0], [0.1]),
+        SparseSVCCV(5, [1.0, 8.0], [0.1]),
+    ]
+)
 def test_estimator_checks(estimator, check):
     check(estimator)
 
@@ -113,3 +119,45 @@ def test_features_of_different_size_are_worth_a_warning():
     X = IRIS[0] * np.array([1.0, 1.0, 1.0, 1e5])
     with pytest.warns(UserWarning, match="Features differ in size"):
         SVCCV([1.0], [0.1]).fit(X, IRIS[1])
+
+
+def test_a_temperature_is_one_factor_of_all_decision_values():
+    X, y = TWO
+    model = SVCCV([4.0], [0.05], calibration="temperature").fit(X[:1200], y[:1200])
+    p, f = model.predict_proba(X[1200:])[:, 1], model.decision_function(X[1200:])
+    np.testing.assert_allclose(np.log(p / (1 - p)), model._beta * f, atol=1e-8)
+    assert log_loss(y[1200:], p) < log_loss(y[1200:], np.full(p.size, y[:1200].mean()))
+    three = SVCCV([1.0], [0.1], calibration="temperature").fit(*IRIS)
+    found = three.predict_proba(IRIS[0])
+    np.testing.assert_allclose(found.sum(axis=1), 1.0)
+    assert np.array_equal(found.argmax(axis=1), three.decision_function(IRIS[0]).argmax(axis=1))
+
+
+def test_a_sparse_model_chooses_its_parameters():
+    X, y = TWO
+    model = SparseSVCCV(30, random_state=0).fit(X[:1800], y[:1800])
+    exact = SVCCV().fit(X[:1800], y[:1800])
+    assert model.score(X[1800:], y[1800:]) >= exact.score(X[1800:], y[1800:]) - 0.03
+    assert model.best_params_ == {"C": model.C_, "gamma": model.gamma_}
+    assert model.best_score_ == pytest.approx(model.scores_.mean(axis=0).max(), abs=1e-6)
+    oof = np.mean((model.oof_decision_function_ > 0) == y[:1800])
+    assert oof == pytest.approx(model.best_score_, abs=1e-6)
+    assert model.predict_proba(X[:5]).shape == (5, 2)
+    assert "total minus the fold's" in str(model.shared_)
+
+
+def test_sums_of_a_fold_are_those_of_separate_least_squares():
+    X, y = TWO[0][:200], TWO[1][:200]
+    model = SparseSVCCV(5, [2.0], [0.05], cv=4).fit(X, y)
+    K, right = np.exp(-0.05 * ((X[:, None] - X[None]) ** 2).sum(axis=2)), []
+    t = 2.0 * y - 1.0
+    for train, test in StratifiedKFold(4).split(X, y):
+        # all rows are columns: kernel ridge regression, and an intercept with a penalty as any
+        coef = np.linalg.solve(K[np.ix_(train, train)] + 1.0 + np.eye(train.size) / 2.0, t[train])
+        right.append(np.mean(((K[np.ix_(test, train)] + 1.0) @ coef > 0) == y[test]))
+    np.testing.assert_allclose(model.scores_[:, 0, 0], right, atol=0.02)  # float32, the ridge
+
+
+def test_a_sparse_search_of_a_sample_says_so():
+    model = SparseSVCCV(5, [1.0], [0.05], max_memory=1.0).fit(*TWO)
+    assert model.shared_.sample == 833 and "833 rows" in str(model.shared_)

@@ -304,6 +304,8 @@ def _of_chosen(estimator: Any) -> Description:
     A, B = estimator._sigmoids.T
     found = described(estimator.best_estimator_)
     own = Probabilities("pairs", A, B, swapped=found.n_classes > 2)
+    if estimator.calibration == "temperature":
+        own = Probabilities("temperature", np.array([estimator._beta]), np.empty(0), decides=True)
     return replace(found, name=type(estimator).__name__, about=estimator, probabilities=own)
 
 

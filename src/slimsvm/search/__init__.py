@@ -8,10 +8,12 @@ if TYPE_CHECKING:
     from slimsvm.search.cv_estimators import SVRCV as SVRCV
     from slimsvm.search.searches import GridSearchCV as GridSearchCV
     from slimsvm.search.searches import RandomizedSearchCV as RandomizedSearchCV
+    from slimsvm.search.sparse_cv import SparseSVCCV as SparseSVCCV
 
 REGISTRY = {
     "SVCCV": "cv_estimators",
     "SVRCV": "cv_estimators",
+    "SparseSVCCV": "sparse_cv",
     "GridSearchCV": "searches",
     "RandomizedSearchCV": "searches",
 }
