@@ -170,16 +170,24 @@ def test_a_file_of_svm_train_predicts_what_svm_predict_predicts(machine, kernel,
 
 
 @needs_libsvm
-@pytest.mark.parametrize("machine", ["SVC", "NuSVC", "SVR"])
-def test_probabilities_are_left_out_with_a_warning(machine, tmp_path):
-    X, y, target, new = data(3)
-    number = {"SVC": 0, "NuSVC": 1, "SVR": 3}[machine]
-    path = svm_train(tmp_path, X, target if machine == "SVR" else y, f"-q -s {number} -b 1 -n 0.3")
-    with pytest.warns(
-        UserWarning,
-        match=r"trained.model holds probability estimates, which are left out"
-        r".*CalibratedClassifierCV",
-    ):
+@pytest.mark.parametrize("machine", ["SVC", "NuSVC"])
+def test_probabilities_of_classes_are_kept(machine, tmp_path):
+    X, y, _, new = data(3)
+    number = {"SVC": 0, "NuSVC": 1}[machine]
+    path = svm_train(tmp_path, X, y, f"-q -s {number} -b 1 -n 0.3")
+    model = load_libsvm(path)
+    np.testing.assert_allclose(model.predict(new), svm_predict(tmp_path, path, new), rtol=1e-9)
+    again = tmp_path / "again.model"
+    save_libsvm(model, again)
+    p = model.predict_proba(new)
+    np.testing.assert_allclose(load_libsvm(again).predict_proba(new), p, atol=1e-12)
+
+
+@needs_libsvm
+def test_probabilities_of_a_regression_are_left_out_with_a_warning(tmp_path):
+    X, _, target, new = data(3)
+    path = svm_train(tmp_path, X, target, "-q -s 3 -b 1")
+    with pytest.warns(UserWarning, match="trained.model holds probability estimates of a SVR"):
         model = load_libsvm(path)
     np.testing.assert_allclose(model.predict(new), svm_predict(tmp_path, path, new), rtol=1e-9)
 

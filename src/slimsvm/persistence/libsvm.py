@@ -155,10 +155,15 @@ def save_libsvm(estimator: Any, path: str | os.PathLike[str]) -> None:
         "rho": " ".join(map(written, -intercept)),
     }
     if labels is not None:
-        head |= {
-            "label": " ".join(map(str, labels.tolist())),
-            "nr_sv": " ".join(map(str, counts.tolist())),
-        }
+        head["label"] = " ".join(map(str, labels.tolist()))
+        if np.size(a.get("_probA", ())):
+            # of two classes the second comes first: 1 - 1/(1 + exp(-A f + B)) is its probability
+            B = -a["_probB"] if labels.size == 2 else a["_probB"]
+            head |= {
+                "probA": " ".join(map(written, a["_probA"])),
+                "probB": " ".join(map(written, B)),
+            }
+        head["nr_sv"] = " ".join(map(str, counts.tolist()))
     if isinstance(kernel, Precomputed):
         rows = (f"0:{serial}" for serial in (a["support_"][order] + 1).tolist())
     else:
@@ -205,7 +210,8 @@ def load_libsvm(
     Warns
     -----
     UserWarning
-        If the file holds probability estimates, which are left out.
+        If the file holds probability estimates of a regression or of one class, which are left
+        out; those of classes are kept.
 
     Notes
     -----
@@ -222,10 +228,10 @@ def load_libsvm(
         kind, name = CLASS_OF[head["svm_type"]], KERNEL_OF[head["kernel_type"]]
         kernel = make_kernel(name, **{number: head[number] for number in NUMBERS.get(name, ())})
         coef, rows, serials = _read_vectors(lines, head, isinstance(kernel, Precomputed))
-    if any(word in head for word in PROBABILITIES):
+    sigmoids = kind in CLASSIFIERS and "probA" in head and "probB" in head
+    if any(word in head for word in PROBABILITIES) and not sigmoids:
         warnings.warn(
-            f"{os.fspath(path)} holds probability estimates, which are left out; for "
-            "probabilities use CalibratedClassifierCV.",
+            f"{os.fspath(path)} holds probability estimates of a {kind}, which are left out.",
             UserWarning,
             stacklevel=2,
         )
@@ -242,6 +248,8 @@ def load_libsvm(
             np.array(head["label"]), np.array(head["nr_sv"]), coef, np.array(head["rho"])
         )
         a |= arranged
+        if sigmoids:
+            a |= _sigmoids(np.array(head["label"]), head["probA"], head["probB"])
     if isinstance(kernel, Precomputed):
         n_rows = int(serials.max(initial=0))
         if n_features is not None and n_features < n_rows:
@@ -266,7 +274,10 @@ def load_libsvm(
     a["n_features_in_"] = width
     if kind == "OneClassSVM":
         a["offset_"] = -a["intercept_"]
-    return rebuild(kind, {"kernel": kernel.name, **kernel.get_params()}, a)
+    given = {"kernel": kernel.name, **kernel.get_params()}
+    if sigmoids:
+        given["probability"] = True
+    return rebuild(kind, given, a)
 
 
 def _integers(classes: Array) -> Array:
@@ -316,6 +327,16 @@ def _ascending(
             new_coef[other - (other > own), new_ends[own] : new_ends[own + 1]] = sign * old
         new_intercept[pair] = -sign * rho[pair_of[min(i, j), max(i, j)]]
     return order, {**facts, "dual_coef_": new_coef, "intercept_": new_intercept}
+
+
+def _sigmoids(labels: Array, A: list[float], B: list[float]) -> dict[str, Any]:
+    """Sigmoids of pairs, for classes that ascend: in a pair turned round, B has another sign."""
+    place = np.argsort(labels)
+    number = np.zeros((labels.size, labels.size), int)
+    number[np.triu_indices(labels.size, 1)] = np.arange(len(A))
+    i, j = place[np.array(np.triu_indices(labels.size, 1))]
+    at, sign = number[np.minimum(i, j), np.maximum(i, j)], np.where(i < j, 1.0, -1.0)
+    return {"_probA": np.array(A)[at], "_probB": sign * np.array(B)[at]}
 
 
 def _read_head(lines: Lines) -> dict[str, Any]:
