@@ -120,6 +120,7 @@ INTERRUPTED = 130
     type=click.IntRange(min=1),
     help="Number of features, where the data may not show the last. [default: as in DATA]",
 )
+@click.option("--tune", is_flag=True, help="Choose C and gamma (and epsilon) by cross-validation.")
 @sparse_options
 @jobs_option
 @label_option
@@ -141,6 +142,7 @@ def train(
     machine: str,
     class_weight: tuple[str, ...],
     n_features: int | None,
+    tune: bool,
     label_column: str | None,
     format: str | None,
     to: str | None,
@@ -154,7 +156,7 @@ def train(
     SVM-light, slimsvm's own otherwise. Ctrl-C stops the fit, saves the model so far and ends with
     exit code 130. Options that are left out have the defaults of the classes, which are those of
     scikit-learn; only --n-jobs differs. With --n-basis, the model is a SparseSVC or SparseSVR,
-    which predicts faster the fewer vectors it has.
+    which predicts faster the fewer vectors it has. With --tune, C and gamma come from a search.
     """
     if model is None and data == "-":
         raise click.UsageError("With data from standard input, name the file for the model.", ctx)
@@ -169,6 +171,10 @@ def train(
     parameters = {name: value for name, value in parameters.items() if value is not None}
     given = [*parameters, *(["class_weight"] if class_weight else [])]
     kind = estimator_class(machine, given, ctx)
+    if tune:
+        from slimsvm.cli.tune import facts_of, say, search_for
+
+        search = search_for(machine, ctx, **{**dict.fromkeys(given), **parameters})
 
     begin = time.perf_counter()
     unsupervised = machine == "one-class"
@@ -184,10 +190,12 @@ def train(
 
     quiet = verbose is False
     shown = sys.stderr.isatty() if verbose is None else verbose
-    estimator = kind(**parameters, verbose=int(shown))
+    estimator = search.set_params(**parameters) if tune else kind(**parameters, verbose=int(shown))
     begin = time.perf_counter()
     with redirect_stdout(sys.stderr):  # progress must not mix with results
         estimator.fit(rows.X, y)
+    found = facts_of(estimator) if tune else {}
+    estimator = estimator.best_estimator_ if tune else estimator
     fit_seconds = time.perf_counter() - begin
     estimator.set_params(verbose=0, n_jobs=None)  # these belong to this run, not to the model
     if rows.names and len(set(rows.names)) == len(rows.names):
@@ -201,9 +209,12 @@ def train(
         "bytes": n_bytes,
         "read_seconds": read_seconds,
         "fit_seconds": fit_seconds,
+        **({"search": found} if tune else {}),
     }
     if as_json:
         click.echo(json.dumps(plain({**describe(estimator), **facts})))
+    if tune and not quiet:
+        say(found)
     if not quiet:
         n_rows, n_columns = rows.X.shape
         classes = f", {len(estimator.classes_)} classes" if hasattr(estimator, "classes_") else ""

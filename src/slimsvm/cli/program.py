@@ -25,6 +25,7 @@ COMMANDS = {
     "predict": ("commands", "Predict with a model."),
     "report": ("report", "Write a page about a model."),
     "train": ("commands", "Train a model."),
+    "tune": ("tune", "Find C and gamma."),
 }
 
 
