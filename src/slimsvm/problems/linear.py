@@ -20,7 +20,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from slimsvm.compiled import compiled
+from slimsvm.compiled import compiled, compiled_sum, larger, smaller
 from slimsvm.kernels import squared_norms
 from slimsvm.losses import Loss
 
@@ -53,26 +53,13 @@ def sparse_dot(indices: Array, data: Array, first: int, last: int, w: Array) -> 
     return (s0 + s1) + (s2 + s3)
 
 
-@compiled
+@compiled_sum
 def dense_dot(row: Array, w: Array) -> float:
-    """A dense row times w; eight sums side by side."""
-    n = row.size
-    s0 = s1 = s2 = s3 = s4 = s5 = s6 = s7 = 0.0
-    k = 0
-    while k + 8 <= n:
-        s0 += row[k] * w[k]
-        s1 += row[k + 1] * w[k + 1]
-        s2 += row[k + 2] * w[k + 2]
-        s3 += row[k + 3] * w[k + 3]
-        s4 += row[k + 4] * w[k + 4]
-        s5 += row[k + 5] * w[k + 5]
-        s6 += row[k + 6] * w[k + 6]
-        s7 += row[k + 7] * w[k + 7]
-        k += 8
-    while k < n:
-        s0 += row[k] * w[k]
-        k += 1
-    return ((s0 + s1) + (s2 + s3)) + ((s4 + s5) + (s6 + s7))
+    """A dense row times w."""
+    total = 0.0
+    for k in range(row.size):
+        total += row[k] * w[k]
+    return total
 
 
 @compiled
@@ -105,19 +92,41 @@ def row_sums(
 
 
 @compiled
+def errors_along(
+    low: Array, high: Array, scores: Array, change: Array, t: float, out: Array
+) -> None:
+    """out = by how much scores + t change miss their intervals.
+
+    Apart from the sums that follow: these may be reordered, and what is exactly at the end of its
+    interval must stay so.
+    """
+    for i in range(out.size):
+        f = scores[i] + t * change[i]
+        out[i] = larger(f - high[i], 0.0) + smaller(f - low[i], 0.0)
+
+
+@compiled_sum
+def derivatives(
+    weight: Array, errors: Array, change: Array, g: float, h: float
+) -> tuple[float, float]:
+    """g, h and the first and second derivative of the squared errors along a change of scores."""
+    for i in range(errors.size):
+        c = 2.0 * weight[i] * change[i]
+        g += c * errors[i]
+        h += c * change[i] if errors[i] != 0.0 else 0.0
+    return g, h
+
+
+@compiled
 def settled(low: Array, high: Array, weight: Array, scores: Array, b: float, ridge: float) -> float:
     """The intercept with the least squared errors, by Newton's method: it begins at ``b``.
 
     The slope is piecewise linear; a step beyond what is known to be too far halves the way.
     """
-    below, above = -FAR, FAR
+    below, above, errors, ones = -FAR, FAR, np.empty(scores.size), np.ones(scores.size)
     for _ in range(NEWTONS):
-        slope, bend = ridge * b, ridge
-        for i in range(scores.size):
-            f = scores[i] + b
-            e = max(f - high[i], 0.0) + min(f - low[i], 0.0)
-            slope += 2.0 * weight[i] * e
-            bend += 2.0 * weight[i] if e != 0.0 else 0.0
+        errors_along(low, high, scores, ones, b, errors)
+        slope, bend = derivatives(weight, errors, ones, ridge * b, ridge)
         if slope == 0.0 or bend == 0.0:
             break
         if slope < 0.0:

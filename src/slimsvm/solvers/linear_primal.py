@@ -34,7 +34,15 @@ from numpy.typing import NDArray
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
 from slimsvm.compiled import compiled
-from slimsvm.problems.linear import LinearFit, LinearSolution, dense_dot, settled, sparse_dot
+from slimsvm.problems.linear import (
+    LinearFit,
+    LinearSolution,
+    dense_dot,
+    derivatives,
+    errors_along,
+    settled,
+    sparse_dot,
+)
 from slimsvm.run import FULL, Certificate
 from slimsvm.threads import parallel, single_threaded_blas
 
@@ -162,16 +170,10 @@ def least_along(
 
     Newton's method on the derivative, which is piecewise linear.
     """
-    t, below, above = 1.0, 0.0, 1e300
+    t, below, above, errors = 1.0, 0.0, 1e300, np.empty(scores.size)
     for _ in range(60):
-        g, h = slope + curve * t, curve
-        for i in range(scores.size):
-            f = scores[i] + t * change[i]
-            e = max(f - high[i], 0.0) + min(f - low[i], 0.0)
-            if e != 0.0:
-                c = 2.0 * weight[i] * change[i]
-                g += c * e
-                h += c * change[i]
+        errors_along(low, high, scores, change, t, errors)
+        g, h = derivatives(weight, errors, change, slope + curve * t, curve)
         if g < 0.0:
             below = t
         else:
