@@ -8,7 +8,9 @@
    number that makes the held-out rows most likely, with the gap that they have. Many rows: TRIED
    of them are left out of the descent for that; few: descents on three quarters of them, first,
    with a stronger ridge, with slower coefficients, and without a metric, too (up to CHEAP rows; up
-   to IN_TWO the first two, since noise wants the ridge); the best is kept.
+   to IN_TWO the first two, since noise wants the ridge); the best is kept. Rows in a sequence are
+   judged by the last ones (:mod:`slimsvm.solvers.row_order`); of many such rows, short descents say
+   whether a metric is learned at all.
 3. The path downwards: vectors that contribute least leave, and a short descent follows.
 
 Where there are no more distinct rows than vectors were asked for, or few rows at all, rows are the
@@ -43,7 +45,7 @@ from slimsvm.problems.mapped_rows import MappedRows
 from slimsvm.run import Certificate, Result, Status, run
 from slimsvm.solvers.descent import FEW, Descent, plan_for, step_work
 from slimsvm.solvers.descent import RIDGE as RIDGE_OF_FEW
-from slimsvm.solvers.first_vectors import first_vectors
+from slimsvm.solvers.first_vectors import first_vectors, groups_of
 from slimsvm.solvers.mapped_newton import (
     FACTORISED,
     SAMPLED,
@@ -51,6 +53,7 @@ from slimsvm.solvers.mapped_newton import (
     MappedNewton,
 )
 from slimsvm.solvers.path_points import HISTORY, PathModel, PathPoint, Scoring, sizes_up_to
+from slimsvm.solvers.row_order import in_sequence, last_first
 from slimsvm.training import Fit
 
 Array = NDArray[Any]
@@ -58,13 +61,14 @@ CHEAP = 5000  # rows up to which Newton's method costs next to nothing
 WORTH = 0.001  # of the score: what the best coefficients may cost on held-out rows
 LIKELY = 1.02  # times the logarithm of the likelihood of these, too
 TRIED, TRIED_SHARE = 1000, 0.05  # rows left out of a descent, at most
-FEW_SHARE = 0.25  # of few rows: descents without these say which way is best
+FEW_SHARE = 0.25  # of few rows, or of a sequence: descents without these say which way is best
 TRIAL_ROWS = 4000  # on which the best coefficients are tried before they are found on all rows
 SHORTER, SHORTER_AUTO = 0.03, 0.15  # steps of the descent at a smaller size, as a share
 AFFORDABLE = 0.5  # of the descent's arithmetic that Newton's method may take
 LEAST_STEPS = 20
 # arithmetic of a descent that is tried in all ways, if rows are few, or not so few; or in two
 RACED, RACED_IN_TWO, IN_TWO = (4e9, 2.5e9), 8e9, 12_000
+SHORT_RACE = 0.15  # of the steps, for a race of metrics
 STRONGER, SLOWLY = 5.0, 0.05  # times the ridge; the rate of the coefficients
 PRUNED_ON, RIDGE = 2000, 1e-6  # rows on which vectors are told apart; of these, for coefficients
 NEWTON_STEPS, NEWTON_STEPS_USUALLY = 50, 5
@@ -153,14 +157,18 @@ class _Work:
         n, rng = P.n, self.rng
         factor, best, tried = 1.0, True, None
         n_ways = self._ways(P) if score is None else 0
+        if score is None:
+            group = groups_of(P)
+            sequence = P.takes_labels and in_sequence(P.X, group, rng)
+            order = last_first(group) if sequence else rng.permutation(n)
         if n_ways:  # descents on a part say which way is best
-            order = rng.permutation(n)
             out = order[: round(FEW_SHARE * n)]
             if out.size >= 10:
                 part, rest = P.some(np.sort(order[out.size :])), P.some(out)
                 best, factor = self._trial(part, self._raced(part, rest, n_ways), rest)
         elif score is None:
-            order = rng.permutation(n)
+            if sequence and asked.metric == "auto" and plan_for(P, asked.n_basis).metric:
+                self._race_metric(P, order)
             h = min(TRIED, round(TRIED_SHARE * n))
             tried, P = P.some(order[:h]), P.some(np.sort(order[h:]))
         found = self._descended(P, score, asked.start)
@@ -220,6 +228,8 @@ class _Work:
             {"rate_coef": SLOWLY},
             {"metric": None, "rate_coef": SLOWLY},
         ]
+        if self.path_.metric not in ("auto", None):  # asked for by name
+            n_ways = min(n_ways, 3)
         for way in ways[:n_ways]:
             if found and self.fit.limits.reason():
                 break
@@ -234,6 +244,26 @@ class _Work:
             found.append((float(np.sum(tried.weight @ tried.loss.value(tried.Y, scores))), way, v))
         _, self.way, v = min(found, key=lambda one: one[0])
         return v
+
+    def _race_metric(self, problem: Mapped, order: Array) -> None:
+        """Short descents with and without a metric, judged by rows that come later.
+
+        Without one, if these rows clearly like that better: what fits rows of one time may not fit
+        those of another.
+        """
+        out = round(FEW_SHARE * problem.n)
+        part, rest = _rows(problem, np.sort(order[out:])), _rows(problem, order[:out])
+        n_steps = round(SHORT_RACE * plan_for(problem, self.path_.n_basis).n_steps)
+        ways: list[dict[str, Any]] = [{}, {"metric": None}]
+        scores = []
+        for way in ways:
+            self.way = {"n_steps": n_steps, **way}
+            v = self._descended(part)
+            found = MappedSpan(rest, v).scores(v.coef) + v.intercept
+            scores.append(float(self.path_.scoring.measure(found, rest.Y, rest.weight)))
+        errors = 2.0 - sum(scores)
+        clearly = scores[1] - scores[0] > 2.0 * np.sqrt(max(errors, 0.0) / max(1, out))
+        self.way = ways[1] if clearly else ways[0]
 
     # -- their parts -------------------------------------------------------------------------------
 
