@@ -252,7 +252,7 @@ class _Work:
         those of another.
         """
         out = round(FEW_SHARE * problem.n)
-        part, rest = _rows(problem, np.sort(order[out:])), _rows(problem, order[:out])
+        part, rest = problem.some(np.sort(order[out:])), problem.some(order[:out])
         n_steps = round(SHORT_RACE * plan_for(problem, self.path_.n_basis).n_steps)
         ways: list[dict[str, Any]] = [{}, {"metric": None}]
         scores = []
