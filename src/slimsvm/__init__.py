@@ -12,6 +12,7 @@ from slimsvm.estimators import REGISTRY as _ESTIMATORS
 if TYPE_CHECKING:  # for type checkers alone: a name that is not here is Any to them
     from sklearn.svm import l1_min_c as l1_min_c
 
+    from slimsvm.checkpoint import Checkpoint as Checkpoint
     from slimsvm.compression import compress as compress
     from slimsvm.estimators import SVC as SVC
     from slimsvm.estimators import SVR as SVR
@@ -48,6 +49,7 @@ if TYPE_CHECKING:  # for type checkers alone: a name that is not here is Any to 
 __version__ = "0.1.0"
 __all__ = [
     *_ESTIMATORS,
+    "Checkpoint",
     "GridSearchCV",
     "RandomizedSearchCV",
     "SVCCV",
@@ -79,6 +81,7 @@ _MODULES = (
     "sequences",
 )
 _OTHERS = {
+    "Checkpoint": "checkpoint",
     "GridSearchCV": "search",
     "RandomizedSearchCV": "search",
     "SVCCV": "search",

@@ -311,7 +311,9 @@ def joined(histories: list[dict[str, Array]]) -> dict[str, Array]:
     """The histories of several problems, one after the other; "problem" says which is which."""
     if len(histories) == 1:
         return histories[0]
-    whole = {name: np.concatenate([h[name] for h in histories]) for name in histories[-1]}
+    # what all of them have: some solvers say more
+    names = [name for name in histories[-1] if all(name in history for history in histories)]
+    whole = {name: np.concatenate([h[name] for h in histories]) for name in names}
     sizes = [history["seconds"].size for history in histories]
     numbers = [np.full(size, at) for at, size in enumerate(sizes)]
     # some of them may be many problems, and say themselves which

@@ -8,7 +8,9 @@ A solver is an object with four methods, and its state an object of its own:
 The state has ``n_iter`` (what ``max_iter`` limits), ``done`` (True when the solver's own stopping
 rule holds) and ``record()``: a dict of numbers for the history, or, of a solver that runs others, a
 list of their records, of which the watchers know already. A solver that is done although its
-certificate does not hold has stalled, unless it says ``done_is_converged``.
+certificate does not hold has stalled, unless it says ``done_is_converged``. One whose state is all
+that it needs to go on, with a problem that is as new, says ``keeps_state``; what else must be done
+then, it does in ``resume(problem, state)`` (:mod:`slimsvm.keeping`).
 """
 
 from __future__ import annotations
@@ -32,7 +34,7 @@ from slimsvm.ending import SAMPLED as SAMPLED
 from slimsvm.ending import SUBSPACE as SUBSPACE
 from slimsvm.ending import Certificate as Certificate
 from slimsvm.ending import Status as Status
-from slimsvm.threads import looking
+from slimsvm.threads import local, looking
 
 Array = NDArray[Any]
 # for how long work goes on that leaves nothing usable behind where it ends early: a share of the
@@ -241,10 +243,34 @@ def run(
     """
     limits = limits or Limits()
     most = sys.maxsize if max_iter < 0 else max_iter
-    with limits.breaking_off():
-        state = solver.init(problem, start)
+    keeper = getattr(local, "keeper", None)
+
+    def go(level: Any = None) -> Result:
+        return _run(solver, problem, tol, most, limits, start, watchers, keeper, level)
+
+    begin = partial(solver.init, problem, start)
+    return go() if keeper is None else keeper.around(solver, problem, begin, go)
+
+
+def _run(
+    solver: Solver,
+    problem: Any,
+    tol: float,
+    most: int,
+    limits: Limits,
+    start: Any,
+    watchers: tuple[Watcher, ...],
+    keeper: Any,
+    level: Any,
+) -> Result:
+    """The loop; of a ``level`` of a :class:`slimsvm.keeping.Keeper`, if there is one."""
     records: list[Record] = []
-    reason: str | None = None
+    with limits.breaking_off():
+        if level is None:
+            state = solver.init(problem, start)
+        else:
+            state, records = level.begin(solver, problem, partial(solver.init, problem, start))
+    reason: str | None = "converged" if records and state.done else None
     while reason is None:
         if getattr(solver, "breaks_off", False):
             try:
@@ -262,6 +288,8 @@ def run(
         else:
             records.append(Record(len(records), limits.seconds, said))
             tell(watchers, records[-1], limits)
+        if level is not None:
+            keeper.stepped(level, solver, problem, state, records)
         reason = (
             "converged" if state.done else "max_iter" if state.n_iter >= most else limits.reason()
         )

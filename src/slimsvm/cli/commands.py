@@ -102,6 +102,18 @@ INTERRUPTED = 130
 )
 @click.option("--max-time", type=positive, help="Limit on the seconds of the fit. [default: none]")
 @click.option(
+    "--checkpoint",
+    metavar="FILE",
+    help="Keep the fit in FILE, a model at any moment, and go on from it if it is there.",
+)
+@click.option(
+    "--checkpoint-every",
+    type=positive,
+    default=60.0,
+    show_default=True,
+    help="Seconds from one writing of the checkpoint to the next.",
+)
+@click.option(
     "--class-weight",
     multiple=True,
     metavar="balanced|LABEL=WEIGHT",
@@ -140,6 +152,8 @@ def train(
     data: str,
     model: str | None,
     machine: str,
+    checkpoint: str | None,
+    checkpoint_every: float,
     class_weight: tuple[str, ...],
     n_features: int | None,
     tune: bool,
@@ -191,6 +205,12 @@ def train(
     quiet = verbose is False
     shown = sys.stderr.isatty() if verbose is None else verbose
     estimator = search.set_params(**parameters) if tune else kind(**parameters, verbose=int(shown))
+    if checkpoint is not None and tune:
+        raise click.UsageError("--checkpoint keeps one fit; --tune makes many.", ctx)
+    if checkpoint is not None:
+        from slimsvm.checkpoint import Checkpoint
+
+        estimator.set_callbacks(Checkpoint(checkpoint, every=checkpoint_every))
     begin = time.perf_counter()
     with redirect_stdout(sys.stderr):  # progress must not mix with results
         estimator.fit(rows.X, y)

@@ -21,6 +21,7 @@ from slimsvm.rows import MemoryRows
 from slimsvm.run import Limits, Result, run
 from slimsvm.solvers.decomposition import Decomposition
 from slimsvm.solvers.nested import FIRST, Nested
+from slimsvm.threads import local
 from slimsvm.tiles import Operand
 from slimsvm.training import (
     Data,
@@ -129,7 +130,8 @@ class DualEstimator(SupportVectors, Estimator):
     def _usual_solver(self, problem: DualQP, limits: Limits) -> Decomposition:
         """Rows join one after the other where time may run out, or where that is quicker."""
         n, shrinking = problem.gram.n, bool(self.shrinking)
-        if n >= QUICKER or (limits.max_time is not None and n >= 2 * FIRST):
+        may_end = limits.max_time is not None or getattr(local, "keeper", None) is not None
+        if n >= QUICKER or (may_end and n >= 2 * FIRST):
             rng = check_random_state(0 if self.random_state is None else self.random_state)
             seed = int(rng.randint(LARGEST_SEED))
             return Nested(first=FIRST, shrinking=shrinking, seed=seed)

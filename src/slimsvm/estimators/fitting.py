@@ -15,6 +15,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from copy import copy
 from dataclasses import replace
 from logging import INFO
 from typing import Any, ClassVar, Self
@@ -208,7 +209,7 @@ class Estimator(ShowsItsFit, CallbackSupportMixin, BaseEstimator):
             X, y, weight = self._checked(X, y, sample_weight)
             data = self._encoded(X, y, weight)
             data.start, data.margins = start, margins
-            with self._fitting(begin) as fit:
+            with self._fitting(begin) as fit, self._kept(data, fit):
                 self._prepared(data)
                 try:
                     solved = self._solved(data, fit)
@@ -217,7 +218,44 @@ class Estimator(ShowsItsFit, CallbackSupportMixin, BaseEstimator):
                     ending = self._concluded_on_few_rows(data, fit)
             ending.record_on(self)
             self._make_ready()
+        for checkpoint in self._checkpoints():
+            checkpoint.finish(self)
         return self
+
+    # -- checkpoints ------------------------------------------------------------------------------
+
+    def _checkpoints(self) -> list[Any]:
+        """Callbacks that keep what a fit has done so far: one at most."""
+        return [c for c in getattr(self, "_skl_callbacks", None) or () if hasattr(c, "keeping")][:1]
+
+    @contextmanager
+    def _kept(self, data: Data, fit: Fit) -> Iterator[None]:
+        """With a :class:`slimsvm.Checkpoint` the fit goes on from it, and is kept in it."""
+        with ExitStack() as stack:
+            for checkpoint in self._checkpoints():
+                seed = stack.enter_context(
+                    checkpoint.keeping(self, data, lambda: self._so_far(data, fit))
+                )
+                if getattr(self, "random_state", 0) is None:  # the same draws when it goes on
+                    self.random_state = seed
+                    stack.callback(setattr, self, "random_state", None)
+            yield
+
+    def _so_far(self, data: Data, fit: Fit) -> Self:
+        """The model of now, while the fit goes on: runs say what they have."""
+        model = copy(self)
+        for name in (*CALLBACKS, "_skl_callbacks", "_parent_callback_ctx"):
+            model.__dict__.pop(name, None)
+        ended = replace(fit, limits=Limits(stopped=True), watchers=(lambda record: None,))
+        own = replace(data, about=dict(data.about))
+        ending = model._concluded(own, model._solved(own, ended), ended)
+        words = (
+            f"Kept by a checkpoint after {fit.limits.seconds:.1f} s, while the fit went on: how "
+            "far from the optimum is not known."
+        )
+        model.certificate_, model.status_ = ending.certificate, Status("stopped", words)
+        model.history_, model.fit_status_ = ending.history, 1
+        return model
 
     def _concluded_on_few_rows(self, data: Data, fit: Fit) -> Ending:
         """The model of some rows, where the limits left no time for one step over all of them."""

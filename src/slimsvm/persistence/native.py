@@ -114,6 +114,19 @@ def save(
     ...     load(path).predict([[0.5], [2.5]])
     array(['low', 'high'], dtype='<U4')
     """
+    write(estimator, path, metadata)
+
+
+def write(
+    estimator: Any,
+    path: Any,
+    metadata: Mapping[str, Any] | None = None,
+    further: Callable[[Callable[[str, Array], str]], dict[str, Any]] | None = None,
+) -> None:
+    """:func:`save`, and what ``further`` puts into the header.
+
+    It gets a function that keeps an array by a name.
+    """
     from slimsvm import __version__  # here, since the package imports this module
 
     check_savable(estimator, OWN)
@@ -134,6 +147,7 @@ def save(
         "slimsvm_version": __version__,
         "about": _about(metadata),
         **encode_estimator(estimator, "", keep),
+        **(further(keep) if further is not None else {}),
         "arrays": {},
     }
     with _writing(path) as file, zipfile.ZipFile(file, "w") as archive:
@@ -148,6 +162,25 @@ def save(
             }
         header["sha256"] = _header_hash(header)
         archive.writestr(_member(HEADER), json.dumps(header, indent=1, allow_nan=False))
+
+
+def read_checkpoint(path: str | os.PathLike[str]) -> tuple[str, Any, dict[str, Array]]:
+    """The class of the model in a checkpoint, what is said of the fit, and its arrays."""
+
+    def found(archive: zipfile.ZipFile, header: dict[str, Any], members: Members) -> Any:
+        if "checkpoint" not in header:
+            raise ValueError("it holds a model that is no checkpoint")
+        arrays = {
+            name: _read_array(archive, info, header["arrays"][name])
+            for name, info in members.items()
+            if name.startswith("checkpoint")
+        }
+        return header["class"], header["checkpoint"], arrays
+
+    found_there: tuple[str, Any, dict[str, Array]] = _from_file(
+        path, lambda file: _opened(file, found)
+    )
+    return found_there
 
 
 def file_facts(path: str | os.PathLike[str] | IO[bytes]) -> dict[str, Any]:

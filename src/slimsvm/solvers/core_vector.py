@@ -38,7 +38,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -215,6 +215,8 @@ class CoreVector:
     >>> result.certificate.holds, result.model.a.round(2)
     (True, array([0.53, 0.75, 0.75, 0.53]))
     """
+
+    keeps_state: ClassVar[bool] = True
 
     ball: str = "minimum"
     seed: int = 0

@@ -28,7 +28,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -90,6 +90,8 @@ class Decomposition:
         Whether few rows are solved to near float64 precision.
     """
 
+    keeps_state: ClassVar[bool] = True
+
     working_set: int = 1024
     keep: float = 0.5
     selection: str = "steepest"
@@ -148,6 +150,13 @@ class Decomposition:
             self._localise(problem, state)
 
     @staticmethod
+    def resume(problem: DualQP, state: State) -> None:
+        """Go on with a state that was kept: the Gram has the active columns again."""
+        state.work = None
+        if state.rows.size < problem.gram.n or bool((np.diff(state.rows) < 0).any()):
+            problem.gram.restrict(state.rows)
+
+    @staticmethod
     def _go_on(state: State) -> bool:
         """Do a part of the work over all rows that has begun; whether that was the last one."""
         assert state.work is not None
@@ -180,6 +189,8 @@ class Decomposition:
         S = state
         if S.work is None and problem.gram.rounding * S.norm > tol:
             S.work = self._upgrading(problem, S)
+        elif S.work is None and S.rechecks:  # of a fit that goes on
+            S.work = self._rechecking(problem, S, tol)
         rechecks = S.work is not None and S.rechecks
         if S.work is not None and not self._go_on(S):
             return
@@ -423,7 +434,7 @@ class Decomposition:
         Removed ones were rechecked: they add nothing to either.
         """
         if state.removed and not state.done:
-            if not state.rechecks:
+            if state.work is None or not state.rechecks:
                 state.work = self._rechecking(problem, state, tol)
             try:
                 while state.work is not None:

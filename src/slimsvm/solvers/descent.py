@@ -30,7 +30,7 @@ import os
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -349,6 +349,8 @@ class Descent:
     measured : bool
         Whether the certificate is worth a pass over all rows; otherwise its gap is infinite.
     """
+
+    keeps_state: ClassVar[bool] = True
 
     plan: Plan
     seed: int = 0

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -107,6 +107,7 @@ class Removed:
 class State:
     """Everything the solver knows; see the module's symbols."""
 
+    not_kept: ClassVar[tuple[str, ...]] = ("work",)  # a fit that goes on begins such work again
     a: Array
     s: Array
     variables: Array  # the active ones
@@ -126,6 +127,7 @@ class State:
     removed: list[Removed] = field(default_factory=list)
     work: Iterator[None] | None = None  # over all rows, that has begun
     rechecks: bool = False  # whether that is the recheck
+    exact: list[Array] = field(default_factory=list)  # rows that it has looked at so far
     working: Array = field(default_factory=lambda: np.empty(0, np.intp))
     n_values: int = 0
     n_support: int = 0

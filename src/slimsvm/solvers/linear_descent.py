@@ -32,7 +32,7 @@ slope along a variable. Cost of a sweep: twice the entries of the active rows.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -212,6 +212,8 @@ class LinearDescent:
     seed : int
         Of the order in which rows are visited.
     """
+
+    keeps_state: ClassVar[bool] = True
 
     seed: int = 0
 

@@ -25,7 +25,7 @@ Cost of a sweep: two to three times the entries of the active columns.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
@@ -236,6 +236,8 @@ class L1Descent:
 
     ``max_iter`` of :func:`slimsvm.run.run` limits the passes over the weights.
     """
+
+    keeps_state: ClassVar[bool] = True
 
     seed: int = 0
 

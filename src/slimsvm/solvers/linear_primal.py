@@ -27,7 +27,7 @@ scaling^2: zero for a free intercept.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -222,6 +222,8 @@ class PrimalState:
 @dataclass(kw_only=True)
 class LinearPrimal:
     """Newton's method in compiled passes; ``tol`` is the relative duality gap, of every column."""
+
+    keeps_state: ClassVar[bool] = True
 
     def init(self, problem: LinearFit, start: LinearSolution | None = None) -> PrimalState:
         """Begin at ``start``, or at zero."""

@@ -22,7 +22,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -72,6 +72,8 @@ class MappedNewton:
     vectors : Vectors
         Those found; their coefficients are where it begins.
     """
+
+    keeps_state: ClassVar[bool] = True
 
     vectors: Vectors = field(repr=False)
 

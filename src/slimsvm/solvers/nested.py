@@ -36,12 +36,11 @@ from slimsvm.problems.dual_qp import DualQP
 from slimsvm.run import FULL, SUBSPACE, Certificate, OutOfTime
 from slimsvm.solvers.decomposition import Decomposition
 from slimsvm.solvers.dual_state import DualSolution, State, variables_of
-from slimsvm.solvers.removed_rows import products_in_parts, slack, values_in_a_part
+from slimsvm.solvers.removed_rows import products_in_parts, rows_in_a_part, slack, values_in_a_part
 
 Array = NDArray[Any]
 FIRST = 2000  # rows to begin with: a problem that is solved at once
 FEWEST = 200  # rows of either sign among the first, if there are so many
-FEWEST_AT_ONCE = 1000  # rows whose products are computed in one part, at least
 # rounds of a stage that was easy: the next one takes so many times more rows
 FEW_ROUNDS, FASTER = 2, 4.0
 # growth where kernel values are dear: rows of vectors that small sets need and large ones do not
@@ -83,6 +82,7 @@ class NestedState(State):
     fixed: bool = False  # the sum of the coefficients is that of all rows already
     feasible: bool = True  # for the problem of all rows: such a sum does not grow with the rows
     n_waiting: int = 0  # at the end
+    n_ready: int = 0  # of the rows that join, have their products
     joined_at: int = 0  # rounds, when the last rows joined
 
     def record(self) -> dict[str, float]:
@@ -212,12 +212,16 @@ class Nested(Decomposition):
         if S.waiting.size:
             new = self._next_rows(gram, S)
             moved = np.flatnonzero(coef)
-            many = int(max(FEWEST_AT_ONCE, values_in_a_part(gram) // max(1, moved.size)))
-            for first in range(0, new.size, many):
-                if first:
-                    yield
-                part = new[first : first + many]
+            many = rows_in_a_part(gram, moved.size)
+            if S.n_ready:  # a fit that goes on
+                gram.grow(new[: S.n_ready])
+            while S.n_ready < new.size:
+                part = new[S.n_ready : S.n_ready + many]
                 S.s[part] = gram.grow_with(part, moved, coef[moved])
+                S.n_ready += part.size
+                if S.n_ready < new.size:
+                    yield
+            S.n_ready = 0
             yield from self._share_out(problem, S, new)
             S.waiting = S.waiting[new.size :]
             S.feasible = S.fixed or not S.waiting.size or not problem.start.any()
@@ -248,6 +252,8 @@ class Nested(Decomposition):
             since = np.flatnonzero(delta)
             S.s[group.rows] = group.s
             yield from products_in_parts(problem.gram, since, delta[since], group.rows, S.s)
+            now = np.flatnonzero(coef)
+            group.s, group.moved, group.coef = S.s[group.rows], now, coef[now]
         rows = np.sort(np.concatenate([group.rows for group in S.aside]))
         S.aside = []
         settled = slack(problem, S, rows) > self.settled * self._unit(S)
@@ -293,7 +299,7 @@ class Nested(Decomposition):
         assert isinstance(state, NestedState)
         S = state
         if not S.done and not S.rechecks:
-            S.work = None
+            S.work, S.n_ready = None, 0
             self._restore(problem, S)
         S.n_waiting = S.waiting.size
         if not S.done and self._incomplete(S) and not self._see_all(problem, S):
@@ -322,6 +328,8 @@ class Nested(Decomposition):
     def model(self, problem: DualQP, state: State) -> DualSolution:
         """The dual point, and how many rows it has not seen."""
         assert isinstance(state, NestedState)
+        if not state.done:
+            self._restore(problem, state)
         return replace(super().model(problem, state), n_waiting=state.n_waiting)
 
 

@@ -37,11 +37,16 @@ def values_in_a_part(gram: Gram) -> float:
     return values if kernel.uses_dots else SLOWER * values
 
 
+def rows_in_a_part(gram: Gram, n_moved: int) -> int:
+    """How many rows get their products with so many others in one part."""
+    return int(max(FEWEST, values_in_a_part(gram) // max(1, n_moved)))
+
+
 def products_in_parts(
     gram: Gram, moved: Array, delta: Array, rows: Array, out: Array
 ) -> Iterator[None]:
     """out[rows] += sum_r delta[r] k(moved[r], rows), which need not be active columns."""
-    many = int(max(FEWEST, values_in_a_part(gram) // max(1, moved.size)))
+    many = rows_in_a_part(gram, moved.size)
     for first in range(0, rows.size if moved.size else 0, many):
         if first:
             yield
@@ -76,11 +81,8 @@ def rechecked(problem: DualQP, state: State, tol: float) -> Generator[None, None
     moved_since = np.zeros(coef.size, bool)
     for group in S.removed:
         moved_since |= coef != group.check_coef
-    exact_rows = []
     for group in S.removed:
-        exact_rows.append(
-            (yield from _made_exact(problem, S, group, coef, moved_since[group.rows]))
-        )
+        yield from _make_exact(problem, S, group, coef, moved_since[group.rows])
     for group in S.removed:
         if problem.gram.operand.kernel.positive:
             change = coef - group.check_coef
@@ -94,12 +96,13 @@ def rechecked(problem: DualQP, state: State, tol: float) -> Generator[None, None
             )
         else:  # no norm, no bound
             group.slack = np.full(group.rows.size, -np.inf)
-        exact_rows.append((yield from _made_exact(problem, S, group, coef, group.slack <= 0)))
+        yield from _make_exact(problem, S, group, coef, group.slack <= 0)
     # only now: s of rows that come back below is exact in what the next check compares with
     for group in S.removed:
         group.check_coef, group.check_s, group.check_level = coef, S.s.copy(), S.level
     S.removed = [group for group in S.removed if group.rows.size]
-    rows = np.concatenate(exact_rows)
+    rows = np.concatenate([np.empty(0, np.intp), *S.exact])
+    S.exact = []
     if not rows.size:
         return rows
     left = slack(problem, S, rows)
@@ -112,19 +115,20 @@ def rechecked(problem: DualQP, state: State, tol: float) -> Generator[None, None
     return rows[~rest]
 
 
-def _made_exact(
+def _make_exact(
     problem: DualQP, S: State, group: Removed, coef: Array, which: Array
-) -> Generator[None, None, Array]:
-    """Compute s of some rows of a group as it is now; take them out of it and return them."""
-    rows = group.rows[which]
-    if rows.size:
-        delta = coef - group.coef
-        since = np.flatnonzero(delta)
-        S.s[rows] = group.s[which]
-        yield from products_in_parts(problem.gram, since, delta[since], rows, S.s)
-        group.rows, group.s, group.slack = (
-            group.rows[~which],
-            group.s[~which],
-            group.slack[~which],
-        )
-    return rows
+) -> Iterator[None]:
+    """Compute s of some rows of a group as it is now, in parts that leave it for S.exact."""
+    delta = coef - group.coef
+    since = np.flatnonzero(delta)
+    many = rows_in_a_part(problem.gram, since.size)
+    left = group.rows[which]
+    while left.size:
+        rows, left = left[:many], left[many:]
+        own = np.isin(group.rows, rows)
+        S.s[group.rows[own]] = group.s[own]
+        S.s[rows] += problem.gram.products(since, delta[since], rows)
+        S.exact.append(rows)
+        group.rows, group.s, group.slack = group.rows[~own], group.s[~own], group.slack[~own]
+        if left.size:
+            yield

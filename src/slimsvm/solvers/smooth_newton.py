@@ -57,6 +57,8 @@ class SmoothNewton(ReducedSolver):
     Examples: see :class:`slimsvm.solvers.duality.ReducedSolver`.
     """
 
+    keeps_state: ClassVar[bool] = True
+
     breaks_off: ClassVar[bool] = True
 
     def init(self, problem: Reduced, start: Array | None = None) -> ReducedState:
