@@ -74,7 +74,7 @@ def values(model, X):
 def test_a_fit_goes_on(name, tmp_path, killed_after, monkeypatch):
     monkeypatch.setattr(dual, "FIRST", 200)
     set_most, done = killed_after
-    path, (X, y) = tmp_path / "kept.slim", rows(name)
+    path, (X, y) = tmp_path / "kept.slim", rows(name, 800 if name in EXACT else 300)
     estimator = {**EXACT, **OTHERS}[name]
     if "SVC" in name:  # three classes: pairs that have ended, one that has not, one that waits
         y = y + (X[:, 0] > 0.6) if name in EXACT else y
@@ -95,7 +95,7 @@ def test_a_fit_goes_on(name, tmp_path, killed_after, monkeypatch):
         slack = 0.05 if name in EXACT else 1e-9
         assert np.abs(values(again, X) - values(whole, X)).max() <= slack
         if name not in ("SparseSVC-pursuit", "SparseSVC-hinge"):
-            assert done[0] < total
+            assert done[0] <= total
         assert np.array_equal(values(slimsvm.load(path), X), values(again, X))
         path.unlink()
 
@@ -122,7 +122,7 @@ def test_a_fit_that_ended_at_a_limit_goes_on(tmp_path, monkeypatch):
 
 def test_draws_without_a_seed_are_the_same_when_it_goes_on(tmp_path, killed_after):
     set_most, _ = killed_after
-    path, (X, y) = tmp_path / "kept.slim", rows("SparseSVC")
+    path, (X, y) = tmp_path / "kept.slim", rows("SparseSVC", 300)
     set_most(1)
     model = slimsvm.SparseSVC(5, random_state=None)
     with pytest.raises(Killed):

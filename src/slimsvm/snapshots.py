@@ -85,6 +85,8 @@ class Frozen:
             return {"scalar": self._kept(np.asarray(value))}
         if isinstance(value, np.dtype):
             return {"dtype": value.str}
+        if isinstance(value, tuple) and type(value) is not tuple:  # with names
+            return {"named": _name(value), "parts": [self._taken(part) for part in value]}
         if isinstance(value, tuple):
             return {"tuple": [self._taken(part) for part in value]}
         self._places[id(value)] = len(self._held)
@@ -102,12 +104,9 @@ class Frozen:
         return self._object(value)
 
     def _object(self, value: Any) -> Any:
-        kind = type(value)
-        if not kind.__module__.startswith(OURS) or "<" in kind.__qualname__:
-            raise TypeError(f"a {kind.__module__}.{kind.__qualname__} cannot be kept")
-        left = getattr(kind, "not_kept", ())
+        name, left = _name(value), getattr(type(value), "not_kept", ())
         fields = {k: self._taken(v) for k, v in vars(value).items() if k not in left}
-        return {"object": f"{kind.__module__}:{kind.__qualname__}", "fields": fields}
+        return {"object": name, "fields": fields}
 
     def _kept(self, array: Array) -> int:
         if array.dtype.kind not in KINDS:
@@ -138,6 +137,8 @@ class _Thawing:
             return np.dtype(content)
         if kind == "tuple":
             return tuple(self.value(part) for part in content)
+        if kind == "named":
+            return tuple.__new__(_class(content), [self.value(part) for part in tree["parts"]])
         return self._met(kind, content, tree)
 
     def _met(self, kind: str, content: Any, tree: dict[str, Any]) -> Any:
@@ -160,7 +161,7 @@ class _Thawing:
             self.met[place] = np.random.RandomState()
             self.met[place].set_state(self.value(content))
         elif kind == "object":
-            self.met[place] = made = _new(content)
+            self.met[place] = made = object.__new__(_class(content))
             for name, part in tree["fields"].items():
                 made.__dict__[name] = self.value(part)
         else:
@@ -168,8 +169,16 @@ class _Thawing:
         return self.met[place]
 
 
-def _new(name: str) -> Any:
-    """An object of a class of slimsvm, without attributes."""
+def _name(value: Any) -> str:
+    """The class of an object, if it is one of slimsvm."""
+    kind = type(value)
+    if not kind.__module__.startswith(OURS) or "<" in kind.__qualname__:
+        raise TypeError(f"a {kind.__module__}.{kind.__qualname__} cannot be kept")
+    return f"{kind.__module__}:{kind.__qualname__}"
+
+
+def _class(name: str) -> Any:
+    """A class of slimsvm by its name."""
     module, _, path = name.partition(":")
     if not module.startswith(OURS):
         raise ValueError(f"{name} is no class of slimsvm")
@@ -178,4 +187,4 @@ def _new(name: str) -> Any:
         kind = getattr(kind, part)
     if not isinstance(kind, type) or kind.__module__ != module:
         raise ValueError(f"{name} is no class of slimsvm")
-    return object.__new__(kind)
+    return kind
