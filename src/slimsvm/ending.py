@@ -35,8 +35,10 @@ class Certificate:
     Attributes
     ----------
     scope : str
-        "full": of the exact solution; "subspace": of the best one within the span of the basis, or
-        over the rows that the method has kept; "sampled": of the exact solution, from sampled cuts,
+        "full": of the exact solution; "subspace": of the best one within the span of the basis
+        (where vectors depend on one another up to rounding errors, coefficients have a price: what
+        their kernel matrix has on its diagonal is 1e-10 more, in float32 1e-6), or over the rows
+        that the method has kept; "sampled": of the exact solution, from sampled cuts,
         which are no bound (``gap`` is infinite; ``certify`` finds one);
         "distance": of the model that this one was compressed from without data: ``objective`` and
         ``gap`` are then the squared distance to it in feature space, ``violation`` is the distance

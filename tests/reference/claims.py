@@ -26,7 +26,8 @@ class Claim:
 
     @property
     def slack(self):
-        return SLACK * max(self.size, abs(self.below), abs(self.above), 1e-300)
+        known = [abs(end) for end in (self.below, self.above) if np.isfinite(end)]
+        return SLACK * max(self.size, *known, 1e-300)
 
     @property
     def resolved(self):

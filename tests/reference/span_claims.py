@@ -6,6 +6,9 @@ import slimsvm
 from tests.reference import optimum
 from tests.reference.claims import Claim, columns, dense, fitted, of_model, of_optimum, sums, used
 
+# what is added to the diagonal of K_BB, as a share of it: scope "subspace" says so
+JITTER = {"float32": 1e-6, "float64": 1e-10}
+
 
 def values(p, model, X):
     """Of the vectors of a model at rows, and the matrix of its norm."""
@@ -48,14 +51,20 @@ def of_sparse(p, model, targets, weight, X, loss, epsilon=0.1):
         K = p.K(X, X)
         return best(K, optimum.factored(K))
 
+    def within(c, K_XB, K_BB):
+        """In the span; as far as rounding shows how long its directions are."""
+        F = optimum.coordinates(K_XB, K_BB)
+        longer = K_BB + JITTER[c.precision] * np.diag(K_BB).max() * np.eye(len(K_BB))
+        above = optimum.coordinates(K_XB, longer, 0.0)
+        return best(F @ F.T, F)[0], best(above @ above.T, above)[1]
+
     found, models = [], [model] + [model.truncated(q.n_basis) for q in model.path_[:-1]]
     for other in models:
         c, coef = other.certificate_, np.asarray(other.basis_coef_, float)
         if coef.shape[0] == 0:
             continue
         K_XB, K_BB = values(p, other, X)
-        F = optimum.coordinates(K_XB, K_BB)
-        true = whole() if c.scope == "full" else best(F @ F.T, F)
+        true = whole() if c.scope == "full" else within(c, K_XB, K_BB)
         own = value(K_XB, K_BB, coef, other.intercept_)
         what = "optimum" if other is model else f"truncated to {other.n_basis_}"
         found += [of_optimum(c, *true, what), of_model(c, own, true[1])]

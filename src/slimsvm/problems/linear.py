@@ -197,6 +197,19 @@ class Column:
         """The largest size of a dual variable."""
         return np.full_like(self.weight, FAR) if self.squared else self.weight
 
+    @property
+    def edges(self) -> Array:
+        """The size of the ends of the intervals, where there are such."""
+        ends = [np.where(np.abs(end) < FAR / 2, np.abs(end), 0.0) for end in (self.low, self.high)]
+        return np.maximum(*ends)
+
+    def rounding(self, scores: Array, off: Array) -> float:
+        """What errors ``off`` of the scores make of the risk; near an end they count, too."""
+        away = np.maximum(self.low - scores, scores - self.high)
+        felt = away > -off
+        off, weight, away = off[felt], self.weight[felt], np.maximum(away[felt], 0.0)
+        return float(weight @ (off * (2.0 * away + off) if self.squared else off))
+
     def error(self, scores: Array) -> Array:
         """How far scores are above (positive) or below their intervals."""
         above, below = np.maximum(scores - self.high, 0.0), np.minimum(scores - self.low, 0.0)
@@ -347,3 +360,23 @@ class LinearFit:
         out = np.zeros(self.size)
         row_sums(*self.arrays, v, out)
         return out
+
+    def rounding(self, solution: LinearSolution, duals: Array | None = None) -> float:
+        """About how much rounding may have changed of values and bounds, summed over the columns.
+
+        ``duals`` (columns, n) gave the bounds; None: the slopes at the solution.
+        """
+        eps = (4.0 + np.sqrt(self.size)) * float(np.finfo(float).eps)  # of a product of so many
+        constant = self.scaling**2 if np.isfinite(self.scaling) else 0.0
+        norms, total = np.sqrt(self.squares + constant), 0.0
+        for c in range(self.n_columns):
+            w, b = solution.coef[:, c], float(solution.intercept[c])
+            column, scores = self.column(c), self.scores(w) + b
+            v = np.abs(column.dual_point(scores) if duals is None else duals[c])
+            size = float(np.linalg.norm(w)) + (abs(b) / self.scaling if constant else 0.0)
+            pulled = eps * float(v @ norms)  # of X'v
+            edges = column.edges
+            total += column.rounding(scores, eps * (norms * size + abs(b) + edges))
+            total += size * pulled + 0.5 * pulled**2 + eps * (float(v @ edges) + size**2)
+            total += eps * abs(b) * float(v.sum()) if self.free else 0.0
+        return total

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -90,18 +91,36 @@ def linear(
     """
     squared = problem.loss.name.startswith("squared")
     if planes is not None and not squared:
-        cuts, begin = _one_slack(problem, oracle), None
-        if start is not None:
-            begin = _with_feature(problem, start)
         own = replace(planes, keep_rows=False)
-        result = run(
-            own, cuts, tol=tol, max_iter=max_iter, limits=fit.limits, watchers=fit.watchers,
-            start=begin,
-        )  # fmt: skip
-        found = _without_feature(problem, result.model.coef, result.model.intercept)
-        return replace(result, model=found)
+        return _planes(problem, oracle, own, tol, max_iter, fit, start)
     way = _squared if squared else _plain
     return way(problem, oracle, tol, max_iter, fit, start, seed).against(tol)
+
+
+def _planes(
+    problem: LinearFit, oracle: Any, planes: Any, tol: float, max_iter: int, fit: Fit, start: Any
+) -> Result:
+    """Cutting planes and nothing else, column by column where weights differ."""
+    W, b, each = np.zeros((problem.size, problem.n_columns)), np.zeros(problem.n_columns), []
+    for one in _groups(problem):
+        weight = problem.weight if problem.weight.ndim == 1 else problem.weight[:, one.start]
+        part, begin = replace(problem, target=problem.target[:, one], weight=weight), None
+        if start is not None:
+            some = LinearSolution(start.coef[:, one], start.intercept[one])
+            begin = _with_feature(part, some)
+        watched: Any = {"limits": fit.limits, "watchers": fit.watchers, "start": begin}
+        result = run(planes, _one_slack(part, oracle), tol=tol, max_iter=max_iter, **watched)
+        found = _without_feature(part, result.model.coef, result.model.intercept)
+        W[:, one], b[one] = found.coef, found.intercept
+        each.append(result)
+    return replace(reduce(beside, each), model=LinearSolution(W, b))
+
+
+def _groups(problem: LinearFit) -> list[slice]:
+    """Columns that are one problem: all, or each for itself where weights differ."""
+    if problem.weight.ndim == 1:
+        return [slice(None)]
+    return [slice(c, c + 1) for c in range(problem.n_columns)]
 
 
 def _squared(
@@ -133,8 +152,7 @@ def _newton(problem: LinearFit, tol: float, max_iter: int, fit: Fit, start: Any)
 
     inner = _explicit(problem)
     W, b, each = np.zeros((inner.size, problem.n_columns)), np.zeros(problem.n_columns), []
-    groups = [slice(c, c + 1) for c in range(b.size)] if problem.weight.ndim == 2 else [slice(None)]
-    for one in groups:
+    for one in _groups(problem):
         # scores are carried on from step to step: products in float32 would hide how far they stray
         space = ExplicitSpace(MemoryRows(inner.X, n_threads=problem.n_threads), exact=True)
         weight = problem.weight if problem.weight.ndim == 1 else problem.weight[:, one.start]
@@ -155,10 +173,7 @@ def _newton(problem: LinearFit, tol: float, max_iter: int, fit: Fit, start: Any)
             )
         )
         W[:, one], b[one] = each[-1].model.coef, each[-1].model.intercept
-    result = each[0]
-    for other in each[1:]:
-        result = beside(result, other)
-    return replace(result, model=_without_feature(problem, W, b))
+    return replace(reduce(beside, each), model=_without_feature(problem, W, b))
 
 
 def _plain(
@@ -212,10 +227,11 @@ def _exact(problem: LinearFit, result: Result, duals: Array, fit: Fit) -> Result
     X, scaling, columns = problem.X, problem.scaling, problem.n_columns
     X = np.asarray(X.toarray() if sp.issparse(X) else X, np.float64)
     W, b = np.empty((problem.size, columns)), np.empty(columns)
-    primal, dual = np.empty(columns), np.empty(columns)
+    primal, dual, points = np.empty(columns), np.empty(columns), []
     for c in range(columns):
         column = problem.column(c)
         v, W[:, c] = polished(X, column, duals[c], scaling, fit.limits)
+        points.append(v)
         scores = X @ W[:, c]
         b[c] = column.intercept(scores, scaling, scaling**2 * float(v.sum()) if scaling else 0.0)
         primal[c], dual[c] = column.values(W[:, c], b[c], scores, v, W[:, c], scaling)
@@ -224,8 +240,10 @@ def _exact(problem: LinearFit, result: Result, duals: Array, fit: Fit) -> Result
     if relative > max(ROUGH, result.certificate.violation):
         return result
     total, tol = float(primal.sum()), result.certificate.tol
+    found = LinearSolution(W, b)
     certificate = Certificate(FULL, total, relative, float(gap.sum()), tol, "float64")
-    return replace(result, model=LinearSolution(W, b), certificate=certificate)
+    certificate = certificate.rounded(problem.rounding(found, np.stack(points)))
+    return replace(result, model=found, certificate=certificate)
 
 
 # -- a penalised intercept as a further feature ----------------------------------------------------
@@ -277,6 +295,7 @@ def beside(first: Result, second: Result) -> Result:
         objective=a.objective + b.objective,
         violation=max(a.violation, b.violation),
         gap=a.gap + b.gap,
+        rounding=a.rounding + b.rounding,
     )
     status = first.status if not first.status.converged else second.status
     steps = max(first.n_iter, second.n_iter)

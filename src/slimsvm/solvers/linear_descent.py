@@ -302,7 +302,8 @@ class LinearDescent:
         """
         violation = float(state.relative_gap.max())
         gap, objective = float(state.gap.sum()), float(state.primal.sum())
-        return Certificate(FULL, objective, violation, gap, tol, "float64")
+        found = Certificate(FULL, objective, violation, gap, tol, "float64")
+        return found.rounded(problem.rounding(state.best, state.v))
 
     def model(self, problem: LinearFit, state: DescentState) -> LinearSolution:
         """Weights and intercepts."""

@@ -32,6 +32,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from slimsvm.compiled import compiled
+from slimsvm.kernels import squared_norms
 from slimsvm.run import FULL, Certificate
 
 Array = NDArray[Any]
@@ -366,7 +367,25 @@ class L1Descent:
         """The sum of the gaps, and the largest relative one."""
         found = state.record()
         gap = found["gap"]
-        return Certificate(FULL, found["objective"], found["violation"], gap, tol, "float64")
+        about = (found["objective"], found["violation"], gap, tol, "float64")
+        return Certificate(FULL, *about).rounded(self._rounding(problem, state))
+
+    @staticmethod
+    def _rounding(problem: L1Problem, state: L1State) -> float:
+        """What errors of scores make of the value, and those of X'v of the bound."""
+        X, total = problem.columns, 0.0
+        eps = (4.0 + np.sqrt(X.shape[1])) * float(np.finfo(float).eps)
+        norms = np.sqrt(squared_norms(X.tocsr()))
+        for c in range(problem.target.shape[1]):
+            _, weight = problem.of_column(c)
+            off = eps * (norms * np.linalg.norm(state.W[c]) + abs(state.b[c]) + 1.0)
+            error = np.maximum(state.e[c] + off, 0.0)
+            v = 2.0 * weight * error
+            # multipliers that pull a feature by more than one are shortened by as much
+            pulled = eps * float(v @ norms) * float(np.abs(state.W[c]).sum())
+            total += float(v @ off) + pulled + eps * float(state.objective[c])
+            total += eps * abs(float(state.b[c])) * float(v.sum())
+        return total
 
     def model(self, problem: L1Problem, state: L1State) -> L1Solution:
         """Weights without the constant feature, and intercepts."""

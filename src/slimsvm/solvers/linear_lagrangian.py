@@ -156,7 +156,8 @@ class LinearLagrangian:
         """Sums over the columns, and the largest relative gap."""
         S = state
         objective, gap = float(S.primal.sum()), float(S.gap.sum())
-        return Certificate(FULL, objective, S.relative, gap, tol, "float64")
+        found = Certificate(FULL, objective, S.relative, gap, tol, "float64")
+        return found.rounded(problem.rounding(self.model(problem, S)))
 
     def model(self, problem: LinearFit, state: LSVMState) -> LinearSolution:
         """The best weights, and the penalised intercepts among them."""

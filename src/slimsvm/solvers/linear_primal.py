@@ -312,7 +312,8 @@ class LinearPrimal:
         """
         violation = float(state.relative_gap.max())
         gap, objective = float(state.gap.sum()), float(state.objective.sum())
-        return Certificate(FULL, objective, violation, gap, tol, "float64")
+        found = Certificate(FULL, objective, violation, gap, tol, "float64")
+        return found.rounded(problem.rounding(self.model(problem, state)))
 
     def model(self, problem: LinearFit, state: PrimalState) -> LinearSolution:
         """Weights and intercepts."""
