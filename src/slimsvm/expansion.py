@@ -183,7 +183,9 @@ class Expansion:
         """The error of a kernel value in what :meth:`decision_function` adds up, for rows X."""
         if isinstance(self.kernel, Precomputed | Linear) or not self.coef.shape[0]:
             return 0.0
-        return prepare(self.kernel, X, dtype=self._operand(sp.issparse(X)).dtype).rounding()
+        dtype = self._operand(sp.issparse(X)).dtype
+        # vectors may be longer than rows
+        return max(prepare(self.kernel, Z, dtype=dtype).rounding() for Z in (X, self.basis))
 
     def at_basis(self) -> Array:
         """The values at the basis itself, without the intercept."""
@@ -195,7 +197,9 @@ class Expansion:
             return np.asarray(X[:, self.basis] @ coef, np.float64)
         if isinstance(self.kernel, Linear):
             if id(coef) not in self._weights:
-                self._weights[id(coef)] = np.asarray(self.basis.T @ coef, np.float64)
+                # a sum of many products: in float32 it would be worse than the numbers stored
+                wide = self.basis.T.astype(np.float64) @ coef.astype(np.float64)
+                self._weights[id(coef)] = np.asarray(wide)
             return np.asarray(X @ self._weights[id(coef)], np.float64)
         out = np.zeros((n, coef.shape[1]))
         if not coef.shape[0]:

@@ -379,7 +379,7 @@ def _make_recipes(rng, name, params, X, y, classes):
         "n_basis": share if name.startswith("recipes/rsvm") else int(rng.integers(1, half)),
         "rank": share,
         "sample_size": int(rng.integers(1, 8)),
-        "working_set": int(rng.choice([2, 2, 4])),
+        "working_set": int(rng.choice([2, 2, 4])) if classes == 2 else 2,
         "penalty": str(rng.choice(["norm", "kernel"])),
         "selection": str(rng.choice(["steepest", "basic"])),
         "inner": str(rng.choice(["interior_point", "smo"])),

@@ -38,9 +38,10 @@ def seen(owner, name, keep=lambda given, result: (given, result)):
 
 
 def _signs(p, rows, at, classes):
-    """Of the pair of this number."""
-    pairs = [(i, j) for i in range(len(classes)) for j in range(i + 1, len(classes))]
-    return np.where(p.y[rows] == classes[pairs[at][1]], 1.0, -1.0)
+    """Of the pair of this number: of two classes the second has +1, of several the first of two."""
+    n = len(classes)
+    pairs = [(i, j) for i in range(n) for j in range(i + 1, n)] if n > 2 else [(1, 0)]
+    return np.where(p.y[rows] == classes[pairs[at][0]], 1.0, -1.0)
 
 
 def of_reducedsvc(p):
@@ -63,7 +64,7 @@ def of_reducedsvc(p):
         K, K_RR = p.K(X, R), p.K(R, R)
         F = optimum.coordinates(K, K_RR, 1e-12) if by_norm else K
         V = np.column_stack([F, np.ones(len(sign))])
-        found.append(optimum.regularised(V @ V.T, loss, sign, w, False, beta=beta, F=V))
+        true = optimum.regularised(V @ V.T, loss, sign, w, False, beta=beta, F=V)
         b = float(model.intercept_[k])
         f = p.K(X, model.basis_) @ np.asarray(model.basis_coef_, float)[:, k] + b
         coef = np.asarray(model.basis_coef_, float)[:, k]
@@ -74,6 +75,12 @@ def of_reducedsvc(p):
             else optimum.loss_values(loss, sign, f)
         )
         value += 0.5 * (square + b * b) + w @ lost
+        if by_norm:  # errors of K, divided by the roots of small eigenvalues
+            d = np.linalg.eigvalsh(K_RR)
+            off = optimum.EPS * np.sqrt(max(square, 0.0) / d[d > 1e-12 * d[-1]][0])
+            off *= float((2.0 * w * np.sqrt(lost)).sum()) * np.abs(K).max()
+            true = true[0] - off, true[1] + off
+        found.append(true)
     true = sums(found)
     return [of_optimum(c, *true), of_model(c, value, true[1])]
 

@@ -41,8 +41,9 @@ ACCURACY = Interval(Real, 0.0, 1.0, closed="both")
 FRACTION = Interval(Real, 0.0, 1.0, closed="neither")
 PROBABLE = ("logistic", "softmax")  # losses whose scores are logarithms of odds
 KEPT = (
-    "Ended with the descent's coefficients, which do better on rows held out than the best ones by "
-    "the objective, or are too many to improve"
+    "Ended with the descent's coefficients, which do better on rows held out than those of the "
+    "lowest objective, or are too many to improve: the objective of the model is {value:.4g}, and "
+    "with the same vectors none is below {low:.4g}."
 )
 METRICS = StrOptions({"auto", "learned", "diagonal"})
 OURS = (
@@ -284,10 +285,10 @@ class SparseEstimator(KeptStream, BasisVectors, Estimator):
         ended = "max_iter" if solved.n_iter >= asked.steps and not unlimited else "stalled"
         # a size that was not reached is not what was asked for, whatever the gap there is
         reason = fit.limits.reason() or ("converged" if certificate.holds else ended)
-        begins = {}
+        kept = False
         if data.about["descends"] and not certificate.holds and not fit.limits.reason():
             reason = solved.status.reason
-            begins = {"converged": KEPT}
+            kept = reason == "converged"
         n, further = chosen.n_basis, ""
         if reason == "converged" and n < model.wanted and not asked.auto:
             further = f"; no more of the {model.wanted} asked for are independent of these"
@@ -300,8 +301,10 @@ class SparseEstimator(KeptStream, BasisVectors, Estimator):
             optimum=f"the optimum {'of all functions, with' if exact else 'in the span of'} {n:,} "
             f"basis vector{'s' * (n != 1)}",
             further=further,
-            begins=begins,
         )
+        if kept:  # tol is about the finish, which was not taken
+            low = max(0.0, certificate.interval[0])
+            words = KEPT.format(value=certificate.objective, low=low)
         none = np.empty(0)
         history = {name: solved.history.get(name, none) for name in ("seconds", *HISTORY)}
         return Ending(certificate, Status(reason, words), history)

@@ -285,11 +285,24 @@ class Mapped:
         return replace(self, X=self.X[rows], Y=self.Y[rows], weight=self.weight[rows])
 
     def certificate(self, vectors: Vectors, tol: float, look: Look | None = None) -> Certificate:
-        """How far these coefficients are from the best for these vectors."""
+        """How far these coefficients and intercepts are from the best for these vectors.
+
+        The look is at the best intercepts for the coefficients: what those of the vectors cost
+        more is a part of the gap.
+        """
         span = self.span(vectors)
         if look is None:
             look = span.look(vectors.coef, vectors.intercept)
-        return span.certificate(vectors.coef, look, tol)
+        found = span.certificate(vectors.coef, look, tol)
+        more = self.risk(look.scores + vectors.intercept) - self.risk(look.scores + look.intercept)
+        more = max(0.0, more)
+        objective, gap = found.objective + more, found.gap + more
+        relative = (look.gap + more) / objective if objective > 0 else 0.0
+        return replace(found, objective=objective, gap=gap, violation=relative)
+
+    def risk(self, scores: Array) -> float:
+        """The losses of all rows, weighted."""
+        return float(np.sum(self.weight @ self.loss.value(self.Y, scores)))
 
 
 def wide(X: Any) -> bool:
