@@ -285,20 +285,11 @@ class Mapped:
         return replace(self, X=self.X[rows], Y=self.Y[rows], weight=self.weight[rows])
 
     def certificate(self, vectors: Vectors, tol: float, look: Look | None = None) -> Certificate:
-        """How far these coefficients and intercepts are from the best for these vectors.
-
-        The look is at the best intercepts for the coefficients: what those of the vectors cost
-        more is a part of the gap.
-        """
+        """How far these coefficients and intercepts are from the best for these vectors."""
         span = self.span(vectors)
         if look is None:
             look = span.look(vectors.coef, vectors.intercept)
-        found = span.certificate(vectors.coef, look, tol)
-        more = self.risk(look.scores + vectors.intercept) - self.risk(look.scores + look.intercept)
-        more = max(0.0, more)
-        objective, gap = found.objective + more, found.gap + more
-        relative = (look.gap + more) / objective if objective > 0 else 0.0
-        return replace(found, objective=objective, gap=gap, violation=relative)
+        return span.certificate_of(vectors, look, tol)
 
     def risk(self, scores: Array) -> float:
         """The losses of all rows, weighted."""
@@ -530,6 +521,23 @@ class MappedSpan:
             return derivatives_along(P.loss, P.Y, P.weight, F + t * line, line)
 
         return at
+
+    def risk_at(self, look: Look, intercept: Array) -> float:
+        """The losses of all rows, weighted, with other intercepts."""
+        return self.problem.risk(look.scores + intercept)
+
+    def certificate_of(self, vectors: Vectors, look: Look, tol: float) -> Certificate:
+        """Of vectors with intercepts of their own.
+
+        The look is at the best ones for the coefficients: what theirs cost more is a part of the
+        gap.
+        """
+        found = self.certificate(vectors.coef, look, tol)
+        more = self.risk_at(look, vectors.intercept) - self.risk_at(look, look.intercept)
+        more = max(0.0, more)
+        objective, gap = found.objective + more, found.gap + more
+        relative = (look.gap + more) / objective if objective > 0 else 0.0
+        return replace(found, objective=objective, gap=gap, violation=relative)
 
     def certificate(self, coef: Array, look: Look, tol: float) -> Certificate:
         """The gap within the span; ``violation`` is its ratio to the objective."""

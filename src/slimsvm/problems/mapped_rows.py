@@ -318,6 +318,11 @@ class RowsSpan(MappedSpan):
         self._shared = shared / size
         return look
 
+    def risk_at(self, look: Look, intercept: Array) -> float:
+        """The losses of all rows, weighted, with other intercepts."""
+        P = self.problem
+        return float(P.rows.sum(centre_at, P.loss, look.scores.trail, intercept)[0])
+
     def _felt(self, look: Look) -> tuple[Array, Array]:
         return look.slopes, self._shared[None]
 

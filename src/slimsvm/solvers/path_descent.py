@@ -330,7 +330,7 @@ class _Work:
         """The point of coefficients as they are, with the gap that they have."""
         span = self.whole.span(v)
         look = span.look(v.coef, v.intercept)
-        about = span.certificate(v.coef, look, self.path_.tol)
+        about = span.certificate_of(v, look, self.path_.tol)
         return self._point(v, about, look), about
 
     def _affordable(self, found: Vectors) -> bool:
