@@ -24,6 +24,7 @@ NAMES = (
     "published",
     "kernel_rate",
     "startup",
+    "probabilities",
     "certificates",
     "streams",
     "sparse",
