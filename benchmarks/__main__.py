@@ -28,6 +28,7 @@ NAMES = (
     "certificates",
     "streams",
     "sparse",
+    "tuning",
 )
 COMMANDS = {
     "run": partial(runner.main, NAMES),
