@@ -14,7 +14,7 @@ BIN := $(VENV)/bin
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test test-all test-cpus soak test-gallery lint format docs docs-check bench clean clean-venv
+.PHONY: help demo test test-all test-cpus soak test-gallery lint format docs docs-check bench release-check clean clean-venv
 
 help:
 	@echo "make demo        train on generated data and on the digits, beside scikit-learn; writes a picture"
@@ -28,6 +28,7 @@ help:
 	@echo "make docs        build the documentation into docs/_build/html; warnings are errors"
 	@echo "make docs-check  spelling and links of the documentation (links need the network)"
 	@echo "make bench       the quick benchmarks, within ten minutes; a run that was killed goes on (anew: make bench AGAIN=--again)"
+	@echo "make release-check  build wheel and sdist, check them, and try them in empty environments of every Python here"
 	@echo "make clean       remove what was built"
 	@echo "make clean-venv  remove the virtual environment"
 
@@ -71,6 +72,9 @@ bench: $(VENV)/.installed-bench
 	  echo "not all peers could be installed: those that are missing will be shown as failed"
 	$(BIN)/python -m benchmarks run all --quick $(AGAIN)
 
+release-check: $(VENV)/.installed-release
+	$(BIN)/python tests/release_check.py --lower-bounds
+
 clean:
 	rm -rf build dist docs/_build docs/generated docs/gallery .ruff_cache .mypy_cache .pytest_cache
 	find src tests benchmarks docs -name __pycache__ -type d -prune -exec rm -rf {} +
@@ -84,6 +88,7 @@ EXTRAS_demo := cli,plot
 EXTRAS_test := test
 EXTRAS_docs := docs
 EXTRAS_bench := bench
+EXTRAS_release := release
 
 $(VENV)/.created:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \

@@ -46,7 +46,7 @@ if TYPE_CHECKING:  # for type checkers alone: a name that is not here is Any to 
     from slimsvm.search import SparseSVCCV as SparseSVCCV
     from slimsvm.sources import open_rows as open_rows
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 __all__ = [
     *_ESTIMATORS,
     "Checkpoint",
