@@ -27,6 +27,7 @@ NAMES = (
     "probabilities",
     "certificates",
     "streams",
+    "export",
     "sparse",
     "tuning",
 )

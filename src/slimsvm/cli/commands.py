@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from slimsvm.cli.data import Request, read, widen
+from slimsvm.cli.export import export_facts
 from slimsvm.cli.files import (
     ModelFile,
     as_lines,
@@ -353,6 +354,7 @@ def info(model: str, machine: str, n_jobs: int, as_json: bool) -> None:
     facts = {**describe(estimator), "format": file.format, "bytes": file.n_bytes, **file.about()}
     seconds, facts["rows_measured"] = seconds_per_row(estimator, n_jobs)
     facts["microseconds_per_row"] = 1e6 * seconds
+    facts |= export_facts(estimator)
     click.echo(json.dumps(plain(facts)) if as_json else describe_in_words(facts))
 
 

@@ -5,10 +5,14 @@ The results are a table and a picture.
 
 from __future__ import annotations
 
+import shutil
+import subprocess
+import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -124,12 +128,50 @@ def run_demo(
             f"{gain:.0f} times as fast, accuracy {points:+.2f}; to find them took "
             f"{sparse.fit_seconds / ours.fit_seconds:.1f} times as long as our exact fit"
         )
+    exported = export_and_try(models[-1], show)
     drawn = draw(models[:3], n_rows, picture, show)
     return {
+        "export": exported,
         "compilation_seconds": compilation,
         "results": [asdict(outcome) for outcome in outcomes],
         "picture": picture if drawn else None,
     }
+
+
+def export_and_try(model: Any, show: Show) -> dict[str, Any]:
+    """The small model as a header in C; where there is a compiler, its answers beside ours."""
+    from slimsvm.export.c import to_c
+
+    rows, compiler = load_digits().data[:200] / 16.0, shutil.which("cc") or shutil.which("gcc")
+    with tempfile.TemporaryDirectory() as folder:
+        n_bytes = to_c(model, Path(folder, "model.h"), dtype="int8")
+        words = f"digits: as one header in C (int8), the small model takes {n_bytes:,} bytes"
+        if compiler is None:
+            show(f"{words}; there is no C compiler to try it with")
+            return {"bytes": n_bytes, "same": None}
+        Path(folder, "main.c").write_text(MAIN)
+        command = [compiler, "-std=c99", "-O2", "main.c", "-o", "main", "-lm"]
+        subprocess.run(command, cwd=folder, check=True, capture_output=True)
+        given = "\n".join(" ".join(map(str, row)) for row in rows.tolist())
+        answer = subprocess.run(
+            [Path(folder, "main")], input=given, capture_output=True, text=True, check=True
+        )
+    same = int(np.sum(np.array(answer.stdout.split(), int) == model.predict(rows)))
+    show(f"{words}, and compiled it answers {same} of {len(rows)} rows as in Python")
+    return {"bytes": n_bytes, "same": same}
+
+
+MAIN = """#include <stdio.h>
+#include "model.h"
+int main(void) {
+  static float x[SLIMSVM_N_FEATURES];
+  int i;
+  for (;;) {
+    for (i = 0; i < SLIMSVM_N_FEATURES; i++) if (scanf("%f", &x[i]) != 1) return 0;
+    printf("%ld\\n", (long)slimsvm_predict(x));
+  }
+}
+"""
 
 
 def warm_up(n_jobs: int | None) -> None:

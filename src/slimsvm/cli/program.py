@@ -21,6 +21,7 @@ COMMANDS = {
     "compress": ("commands", "Make a model small."),
     "convert": ("commands", "Write a model in another format."),
     "demo": ("commands", "See it work, beside scikit-learn."),
+    "export": ("export", "Write a model for ONNX, C or JavaScript."),
     "info": ("commands", "Show what is in a model file."),
     "predict": ("commands", "Predict with a model."),
     "report": ("report", "Write a page about a model."),

@@ -166,6 +166,10 @@ def lines_of(facts: dict[str, Any]) -> list[tuple[str, str]]:
         lines.append(
             ("prediction", f"{facts['microseconds_per_row']:.3g} microseconds a row ({batch})")
         )
+    if "c_bytes" in facts:
+        count = f"{facts['multiplications_per_row']:,} multiplications a row"
+        sizes = (f"{size_in_words(n)} ({form})" for form, n in facts["c_bytes"].items())
+        lines.append(("as C code", f"{', '.join(sizes)}, {count}"))
     return lines
 
 
