@@ -80,6 +80,7 @@ def rebuild(name: str, parameters: dict[str, Any], attributes: dict[str, Any]) -
     demand(not unknown, f"{name} has no parameter {min(unknown, default='')!r}")
     check_attributes(kind, attributes)
     estimator = kind(**parameters)
+    estimator._validate_params()  # as fit would: prediction relies on them, too
     for attribute, value in attributes.items():
         setattr(estimator, attribute, value)
     if hasattr(estimator, "_make_ready"):
