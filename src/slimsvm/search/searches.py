@@ -256,7 +256,9 @@ class GridSearchCV(SharedWork, model_selection.GridSearchCV):
     For :class:`slimsvm.SVC` and :class:`slimsvm.SVR`, alone or as the last step of a Pipeline whose
     other steps are not searched, distances between rows are computed once, kernel values once for
     each kernel, solutions go from each C to the next, and scores of held-out rows are carried
-    along. Scores are those of separate fits within their tolerance. Whatever cannot be shared
+    along. NuSVC, NuSVR and OneClassSVM share kernel values, LinearSVC and LinearSVR their starts,
+    SparseSVC and SparseSVR the rows of folds. Scores are those of separate fits within their
+    tolerance. Whatever cannot be shared
     (other estimators or parameters, kernels that are functions) is fitted one by one;
     ``shared_`` says which.
 
@@ -267,7 +269,8 @@ return_train_score
         As in :class:`sklearn.model_selection.GridSearchCV`. ``n_jobs`` is a number of threads where
         work is shared.
     max_memory : float
-        Megabytes for kernel values; where they need more, fits are done one by one.
+        Megabytes for kernel values; where they need more, rows of them are cached (two classes,
+        and regression), or fits are done one by one.
 
     Attributes
     ----------
@@ -340,7 +343,8 @@ class RandomizedSearchCV(SharedWork, model_selection.RandomizedSearchCV):
 random_state, error_score, return_train_score
         As in :class:`sklearn.model_selection.RandomizedSearchCV`.
     max_memory : float
-        Megabytes for kernel values; where they need more, fits are done one by one.
+        Megabytes for kernel values; where they need more, rows of them are cached (two classes,
+        and regression), or fits are done one by one.
 
     Attributes
     ----------

@@ -1,8 +1,9 @@
 """What the fits of a search have in common, computed once: from candidates and folds to a book.
 
 Shared are searches over parameters of ``SVC`` and ``SVR`` that leave the kernel values of the rows
-the same for several fits: C and epsilon, and everything that names a kernel. The estimator may be
-the last step of a Pipeline whose other steps are not searched: these are fitted once a fold.
+the same for several fits: C and epsilon, and everything that names a kernel. Other estimators share
+less (:mod:`slimsvm.search.fold_fits`). The estimator may be the last step of a Pipeline whose
+other steps are not searched: these are fitted once a fold.
 """
 
 from __future__ import annotations
