@@ -54,6 +54,8 @@ ESTIMATORS = {
 }
 OTHERS = {
     "descent, descent_loops, first_vectors, mapped_newton": "tests/solvers/test_descent.py",
+    "row_order": "tests/solvers/test_row_order.py",
+    "sparse_on_rows, linear_on_rows": "tests/estimators/test_on_rows.py",
     "platt_smo": "ends when no pair makes progress; its tests have a twin",
     "rsvm, fixed_sets": "as published, slow; tests/solvers/test_published_reduced.py",
     "sparse_asked, sparse_path, sparse_descent, path_points": "what is asked for, what comes out",

@@ -159,7 +159,8 @@ class _Work:
         n_ways = self._ways(P) if score is None else 0
         if score is None:
             group = groups_of(P)
-            sequence = P.takes_labels and in_sequence(P.X, group, rng)
+            own = np.random.default_rng(asked.seed)  # what is drawn later does not depend on it
+            sequence = P.takes_labels and in_sequence(P.X, group, own)
             order = last_first(group) if sequence else rng.permutation(n)
         if n_ways:  # descents on a part say which way is best
             out = order[: round(FEW_SHARE * n)]
