@@ -77,7 +77,7 @@ def onnx(name: str) -> dict[str, Any]:
         first = np.zeros((1, X.shape[1]), np.float32)
         operator = skl2onnx.to_onnx(theirs, first, options={"zipmap": False})
     made = {"operator": operator, "float32": slimsvm.to_onnx(ours, dtype="float32")}
-    made["float64"] = slimsvm.to_onnx(ours)
+    made["float64"] = slimsvm.to_onnx(ours, dtype="float64")
     found: dict[str, Any] = {"vectors": len(ours.support_), "classes": len(ours.classes_)}
     for key, model in made.items():
         given = rows.astype(np.float64 if key == "float64" else np.float32)
@@ -131,6 +131,8 @@ def cells(quick: bool) -> list[Cell]:
 
 def table() -> str:
     """One line for each set, ONNX first."""
+    if not RESULTS.exists():
+        return "Not measured yet: `python -m benchmarks run export --full`."
     stored = json.loads(RESULTS.read_text())["cells"]
     lines = [
         "| set | vectors | rows | operator | float32 | float64 | different labels |",
