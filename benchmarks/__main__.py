@@ -23,6 +23,7 @@ NAMES = (
     "rivals",
     "published",
     "kernel_rate",
+    "scale",
     "startup",
     "probabilities",
     "certificates",

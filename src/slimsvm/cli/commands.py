@@ -19,7 +19,7 @@ import click
 import numpy as np
 from numpy.typing import NDArray
 
-from slimsvm.cli.data import Request, read, widen
+from slimsvm.cli.data import Data, Request, read, widen
 from slimsvm.cli.export import export_facts
 from slimsvm.cli.files import (
     ModelFile,
@@ -57,11 +57,24 @@ from slimsvm.cli.steps import (
     targets,
     vectors_in_words,
 )
+from slimsvm.cli.streaming import (
+    TABLES,
+    Tally,
+    is_large,
+    is_many,
+    labels_of_all,
+    opened_to_predict,
+    opened_to_train,
+    passes_shown,
+    predicted_lines,
+    read_whole,
+)
 from slimsvm.compression import compress as compressed
 from slimsvm.kernels import KERNELS
 from slimsvm.notebook import size_in_words
 from slimsvm.report.speed import seconds_per_row
 from slimsvm.report.words import describe, describe_in_words, plain
+from slimsvm.sources.files import kind_of
 
 Array = NDArray[Any]
 
@@ -134,6 +147,13 @@ INTERRUPTED = 130
     help="Number of features, where the data may not show the last. [default: as in DATA]",
 )
 @click.option("--tune", is_flag=True, help="Choose C and gamma (and epsilon) by cross-validation.")
+@click.option(
+    "--stream/--no-stream",
+    "stream",
+    default=None,
+    help="Read DATA block by block in every pass, or at once. [default: if it is larger than half "
+    "of the free memory]",
+)
 @sparse_options
 @jobs_option
 @label_option
@@ -161,11 +181,15 @@ def train(
     label_column: str | None,
     format: str | None,
     to: str | None,
+    stream: bool | None,
     verbose: bool | None,
     as_json: bool,
     **parameters: Any,
 ) -> None:
     """Train a model on DATA and write it to MODEL (DATA.slim if left out).
+
+    DATA is a file; or a folder or a pattern such as 'data/*.parquet', whose files are one data set.
+    With --stream they need not fit into memory, which takes --n-basis.
 
     The extension of MODEL decides its format: .libsvm and .model for LIBSVM, .svmlight for
     SVM-light, slimsvm's own otherwise. Ctrl-C stops the fit, saves the model so far and ends with
@@ -173,8 +197,9 @@ def train(
     scikit-learn; only --n-jobs differs. With --n-basis, the model is a SparseSVC or SparseSVR,
     which predicts faster the fewer vectors it has. With --tune, C and gamma come from a search.
     """
-    if model is None and data == "-":
-        raise click.UsageError("With data from standard input, name the file for the model.", ctx)
+    if model is None and (data == "-" or is_many(data)):
+        what = "standard input" if data == "-" else "several files"
+        raise click.UsageError(f"With data from {what}, name the file for the model.", ctx)
     model = model or f"{data}.slim"
     if model == "-" and as_json:
         raise click.UsageError("The model and the JSON cannot both go to standard output.", ctx)
@@ -197,14 +222,34 @@ def train(
     wanted = Request(
         labelled, label_column, n_features, precomputed=parameters.get("kernel") == "precomputed"
     )
-    rows = read(data, format, wanted)
-    y = None if unsupervised else targets(rows, data, regression=machine in ("svr", "nu-svr"))
-    if class_weight:
-        parameters["class_weight"] = parse_class_weight(class_weight, y, ctx)
-    read_seconds = time.perf_counter() - begin
-
+    regression = machine in ("svr", "nu-svr")
     quiet = verbose is False
     shown = sys.stderr.isatty() if verbose is None else verbose
+    able = hasattr(kind, "_solved_on_rows")
+    if stream is None:
+        stream = able and not tune and format is None and data != "-" and is_large(data)
+    if stream and tune:
+        raise click.UsageError("--tune needs all rows in memory: leave --stream out.", ctx)
+    if stream and not able:
+        raise click.UsageError(
+            f"--stream is for models of few vectors: give --n-basis; --machine {machine} without "
+            "it needs all rows in memory.",
+            ctx,
+        )
+    rows: Any
+    if stream or (is_many(data) and not unsupervised):
+        far = opened_to_train(data, label_column)
+        far.shown = passes_shown(far) if shown and stream else None
+        rows = Data(far) if stream else read_whole(far)
+        y = None if stream else targets(rows, data, regression)
+    else:
+        rows = read(data, format, wanted)
+        y = None if unsupervised else targets(rows, data, regression)
+    if class_weight:
+        labels = labels_of_all(rows.X) if stream else y
+        parameters["class_weight"] = parse_class_weight(class_weight, labels, ctx)
+    read_seconds = time.perf_counter() - begin
+
     estimator = search.set_params(**parameters) if tune else kind(**parameters, verbose=int(shown))
     if checkpoint is not None and tune:
         raise click.UsageError("--checkpoint keeps one fit; --tune makes many.", ctx)
@@ -224,8 +269,9 @@ def train(
         estimator.feature_names_in_ = np.array(rows.names, dtype=object)
     n_bytes = save_whatever_happens(estimator, model, to or format_by_name(model) or "slim")
 
+    n_rows, n_columns = (rows.X.n, rows.X.n_features_in) if stream else rows.X.shape
     facts = {
-        "rows": rows.X.shape[0],
+        "rows": n_rows,
         "model": model,
         "bytes": n_bytes,
         "read_seconds": read_seconds,
@@ -237,7 +283,6 @@ def train(
     if tune and not quiet:
         say(found)
     if not quiet:
-        n_rows, n_columns = rows.X.shape
         classes = f", {len(estimator.classes_)} classes" if hasattr(estimator, "classes_") else ""
         click.echo(
             f"{n_rows:,} rows, {n_columns:,} features{classes}, read in {read_seconds:.2f} s",
@@ -296,6 +341,12 @@ def predict(
     check_writable(output)
     file = ModelFile(model)
     estimator = file.load(machine, n_features)
+    if data != "-" and format is None and (is_many(data) or kind_of(data) in TABLES):
+        estimator.set_params(n_jobs=n_jobs)
+        about: Any = {"decision": decision, "label_column": label_column, "as_json": as_json}
+        found = _predict_streaming(data, output, estimator, **about)
+        _say_scores({"model": model, **found}, quiet, as_json)
+        return
     rows = read(
         data,
         format,
@@ -325,6 +376,11 @@ def predict(
         facts["decision" if decision else "predictions"] = values.tolist()
     else:
         write_bytes(output, as_lines(values))
+    _say_scores(facts, quiet, as_json)
+
+
+def _say_scores(facts: dict[str, Any], quiet: bool, as_json: bool) -> None:
+    """How many rows were predicted, how quickly, and how well."""
     if as_json:
         click.echo(json.dumps(plain(facts)))
     if not quiet:
@@ -337,6 +393,31 @@ def predict(
             )
         if "mean_squared_error" in facts:
             click.echo(f"mean squared error {facts['mean_squared_error']:.6g}", err=True)
+
+
+def _predict_streaming(
+    data: str,
+    output: str,
+    estimator: Any,
+    *,
+    decision: bool,
+    label_column: str | None,
+    as_json: bool,
+) -> dict[str, Any]:
+    """Predict tables block by block, whatever their size; what there is to say of it."""
+    rows, tally = opened_to_predict(data, estimator, label_column), Tally()
+    begin = time.perf_counter()
+    warnings.filterwarnings("ignore", "X does not have valid feature names")
+    has_values = decision and hasattr(estimator, "decision_function")
+    lines = predicted_lines(rows, estimator, has_values, tally)
+    facts: dict[str, Any] = {}
+    if as_json and output == "-":
+        said = [line.decode().rstrip("\n") for line in lines]
+        facts["decision" if decision else "predictions"] = said
+    else:
+        write_bytes(output, lines)
+    seconds = time.perf_counter() - begin
+    return {"rows": tally.rows, "predict_seconds": seconds, **tally.facts(), **facts}
 
 
 @click.command()

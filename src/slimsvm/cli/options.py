@@ -84,6 +84,8 @@ format_option = click.option(
 )
 label_option = click.option(
     "--label-column",
+    "--target",
+    "label_column",
     metavar="NAME|INDEX",
     help="Column of the labels in CSV and Parquet, by name or counted from 0. [default: the last]",
 )

@@ -327,7 +327,12 @@ class DaskRows:
         forget(serials)
         client = current_client()
         if client is not None:
-            client.run(forget, serials, on_error="ignore", wait=False)
+            client.run(_forget_there, serials, on_error="ignore", wait=False)
+
+
+async def _forget_there(serials: tuple[str, ...]) -> None:
+    """The same on a worker; nobody waits for it, since the worker may be gone."""
+    forget(serials)
 
 
 def current_client() -> Any:

@@ -70,6 +70,7 @@ class OpenedRows(BlockedRows):
         self.reader, self.transformer = reader, transformer
         self.names: list[str] | None = reader.names
         self.n_features_in = reader.n_features
+        self.shown: Callable[[int], None] | None = None  # told of each block that is read
         width = reader.n_features if n_features is None else n_features
         super().__init__(self._checked, edges, width, ahead=True)
 
@@ -90,6 +91,8 @@ class OpenedRows(BlockedRows):
         first, last = int(self.edges[k]), int(self.edges[k + 1])
         X, y, weight = self.reader.read(first, last)
         self._refuse_not_finite(first, X, y, weight)
+        if self.shown is not None:
+            self.shown(k)
         if self.transformer is not None:
             X = applied(self.transformer, X, self.names)
         return X, y, weight

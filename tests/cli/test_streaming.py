@@ -1,0 +1,78 @@
+"""train and predict on files that need not fit into memory."""
+
+import json
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+import slimsvm
+from slimsvm.cli.program import program
+
+pd = pytest.importorskip("pandas")
+pytest.importorskip("pyarrow")
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    path = tmp_path_factory.mktemp("rows")
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((3000, 3))
+    frame = pd.DataFrame(X, columns=["a", "b", "c"])
+    frame.insert(1, "label", np.where(X[:, 0] * X[:, 1] > 0, "in", "out"))
+    frame[:1800].to_parquet(path / "0.parquet")
+    frame[1800:].to_parquet(path / "1.parquet")
+    return path
+
+
+def called(*words):
+    result = CliRunner().invoke(program, [str(word) for word in words])
+    return result
+
+
+def test_train_and_predict_stream(folder, tmp_path):
+    model, output = tmp_path / "m.slim", tmp_path / "out.txt"
+    files = folder / "*.parquet"
+    words = (
+        "train",
+        files,
+        model,
+        "--target",
+        "label",
+        "--n-basis",
+        20,
+        "--random-state",
+        0,
+        "--json",
+    )
+    done = called(*words, "--stream")
+    assert done.exit_code == 0, done.output
+    assert json.loads(done.stdout)["rows"] == 3000
+    fitted = slimsvm.load(model)
+    assert fitted.feature_names_in_.tolist() == ["a", "b", "c"]
+    again = called(*words[:2], tmp_path / "n.slim", *words[3:], "--no-stream")
+    assert again.exit_code == 0, again.output
+    frame = pd.read_parquet(folder)
+    here = slimsvm.load(tmp_path / "n.slim")
+    np.testing.assert_allclose(
+        fitted.decision_function(frame[["a", "b", "c"]]),
+        here.decision_function(frame[["a", "b", "c"]]),
+        atol=1e-4,
+    )
+    done = called("predict", files, model, output, "--json")
+    assert done.exit_code == 0, done.output
+    facts = json.loads(done.stdout)
+    said = output.read_text().split()
+    assert said == fitted.predict(frame[["a", "b", "c"]]).tolist()
+    assert facts["accuracy"] == pytest.approx(np.mean(np.array(said) == frame["label"]))
+
+
+def test_what_is_refused(folder, tmp_path):
+    files = folder / "*.parquet"
+    done = called("train", files, "--n-basis", 5)
+    assert done.exit_code == 2 and "name the file for the model" in done.output
+    done = called("train", files, tmp_path / "m.slim", "--stream", "--target", "label")
+    assert done.exit_code == 2 and "--n-basis" in done.output
+    done = called("train", files, tmp_path / "m.slim", "--n-basis", 5, "--target", "goal")
+    assert done.exit_code != 0 and not (tmp_path / "m.slim").exists()
+    assert "goal" in (done.output + str(done.exception))
