@@ -293,14 +293,16 @@ def outputs_of(block: Block, model: Any, name: str, transformed: bool) -> Array:
 
 
 def plain(model: Any, transformed: bool) -> Any:
-    """The model for rows that are transformed already: one without a transformer."""
-    if not transformed or "transformer_" not in vars(model):
-        return model
+    """The model for rows whose names were compared: without names, and without a transformer.
+
+    The latter where the rows are transformed already.
+    """
     import copy
 
     bare = copy.copy(model)
-    del bare.transformer_
     bare.__dict__.pop("feature_names_in_", None)
+    if transformed:
+        bare.__dict__.pop("transformer_", None)
     return bare
 
 
