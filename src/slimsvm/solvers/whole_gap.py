@@ -85,7 +85,7 @@ def whole_gap(
     (0.454545, True)
     """
     target, w = joined(rows.map(targets_given)), joined(rows.map(weights))[:, None]
-    scores = function.over(rows)
+    given = scores = function.over(rows)
     joint = isinstance(loss, Softmax)
     if isinstance(loss, Softmax):  # at the best intercepts the multipliers balance
         if fit_intercept:
@@ -107,7 +107,7 @@ def whole_gap(
         )
     own = function.at_basis()
     objective = 0.5 * float(np.vdot(function.coef, own))
-    objective += _total(w, loss.value(target, scores))
+    objective += _total(w, loss.value(target, given))  # with the intercepts that it has
     square = _square(rows, function, g, dtype, going_on)
     gap = objective + 0.5 * square + _total(w, loss.conjugate(target, g / w))
     error = max(rows.map(error_of, function, dtype))
