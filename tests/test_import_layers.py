@@ -46,6 +46,8 @@ LAYERS = (
     "stream",
     "sparse_stream",
     "sparse_values",
+    "far",
+    "models",
     "estimators",
     "sequences",
     "search",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -445,3 +446,27 @@ def by_pair_in_csr(coef: Array, n_support: Array) -> Any:
     return sp.csr_array(
         (np.concatenate(values), np.concatenate(columns), np.cumsum(lengths)), shape=shape
     )
+
+
+def predictor(
+    function: Expansion, d: int, predicted: Callable[[Array], Any]
+) -> Callable[[Any], Any]:
+    """A function of one row of d numbers, or of an array of such, that does not look at them first.
+
+    ``predicted`` makes predictions of outputs.
+    """
+    ready = function.for_few()
+
+    def predict(rows: Any) -> Any:
+        X = np.asarray(rows, np.float64)
+        if X.ndim not in (1, 2) or X.shape[-1] != d:
+            raise ValueError(
+                f"Got an array of shape {X.shape}; expected one row of {d} features, or an "
+                f"array of such rows, (n, {d})."
+            )
+        if X.ndim == 1:
+            X = X[None, :]
+            return predicted(function.of_few(X) if ready else function.decision_function(X))[0]
+        return predicted(function.decision_function(X))
+
+    return predict

@@ -6,11 +6,11 @@ And what is refused.
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import _check_sample_weight
 
 from slimsvm.kernels import Kernel
@@ -23,6 +23,16 @@ Array = NDArray[Any]
 LARGEST_C = 1e100
 LARGEST_TARGET = 1e150
 FEWEST = 20  # rows of a class, where only some rows are taken
+
+
+class SparseRows(Protocol):
+    """A sparse matrix or array of SciPy."""
+
+    def tocsr(self) -> Any:
+        """In compressed sparse rows."""
+
+
+MatrixLike = ArrayLike | SparseRows  # rows: anything that NumPy understands, or a sparse matrix
 
 
 class Unsupported(ValueError):

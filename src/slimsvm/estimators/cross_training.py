@@ -27,8 +27,9 @@ from slimsvm.cross_training.subsets import Judged, PairRows, TrainingSet, distin
 from slimsvm.declarations import Attribute, attribute, declared, demand, parameter
 from slimsvm.ending import LOG, SUBSPACE, Certificate, merged
 from slimsvm.estimators.classification import SVC
-from slimsvm.estimators.fitting import ClassPredictions, Estimator
+from slimsvm.estimators.fitting import Estimator
 from slimsvm.estimators.parameters import AT_LEAST_ONE, SHARE, MatrixLike, shared
+from slimsvm.models.predictions import ClassPredictions
 from slimsvm.multiclass import OneVsOne, encoded
 from slimsvm.notebook import ShowsItsFit
 from slimsvm.training import checked_weights, refuse_broken, refuse_not_square
@@ -394,14 +395,6 @@ class CrossTraining(ShowsItsFit, MetaEstimatorMixin, ClassPredictions, BaseEstim
                 expected = rows.size
             has = model.n_features_in_
             demand(has == expected, f"{name} has {has} features, expected {expected}")
-
-    def _in_support_layout(self, form: str) -> tuple[str, dict[str, Any]]:
-        raise ValueError(
-            f"{form} holds one model, a CrossTraining one for each pair of classes. Use "
-            "slimsvm.save, or write its models (estimators_) one by one; what refit_intercept "
-            "added "
-            "to their decision values is in shifts_."
-        )
 
     def __sklearn_tags__(self) -> Any:
         tags, own = super().__sklearn_tags__(), get_tags(self._template)

@@ -12,9 +12,9 @@ from sklearn.utils.validation import check_consistent_length
 from slimsvm.declarations import Attribute, attribute
 from slimsvm.ending import REASONS, Ending, warn
 from slimsvm.estimators.fitting import Classifier, Estimator
-from slimsvm.estimators.models import SupportVectors
 from slimsvm.expansion import dense
 from slimsvm.kernels import FromCallable, Kernel, Precomputed
+from slimsvm.models.support import SupportVectors
 from slimsvm.multiclass import OneVsOne, Part
 from slimsvm.problems.dual_qp import DualQP
 from slimsvm.rows import MemoryRows

@@ -13,7 +13,7 @@ was.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from copy import copy
 from dataclasses import replace
@@ -22,15 +22,16 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
+from sklearn.base import BaseEstimator
 from sklearn.callback import CallbackSupportMixin
 from sklearn.utils._param_validation import validate_parameter_constraints
 from sklearn.utils.validation import validate_data
 
-from slimsvm.declarations import Attribute, attribute, of_new_rows
+from slimsvm.declarations import Attribute, attribute
 from slimsvm.ending import LOG, REASONS, Certificate, Ending, Status
 from slimsvm.estimators.parameters import MatrixLike, with_callbacks
 from slimsvm.kernels import FromCallable, Kernel, Precomputed, make_kernel
+from slimsvm.models.predictions import ClassPredictions, NumberPredictions
 from slimsvm.multiclass import class_factors, encoded
 from slimsvm.notebook import ShowsItsFit
 from slimsvm.precision import is_small
@@ -201,7 +202,7 @@ class Estimator(ShowsItsFit, CallbackSupportMixin, BaseEstimator):
         """
         begin = time.perf_counter()
         if is_far(X):
-            from slimsvm.estimators.on_rows import fit_on_rows
+            from slimsvm.far.fits import fit_on_rows
 
             return fit_on_rows(self, X, y, sample_weight, begin)
         with self._unchanged_on_failure():
@@ -450,89 +451,6 @@ class Estimator(ShowsItsFit, CallbackSupportMixin, BaseEstimator):
         return tags
 
 
-def over_rows(model: Any, name: str, X: Any) -> Any:
-    """A method of new rows that are not in memory."""
-    from slimsvm.estimators import on_rows
-
-    return on_rows.over_rows(model, name, X)
-
-
-def score_on_rows(model: Any, X: Any, y: Any, sample_weight: Any) -> float:
-    """A score of rows that are not in memory."""
-    from slimsvm.estimators import on_rows
-
-    return on_rows.score_on_rows(model, X, y, sample_weight)
-
-
-class ClassPredictions(ClassifierMixin):
-    """``scheme`` says how the outputs of a fitted estimator decide between its classes.
-
-    Attributes
-    ----------
-    classes_
-        The labels, sorted.
-    """
-
-    fitted: ClassVar[tuple[Attribute, ...]] = (attribute("classes_", "labels", ("n_classes",)),)
-
-    scheme: ClassVar[Any]  # OneVsOne, OneVsRest or Joint: an estimator says which
-    classes_: Array
-    _outputs: Callable[[Any], Array]  # of new rows: decision values, shape (n, outputs)
-    # of those that have no such parameter
-    decision_function_shape = "ovr"
-    break_ties = True
-
-    def _scheme(self) -> Any:
-        """How the classes share the outputs."""
-        return self.scheme(len(self.classes_))
-
-    @of_new_rows(
-        "array of shape (n_samples,) for two classes, else (n_samples, n_classes)",
-        "    With decision_function_shape='ovo', where there is such a parameter, one a pair.",
-    )
-    def decision_function(self, X: MatrixLike) -> Array:
-        """Decision values."""
-        if is_far(X):
-            return over_rows(self, "decision_function", X)
-        outputs = self._outputs(X)
-        return self._scheme().decision(outputs, self.decision_function_shape)
-
-    @of_new_rows()
-    def predict(self, X: MatrixLike) -> Array:
-        """Labels of new rows."""
-        if is_far(X):
-            return over_rows(self, "predict", X)
-        shape, ties = self.decision_function_shape, bool(self.break_ties)
-        if ties and shape == "ovo" and len(getattr(self, "classes_", ())) > 2:
-            raise ValueError("break_ties must be False when decision_function_shape is 'ovo'")
-        return self._predicted(self._outputs(X))
-
-    def score(self, X: MatrixLike, y: Any = None, sample_weight: Any = None) -> float:
-        """The share of rows whose label is predicted.
-
-        Parameters
-        ----------
-        X : array or CSR matrix of shape (n_samples, n_features)
-            Rows; or rows that are not in memory, as in ``fit``: blocks are counted where they are.
-        y : array of shape (n_samples,)
-            Their labels.
-        sample_weight : array of shape (n_samples,), optional
-            How much each row counts.
-
-        Returns
-        -------
-        float
-        """
-        if is_far(X):
-            return score_on_rows(self, X, y, sample_weight)
-        return float(super().score(X, y, sample_weight))
-
-    def _predicted(self, outputs: Array) -> Array:
-        """Labels from decision values."""
-        shape, ties = self.decision_function_shape, bool(self.break_ties)
-        return np.asarray(self.classes_[self._scheme().chosen(outputs, shape, ties)])
-
-
 class Classifier(ClassPredictions, Estimator):
     """Base of estimators that predict classes, which may have weights.
 
@@ -564,41 +482,7 @@ class Classifier(ClassPredictions, Estimator):
         return int(cls.scheme(len(a["classes_"])).n_outputs)
 
 
-class Regressor(RegressorMixin, Estimator):
+class Regressor(NumberPredictions, Estimator):
     """Base of estimators that predict numbers."""
 
     _numeric_target: ClassVar[bool] = True
-
-    @of_new_rows()
-    def predict(self, X: MatrixLike) -> Array:
-        """Targets of new rows."""
-        if is_far(X):
-            return over_rows(self, "predict", X)
-        return self._predicted(self._outputs(X))
-
-    def score(self, X: MatrixLike, y: Any = None, sample_weight: Any = None) -> float:
-        """The coefficient of determination, R^2.
-
-        Parameters
-        ----------
-        X : array or CSR matrix of shape (n_samples, n_features)
-            Rows; or rows that are not in memory, as in ``fit``: sums are made where they are.
-        y : array of shape (n_samples,)
-            Their targets.
-        sample_weight : array of shape (n_samples,), optional
-            How much each row counts.
-
-        Returns
-        -------
-        float
-        """
-        if is_far(X):
-            return score_on_rows(self, X, y, sample_weight)
-        return float(super().score(X, y, sample_weight))
-
-    def _predicted(self, outputs: Array) -> Array:
-        """Targets from decision values."""
-        return outputs[:, 0]
-
-    def _outputs(self, X: Any) -> Array:
-        raise NotImplementedError

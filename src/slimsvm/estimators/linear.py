@@ -23,7 +23,6 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from slimsvm.declarations import Attribute, attribute, declared, parameter
 from slimsvm.ending import REASONS, Ending, warn
 from slimsvm.estimators.fitting import Classifier, Estimator, Regressor
-from slimsvm.estimators.models import LinearWeights
 from slimsvm.estimators.parameters import (
     CUTTING_PLANE,
     NOT_NEGATIVE,
@@ -38,12 +37,11 @@ from slimsvm.losses import (
     SquaredEpsilonInsensitive,
     SquaredHinge,
 )
+from slimsvm.models.linear import LinearWeights
 from slimsvm.multiclass import OneVsRest
 from slimsvm.precision import is_small
 from slimsvm.problems.coordinates import Coordinates, coordinates
-from slimsvm.problems.linear import LinearFit, LinearSolution
-from slimsvm.problems.subspace import labels_of
-from slimsvm.rows import joined
+from slimsvm.problems.linear import LEAST_WEIGHT, LinearFit, LinearSolution
 from slimsvm.run import Result, run
 from slimsvm.solvers.linear import linear
 from slimsvm.training import Data, Fit, Unsupported, canonical
@@ -54,7 +52,6 @@ LARGEST_SQUARE = 1e150  # of a value, times C: the same squared is still a numbe
 ZERO = 1e-12  # scores that are zero but for rounding errors would decide ties between classes
 LARGEST_SEED = 2**31 - 1
 FEW_ROWS_L1_TOL = 1e-10
-LEAST_WEIGHT = 1e-30  # of the largest: where the factor of a class is zero
 JOINT_TOL = 1e-4  # of the joint problem of all classes: as near as the others
 # scikit-learn's words, and what is so
 AS_LIBLINEAR = {
@@ -174,26 +171,9 @@ class LinearEstimator(LinearWeights, Estimator):
         )
 
     def _solved_on_rows(self, data: Data, fit: Fit) -> Result:
-        """Step 4 for rows that are not in memory."""
-        from slimsvm.estimators.on_rows import Coded
-        from slimsvm.solvers.linear_on_rows import LinearOnRows, linear_on_rows
+        from slimsvm.far.linear import solved_on_rows
 
-        self._refuse_on_rows(data)
-        about, rows, C = data.about["summary"], data.about["rows"], float(self.C)
-        self._refuse_large(about.largest, C * about.heaviest)
-        data.rows = Coordinates(None)
-        several = data.classes.size > 2 and not (data.factors == 1.0).all()
-        ones = np.ones(data.classes.size)
-        labels = (data.classes, ones if several else data.factors) if data.classes.size else ()
-        coded = rows.relabelled(Coded("columns", C, *labels))
-        parts = coded.map(labels_of)
-        target, weight = (joined([part[i] for part in parts]) for i in range(2))
-        if several:
-            weight = weight[:, None] * np.where(target > 0.0, data.factors, 1.0)
-        weight = np.maximum(weight, LEAST_WEIGHT * float(weight.max()))
-        problem = LinearOnRows(coded, target, weight, self._loss(), self._scaling)
-        limits: Any = {"tol": float(self.tol), "max_iter": int(self.max_iter)}
-        return linear_on_rows(problem, _oracle, fit=fit, planes=self.solver, **limits)
+        return solved_on_rows(self, data, fit)
 
     def _loss(self) -> Loss:
         """That the parameters name."""

@@ -15,7 +15,6 @@ from sklearn.utils.metaestimators import available_if
 from slimsvm.declarations import Attribute, attribute, declared, demand, parameter
 from slimsvm.ending import SUBSPACE, Ending, worst
 from slimsvm.estimators.dual import LARGEST_SEED, PairwiseClassifier
-from slimsvm.estimators.models import KeptStream, KernelModel, SupportVectors
 from slimsvm.estimators.parameters import (
     AT_LEAST_ONE,
     ClassWeight,
@@ -28,6 +27,8 @@ from slimsvm.estimators.parameters import (
 from slimsvm.estimators.sparse import SparseSVC
 from slimsvm.expansion import Expansion
 from slimsvm.kernels import RBF, Linear, Polynomial
+from slimsvm.models.streams import KeptStream
+from slimsvm.models.support import KernelModel, SupportVectors
 from slimsvm.multiclass import OneVsOne, OneVsRest, Part, class_factors, encoded
 from slimsvm.precision import is_small
 from slimsvm.run import Limits, Result
@@ -259,12 +260,6 @@ class OnlineSVC(KeptStream, PairwiseClassifier):
         if "sparse_" in a:
             return OneVsRest(len(a["classes_"])).n_outputs
         return super()._n_outputs(a)
-
-    def _in_support_layout(self, form: str) -> tuple[str, dict[str, Any]]:
-        model = self.__dict__.get("sparse_")
-        if model is not None:
-            return model._in_support_layout(form)
-        return super()._in_support_layout(form)
 
     # -- data in memory ----------------------------------------------------------------------------
 

@@ -8,25 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from numbers import Integral, Real
-from typing import Any, Literal, Protocol, TypeVar
+from typing import Any, Literal, TypeVar
 
-from numpy.typing import ArrayLike
 from sklearn.callback import with_callbacks as _with_callbacks
 from sklearn.utils._param_validation import HasMethods, Interval, RealNotInt, StrOptions
 
 from slimsvm.declarations import parameter
 from slimsvm.kernels import KERNELS, Kernel
-
-
-class SparseRows(Protocol):
-    """A sparse matrix or array of SciPy."""
-
-    def tocsr(self) -> Any:
-        """In compressed sparse rows."""
-
+from slimsvm.training import MatrixLike as MatrixLike
 
 # -- types, for those who check theirs -------------------------------------------------------------
-MatrixLike = ArrayLike | SparseRows  # rows: anything that NumPy understands, or a sparse matrix
 KernelLike = (
     Literal["linear", "poly", "rbf", "sigmoid", "laplacian", "precomputed"]
     | Kernel

@@ -15,7 +15,6 @@ from slimsvm.basis.selection import drawn
 from slimsvm.declarations import declared, parameter
 from slimsvm.ending import Ending
 from slimsvm.estimators.fitting import Classifier
-from slimsvm.estimators.models import BasisVectors
 from slimsvm.estimators.parameters import (
     AT_LEAST_ONE,
     POSITIVE,
@@ -27,20 +26,17 @@ from slimsvm.estimators.parameters import (
     VotesShape,
     shared,
 )
+from slimsvm.models.basis import BasisVectors
 from slimsvm.multiclass import OneVsOne, Part
 from slimsvm.problems.reduced import SignedFeatures
-from slimsvm.problems.subspace import weights
-from slimsvm.row_hashes import codes, distinct
-from slimsvm.rows import joined
+from slimsvm.row_hashes import codes
 from slimsvm.run import Limits, Result
-from slimsvm.solvers.reduced_ways import SOLVERS, AskedOfPair
-from slimsvm.tiles import Frame, in_memory
+from slimsvm.solvers.reduced_ways import FEWEST, SOLVERS, AskedOfPair
+from slimsvm.tiles import in_memory
 from slimsvm.training import Data, Fit
 
 Array = NDArray[Any]
 PUBLISHED = InstanceOf("solvers.rsvm", "RSVM")
-FEWEST = 50  # basis vectors that a fraction of the rows stands for, at least, if there are so many
-MOST = 20_000  # the same where rows are not in memory: Newton's matrix has 3 gigabytes
 SMALL = 1 << 22  # kernel values of a pair up to which pairs are trained side by side, one a thread
 
 
@@ -172,6 +168,14 @@ class ReducedSVC(BasisVectors, Classifier):
         """How a pair is trained."""
         return self.solver if PUBLISHED.is_satisfied_by(self.solver) else SOLVERS[self.solver]
 
+    @property
+    def _by_norm(self) -> bool:
+        """Whether the penalty is the norm of the function, as in some papers.
+
+        In float64: what small eigenvalues of K_RR divide must not be rounding errors.
+        """
+        return PUBLISHED.is_satisfied_by(self.solver) and self.solver.penalty == "kernel"
+
     def _encoded(self, X: Any, y: Any, weight: Array) -> Data:
         data = super()._encoded(X, y, weight)
         if isinstance(self.n_basis, Integral) and int(self.n_basis) > data.used.size:
@@ -197,9 +201,7 @@ class ReducedSVC(BasisVectors, Classifier):
         weight, way = float(self.C) * data.weight, self._way
         asked: dict[str, Any] = {"tol": float(self.tol), "max_iter": int(self.max_iter)}
         asked |= {"beta": self.beta, "C": float(self.C)}
-
-        # in float64: what small eigenvalues of K_RR divide must not be rounding errors
-        by_norm = PUBLISHED.is_satisfied_by(way) and way.penalty == "kernel"
+        by_norm = self._by_norm
 
         def train(part: Part, limits: Limits) -> Result:
             own = bases[part.k]
@@ -219,44 +221,10 @@ class ReducedSVC(BasisVectors, Classifier):
         results = OneVsOne.trained(parts, train, fit, small)
         return results, [place.ravel()[own.rows[own.basis]] for own in bases], first
 
-    def _solved_on_rows(self, data: Data, fit: Fit) -> tuple[list[Result], list[Array], Any]:
-        """Step 4 for rows that are not in memory: rows of other classes have weight zero."""
-        from slimsvm.estimators.on_rows import EveryRow, PairCoded
+    def _solved_on_rows(self, data: Data, fit: Fit) -> Any:
+        from slimsvm.far.reduced import solved_on_rows
 
-        rows, way = data.about["rows"], self._way
-        rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31 - 1))
-        by_norm = PUBLISHED.is_satisfied_by(way) and way.penalty == "kernel"
-        frame = Frame.of(data.kernel, rows, np.float64 if by_norm else None)
-        results, bases = [], []
-        for part in OneVsOne(data.classes.size).parts(np.empty(0, int)):
-            pair = (part.positive, part.negative)
-            own = rows.relabelled(PairCoded(data.classes, data.factors, float(self.C), *pair))
-            weight = joined(own.map(weights))
-            basis = self._basis_on_rows(own, weight, rng)
-            about = {"many": way.many, "function_norm": by_norm}
-            V = SignedFeatures(own, frame, basis, self.max_memory, **about)
-            asked: dict[str, Any] = {"tol": float(self.tol), "max_iter": int(self.max_iter)}
-            asked |= {"beta": self.beta, "C": float(self.C), "seed": int(rng.integers(2**31 - 1))}
-            left: dict[str, Any] = {"limits": fit.limits, "watchers": fit.watchers}
-            results.append(way.solved(V, weight, AskedOfPair(**asked, **left)))
-            bases.append(basis)
-        every: Any = EveryRow(rows.n)
-        return results, bases, every
-
-    def _basis_on_rows(self, rows: Any, weight: Array, rng: np.random.Generator) -> Array:
-        """Distinct rows of the pair, by their numbers."""
-        used = np.flatnonzero(weight > 0)
-        size = self.n_basis
-        if not isinstance(size, Integral):
-            size = max(FEWEST, round(float(size) * used.size))
-        if int(size) > min(MOST, used.size):
-            raise ValueError(
-                f"n_basis={self.n_basis} of {used.size:,} rows is more than the {MOST:,} vectors "
-                "that rows out of memory allow; pass their number, such as n_basis=500."
-            )
-        some = np.sort(drawn(used, min(used.size, 4 * int(size)), rng))
-        some = some[distinct(rows.take(some).X)]
-        return np.sort(drawn(some, min(int(size), some.size), rng))
+        return solved_on_rows(self, data, fit)
 
     def _basis(self, part: Part, place: Array, first: Array, rng: np.random.Generator) -> PairBasis:
         """The basis of a pair; ``first`` is the first row of each value, ``place`` each row's."""

@@ -13,7 +13,7 @@ from sklearn.utils.metaestimators import available_if
 
 from slimsvm.declarations import Attribute, attribute, declared, demand, of_new_rows, parameter
 from slimsvm.ending import Ending
-from slimsvm.estimators.fitting import Classifier, Regressor, over_rows
+from slimsvm.estimators.fitting import Classifier, Regressor
 from slimsvm.estimators.parameters import (
     AT_LEAST_ONE,
     CUTTING_PLANE,
@@ -32,6 +32,7 @@ from slimsvm.estimators.sparse_base import (
     basis_parameter,
 )
 from slimsvm.losses import LOSSES, Softmax
+from slimsvm.models.predictions import over_rows
 from slimsvm.multiclass import OneVsOne, OneVsRest, class_factors
 from slimsvm.rows import is_far
 from slimsvm.run import Result

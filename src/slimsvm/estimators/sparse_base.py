@@ -19,23 +19,23 @@ from slimsvm.basis import Basis, choices, is_choice
 from slimsvm.declarations import Attribute, attribute, demand, parameter
 from slimsvm.ending import FULL, Certificate, Ending, Status, sentence
 from slimsvm.estimators.fitting import Estimator
-from slimsvm.estimators.models import BasisVectors, KeptStream
 from slimsvm.expansion import Expansion, MappedExpansion
 from slimsvm.kernels import Kernel
 from slimsvm.losses import Softmax
 from slimsvm.mapping import mapped
+from slimsvm.models.basis import BasisVectors
+from slimsvm.models.streams import KeptStream
 from slimsvm.precision import is_small
 from slimsvm.quantization import FORMS as QUANTIZED
 from slimsvm.quantization import packed_model
 from slimsvm.rows import MemoryRows
 from slimsvm.run import Result
 from slimsvm.solvers.path_points import HISTORY, PathPoint, Scoring
-from slimsvm.solvers.sparse_asked import AUTO, DESCENT, KINKED, Asked
+from slimsvm.solvers.sparse_asked import AUTO, AUTO_FRACTION, DESCENT, KINKED, Asked
 from slimsvm.threads import n_threads
 from slimsvm.training import Data, Fit
 
 Array = NDArray[Any]
-AUTO_FRACTION = 0.1  # of the rows is held out when n_basis='auto' and nothing else is said
 WIDTH = 88  # of a line of documentation
 ACCURACY = Interval(Real, 0.0, 1.0, closed="both")
 FRACTION = Interval(Real, 0.0, 1.0, closed="neither")
@@ -228,45 +228,9 @@ class SparseEstimator(KeptStream, BasisVectors, Estimator):
         return solved_on_a_path(asked, data, loss, fit, **about)
 
     def _solved_on_rows(self, data: Data, fit: Fit) -> Result:
-        """Step 4 for rows that are not in memory."""
-        from slimsvm.estimators.on_rows import Coded
-        from slimsvm.oracles import LossOracle
-        from slimsvm.solvers.sparse_on_rows import (
-            OnRows,
-            descended_on_rows,
-            held_out_rows,
-            path_on_rows,
-        )
+        from slimsvm.far.sparse import solved_on_rows
 
-        asked, rows, about = Asked.of(self), data.about["rows"], data.about["summary"]
-        some = rows.take(np.arange(1)).X
-        descends = asked.descends(data.kernel, some)
-        loss = self._loss(descends, data.classes.size)
-        data.about |= {"descends": descends, "loss": loss.name}
-        labels = (data.classes, data.factors) if data.classes.size else (None, None)
-        coded, C = Coded("columns", float(self.C), *labels), float(self.C)
-        fraction = self.validation_fraction or (AUTO_FRACTION if asked.auto else None)
-        held = None
-        if fraction is not None:
-            held, without = held_out_rows(rows.relabelled(coded), float(fraction), asked.seed())
-            coded = replace(coded, without=without)
-        given = OnRows(
-            rows.relabelled(coded),
-            data.kernel,
-            data.classes,
-            about.largest,
-            C * about.total,
-            C * about.heaviest,
-        )
-        scoring = Scoring(self._measure, held, fit.threads)
-        warm = self.warm_start and hasattr(self, "basis_coef_")
-        last = self._function() if warm else None
-        if descends:
-            result, data.about["seen"] = descended_on_rows(asked, given, loss, fit, scoring, last)
-            return result
-        basis = None if last is None or not is_choice(asked.vectors) else last.basis
-        known: Any = {"scoring": scoring, "last": basis, "oracle": LossOracle}
-        return path_on_rows(asked, given, loss, fit, **known)
+        return solved_on_rows(self, data, fit)
 
     def _concluded(self, data: Data, solved: Result, fit: Fit) -> Ending:
         self._forget_stream()
@@ -343,14 +307,6 @@ class SparseEstimator(KeptStream, BasisVectors, Estimator):
         metric = a.get("metric_")
         mapped = a["n_features_in_"] if metric is None or metric.ndim == 1 else metric.shape[1]
         return {**super()._sizes(a), "n_mapped": int(mapped)}
-
-    def _in_support_layout(self, form: str) -> tuple[str, dict[str, Any]]:
-        if hasattr(self, "metric_") or hasattr(self, "widths_"):
-            raise ValueError(
-                f"{form} has no place for a metric or for widths of basis vectors, which this "
-                f"{type(self).__name__} has. Use slimsvm.save, or fit with basis='pursuit'."
-            )
-        return super()._in_support_layout(form)
 
     # -- streams -----------------------------------------------------------------------------------
 

@@ -19,9 +19,10 @@ from sklearn.utils.validation import check_is_fitted
 from slimsvm.basis import REGISTRY, Basis
 from slimsvm.declarations import Attribute, attribute, declared, demand, of_new_rows, parameter
 from slimsvm.ending import Certificate, Ending, percent
-from slimsvm.estimators.fitting import Estimator, over_rows, score_on_rows
-from slimsvm.estimators.models import BasisVectors
+from slimsvm.estimators.fitting import Estimator
 from slimsvm.estimators.parameters import AT_LEAST_ONE, SAME, SHARED, GammaLike, with_callbacks
+from slimsvm.models.basis import BasisVectors
+from slimsvm.models.predictions import over_rows, score_on_rows
 from slimsvm.oracles.sequences import of_positive_weight, stacked
 from slimsvm.oracles.structured import StructuredOracle
 from slimsvm.rows import Block, is_far
@@ -37,7 +38,7 @@ from slimsvm.solvers.structural_spaces import (
     scaled,
 )
 from slimsvm.threads import n_threads
-from slimsvm.training import Data, Fit, Unsupported, canonical, checked_weights
+from slimsvm.training import Data, Fit, canonical, checked_weights
 
 Array = NDArray[Any]
 NEW_INPUTS = ("X : as in fit", "    New inputs.")
@@ -201,35 +202,9 @@ class StructuralEstimator(BasisVectors, Estimator):
         return space, SPACES[space](StructuralTask(self, data, risk, fit))
 
     def _solved_on_rows(self, data: Data, fit: Fit) -> tuple[str, Found]:
-        """Step 4 for rows that are not in memory, each an example; their labels are brought here.
+        from slimsvm.far.structural import solved_on_rows
 
-        The oracle needs the scores of all rows in one place.
-        """
-        from slimsvm.estimators.on_rows import Coded
-
-        oracle = self._oracle_on_rows()
-        if oracle.one_example or oracle.name == "Chain":
-            raise Unsupported(
-                f"{oracle.name} needs whole examples, or all rows, at once: fit it on rows in "
-                "memory."
-            )
-        rows, C = data.about["rows"], float(self.C)
-        coded = rows.relabelled(Coded("labels", 1.0, data.classes, data.factors))
-        parts, about = coded.map(labels_in), data.about
-        labels, weight = (np.concatenate([part[i] for part in parts]) for i in range(2))
-        self._with_oracle(data, oracle, data.classes[labels], weight)
-        space = chosen_space(self, data.kernel, rows.n, rows.n, data.about["oracle"])
-        true = data.about["true"]
-        data.about |= about
-        outputs = (true.labels, true.offsets, scaled(C, weight))
-        risk = JointRisk(data.about["oracle"], *outputs, fit.threads)
-        data.rows = coded
-        if space not in ("explicit", "sampled"):
-            raise Unsupported(
-                f"space={space!r} needs all rows in memory; use 'sampled', or 'explicit' with "
-                "kernel='linear'."
-            )
-        return space, SPACES[space](StructuralTask(self, data, risk, fit))
+        return solved_on_rows(self, data, fit)
 
     def _oracle_on_rows(self) -> StructuredOracle:
         """What is predicted."""
@@ -341,13 +316,6 @@ class StructuralEstimator(BasisVectors, Estimator):
         demand(a["space_"] in SPACES, f"space_ is {a['space_']!r}, not one of {', '.join(SPACES)}")
         right = (a["space_"] == "explicit") == ("coef_" in a)
         demand(right, "coef_ belongs to the explicit space, and only to it")
-
-    def _in_support_layout(self, form: str) -> tuple[str, dict[str, Any]]:
-        raise ValueError(
-            f"{form} holds models that compare numbers with zero; a {type(self).__name__} "
-            "does more "
-            "with its scores. Use slimsvm.save."
-        )
 
 
 class OutputsEstimator(StructuralEstimator):

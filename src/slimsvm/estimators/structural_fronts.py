@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from slimsvm.declarations import Attribute, attribute, declared, parameter
 from slimsvm.ending import Ending
-from slimsvm.estimators.fitting import Classifier, ClassPredictions
+from slimsvm.estimators.fitting import Classifier
 from slimsvm.estimators.parameters import (
     AT_LEAST_ONE,
     ClassWeight,
@@ -21,6 +21,7 @@ from slimsvm.estimators.parameters import (
     with_callbacks,
 )
 from slimsvm.estimators.structural import OutputsEstimator, StructuralEstimator, structural
+from slimsvm.models.predictions import ClassPredictions
 from slimsvm.multiclass import Joint, OneVsRest, encoded
 from slimsvm.oracles import Chain, Multiclass, Multivariate
 from slimsvm.oracles.structured import StructuredOracle

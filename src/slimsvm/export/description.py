@@ -18,10 +18,11 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from slimsvm.estimators.fitting import ClassPredictions
-from slimsvm.estimators.models import KernelModel, LinearWeights
 from slimsvm.expansion import Expansion, dense
 from slimsvm.kernels import FromCallable, Laplacian, Linear, Polynomial, Precomputed, Sigmoid
+from slimsvm.models.linear import LinearWeights
+from slimsvm.models.predictions import ClassPredictions
+from slimsvm.models.support import KernelModel
 from slimsvm.multiclass import OneVsOne
 
 Array = NDArray[Any]

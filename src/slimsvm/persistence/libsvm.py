@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from slimsvm.kernels import Kernel, Precomputed, make_kernel
 from slimsvm.persistence.atomic import replacing
 from slimsvm.persistence.fitted import check_savable, outside_facts, rebuild
+from slimsvm.persistence.layout import in_support_layout
 from slimsvm.persistence.text import (
     Lines,
     RowReader,
@@ -123,7 +124,7 @@ def save_libsvm(estimator: Any, path: str | os.PathLike[str]) -> None:
     array([-1,  1])
     """
     check_savable(estimator, "a model file of LIBSVM")
-    kind, a = estimator._in_support_layout("A model file of LIBSVM")
+    kind, a = in_support_layout(estimator, "A model file of LIBSVM")
     if kind not in SVM_TYPES:
         raise ValueError(
             f"A model file of LIBSVM holds no {type(estimator).__name__}, only what is the same "

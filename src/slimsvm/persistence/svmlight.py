@@ -17,6 +17,7 @@ import numpy as np
 from slimsvm.kernels import Kernel, make_kernel
 from slimsvm.persistence.atomic import replacing
 from slimsvm.persistence.fitted import check_savable, outside_facts, rebuild
+from slimsvm.persistence.layout import in_support_layout
 from slimsvm.persistence.text import (
     Lines,
     RowReader,
@@ -111,7 +112,7 @@ def save_svmlight(estimator: Any, path: str | os.PathLike[str], *, version: str 
         )
     if hasattr(estimator, "classes_"):
         _check_classes(estimator.classes_)
-    _, a = estimator._in_support_layout("A model file of SVM-light")
+    _, a = in_support_layout(estimator, "A model file of SVM-light")
     kernel: Kernel = a["kernel_"]
     if kernel.name not in KERNEL_NUMBERS:
         raise ValueError(

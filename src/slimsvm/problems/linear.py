@@ -25,6 +25,7 @@ from slimsvm.kernels import squared_norms
 from slimsvm.losses import Loss
 
 Array = NDArray[Any]
+LEAST_WEIGHT = 1e-30  # of the largest: where the factor of a class is zero
 FAR = 1e300  # stands for infinity in compiled loops
 # of the root mean square of rows: how strongly a free intercept is held where it is during a sweep
 # (measured on five sets: 0.1 and 0.3 need as many sweeps as a penalised one, 1 twice, 3 ten times)

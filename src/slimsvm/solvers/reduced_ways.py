@@ -22,6 +22,7 @@ from slimsvm.solvers.least_squares import LeastSquaresSystem
 from slimsvm.solvers.smooth_newton import SmoothNewton
 
 Array = NDArray[Any]
+FEWEST = 50  # basis vectors that a fraction of the rows stands for, at least, if there are so many
 EXACT_STEPS = 50
 
 

@@ -17,6 +17,7 @@ from slimsvm.losses import Loss
 
 AUTO, DESCENT = "auto", "descent"
 KINKED = ("hinge", "epsilon_insensitive")
+AUTO_FRACTION = 0.1  # of the rows is held out when n_basis='auto' and nothing else is said
 MAX_ITER = 1000  # where no limit is given
 LARGEST_SEED = 2**31 - 1
 OTHERS = (

@@ -1,7 +1,4 @@
-"""What a fitted estimator holds: support vectors, a basis, or weights of features; and its outputs.
-
-Each class here declares fitted attributes, makes the learned function from them, and evaluates it.
-"""
+"""Models that are an expansion over vectors, and those whose vectors are support vectors."""
 
 from __future__ import annotations
 
@@ -14,8 +11,8 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from slimsvm.declarations import Attribute, attribute, attributes_of, demand
-from slimsvm.expansion import FEW, Expansion, as_csr, by_pair_in_csr, dense
+from slimsvm.declarations import Attribute, attribute, demand
+from slimsvm.expansion import FEW, Expansion, as_csr, by_pair_in_csr, dense, predictor
 from slimsvm.kernels import Kernel, Linear, Precomputed
 from slimsvm.threads import n_threads
 
@@ -98,23 +95,8 @@ class KernelModel:
         (0, [0, 0, 0])
         """
         check_is_fitted(self)
-        function, predicted = self._function(), self._predicted
         fitted: Any = self
-        ready, d = function.for_few(), fitted.n_features_in_
-
-        def predict(rows: Any) -> Any:
-            X = np.asarray(rows, np.float64)
-            if X.ndim not in (1, 2) or X.shape[-1] != d:
-                raise ValueError(
-                    f"Got an array of shape {X.shape}; expected one row of {d} features, or an "
-                    f"array of such rows, (n, {d})."
-                )
-            if X.ndim == 1:
-                X = X[None, :]
-                return predicted(function.of_few(X) if ready else function.decision_function(X))[0]
-            return predicted(function.decision_function(X))
-
-        return predict
+        return predictor(self._function(), fitted.n_features_in_, self._predicted)
 
     def _new_rows(self, X: Any) -> Any:
         """New rows, validated, and transformed as those of the fit were."""
@@ -278,12 +260,6 @@ class SupportVectors(KernelModel):
         right = bool(np.all(counts >= 0)) and int(counts.sum()) == support.size
         demand(right, f"the counts of n_support_ do not add up to {support.size}")
 
-    def _in_support_layout(self, form: str) -> tuple[str, dict[str, Any]]:
-        """Class and attributes of the exact model that is the same function."""
-        attributes = attributes_of(self)
-        attributes["dual_coef_"] = dense(self.dual_coef_)
-        return self._same_as or type(self).__name__, attributes
-
     def _new_rows(self, X: Any) -> Any:
         X = super()._new_rows(X)
         if self._as_libsvm and sp.issparse(X) and getattr(self, "_fitted_dense", False):
@@ -303,188 +279,3 @@ class SupportVectors(KernelModel):
                 "training rows."
             )
         return X
-
-
-class BasisVectors(KernelModel):
-    """Vectors that need not be rows, with one column of coefficients for each output.
-
-    Attributes
-    ----------
-    basis_
-        The basis vectors.
-    basis_indices_
-        Which training rows they are, if they are rows.
-    basis_coef_
-        Their coefficients.
-    n_basis_
-        Number of basis vectors.
-    certificate_
-        Objective, and its gap within the span of the basis.
-    model_nbytes_
-        Bytes of the numbers that prediction needs.
-    """
-
-    _learned = "basis_coef_"
-    fitted: ClassVar[tuple[Attribute, ...]] = (
-        attribute("basis_", "rows", ("n_basis", "n_features")),
-        attribute("basis_indices_", "indices", ("n_basis",)),
-        attribute("basis_coef_", "float", ("n_basis", "n_outputs")),
-        attribute("intercept_", "float", ("n_outputs",)),
-        attribute("n_basis_", "count"),
-        attribute("kernel_", "kernel"),
-        attribute("certificate_", "certificate"),
-        attribute("model_nbytes_", "count", stored=False),
-    )
-
-    basis_: Any
-    basis_coef_: Array
-    basis_indices_: Array | None
-    n_basis_: int
-    certificate_: Any
-
-    def _checked(self, X: Any, y: Any, sample_weight: Any, reset: bool = True) -> Any:
-        if self._precomputed:  # type: ignore[attr-defined]
-            raise ValueError(
-                f"{type(self).__name__} needs the rows themselves, not kernel='precomputed': basis "
-                "vectors are made from rows. Use SVC or SVR for a precomputed kernel, or give the "
-                "kernel as a function."
-            )
-        return super()._checked(X, y, sample_weight, reset)  # type: ignore[misc]
-
-    def _made_from(self) -> tuple[Any, ...]:
-        return self.basis_coef_, self.intercept_, self.basis_
-
-    def _make(self) -> Expansion:
-        exact = self.certificate_.precision == "float64"
-        return Expansion(self.kernel_, self.basis_, self.basis_coef_, self.intercept_, exact=exact)
-
-    def _hold(self, kernel: Any, basis: Any, indices: Any, coef: Any, intercept: Any) -> None:
-        """Set the attributes."""
-        self.kernel_, self.basis_, self.basis_indices_ = kernel, basis, indices
-        self.basis_coef_, self.intercept_, self.n_basis_ = coef, intercept, int(basis.shape[0])
-
-    @classmethod
-    def _sizes(cls, a: dict[str, Any]) -> dict[str, int]:
-        return {**super()._sizes(a), "n_basis": a["n_basis_"]}  # type: ignore[misc]
-
-    @classmethod
-    def _check_fitted(cls, a: dict[str, Any]) -> None:
-        super()._check_fitted(a)  # type: ignore[misc]
-        rows = not isinstance(a["kernel_"], Precomputed)
-        demand(rows, f"kernel_: a {cls.__name__} has no precomputed kernel")
-
-    def _in_support_layout(self, form: str) -> tuple[str, dict[str, Any]]:
-        """Class and attributes of the exact model that is the same function."""
-        coef = self.basis_coef_[:, 0]
-        return self._same_as, as_support_vectors(self, form, self.basis_, coef, self.kernel_)
-
-    @property
-    def model_nbytes_(self) -> int:
-        """Bytes of the numbers that prediction needs."""
-        check_is_fitted(self)
-        B = self.basis_
-        size = B.data.nbytes + B.indices.nbytes + B.indptr.nbytes if sp.issparse(B) else B.nbytes
-        return int(size + self.basis_coef_.nbytes + self.intercept_.nbytes)
-
-
-class KeptStream:
-    """A stream that model files hold.
-
-    Attributes
-    ----------
-    n_seen_
-        Rows that ``partial_fit`` has learned from.
-    stream_
-        All that ``partial_fit`` needs to go on, as plain values: for model files.
-    """
-
-    fitted: ClassVar[tuple[Attribute, ...]] = (
-        attribute("n_seen_", "count", optional=True),
-        attribute("stream_", "stream", optional=True),
-    )
-    n_seen_: int
-    _stream: Any  # plain values after a model file was read, until the next call
-
-    @property
-    def stream_(self) -> dict[str, Any]:
-        """All that ``partial_fit`` needs to go on, as plain values: for model files."""
-        if "_stream" not in self.__dict__:
-            raise AttributeError(
-                "There is no stream: partial_fit was not called since the last fit."
-            )
-        return self._stream if isinstance(self._stream, dict) else self._stream.to_dict()
-
-    @stream_.setter
-    def stream_(self, values: dict[str, Any]) -> None:
-        self._stream = values
-
-    def _forget_stream(self) -> None:
-        """A fit forgets the stream."""
-        for name in ("_stream", "n_seen_"):
-            self.__dict__.pop(name, None)
-
-
-class LinearWeights:
-    """Weights of features, one row for each output.
-
-    Attributes
-    ----------
-    coef_
-        Weights of the features.
-    """
-
-    _learned = "coef_"
-    fitted: ClassVar[tuple[Attribute, ...]] = (
-        attribute("coef_", "matrix", ("n_outputs", "n_features")),
-        attribute("intercept_", "float", ("n_outputs",)),
-    )
-
-    coef_: Any
-    intercept_: Array
-
-    kernel = "linear"  # what the checks of all estimators ask for
-    _new_rows: Any = KernelModel._new_rows
-    _same_as: ClassVar[str] = ""
-
-    def _outputs(self, X: Any) -> Array:
-        """Decision values, shape (n, outputs)."""
-        products = self._new_rows(X) @ self.coef_.T
-        products = dense(products).reshape(products.shape[0], -1)
-        return np.asarray(products + self.intercept_)
-
-    def _in_support_layout(self, form: str) -> tuple[str, dict[str, Any]]:
-        """Class and attributes of the exact model that is the same function."""
-        coef = np.atleast_2d(dense(self.coef_))
-        return self._same_as, as_support_vectors(self, form, coef, np.ones(1), Linear())
-
-
-def as_support_vectors(
-    model: Any, form: str, vectors: Any, coef: Array, kernel: Any
-) -> dict[str, Any]:
-    """A kernel expansion with one output, whoever found it, as support vectors.
-
-    They are sorted by the sign of their coefficients in place of their class. ``form`` is what is
-    to be written, for the message: other programs have no place for a basis that classes share.
-    """
-    a, order, counts = attributes_of(model), np.arange(coef.size), [coef.size]
-    if "classes_" in a:
-        if len(a["classes_"]) > 2:
-            raise ValueError(
-                f"{form} holds one model for each pair of classes; a {type(model).__name__} of "
-                f"{len(a['classes_'])} classes is made differently, its classes share all vectors. "
-                "Use slimsvm.save, or write one model for each class against the rest "
-                "(sklearn.multiclass.OneVsRestClassifier)."
-            )
-        order = np.argsort(coef > 0, kind="stable")
-        counts = [int(np.sum(coef <= 0)), int(np.sum(coef > 0))]
-    common = ("classes_", "n_features_in_", "intercept_")
-    same: dict[str, Any] = {name: a[name] for name in common if name in a}
-    return {
-        **same,
-        "kernel_": kernel,
-        "dual_coef_": coef[None, order],
-        "n_support_": np.array(counts, np.int32),
-        "support_": np.full(coef.size, -1, np.int32),
-        "support_vectors_": vectors[order],
-        "shape_fit_": (coef.size, a["n_features_in_"]),
-    }
