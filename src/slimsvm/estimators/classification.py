@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.exceptions import NotFittedError
 from sklearn.utils._param_validation import HasMethods, StrOptions
-from sklearn.utils.validation import check_is_fitted
 
-from slimsvm.declarations import Attribute, attribute, declared, parameter
+from slimsvm.declarations import declared, parameter
 from slimsvm.ending import Ending, warn
 from slimsvm.estimators.dual import PairwiseClassifier
 from slimsvm.estimators.parameters import (
@@ -25,6 +22,7 @@ from slimsvm.estimators.parameters import (
     with_callbacks,
 )
 from slimsvm.gram import ROUNDING, Gram
+from slimsvm.models.probabilities import PairProbabilities
 from slimsvm.multiclass import OneVsOne, Part
 from slimsvm.problems.dual_qp import DualQP, classification, largest_nu, nu_classification
 from slimsvm.problems.pair_grams import OwnGrams, PairGrams
@@ -33,10 +31,9 @@ from slimsvm.solvers.decomposition import WHOLE, Decomposition
 from slimsvm.training import Data, Fit
 
 Array = NDArray[Any]
-OUT_OF_FOLD_TOL = 1e-3  # decision values of rows left out: the sigmoid averages over all of them
 
 
-class DecomposedPairs(PairwiseClassifier):
+class DecomposedPairs(PairProbabilities, PairwiseClassifier):
     """What SVC and NuSVC share: pairs whose kernel values are shared, each solved exactly.
 
     Parameters
@@ -45,22 +42,10 @@ class DecomposedPairs(PairwiseClassifier):
         Whether ``predict_proba`` is to work: Platt's sigmoid on decision values of rows that were
         left out, with the kernel values of the fit, and pairs of classes coupled. Deprecated in
         scikit-learn 1.9, in favour of ``CalibratedClassifierCV(SVC(), ensemble=False)``.
-
-    Attributes
-    ----------
-    _probA, _probB
-        The sigmoids, for each pair of classes.
     """
 
-    fitted: ClassVar[tuple[Attribute, ...]] = (
-        attribute("_probA", "float", ("n_sigmoids",), optional=True),
-        attribute("_probB", "float", ("n_sigmoids",), optional=True),
-    )
     _as_libsvm: ClassVar[bool] = True
     _in_strips: ClassVar[bool] = False  # whether the problem is the one that strips solve
-    probability: bool | str
-    _probA: Array
-    _probB: Array
 
     def _problem(self, gram: Gram, part: Part, weight: Array, names: list[Any]) -> DualQP:
         """The dual problem of one pair."""
@@ -69,13 +54,7 @@ class DecomposedPairs(PairwiseClassifier):
     def _shared(self, parts: list[Part], data: Data, fit: Fit) -> PairGrams:
         if data.start is None:
             data.start = self._last_point(data)
-        if self.probability != "deprecated":
-            warn(
-                "The `probability` parameter was deprecated in 1.9 and will be removed in version "
-                "1.11. Use `CalibratedClassifierCV(SVC(), ensemble=False)` instead of "
-                "`SVC(probability=True)`",
-                FutureWarning,
-            )
+        self._warn_of_probability()
         n_sigmoids = len(parts) if self._wants_probabilities else 0
         data.about["_probA"], data.about["_probB"] = np.zeros((2, n_sigmoids))
         if self.solver is not None and not isinstance(self.solver, Decomposition):
@@ -161,90 +140,17 @@ class DecomposedPairs(PairwiseClassifier):
             problem.gram.fill(order[margin[order] < 1.0])  # those that are support vectors, it says
         result = self._decomposed(problem, fit, limits, start)
         if self._wants_probabilities:
-            found = self._sigmoid(problem, result, part, data, limits)
+            from slimsvm.solvers.out_of_fold import sigmoid_of_pair  # here, since few ask for them
+
+            def without(used: Array) -> DualQP:
+                weight = np.where(used, data.weight[rows], 0.0)
+                return self._problem(problem.gram, part, weight, [])
+
+            about = (part, data.sample_weight[data.used[rows]], float(self.tol), limits)
+            found = sigmoid_of_pair(problem, result, without, self._point, *about)
             data.about["_probA"][part.k], data.about["_probB"][part.k] = found
         shared.done(part)
         return result
-
-    # -- probabilities -----------------------------------------------------------------------------
-
-    @property
-    def _wants_probabilities(self) -> bool:
-        return self.probability != "deprecated" and bool(self.probability)
-
-    def _sigmoid(
-        self, problem: DualQP, result: Result, part: Part, data: Data, limits: Limits
-    ) -> tuple[float, float]:
-        """A and B of a pair, from decision values of rows that were left out."""
-        from slimsvm.probability import fold_of_rows, sigmoid  # here, since few ask for them
-        from slimsvm.solvers.out_of_fold import out_of_fold
-
-        rows = part.rows
-        sign = part.sign(rows)
-
-        def without(used: Array) -> DualQP:
-            return self._problem(problem.gram, part, np.where(used, data.weight[rows], 0.0), [])
-
-        tol = min(float(self.tol), OUT_OF_FOLD_TOL)
-        scores = out_of_fold(
-            problem, result.model, without, self._point, fold_of_rows(sign), tol, limits
-        )
-        first = min(part.positive, part.negative)  # whose probability it is, in LIBSVM
-        scores = scores if part.positive == first else -scores
-        weight = data.sample_weight[data.used[rows]]
-        return sigmoid(scores, part.label[rows] == first, weight)
-
-    @property
-    def predict_proba(self) -> Callable[[Any], Array]:
-        """Probabilities of the classes, shape (n_samples, n_classes); a method.
-
-        It is there with ``probability=True`` only. The classes are in the order of ``classes_``.
-        The most probable class may differ from that of ``predict``.
-        """
-        if not self._wants_probabilities:
-            name = type(self).__name__
-            raise AttributeError(
-                f"predict_proba is not available when probability=False. Two ways lead to it: "
-                f"CalibratedClassifierCV({name}(), ensemble=False) of sklearn.calibration, or "
-                f"{name}(probability=True), which scikit-learn has deprecated."
-            )
-        return self._predict_proba
-
-    @property
-    def predict_log_proba(self) -> Callable[[Any], Array]:
-        """Logarithms of :meth:`predict_proba`; a method."""
-        found = self.predict_proba
-        return lambda X: np.log(found(X))
-
-    def _predict_proba(self, X: Any) -> Array:
-        from slimsvm.probability import coupled, of_pairs
-
-        check_is_fitted(self)
-        if not getattr(self, "_probA", np.empty(0)).size:
-            raise NotFittedError(
-                "predict_proba is not available when fitted with probability=False"
-            )
-        outputs = self._libsvm_sign * self._outputs(X)
-        return coupled(of_pairs(outputs, self._probA, self._probB), len(self.classes_))
-
-    def _deprecated(self, name: str) -> Array:
-        warn(
-            f"Attribute `{name}` was deprecated in version 1.9 and will be removed in 1.11 as the "
-            "`probability=True` option for SVC and NuSVC was deprecated and will be removed in "
-            "1.11.",
-            FutureWarning,
-        )
-        return np.asarray(getattr(self, f"_{name[:-1]}"))
-
-    @property
-    def probA_(self) -> Array:
-        """A of the sigmoids 1 / (1 + exp(A f + B)), with f as LIBSVM has it. Deprecated."""
-        return self._deprecated("probA_")
-
-    @property
-    def probB_(self) -> Array:
-        """B of the sigmoids. Deprecated."""
-        return self._deprecated("probB_")
 
     def _last_point(self, data: Data) -> Array | None:
         """The coefficients of the last fit, if this one goes on from them."""

@@ -27,12 +27,12 @@ from slimsvm.estimators.sparse_base import (
     ACCURACY,
     FRACTION,
     METRICS,
-    PROBABLE,
     SparseEstimator,
     basis_parameter,
 )
 from slimsvm.losses import LOSSES, Softmax
 from slimsvm.models.predictions import over_rows
+from slimsvm.models.sparse import PROBABLE
 from slimsvm.multiclass import OneVsOne, OneVsRest, class_factors
 from slimsvm.rows import is_far
 from slimsvm.run import Result

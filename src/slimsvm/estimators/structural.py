@@ -17,15 +17,14 @@ from sklearn.utils._param_validation import Interval, StrOptions, validate_param
 from sklearn.utils.validation import check_is_fitted
 
 from slimsvm.basis import REGISTRY, Basis
-from slimsvm.declarations import Attribute, attribute, declared, demand, of_new_rows, parameter
+from slimsvm.declarations import declared, parameter
 from slimsvm.ending import Certificate, Ending, percent
 from slimsvm.estimators.fitting import Estimator
 from slimsvm.estimators.parameters import AT_LEAST_ONE, SAME, SHARED, GammaLike, with_callbacks
-from slimsvm.models.basis import BasisVectors
-from slimsvm.models.predictions import over_rows, score_on_rows
-from slimsvm.oracles.sequences import of_positive_weight, stacked
+from slimsvm.models.structural import OutputsModel, StructuralModel
+from slimsvm.oracles.sequences import of_positive_weight
 from slimsvm.oracles.structured import StructuredOracle
-from slimsvm.rows import Block, is_far
+from slimsvm.rows import Block
 from slimsvm.solvers.cutting_plane import CuttingPlane
 from slimsvm.solvers.joint import JointRisk
 from slimsvm.solvers.sampled_cuts import CONSTANT, LINEAR
@@ -37,11 +36,9 @@ from slimsvm.solvers.structural_spaces import (
     chosen_space,
     scaled,
 )
-from slimsvm.threads import n_threads
 from slimsvm.training import Data, Fit, canonical, checked_weights
 
 Array = NDArray[Any]
-NEW_INPUTS = ("X : as in fit", "    New inputs.")
 OPTIMA = {  # what the gap is to, where that is not the optimum
     "subspace": "the optimum in the span of the basis",
 }
@@ -90,7 +87,7 @@ def labels_in(block: Block) -> tuple[Array, Array]:
     return block.y, block.weight
 
 
-class StructuralEstimator(BasisVectors, Estimator):
+class StructuralEstimator(StructuralModel, Estimator):
     """What structural estimators share: an oracle, a space, and scores.
 
     Parameters
@@ -145,38 +142,10 @@ class StructuralEstimator(BasisVectors, Estimator):
         computed again in every pass. In the kernel space the limit of what is tried. Default 2,000.
     random_state : int, RandomState or None
         Seed of samples and of the search for basis vectors.
-
-    Attributes
-    ----------
-    classes_
-        The labels, sorted.
-    coef_
-        Weights of the features for each column of scores, in the explicit space.
-    basis_
-        In the other spaces: the vectors that carry weight.
-    linear_
-        Weights of the linear part of the oracle (transitions of a chain); empty if it has none.
-    oracle_
-        The oracle, with the labels known.
-    space_
-        The space that was used.
     """
 
-    fitted: ClassVar[tuple[Attribute, ...]] = (
-        attribute("classes_", "labels", ("n_classes",)),
-        attribute("coef_", "float", ("n_outputs", "n_features"), optional=True),
-        attribute("basis_", "rows", ("n_basis", "n_features")),
-        attribute("linear_", "float", ("n_linear",)),
-        attribute("oracle_", "oracle"),
-        attribute("space_", "text"),
-    )
     _largest_C: ClassVar[float] = np.inf  # too large ones are replaced, with a warning
 
-    classes_: Array
-    coef_: Array
-    linear_: Array
-    oracle_: StructuredOracle
-    space_: str
     solver: Any = None  # of those that have no such parameter
 
     def _with_oracle(
@@ -282,50 +251,11 @@ class StructuralEstimator(BasisVectors, Estimator):
         data.kernel = self.kernel_
         return certified(self, data, int(sweeps), max_time)
 
-    def _outputs(self, X: Any) -> Array:
-        return self._scores(self._new_rows(X))
 
-    def _scores(self, X: Any) -> Array:
-        """Scores of validated rows, (rows, columns)."""
-        if self.space_ == "explicit":
-            return np.asarray(X @ self.coef_.T + self.intercept_, np.float64)
-        return self._function().decision_function(X, n_threads(self.n_jobs))
-
-    def _best(self, scores: Array, offsets: Array) -> Array:
-        """The predicted labels of all parts, as numbers."""
-        return self.oracle_.best(scores, offsets, self.linear_, n_threads(self.n_jobs))
-
-    # -- what a model file must know ---------------------------------------------------------------
-
-    @classmethod
-    def _n_outputs(cls, a: dict[str, Any]) -> int:
-        try:
-            a["oracle_"].prepare(a["classes_"])
-        except ValueError as error:
-            complaint = str(error).rstrip(".")
-            raise ValueError(f"oracle_ and classes_ do not fit: {complaint}") from error
-        return int(a["oracle_"].n_columns)
-
-    @classmethod
-    def _sizes(cls, a: dict[str, Any]) -> dict[str, int]:
-        return {**super()._sizes(a), "n_linear": a["oracle_"].n_linear}
-
-    @classmethod
-    def _check_fitted(cls, a: dict[str, Any]) -> None:
-        super()._check_fitted(a)
-        demand(a["space_"] in SPACES, f"space_ is {a['space_']!r}, not one of {', '.join(SPACES)}")
-        right = (a["space_"] == "explicit") == ("coef_" in a)
-        demand(right, "coef_ belongs to the explicit space, and only to it")
-
-
-class OutputsEstimator(StructuralEstimator):
+class OutputsEstimator(OutputsModel, StructuralEstimator):
     """Inputs that may be sequences, and outputs as an oracle wants them."""
 
     _takes_target: ClassVar[bool] = False  # the oracle checks the outputs
-
-    def _oracle(self) -> StructuredOracle:
-        """What is predicted."""
-        raise NotImplementedError
 
     def _oracle_on_rows(self) -> StructuredOracle:
         return self._oracle()
@@ -382,67 +312,6 @@ class OutputsEstimator(StructuralEstimator):
         data.weight = np.repeat(weight, sizes) if weight.size == sizes.size else np.ones(kept.size)
         data.sample_weight = data.weight
         return data
-
-    def _stacked(self, X: Any) -> tuple[Any, Array | None]:
-        """Rows and the lengths of sequences.
-
-        An oracle of sequences says that it needs some before X is taken for a matrix.
-        """
-        oracle = self._oracle()
-        rows, lengths = stacked(X, oracle.name)
-        if lengths is None:
-            oracle.offsets(0)
-        return rows, lengths
-
-    @of_new_rows(
-        "array of shape (n_rows, columns)",
-        "    The rows of a list of arrays one after the other.",
-        X=NEW_INPUTS,
-    )
-    def decision_function(self, X: Any) -> Array:
-        """Scores of all rows, before the oracle makes an output of them."""
-        check_is_fitted(self)
-        if is_far(X):
-            return over_rows(self, "decision_function", X)
-        return self._outputs(self._stacked(X)[0])
-
-    @of_new_rows(
-        "array, or for a list of arrays a list", "    As the oracle decodes them.", X=NEW_INPUTS
-    )
-    def predict(self, X: Any) -> Any:
-        """Outputs for new inputs."""
-        check_is_fitted(self)
-        if is_far(X):
-            return over_rows(self, "predict", X)
-        rows, lengths = self._stacked(X)
-        scores = self._outputs(rows)
-        offsets = self.oracle_.offsets(scores.shape[0], lengths)
-        best = self._best(scores, offsets)
-        return self.oracle_.decode(best, None if lengths is None else offsets, self.classes_)
-
-    def score(self, X: Any, Y: Any = None, sample_weight: Any = None) -> float:
-        """One minus the mean loss: of examples, or of their parts where the loss sums over them.
-
-        Parameters
-        ----------
-        X, Y : as in fit
-            New inputs and their true outputs.
-        sample_weight : array of shape (n_examples,), optional
-            Weights of the mean.
-
-        Returns
-        -------
-        float
-        """
-        check_is_fitted(self)
-        if is_far(X):
-            return score_on_rows(self, X, Y, sample_weight)
-        rows, lengths = self._stacked(X)
-        scores = self._outputs(rows)
-        true = self.oracle_.encode(Y, scores.shape[0], lengths, self.classes_)
-        weight = checked_weights(sample_weight, np.empty((true.offsets.size - 1, 1)))
-        found = self._best(scores, true.offsets)
-        return 1.0 - self.oracle_.mean_loss(true, found, weight)
 
 
 @declared

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils._param_validation import Interval, RealNotInt, StrOptions
-from sklearn.utils.validation import check_is_fitted
 
-from slimsvm.declarations import Attribute, attribute, declared, parameter
+from slimsvm.declarations import declared, parameter
 from slimsvm.ending import Ending
 from slimsvm.estimators.fitting import Classifier
 from slimsvm.estimators.parameters import (
@@ -22,11 +20,11 @@ from slimsvm.estimators.parameters import (
 )
 from slimsvm.estimators.structural import OutputsEstimator, StructuralEstimator, structural
 from slimsvm.models.predictions import ClassPredictions
+from slimsvm.models.structural import ChainModel
 from slimsvm.multiclass import Joint, OneVsRest, encoded
 from slimsvm.oracles import Chain, Multiclass, Multivariate
 from slimsvm.oracles.structured import StructuredOracle
 from slimsvm.solvers.structural_spaces import SPACES, Found
-from slimsvm.threads import n_threads
 from slimsvm.training import Data, Fit
 
 Array = NDArray[Any]
@@ -247,7 +245,7 @@ class MultivariateSVC(ClassPredictions, StructuralEstimator):
 
 
 @declared
-class ChainSVM(OutputsEstimator):
+class ChainSVM(ChainModel, OutputsEstimator):
     """Sequence labelling: kernels for each position, and weights for which label follows which.
 
     A hidden Markov model trained for its margin: the labels of a sequence are predicted together,
@@ -257,11 +255,6 @@ class ChainSVM(OutputsEstimator):
     ----------
     start_end : bool
         Whether labels also have a weight for being the first and the last of a sequence.
-
-    Attributes
-    ----------
-    transitions_
-        Weight of each label (column) after each label (row).
 
     References
     ----------
@@ -282,9 +275,6 @@ class ChainSVM(OutputsEstimator):
     (0.99, (10,))
     """
 
-    fitted: ClassVar[tuple[Attribute, ...]] = (
-        attribute("transitions_", "float", ("n_classes", "n_classes"), stored=False),
-    )
     start_end: bool = parameter(True, "boolean")
     C: float = structural("C")
     kernel: Any = structural("kernel")
@@ -308,56 +298,3 @@ class ChainSVM(OutputsEstimator):
 
     def _oracle(self) -> Chain:
         return Chain(start_end=bool(self.start_end))
-
-    def predict_marginals(self, X: Any) -> list[Array]:
-        """The share of each label at each position, among all sequences of labels.
-
-        Every sequence counts by the exponential of its score, as in a conditional random field.
-        The scores were trained for a margin, so these are no calibrated probabilities.
-
-        Parameters
-        ----------
-        X : list of arrays
-            New sequences.
-
-        Returns
-        -------
-        list of arrays of shape (length, n_classes)
-            Rows sum to one.
-        """
-        return self._marginals(X, summed=True)
-
-    def predict_confidence(self, X: Any) -> list[Array]:
-        """How sure each predicted label is.
-
-        By how much the score of the best sequence is above that of the best one with another label
-        at this position.
-
-        Parameters
-        ----------
-        X : list of arrays
-            New sequences.
-
-        Returns
-        -------
-        list of arrays of shape (length,)
-            Not negative; 1 is the margin that training asks for.
-        """
-        # the highest is that of the best sequence, at every position
-        ordered = [np.sort(values, axis=1) for values in self._marginals(X, summed=False)]
-        return [values[:, -1] - values[:, -2] for values in ordered]
-
-    def _marginals(self, X: Any, summed: bool) -> list[Array]:
-        check_is_fitted(self)
-        rows, lengths = self._stacked(X)
-        scores = self._outputs(rows)
-        offsets = self.oracle_.offsets(scores.shape[0], lengths)
-        threads = n_threads(self.n_jobs)
-        values = self.oracle_.marginals(scores, offsets, self.linear_, summed, threads)
-        return [values[a:b] for a, b in pairwise(offsets)]
-
-    @property
-    def transitions_(self) -> Array:
-        """Weight of each label (column) after each label (row)."""
-        n = len(self.classes_)
-        return self.linear_[: n * n].reshape(n, n)

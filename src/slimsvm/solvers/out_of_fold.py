@@ -22,6 +22,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from slimsvm.gram import Gram
+from slimsvm.multiclass import Part
+from slimsvm.probability import fold_of_rows, sigmoid
 from slimsvm.problems.dual_qp import DualQP
 from slimsvm.run import Limits, Result, run
 from slimsvm.solvers.decomposition import WHOLE, Decomposition
@@ -29,6 +31,7 @@ from slimsvm.solvers.dual_state import DualSolution
 from slimsvm.solvers.smo import smo
 
 Array = NDArray[Any]
+LARGEST_TOL = 1e-3  # for a sigmoid, which averages over all rows
 MOST_STEPS = 10**9
 NEARER = 0.01  # of the tolerance, for few rows: dense and sparse rows end at the same scores
 # steps of SMO where one subproblem is the whole problem, and variables they visit: a second
@@ -134,3 +137,25 @@ def _change(gram: Gram, moved: Array, delta: Array, K: Array | None) -> Array:
     gram.add(moved, delta, local)
     out[columns] = local
     return out
+
+
+def sigmoid_of_pair(
+    problem: DualQP,
+    result: Result,
+    without: Callable[[Array], DualQP],
+    outputs: Callable[[Result], tuple[Array, float]],
+    part: Part,
+    weight: Array,
+    tol: float,
+    limits: Limits,
+) -> tuple[float, float]:
+    """A and B of Platt's sigmoid for a pair of classes, from rows that were left out.
+
+    ``weight`` of its rows; the others as for :func:`out_of_fold`.
+    """
+    rows = part.rows
+    fold, tol = fold_of_rows(part.sign(rows)), min(tol, LARGEST_TOL)
+    scores = out_of_fold(problem, result.model, without, outputs, fold, tol, limits)
+    first = min(part.positive, part.negative)  # whose probability it is, in LIBSVM
+    scores = scores if part.positive == first else -scores
+    return sigmoid(scores, part.label[rows] == first, weight)
