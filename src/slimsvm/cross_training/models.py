@@ -13,8 +13,10 @@ import numpy as np
 from joblib import effective_n_jobs
 from numpy.typing import NDArray
 from sklearn.base import clone
+from sklearn.utils import get_tags
 from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.parallel import Parallel, delayed
+from sklearn.utils.validation import has_fit_parameter
 
 from slimsvm.cross_training.subsets import (
     Discard,
@@ -26,7 +28,7 @@ from slimsvm.cross_training.subsets import (
     judged,
     rows_in_subset,
 )
-from slimsvm.ending import Status
+from slimsvm.ending import SUBSPACE, Certificate, Status, merged
 from slimsvm.losses import Hinge
 from slimsvm.oracles import LossOracle
 from slimsvm.run import Limits, interrupts_at_once
@@ -42,6 +44,37 @@ class CrossResult:
     judged: list[Judged]
     finals: list[tuple[Any, float]]
     before: list[Status | None]  # of the fits on subsets
+
+    def attributes(self, weight: Array) -> dict[str, Any]:
+        """What a fitted estimator says of it, by the names there; ``weight`` of all rows."""
+        pairs, models = self.judged, [model for model, _ in self.finals]
+        balances = [pair.balance(weight) for pair in pairs]
+        return {
+            "estimators_": models,
+            "shifts_": np.array([shift for _, shift in self.finals]),
+            "kept_indices_": [pair.kept for pair in pairs],
+            "pair_indices_": [pair.rows for pair in pairs],
+            "margin_means_": [pair.mean for pair in pairs],
+            "margin_variances_": [pair.variance for pair in pairs],
+            "n_kept_": np.array([pair.kept.size for pair in pairs]),
+            "n_noise_": np.array([pair.n_noise for pair in pairs]),
+            "n_redundant_": np.array([pair.n_redundant for pair in pairs]),
+            "balance_before_": np.array([before for before, _ in balances]),
+            "balance_after_": np.array([after for _, after in balances]),
+            "status_": ended(models, self.before),
+            "certificate_": self._certificate(models),
+        }
+
+    def _certificate(self, models: list[Any]) -> Certificate | None:
+        """Of all final models, if they have one; bounds of single ones say nothing of all rows."""
+        own: list[Any] = [getattr(model, "certificate_", None) for model in models]
+        if None in own:
+            return None
+        sums = merged(own)
+        everything = all(pair.kept.size == pair.rows.size for pair in self.judged)
+        scope = sums.scope if everything else SUBSPACE
+        numbers = (sums.objective, sums.violation, sums.gap, sums.tol, sums.precision)
+        return Certificate(scope, *numbers, rounding=sums.rounding)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -154,9 +187,46 @@ def limited(estimator: Any, limits: Limits, n_left: int, n_jobs: int | None) -> 
     return estimator.set_params(**{name: max(SOME, value) for name, value in least.items()})
 
 
-def knows_limits(estimator: Any) -> bool:
-    """Whether the estimator, or one inside of it, has a parameter max_time."""
-    return bool(_parameters(estimator, "max_time"))
+def refuse_template(template: Any, warm: bool, max_time: float | None, exact: type) -> None:
+    """Raise ValueError for an estimator that cannot be cross-trained as it is asked to be.
+
+    ``exact`` is the class that takes a start in its dual problem.
+    """
+    if isinstance(template, type):
+        name = template.__name__
+        raise ValueError(
+            "The 'estimator' parameter of CrossTraining must be an estimator, got the class "
+            f"{name}. Pass {name}() instead."
+        )
+    if (kind := get_tags(template).estimator_type) not in (None, "classifier"):
+        raise ValueError(
+            "The 'estimator' parameter of CrossTraining must be a classifier; "
+            f"{template!r} is of the kind {kind!r}."
+        )
+    if warm and type(template) is not exact:
+        raise ValueError(
+            "warm_start_dual=True needs an SVC of slimsvm as the estimator, whose dual problem "
+            f"takes a start; got {template!r}. Leave warm_start_dual out, or pass "
+            "slimsvm.SVC(...)."
+        )
+    if max_time is not None and not _parameters(template, "max_time"):
+        raise ValueError(
+            f"max_time={max_time!r} needs an estimator that has a parameter max_time "
+            f"itself; {type(template).__name__} has none, and its fits cannot be ended. Leave "
+            "max_time out, or choose one of slimsvm's estimators."
+        )
+
+
+def takes_weights_of(template: Any, weight: Array) -> bool:
+    """Whether its ``fit`` takes weights; raises ValueError for such as cannot do without."""
+    takes = bool(has_fit_parameter(template, "sample_weight"))
+    if not takes and np.unique(weight[weight > 0]).size > 1:
+        raise ValueError(
+            f"sample_weight was given, but fit of {type(template).__name__} does not take it: "
+            "only zeros and one other value are possible then. Choose an estimator that takes "
+            "weights; of a pipeline, put CrossTraining around the last step alone."
+        )
+    return takes
 
 
 def _parameters(estimator: Any, name: str) -> dict[str, Any]:

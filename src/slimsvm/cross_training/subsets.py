@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from slimsvm.multiclass import OneVsOne
 from slimsvm.row_hashes import codes
 
 Array = NDArray[Any]
@@ -238,3 +239,18 @@ def judged(
     discarded = [int(np.count_nonzero((rule & ~kept)[place])) for rule in (noise, redundant)]
     stays = pair.rows[kept[place]]
     return Judged(pair.rows, pair.sign, mean[place], variance[place], stays, *discarded)
+
+
+def rows_of_pairs(
+    given: TrainingSet, label: Array, used: Array, n_classes: int
+) -> tuple[list[tuple[int, int]], list[PairRows]]:
+    """All pairs of classes, and the rows of each; ``used`` are those of positive weight."""
+    members = [used[label[used] == c] for c in range(n_classes)]
+    candidates, same = distinct_rows(given, members)
+    pairs = [(min(pair), max(pair)) for pair in OneVsOne(n_classes).pairs]
+    found = []
+    for i, j in pairs:
+        rows = np.sort(np.concatenate([members[i], members[j]]))
+        sign = np.where(label[rows] == j, 1.0, -1.0)
+        found.append(PairRows(rows, sign, same[rows], (candidates[i], candidates[j])))
+    return pairs, found

@@ -21,7 +21,7 @@ from slimsvm.estimators.parameters import (
     shared,
     with_callbacks,
 )
-from slimsvm.gram import ROUNDING, Gram
+from slimsvm.gram import Gram
 from slimsvm.models.probabilities import PairProbabilities
 from slimsvm.multiclass import OneVsOne, Part
 from slimsvm.problems.dual_qp import DualQP, classification, largest_nu, nu_classification
@@ -81,19 +81,10 @@ class DecomposedPairs(PairProbabilities, PairwiseClassifier):
         if not is_for_strips(data.rows, sizes):
             return super()._solved(data, fit)
         parts = OneVsOne(data.classes.size).parts(data.target)
-        shared, rows = self._shared(parts, data, fit), data.rows
-        single = rows.dtype == np.float32
-        pairs = solved_in_strips(
-            rows,
-            sizes,
-            self._finite_C * data.weight,
-            tol=float(self.tol),
-            max_iter=int(self.max_iter),
-            exact=not single,
-            error=ROUNDING * rows.error() if single else 0.0,
-            limits=fit.limits,
-            n_threads=fit.threads,
-        )
+        shared = self._shared(parts, data, fit)
+        asked: dict[str, Any] = {"tol": float(self.tol), "max_iter": int(self.max_iter)}
+        asked |= {"limits": fit.limits, "n_threads": fit.threads}
+        pairs = solved_in_strips(data.rows, sizes, self._finite_C * data.weight, **asked)
         left = {
             int(k): self._train(parts[k], data, fit, fit.limits.part(1), shared) for k in pairs.open
         }
@@ -102,26 +93,17 @@ class DecomposedPairs(PairProbabilities, PairwiseClassifier):
     def _concluded(self, data: Data, solved: Any, fit: Fit) -> Ending:
         if isinstance(solved, list):
             return super()._concluded(data, solved, fit)
-        from slimsvm.solvers.pair_strips import LEVEL, STEPS, rounded_pairs
+        from slimsvm.solvers.pair_strips import rounded_pairs
 
         pairs, left = solved
+        results = [rounded_pairs(pairs, data.rows, float(self.tol)), *left.values()]
         parts = OneVsOne(data.classes.size).parts(data.target) if left else []
-        about, coef, intercept = pairs.about, pairs.coef, -pairs.about[:, LEVEL]
-        one = rounded_pairs(pairs, data.rows, float(self.tol))
         for k, result in left.items():
-            part = parts[k]
-            result.history["problem"] = np.full(result.history["seconds"].size, k)
-            a, intercept[k] = self._point(result)
-            at = part.rows
-            coef[part.line(at, data.classes.size), at] = part.sign(at) * a
-        results = [one, *left.values()]
+            pairs.replace(parts[k], result, *self._point(result))
         self.classes_, self.class_weight_ = data.classes, data.factors
-        self._hold(data, coef, data.target, intercept)
-        steps = about[:, STEPS].copy()
-        for k, result in left.items():
-            steps[k] = result.n_iter
-        self.n_iter_ = steps.astype(np.int32 if steps.max() < 2**31 else np.int64)
-        return self._ending(results, fit, n_parts=len(about))
+        self._hold(data, pairs.coef, data.target, pairs.intercept)
+        self.n_iter_ = pairs.steps
+        return self._ending(results, fit, n_parts=pairs.about.shape[0])
 
     def _small(self, part: Part, shared: PairGrams) -> bool:
         return shared.is_small(part)

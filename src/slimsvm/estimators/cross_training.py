@@ -16,20 +16,24 @@ from sklearn.base import BaseEstimator, MetaEstimatorMixin
 from sklearn.utils import check_random_state, get_tags
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.validation import (
-    has_fit_parameter,
     validate_data,
 )
 
 from slimsvm.cross_training import DISCARDS, Discard
-from slimsvm.cross_training.models import CrossResult, CrossTrainer, ended, knows_limits
-from slimsvm.cross_training.subsets import Judged, PairRows, TrainingSet, distinct_rows
+from slimsvm.cross_training.models import (
+    CrossResult,
+    CrossTrainer,
+    refuse_template,
+    takes_weights_of,
+)
+from slimsvm.cross_training.subsets import Judged, PairRows, TrainingSet, rows_of_pairs
 from slimsvm.declarations import declared, parameter
-from slimsvm.ending import LOG, SUBSPACE, Certificate, merged
+from slimsvm.ending import LOG
 from slimsvm.estimators.classification import SVC
 from slimsvm.estimators.fitting import Estimator
 from slimsvm.estimators.parameters import AT_LEAST_ONE, SHARE, MatrixLike, shared
 from slimsvm.models.cross_trained import CrossTrained, accepted
-from slimsvm.multiclass import OneVsOne, encoded
+from slimsvm.multiclass import encoded
 from slimsvm.notebook import ShowsItsFit
 from slimsvm.training import checked_weights, refuse_broken, refuse_not_square
 
@@ -187,42 +191,15 @@ class CrossTraining(ShowsItsFit, MetaEstimatorMixin, CrossTrained, BaseEstimator
     def _checked(self, X: Any, y: Any, sample_weight: Any) -> tuple[TrainingSet, Array]:
         """What was given, validated, and the weights."""
         self._validate_params()
-        if isinstance(self.estimator, type):
-            name = self.estimator.__name__
-            raise ValueError(
-                "The 'estimator' parameter of CrossTraining must be an estimator, got the class "
-                f"{name}. Pass {name}() instead."
-            )
-        template, tags = self._template, get_tags(self).input_tags
-        if (kind := get_tags(template).estimator_type) not in (None, "classifier"):
-            raise ValueError(
-                "The 'estimator' parameter of CrossTraining must be a classifier; "
-                f"{template!r} is of the kind {kind!r}."
-            )
-        if self.warm_start_dual and type(template) is not SVC:
-            raise ValueError(
-                "warm_start_dual=True needs an SVC of slimsvm as the estimator, whose dual problem "
-                f"takes a start; got {template!r}. Leave warm_start_dual out, or pass "
-                "slimsvm.SVC(...)."
-            )
-        if self.max_time is not None and not knows_limits(template):
-            raise ValueError(
-                f"max_time={self.max_time!r} needs an estimator that has a parameter max_time "
-                f"itself; {type(template).__name__} has none, and its fits cannot be ended. Leave "
-                "max_time out, or choose one of slimsvm's estimators."
-            )
+        template = self._template
+        refuse_template(template, self.warm_start_dual, self.max_time, SVC)
+        tags = get_tags(self).input_tags
         X, y = validate_data(self, X, y, **accepted(tags))
         refuse_broken(X)
         if tags.pairwise:
             refuse_not_square(X)
         weight = checked_weights(sample_weight, X)
-        takes_weights = has_fit_parameter(template, "sample_weight")
-        if not takes_weights and np.unique(weight[weight > 0]).size > 1:
-            raise ValueError(
-                f"sample_weight was given, but fit of {type(template).__name__} does not take it: "
-                "only zeros and one other value are possible then. Choose an estimator that takes "
-                "weights; of a pipeline, put CrossTraining around the last step alone."
-            )
+        takes_weights = takes_weights_of(template, weight)
         return TrainingSet(X, y, weight if takes_weights else None, bool(tags.pairwise)), weight
 
     def _encoded(self, given: TrainingSet, weight: Array) -> CrossData:
@@ -233,14 +210,7 @@ class CrossTraining(ShowsItsFit, MetaEstimatorMixin, CrossTrained, BaseEstimator
                 f"subset_size={self.subset_size} is more than the {used.size} rows of positive "
                 "weight that were given. Pass a smaller number, or a share such as 0.2."
             )
-        members = [used[label[used] == c] for c in range(classes.size)]
-        candidates, same = distinct_rows(given, members)
-        pairs = [(min(pair), max(pair)) for pair in OneVsOne(classes.size).pairs]
-        found = []
-        for i, j in pairs:
-            rows = np.sort(np.concatenate([members[i], members[j]]))
-            sign = np.where(label[rows] == j, 1.0, -1.0)
-            found.append(PairRows(rows, sign, same[rows], (candidates[i], candidates[j])))
+        pairs, found = rows_of_pairs(given, label, used, classes.size)
         size = (len(pairs), int(self.n_subsets) + 1)
         seeds = check_random_state(self.random_state).randint(2**31 - 1, size=size)
         return CrossData(given, weight, classes, pairs, found, seeds)
@@ -263,29 +233,8 @@ class CrossTraining(ShowsItsFit, MetaEstimatorMixin, CrossTrained, BaseEstimator
 
     def _concluded(self, data: CrossData, solved: CrossResult) -> None:
         """Set the fitted attributes."""
-        pairs = solved.judged
+        self.__dict__.update(solved.attributes(data.weight))
         self.classes_, self.pairs_ = data.classes, data.classes[np.array(data.pairs)]
-        self.estimators_ = [model for model, _ in solved.finals]
-        self.shifts_ = np.array([shift for _, shift in solved.finals])
-        self.kept_indices_ = [pair.kept for pair in pairs]
-        self.pair_indices_ = [pair.rows for pair in pairs]
-        self.margin_means_ = [pair.mean for pair in pairs]
-        self.margin_variances_ = [pair.variance for pair in pairs]
-        self.n_kept_ = np.array([pair.kept.size for pair in pairs])
-        self.n_noise_ = np.array([pair.n_noise for pair in pairs])
-        self.n_redundant_ = np.array([pair.n_redundant for pair in pairs])
-        balances = [pair.balance(data.weight) for pair in pairs]
-        self.balance_before_ = np.array([before for before, _ in balances])
-        self.balance_after_ = np.array([after for _, after in balances])
-        self.status_ = ended(self.estimators_, solved.before)
-        own: list[Any] = [getattr(model, "certificate_", None) for model in self.estimators_]
-        self.certificate_ = None
-        if None not in own:  # bounds of single models say nothing of all rows
-            sums = merged(own)
-            everything = all(pair.kept.size == pair.rows.size for pair in pairs)
-            scope = sums.scope if everything else SUBSPACE
-            numbers = (sums.objective, sums.violation, sums.gap, sums.tol, sums.precision)
-            self.certificate_ = Certificate(scope, *numbers, rounding=sums.rounding)
 
     def __sklearn_tags__(self) -> Any:
         tags, own = super().__sklearn_tags__(), get_tags(self._template)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from numbers import Real
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import scipy.sparse as sp
@@ -20,14 +20,12 @@ from sklearn.svm._classes import _validate_dual_parameter as dual_or_primal
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from slimsvm.declarations import Attribute, attribute, declared, parameter
-from slimsvm.ending import REASONS, Ending, warn
+from slimsvm.declarations import CUTTING_PLANE, Attribute, attribute, declared, parameter
+from slimsvm.ending import REASONS, Ending
 from slimsvm.estimators.fitting import Classifier, Estimator, Regressor
 from slimsvm.estimators.parameters import (
-    CUTTING_PLANE,
     NOT_NEGATIVE,
     ClassWeight,
-    InstanceOf,
     shared,
 )
 from slimsvm.losses import (
@@ -37,21 +35,16 @@ from slimsvm.losses import (
     SquaredEpsilonInsensitive,
     SquaredHinge,
 )
-from slimsvm.models.linear import LinearWeights
+from slimsvm.models.linear import LinearWeights, SparsifiableWeights
 from slimsvm.multiclass import OneVsRest
-from slimsvm.precision import is_small
 from slimsvm.problems.coordinates import Coordinates, coordinates
-from slimsvm.problems.linear import LEAST_WEIGHT, LinearFit, LinearSolution
-from slimsvm.run import Result, run
-from slimsvm.solvers.linear import linear
+from slimsvm.problems.linear import LEAST_WEIGHT, LinearSolution
+from slimsvm.run import Result
+from slimsvm.solvers.linear_asked import LAGRANGIAN, AskedOfLinear, refuse_large, refuse_solver
 from slimsvm.training import Data, Fit, Unsupported, canonical
 
 Array = NDArray[Any]
-LAGRANGIAN = InstanceOf("solvers.linear_lagrangian", "LinearLagrangian")
-LARGEST_SQUARE = 1e150  # of a value, times C: the same squared is still a number
-ZERO = 1e-12  # scores that are zero but for rounding errors would decide ties between classes
 LARGEST_SEED = 2**31 - 1
-FEW_ROWS_L1_TOL = 1e-10
 JOINT_TOL = 1e-4  # of the joint problem of all classes: as near as the others
 # scikit-learn's words, and what is so
 AS_LIBLINEAR = {
@@ -61,13 +54,6 @@ AS_LIBLINEAR = {
 INTERCEPT = ("boolean", StrOptions({"free"}))
 DUAL = ("boolean", StrOptions({"auto"}))
 SCALING = (Interval(Real, 0.0, None, closed="neither"),)
-
-
-def _oracle(*given: Any) -> Any:
-    """That of cutting planes, which few fits come to."""
-    from slimsvm.oracles import LossOracle
-
-    return LossOracle(*given)
 
 
 class LinearEstimator(LinearWeights, Estimator):
@@ -114,61 +100,32 @@ class LinearEstimator(LinearWeights, Estimator):
         """The weights with C, where squares of the largest values still are numbers."""
         data.weight = float(self.C) * data.weight
         largest = max(float(data.X.max()), -float(data.X.min()))
-        self._refuse_large(largest, float(data.weight.max()))
+        refuse_large(largest, float(data.weight.max()), float(self.C))
         data.about["largest"] = largest
         return data
-
-    def _refuse_large(self, largest: float, heaviest: float) -> None:
-        if largest > math.sqrt(LARGEST_SQUARE / max(1.0, heaviest)):
-            raise Unsupported(
-                f"X has values as large as {largest:.3g}: with C={self.C:g}, products of such "
-                "squares leave the range of float64. Scale the features, for example with "
-                "StandardScaler."
-            )
 
     def _prepared(self, data: Data) -> None:
         data.rows = coordinates(data.X, data.weight, math.isinf(self._scaling))
 
-    def _start(self, n_outputs: int, data: Data) -> tuple[Array, Array] | None:
-        """The weights (features, outputs) and intercepts of the last fit, with warm_start."""
-        if not self.warm_start or not hasattr(self, "coef_"):
-            return None
-        last = self.coef_.toarray() if sp.issparse(self.coef_) else self.coef_
-        last = np.atleast_2d(last)
-        if last.shape != (n_outputs, data.X.shape[1]):
-            warn(
-                f"warm_start=True, but the last fit had weights of the shape {last.shape}, and "
-                f"this one has {(n_outputs, data.X.shape[1])}: it begins anew.",
-                UserWarning,
-            )
-            return None
-        own: tuple[Array, Array] = data.rows.own(
-            last.T, np.broadcast_to(self.intercept_, n_outputs)
-        )
-        return own
-
-    @property
-    def _seed(self) -> int:
-        if self.random_state is None:
-            return 0
-        return int(check_random_state(self.random_state).randint(LARGEST_SEED))
-
-    def _by_intervals(
-        self, data: Data, target: Array, weight: Array, loss: Loss, fit: Fit
-    ) -> Result:
-        """Every score is to lie in an interval: all losses but for the l1 penalty."""
-        problem = LinearFit(data.rows.X, target, weight, loss, self._scaling, fit.threads)
-        start = self._start(target.shape[1], data)
-        return linear(
-            problem,
-            _oracle,
+    def _asked(self, data: Data, target: Array, fit: Fit) -> AskedOfLinear:
+        start = self._last(target.shape[1], data.X.shape[1]) if self.warm_start else None
+        seed = 0
+        if self.random_state is not None:
+            seed = int(check_random_state(self.random_state).randint(LARGEST_SEED))
+        return AskedOfLinear(
             tol=float(self.tol),
             max_iter=int(self.max_iter),
+            scaling=self._scaling,
+            solver=self.solver,
+            start=None if start is None else data.rows.own(*start),
+            seed=seed,
             fit=fit,
-            start=None if start is None else LinearSolution(*start),
-            seed=self._seed,
-            planes=self.solver,
         )
+
+    def _hold(self, data: Data, solved: Result) -> None:
+        coef, intercept = data.rows.given(solved.model.coef, solved.model.intercept)
+        self._hold_weights(coef, intercept, data.about["largest"], bool(self._scaling))
+        self.n_iter_ = int(solved.n_iter)
 
     def _solved_on_rows(self, data: Data, fit: Fit) -> Result:
         from slimsvm.far.linear import solved_on_rows
@@ -182,13 +139,6 @@ class LinearEstimator(LinearWeights, Estimator):
     def _refuse_on_rows(self, data: Data) -> None:
         """Raise ValueError for what needs all rows in memory."""
 
-    def _hold(self, data: Data, solved: Result) -> None:
-        coef, intercept = data.rows.given(solved.model.coef, solved.model.intercept)
-        nothing = np.abs(coef).max(axis=0) * data.about["largest"] <= ZERO
-        self.coef_ = np.ascontiguousarray(np.where(nothing, 0.0, coef).T)
-        self.intercept_ = np.asarray(intercept if self._scaling else np.zeros(coef.shape[1]))
-        self.n_iter_ = int(solved.n_iter)
-
     def _ending(self, results: list[Result], fit: Fit, **about: Any) -> Ending:
         return super()._ending(results, fit, **{"begins": AS_LIBLINEAR, **about})
 
@@ -199,7 +149,7 @@ class LinearEstimator(LinearWeights, Estimator):
 
 
 @declared
-class LinearSVC(LinearEstimator, Classifier):
+class LinearSVC(SparsifiableWeights, LinearEstimator, Classifier):
     """Linear support vector classification, in time that grows with the size of the data alone.
 
     A drop-in for :class:`sklearn.svm.LinearSVC`: the same problem, with LIBLINEAR's penalised
@@ -275,27 +225,8 @@ class LinearSVC(LinearEstimator, Classifier):
     def _encoded(self, X: Any, y: Any, weight: Array) -> Data:
         dual = dual_or_primal(self.dual, self.loss, self.penalty, self.multi_class, X)
         refuse_combination(self.multi_class, self.penalty, self.loss, dual)
-        self._refuse_solver()
+        refuse_solver(self, math.isinf(self._scaling))
         return self._sized(super()._encoded(canonical(X), y, weight))
-
-    def _refuse_solver(self) -> None:
-        """Raise ValueError for a solver that is made for another problem."""
-        given = f"solver={self.solver!r}"
-        if CUTTING_PLANE.is_satisfied_by(self.solver) and self.loss != "hinge":
-            raise ValueError(
-                f"{given} makes cutting planes, which are for loss='hinge'; with "
-                f"loss={self.loss!r} leave solver out."
-            )
-        if LAGRANGIAN.is_satisfied_by(self.solver):
-            if self.loss != "squared_hinge" or self.penalty == "l1":
-                raise ValueError(
-                    f"{given} is for loss='squared_hinge' and penalty='l2'; with "
-                    f"loss={self.loss!r}, penalty={self.penalty!r} leave solver out."
-                )
-            if math.isinf(self._scaling):
-                raise ValueError(f"{given} penalises the intercept: fit_intercept='free' is not.")
-        if self.solver is not None and self.multi_class != "ovr":
-            raise ValueError(f"{given} is for multi_class='ovr': leave solver out.")
 
     def _prepared(self, data: Data) -> None:
         if self.penalty == "l1" or self.multi_class == "crammer_singer":
@@ -312,19 +243,8 @@ class LinearSVC(LinearEstimator, Classifier):
             weight = own * np.where(target > 0.0, data.factors, 1.0)
         weight = np.maximum(weight, LEAST_WEIGHT * float(weight.max()))
         if self.penalty == "l1":
-            return self._sparse_weights(data, target, weight, fit)
-        loss = self._loss()
-        if LAGRANGIAN.is_satisfied_by(self.solver):
-            problem = LinearFit(data.rows.X, target, weight, loss, self._scaling, fit.threads)
-            return run(
-                self.solver,
-                problem,
-                tol=float(self.tol),
-                max_iter=int(self.max_iter),
-                limits=fit.limits,
-                watchers=fit.watchers,
-            )
-        return self._by_intervals(data, target, weight, loss, fit)
+            return self._asked(data, target, fit).solved_sparse(data.X, target, weight)
+        return self._asked(data, target, fit).solved(data.rows.X, target, weight, self._loss())
 
     def _loss(self) -> Loss:
         return Hinge() if self.loss == "hinge" else SquaredHinge()
@@ -332,27 +252,13 @@ class LinearSVC(LinearEstimator, Classifier):
     def _refuse_on_rows(self, data: Data) -> None:
         dual = dual_or_primal(self.dual, self.loss, self.penalty, self.multi_class, data.X)
         refuse_combination(self.multi_class, self.penalty, self.loss, dual)
-        self._refuse_solver()
+        refuse_solver(self, math.isinf(self._scaling))
         lagrangian = LAGRANGIAN.is_satisfied_by(self.solver)
         if self.penalty == "l1" or self.multi_class == "crammer_singer" or lagrangian:
             raise Unsupported(
                 "penalty='l1', multi_class='crammer_singer' and LinearLagrangian need all rows in "
                 "memory; for joint classes use CrammerSingerSVC(kernel='linear')."
             )
-
-    def _sparse_weights(self, data: Data, target: Array, weight: Array, fit: Fit) -> Result:
-        from slimsvm.solvers.linear_l1 import L1Descent, L1Problem, L1Solution
-
-        start, tol = self._start(target.shape[1], data), float(self.tol)
-        return run(
-            L1Descent(seed=self._seed),
-            L1Problem(data.X, target, weight, self._scaling),
-            tol=min(tol, FEW_ROWS_L1_TOL) if is_small(target.shape[0]) else tol,
-            max_iter=int(self.max_iter),
-            limits=fit.limits,
-            start=None if start is None else L1Solution(*start),
-            watchers=fit.watchers,
-        ).against(tol)
 
     def _joint(self, data: Data) -> Result:
         """All classes in one problem; a penalised intercept is the weight of one more feature."""
@@ -385,26 +291,6 @@ class LinearSVC(LinearEstimator, Classifier):
         last_cut = CUTTING_PLANE.is_satisfied_by(self.solver) and self.solver.stop == "violation"
         measure = "cut" if last_cut or self.multi_class == "crammer_singer" else "gap"
         return self._ending([solved], fit, measure=measure)
-
-    def sparsify(self) -> Self:
-        """Turn ``coef_`` into a CSR matrix: less memory where most weights are zero.
-
-        Returns
-        -------
-        self
-        """
-        self.coef_ = sp.csr_matrix(self.coef_)
-        return self
-
-    def densify(self) -> Self:
-        """Turn ``coef_`` into an array again.
-
-        Returns
-        -------
-        self
-        """
-        self.coef_ = self.coef_.toarray() if sp.issparse(self.coef_) else self.coef_
-        return self
 
 
 @declared
@@ -469,7 +355,9 @@ class LinearSVR(LinearEstimator, Regressor):
         return self._sized(super()._encoded(canonical(X), y, weight))
 
     def _solved(self, data: Data, fit: Fit) -> Result:
-        return self._by_intervals(data, data.target[:, None], data.weight, self._loss(), fit)
+        target = data.target[:, None]
+        asked = self._asked(data, target, fit)
+        return asked.solved(data.rows.X, target, data.weight, self._loss())
 
     def _loss(self) -> Loss:
         squared = self.loss == "squared_epsilon_insensitive"

@@ -12,7 +12,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.metaestimators import available_if
 
-from slimsvm.declarations import Attribute, attribute, declared, demand, parameter
+from slimsvm.declarations import declared, parameter
 from slimsvm.ending import SUBSPACE, Ending, worst
 from slimsvm.estimators.dual import LARGEST_SEED, PairwiseClassifier
 from slimsvm.estimators.parameters import (
@@ -25,11 +25,9 @@ from slimsvm.estimators.parameters import (
     with_callbacks,
 )
 from slimsvm.estimators.sparse import SparseSVC
-from slimsvm.expansion import Expansion
 from slimsvm.kernels import RBF, Linear, Polynomial
-from slimsvm.models.streams import KeptStream
-from slimsvm.models.support import KernelModel, SupportVectors
-from slimsvm.multiclass import OneVsOne, OneVsRest, Part, class_factors, encoded
+from slimsvm.models.online import OF_ROWS, OnlineModel
+from slimsvm.multiclass import OneVsOne, Part, class_factors, encoded
 from slimsvm.precision import is_small
 from slimsvm.run import Limits, Result
 from slimsvm.solvers.decomposition import Decomposition
@@ -38,7 +36,6 @@ from slimsvm.solvers.online import SELECTIONS, Expanding, Online, Passing, decay
 from slimsvm.solvers.online_rounds import OnlineRounds
 from slimsvm.stream import (
     Stream,
-    check_stream,
     encoded_batch,
     known_classes,
 )
@@ -46,8 +43,6 @@ from slimsvm.tiles import Operand, prepare
 from slimsvm.training import Data, Fit, finite, refuse_another_kernel
 
 Array = NDArray[Any]
-# what only a model of support vectors has
-OF_ROWS = ("support_", "support_vectors_", "n_support_", "dual_coef_", "shape_fit_")
 
 
 def _streams(self: OnlineSVC) -> bool:
@@ -60,7 +55,7 @@ def _streams(self: OnlineSVC) -> bool:
 
 
 @declared
-class OnlineSVC(KeptStream, PairwiseClassifier):
+class OnlineSVC(OnlineModel, PairwiseClassifier):
     """Support vector classification that learns row by row, from data in memory or from a stream.
 
     Each row is looked at once. If it violates the KKT conditions it joins the expansion,
@@ -110,13 +105,6 @@ class OnlineSVC(KeptStream, PairwiseClassifier):
         over the expansion; for ``fit`` without ``max_support``.
     random_state : int, RandomState or None
         Draws the order of the rows (of a call of ``partial_fit``: of its rows), and candidates.
-
-    Attributes
-    ----------
-    n_seen_
-        Rows that ``partial_fit`` has seen; ``support_`` counts them from zero.
-    sparse_
-        With max_support, the model (see there); then there are no support vectors.
 
     See Also
     --------
@@ -173,12 +161,6 @@ class OnlineSVC(KeptStream, PairwiseClassifier):
     random_state: Any = shared("random_state")
     verbose: bool = shared("verbose")
 
-    fitted: ClassVar[tuple[Attribute, ...]] = (
-        *KeptStream.fitted,
-        attribute("sparse_", "sparse", optional=True),
-        *(replace(own, optional=True) for own in SupportVectors.fitted if own.name in OF_ROWS),
-    )
-    _learned = "classes_"
     _same_as: ClassVar[str] = "SVC"
 
     # -- with a budget -----------------------------------------------------------------------------
@@ -230,36 +212,6 @@ class OnlineSVC(KeptStream, PairwiseClassifier):
         given |= {"n_basis": int(self.max_support or 0), "class_weight": class_weight}
         model = self.__dict__.get("sparse_")
         return SparseSVC(**given) if model is None else model.set_params(**given)
-
-    def _be(self, model: SparseSVC) -> None:
-        """Say what the sparse model says."""
-        self.sparse_, self.classes_, self.class_weight_ = model, model.classes_, model.class_weight_
-        self.kernel_, self.intercept_ = model.kernel_, model.intercept_
-        self.n_iter_ = np.array([model.n_iter_])
-        self.certificate_, self.status_ = model.certificate_, model.status_
-        self.history_, self.fit_status_ = model.history_, model.fit_status_
-
-    def _forget_stream(self) -> None:
-        super()._forget_stream()
-        self.__dict__.pop("sparse_", None)
-
-    def _function(self) -> Expansion:
-        model = self.__dict__.get("sparse_")
-        return super()._function() if model is None else model._function()
-
-    def _new_rows(self, X: Any) -> Any:
-        sparse = "sparse_" in self.__dict__
-        return KernelModel._new_rows(self, X) if sparse else super()._new_rows(X)
-
-    def _scheme(self) -> Any:
-        sparse = "sparse_" in self.__dict__
-        return OneVsRest(len(self.classes_)) if sparse else super()._scheme()
-
-    @classmethod
-    def _n_outputs(cls, a: dict[str, Any]) -> int:
-        if "sparse_" in a:
-            return OneVsRest(len(a["classes_"])).n_outputs
-        return super()._n_outputs(a)
 
     # -- data in memory ----------------------------------------------------------------------------
 
@@ -435,17 +387,3 @@ class OnlineSVC(KeptStream, PairwiseClassifier):
         stream.n_calls += 1
         stream.n_seen += n
         return results
-
-    @classmethod
-    def _check_fitted(cls, a: dict[str, Any]) -> None:
-        if "sparse_" in a:
-            model = a["sparse_"]
-            right = model.n_features_in_ == a["n_features_in_"]
-            right = right and np.array_equal(model.classes_, a["classes_"])
-            demand(right, "sparse_ has other features or classes")
-            return
-        missing = [name for name in OF_ROWS if name not in a]
-        demand(not missing, f"the fitted attribute {min(missing, default='')!r} is missing")
-        super()._check_fitted(a)
-        if "stream_" in a:
-            check_stream(a["stream_"], a["n_features_in_"], cls._n_outputs(a))

@@ -11,7 +11,7 @@ from numbers import Integral, Real
 from typing import Any, Literal, TypeVar
 
 from sklearn.callback import with_callbacks as _with_callbacks
-from sklearn.utils._param_validation import HasMethods, Interval, RealNotInt, StrOptions
+from sklearn.utils._param_validation import Interval, RealNotInt, StrOptions
 
 from slimsvm.declarations import parameter
 from slimsvm.kernels import KERNELS, Kernel
@@ -34,23 +34,6 @@ def with_callbacks(fit: Method) -> Method:
     decorated: Method = _with_callbacks(fit)
     return decorated
 
-
-class InstanceOf(HasMethods):
-    """A constraint: an object of a class that is imported only by who makes one."""
-
-    def __init__(self, module: str, name: str) -> None:
-        super().__init__(["init", "step"])
-        self.name = f"slimsvm.{module}.{name}"
-
-    def is_satisfied_by(self, val: Any) -> bool:
-        """Whether it is one, or one of a subclass."""
-        return any(f"{k.__module__}.{k.__qualname__}" == self.name for k in type(val).__mro__)
-
-    def __str__(self) -> str:
-        return f"an instance of {self.name!r}"
-
-
-CUTTING_PLANE = InstanceOf("solvers.cutting_plane", "CuttingPlane")
 
 POSITIVE = Interval(Real, 0.0, None, closed="neither")
 POSITIVE_OR_INFINITE = Interval(Real, 0.0, None, closed="right")

@@ -12,7 +12,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import StrOptions
 
 from slimsvm.basis.selection import drawn
-from slimsvm.declarations import declared, parameter
+from slimsvm.declarations import InstanceOf, declared, parameter
 from slimsvm.ending import Ending
 from slimsvm.estimators.fitting import Classifier
 from slimsvm.estimators.parameters import (
@@ -21,7 +21,6 @@ from slimsvm.estimators.parameters import (
     SHARE,
     ClassWeight,
     GammaLike,
-    InstanceOf,
     KernelLike,
     VotesShape,
     shared,

@@ -11,12 +11,19 @@ from sklearn.callback import with_callbacks
 from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.metaestimators import available_if
 
-from slimsvm.declarations import Attribute, attribute, declared, demand, of_new_rows, parameter
+from slimsvm.declarations import (
+    CUTTING_PLANE,
+    Attribute,
+    attribute,
+    declared,
+    demand,
+    of_new_rows,
+    parameter,
+)
 from slimsvm.ending import Ending
 from slimsvm.estimators.fitting import Classifier, Regressor
 from slimsvm.estimators.parameters import (
     AT_LEAST_ONE,
-    CUTTING_PLANE,
     NOT_NEGATIVE,
     ClassWeight,
     GammaLike,

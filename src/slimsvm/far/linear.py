@@ -14,6 +14,7 @@ from slimsvm.problems.linear import LEAST_WEIGHT
 from slimsvm.problems.subspace import labels_of
 from slimsvm.rows import joined
 from slimsvm.run import Result
+from slimsvm.solvers.linear_asked import refuse_large
 from slimsvm.solvers.linear_on_rows import LinearOnRows, linear_on_rows
 from slimsvm.training import Data, Fit
 
@@ -24,7 +25,7 @@ def solved_on_rows(model: Any, data: Data, fit: Fit) -> Result:
     """Step 4 for rows that are not in memory."""
     model._refuse_on_rows(data)
     about, rows, C = data.about["summary"], data.about["rows"], float(model.C)
-    model._refuse_large(about.largest, C * about.heaviest)
+    refuse_large(about.largest, C * about.heaviest, C)
     data.rows = Coordinates(None)
     several = data.classes.size > 2 and not (data.factors == 1.0).all()
     ones = np.ones(data.classes.size)

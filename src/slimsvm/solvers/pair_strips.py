@@ -24,6 +24,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from slimsvm.compiled import compiled
+from slimsvm.gram import ROUNDING as KERNEL_ROUNDING
+from slimsvm.multiclass import Part
 from slimsvm.precision import RANDOM
 from slimsvm.run import FULL, Certificate, Limits, Result, Status
 from slimsvm.solvers.smo import FAR, pair_steps
@@ -239,6 +241,24 @@ class SolvedPairs:
     open: Array  # pairs that are still to be solved, one by one
     reason: str | None  # why it ended early, if it did
 
+    @property
+    def intercept(self) -> Array:
+        """Of each pair."""
+        return -self.about[:, LEVEL]
+
+    @property
+    def steps(self) -> Array:
+        """Of each pair."""
+        steps = self.about[:, STEPS]
+        return steps.astype(np.int32 if steps.max() < 2**31 else np.int64)
+
+    def replace(self, part: Part, result: Result, a: Array, intercept: float) -> None:
+        """A pair that was open is solved: its dual point and intercept."""
+        k, at = part.k, part.rows
+        result.history["problem"] = np.full(result.history["seconds"].size, k)
+        self.coef[part.line(at, self.coef.shape[0] + 1), at] = part.sign(at) * a
+        self.about[k, LEVEL], self.about[k, STEPS] = -intercept, result.n_iter
+
 
 def is_for_strips(operand: Operand, sizes: Array) -> bool:
     """Whether classes of these sizes are many and small."""
@@ -253,12 +273,13 @@ def solved_in_strips(
     *,
     tol: float,
     max_iter: int,
-    exact: bool,
-    error: float,
     limits: Limits,
     n_threads: int,
 ) -> SolvedPairs:
     """Solve all pairs of classes; rows are sorted by class.
+
+    With kernel values in float64 they are polished to near its precision. In float32, a pair for
+    which their errors may do more than ``tol`` stays open.
 
     Parameters
     ----------
@@ -270,11 +291,6 @@ def solved_in_strips(
         Bounds of the dual variables: C times the weights.
     tol, max_iter : numbers
         Violation at the end, and the limit on steps of a pair (-1: none).
-    exact : bool
-        Whether pairs are polished to near float64 precision.
-    error : float
-        What errors of kernel values do to s, for a unit of the norm of the coefficients: a pair for
-        which that is more than ``tol`` stays open.
     limits : Limits
         Time and interrupt; at the limit every pair that is left makes one step.
     n_threads : int
@@ -288,6 +304,9 @@ def solved_in_strips(
     about, seconds = np.zeros((n_pairs, 11)), np.zeros(n_pairs)
     most = 10**12 if max_iter < 0 else max_iter
     why: list[str] = []
+    single = operand.dtype == np.float32
+    # what errors of kernel values do to s, for a unit of the norm of the coefficients
+    error = KERNEL_ROUNDING * operand.error() if single else 0.0
 
     def within(c: int) -> None:
         part = operand.take(slice(int(ends[c]), int(ends[c + 1])))
@@ -300,7 +319,7 @@ def solved_in_strips(
         rows = operand.take(slice(int(ends[c]), int(ends[c + 1])))
         S = block(rows, Strips(operand.take(slice(int(ends[c]), n))))
         steps = most if reason is None else min(1, most)
-        _strip(c, S, own, own_at, ends, upper, tol, steps, exact, coef, about)
+        _strip(c, S, own, own_at, ends, upper, tol, steps, not single, coef, about)
         k = c * n_classes - c * (c + 1) // 2
         seconds[k : k + n_classes - 1 - c] = limits.seconds
 
