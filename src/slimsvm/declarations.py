@@ -29,7 +29,6 @@ from typing import Any, TypeVar, dataclass_transform
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.utils._param_validation import HasMethods
 
 from slimsvm.ending import Certificate, Status
 from slimsvm.kernels import FromCallable, Kernel, Precomputed
@@ -54,24 +53,6 @@ def parameter(
     return field(
         default=default, kw_only=not positional, metadata={"accepts": accepts, "text": text}
     )
-
-
-class InstanceOf(HasMethods):
-    """A constraint: an object of a class that is imported only by who makes one."""
-
-    def __init__(self, module: str, name: str) -> None:
-        super().__init__(["init", "step"])
-        self.name = f"slimsvm.{module}.{name}"
-
-    def is_satisfied_by(self, val: Any) -> bool:
-        """Whether it is one, or one of a subclass."""
-        return any(f"{k.__module__}.{k.__qualname__}" == self.name for k in type(val).__mro__)
-
-    def __str__(self) -> str:
-        return f"an instance of {self.name!r}"
-
-
-CUTTING_PLANE = InstanceOf("solvers.cutting_plane", "CuttingPlane")
 
 
 @dataclass_transform(kw_only_default=True)  # what stands on the right is a default

@@ -11,6 +11,7 @@ from typing import Any, Protocol
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
+from sklearn.utils._param_validation import HasMethods
 from sklearn.utils.validation import _check_sample_weight
 
 from slimsvm.kernels import Kernel
@@ -33,6 +34,24 @@ class SparseRows(Protocol):
 
 
 MatrixLike = ArrayLike | SparseRows  # rows: anything that NumPy understands, or a sparse matrix
+
+
+class InstanceOf(HasMethods):
+    """A constraint: an object of a class that is imported only by who makes one."""
+
+    def __init__(self, module: str, name: str) -> None:
+        super().__init__(["init", "step"])
+        self.name = f"slimsvm.{module}.{name}"
+
+    def is_satisfied_by(self, val: Any) -> bool:
+        """Whether it is one, or one of a subclass."""
+        return any(f"{k.__module__}.{k.__qualname__}" == self.name for k in type(val).__mro__)
+
+    def __str__(self) -> str:
+        return f"an instance of {self.name!r}"
+
+
+CUTTING_PLANE = InstanceOf("solvers.cutting_plane", "CuttingPlane")
 
 
 class Unsupported(ValueError):

@@ -20,7 +20,7 @@ from sklearn.svm._classes import _validate_dual_parameter as dual_or_primal
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from slimsvm.declarations import CUTTING_PLANE, Attribute, attribute, declared, parameter
+from slimsvm.declarations import Attribute, attribute, declared, parameter
 from slimsvm.ending import REASONS, Ending
 from slimsvm.estimators.fitting import Classifier, Estimator, Regressor
 from slimsvm.estimators.parameters import (
@@ -41,7 +41,7 @@ from slimsvm.problems.coordinates import Coordinates, coordinates
 from slimsvm.problems.linear import LEAST_WEIGHT, LinearSolution
 from slimsvm.run import Result
 from slimsvm.solvers.linear_asked import LAGRANGIAN, AskedOfLinear, refuse_large, refuse_solver
-from slimsvm.training import Data, Fit, Unsupported, canonical
+from slimsvm.training import CUTTING_PLANE, Data, Fit, Unsupported, canonical
 
 Array = NDArray[Any]
 LARGEST_SEED = 2**31 - 1
@@ -54,6 +54,13 @@ AS_LIBLINEAR = {
 INTERCEPT = ("boolean", StrOptions({"free"}))
 DUAL = ("boolean", StrOptions({"auto"}))
 SCALING = (Interval(Real, 0.0, None, closed="neither"),)
+
+
+def _oracle(*given: Any) -> Any:
+    """That of cutting planes, which few fits come to."""
+    from slimsvm.oracles import LossOracle
+
+    return LossOracle(*given)
 
 
 class LinearEstimator(LinearWeights, Estimator):
@@ -120,6 +127,7 @@ class LinearEstimator(LinearWeights, Estimator):
             start=None if start is None else data.rows.own(*start),
             seed=seed,
             fit=fit,
+            oracle=_oracle,
         )
 
     def _hold(self, data: Data, solved: Result) -> None:

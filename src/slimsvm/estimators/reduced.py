@@ -12,7 +12,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import StrOptions
 
 from slimsvm.basis.selection import drawn
-from slimsvm.declarations import InstanceOf, declared, parameter
+from slimsvm.declarations import declared, parameter
 from slimsvm.ending import Ending
 from slimsvm.estimators.fitting import Classifier
 from slimsvm.estimators.parameters import (
@@ -32,7 +32,7 @@ from slimsvm.row_hashes import codes
 from slimsvm.run import Limits, Result
 from slimsvm.solvers.reduced_ways import FEWEST, SOLVERS, AskedOfPair
 from slimsvm.tiles import in_memory
-from slimsvm.training import Data, Fit
+from slimsvm.training import Data, Fit, InstanceOf
 
 Array = NDArray[Any]
 PUBLISHED = InstanceOf("solvers.rsvm", "RSVM")

@@ -12,7 +12,6 @@ from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.metaestimators import available_if
 
 from slimsvm.declarations import (
-    CUTTING_PLANE,
     Attribute,
     attribute,
     declared,
@@ -45,7 +44,7 @@ from slimsvm.rows import is_far
 from slimsvm.run import Result
 from slimsvm.solvers.path_points import accuracy, r_squared
 from slimsvm.solvers.sparse_asked import MAX_ITER
-from slimsvm.training import Data, Fit
+from slimsvm.training import CUTTING_PLANE, Data, Fit
 
 Array = NDArray[Any]
 

@@ -8,13 +8,12 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from slimsvm.declarations import CUTTING_PLANE, InstanceOf
 from slimsvm.losses import Loss
 from slimsvm.precision import is_small
 from slimsvm.problems.linear import LinearFit, LinearSolution
 from slimsvm.run import Result, run
 from slimsvm.solvers.linear import linear
-from slimsvm.training import Fit, Unsupported
+from slimsvm.training import CUTTING_PLANE, Fit, InstanceOf, Unsupported
 
 Array = NDArray[Any]
 LAGRANGIAN = InstanceOf("solvers.linear_lagrangian", "LinearLagrangian")
@@ -27,7 +26,8 @@ class AskedOfLinear:
     """How a linear problem is to be solved.
 
     ``scaling`` of the intercept: infinite, if it is free; zero, if there is none. ``start`` has
-    weights (features, outputs) and intercepts; ``solver`` is one of its own, or None.
+    weights (features, outputs) and intercepts; ``solver`` is one of its own, or None; ``oracle``
+    makes that of cutting planes.
     """
 
     tol: float
@@ -37,6 +37,7 @@ class AskedOfLinear:
     start: tuple[Array, Array] | None
     seed: int
     fit: Fit
+    oracle: Any
 
     def solved(self, X: Any, target: Array, weight: Array, loss: Loss) -> Result:
         """Every score is to lie in an interval: all losses but for the l1 penalty."""
@@ -52,7 +53,7 @@ class AskedOfLinear:
             )
         return linear(
             problem,
-            _oracle,
+            self.oracle,
             tol=self.tol,
             max_iter=self.max_iter,
             fit=self.fit,
@@ -74,13 +75,6 @@ class AskedOfLinear:
             start=None if self.start is None else L1Solution(*self.start),
             watchers=self.fit.watchers,
         ).against(self.tol)
-
-
-def _oracle(*given: Any) -> Any:
-    """That of cutting planes, which few fits come to."""
-    from slimsvm.oracles import LossOracle
-
-    return LossOracle(*given)
 
 
 def refuse_large(largest: float, heaviest: float, C: float) -> None:
