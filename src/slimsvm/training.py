@@ -36,7 +36,7 @@ class SparseRows(Protocol):
 MatrixLike = ArrayLike | SparseRows  # rows: anything that NumPy understands, or a sparse matrix
 
 
-class InstanceOf(HasMethods):
+class InstanceOf(HasMethods):  # type: ignore[misc]
     """A constraint: an object of a class that is imported only by who makes one."""
 
     def __init__(self, module: str, name: str) -> None:
