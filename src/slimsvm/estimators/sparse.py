@@ -6,17 +6,11 @@ from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import expit, softmax
 from sklearn.callback import with_callbacks
 from sklearn.utils._param_validation import StrOptions
-from sklearn.utils.metaestimators import available_if
 
 from slimsvm.declarations import (
-    Attribute,
-    attribute,
     declared,
-    demand,
-    of_new_rows,
     parameter,
 )
 from slimsvm.ending import Ending
@@ -37,10 +31,8 @@ from slimsvm.estimators.sparse_base import (
     basis_parameter,
 )
 from slimsvm.losses import LOSSES, Softmax
-from slimsvm.models.predictions import over_rows
-from slimsvm.models.sparse import PROBABLE
-from slimsvm.multiclass import OneVsOne, OneVsRest, class_factors
-from slimsvm.rows import is_far
+from slimsvm.models.sparse import SparseClasses
+from slimsvm.multiclass import OneVsRest, class_factors
 from slimsvm.run import Result
 from slimsvm.solvers.path_points import accuracy, r_squared
 from slimsvm.solvers.sparse_asked import MAX_ITER
@@ -50,7 +42,7 @@ Array = NDArray[Any]
 
 
 @declared
-class SparseSVC(SparseEstimator, Classifier):
+class SparseSVC(SparseClasses, SparseEstimator, Classifier):
     """Support vector classification with a small basis that is learned.
 
     As accurate as thousands of support vectors, much faster to use. The function is f(x) = sum_j
@@ -65,12 +57,6 @@ class SparseSVC(SparseEstimator, Classifier):
         'logistic' is for a descent; of several classes it is the softmax, one joint problem, and
         :meth:`predict_proba` follows from it. 'hinge' is trained by cutting planes. 'auto' is
         'logistic' for a descent, otherwise 'squared_hinge'.
-
-    Attributes
-    ----------
-    pairwise_
-        Only on what :func:`slimsvm.compress` made of a one-vs-one model, and True there: the
-        outputs are pairs of classes, which vote.
 
     See Also
     --------
@@ -125,10 +111,6 @@ class SparseSVC(SparseEstimator, Classifier):
     random_state: Any = shared("random_state")
     verbose: bool = shared("verbose")
 
-    fitted: ClassVar[tuple[Attribute, ...]] = (
-        attribute("pairwise_", "flag", optional=True),
-        attribute("class_weight_", "float", ("n_classes",), optional=True),  # not if compressed
-    )
     scheme: ClassVar[Any] = OneVsRest
     _measure = staticmethod(accuracy)
     _same_as: ClassVar[str] = "SVC"
@@ -166,27 +148,6 @@ class SparseSVC(SparseEstimator, Classifier):
         self.__dict__.pop("pairwise_", None)  # of a compressed model that is trained anew
         return super()._concluded(data, solved, fit)
 
-    def _has_probabilities(self) -> bool:
-        if getattr(self, "loss_", "") not in PROBABLE:
-            raise AttributeError(
-                "predict_proba is for models of loss='logistic', as vectors that are found by "
-                "descent have it; see CalibratedClassifierCV of scikit-learn for others."
-            )
-        return True
-
-    @available_if(_has_probabilities)
-    @of_new_rows(
-        "array of shape (n_samples, n_classes)",
-    )
-    def predict_proba(self, X: Any) -> Array:
-        """Probabilities of the classes, from the loss that was minimised."""
-        if is_far(X):
-            return over_rows(self, "predict_proba", X)
-        scores = self._outputs(X)
-        if scores.shape[1] > 1:
-            return np.asarray(softmax(scores, axis=1))
-        return np.hstack([expit(-scores), expit(scores)])
-
     @with_callbacks
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
         """Learn from a batch of rows once; a reservoir of rows that have passed is kept.
@@ -221,22 +182,6 @@ class SparseSVC(SparseEstimator, Classifier):
         (4000, 50, True)
         """
         return self._partial_fit(X, y, sample_weight, classes)
-
-    def _scheme(self) -> Any:
-        pairwise = getattr(self, "pairwise_", False)
-        return OneVsOne(len(self.classes_)) if pairwise else super()._scheme()
-
-    @classmethod
-    def _n_outputs(cls, a: dict[str, Any]) -> int:
-        if a.get("pairwise_", False):
-            return OneVsOne(len(a["classes_"])).n_outputs
-        return super()._n_outputs(a)
-
-    @classmethod
-    def _check_fitted(cls, a: dict[str, Any]) -> None:
-        super()._check_fitted(a)
-        n_classes, pairs = len(a["classes_"]), a.get("pairwise_", False)
-        demand(n_classes > 2 or not pairs, f"pairwise_ is {pairs!r}, with {n_classes} classes")
 
 
 @declared

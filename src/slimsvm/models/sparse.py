@@ -10,21 +10,25 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
+from scipy.special import expit, softmax
 from sklearn.utils._param_validation import validate_parameter_constraints
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from slimsvm.declarations import Attribute, attribute, demand
+from slimsvm.declarations import Attribute, attribute, demand, of_new_rows
 from slimsvm.ending import FULL, Certificate, Status
 from slimsvm.expansion import Expansion, MappedExpansion
 from slimsvm.kernels import Kernel
 from slimsvm.losses import Softmax
 from slimsvm.mapping import mapped
 from slimsvm.models.basis import BasisVectors
+from slimsvm.models.predictions import over_rows
 from slimsvm.models.streams import KeptStream
+from slimsvm.multiclass import OneVsOne
 from slimsvm.precision import is_small
 from slimsvm.quantization import FORMS as QUANTIZED
 from slimsvm.quantization import packed_model
-from slimsvm.rows import MemoryRows
+from slimsvm.rows import MemoryRows, is_far
 from slimsvm.solvers.path_points import PathPoint
 from slimsvm.threads import n_threads
 
@@ -302,3 +306,57 @@ class SparseModel(KeptStream, BasisVectors):
         )
         demand(right, "metric_ has neither a row for each feature nor a number")
         check_path(known, a["path_"], cls._sizes(a))
+
+
+class SparseClasses(SparseModel):
+    """The same for classes.
+
+    Attributes
+    ----------
+    pairwise_
+        Only on what :func:`slimsvm.compress` made of a one-vs-one model, and True there: the
+        outputs are pairs of classes, which vote.
+    """
+
+    fitted: ClassVar[tuple[Attribute, ...]] = (
+        attribute("pairwise_", "flag", optional=True),
+        attribute("class_weight_", "float", ("n_classes",), optional=True),  # not if compressed
+    )
+    classes_: Array
+
+    def _has_probabilities(self) -> bool:
+        if getattr(self, "loss_", "") not in PROBABLE:
+            raise AttributeError(
+                "predict_proba is for models of loss='logistic', as vectors that are found by "
+                "descent have it; see CalibratedClassifierCV of scikit-learn for others."
+            )
+        return True
+
+    @available_if(_has_probabilities)
+    @of_new_rows(
+        "array of shape (n_samples, n_classes)",
+    )
+    def predict_proba(self, X: Any) -> Array:
+        """Probabilities of the classes, from the loss that was minimised."""
+        if is_far(X):
+            return over_rows(self, "predict_proba", X)
+        scores = self._outputs(X)
+        if scores.shape[1] > 1:
+            return np.asarray(softmax(scores, axis=1))
+        return np.hstack([expit(-scores), expit(scores)])
+
+    def _scheme(self) -> Any:
+        pairwise = getattr(self, "pairwise_", False)
+        return OneVsOne(len(self.classes_)) if pairwise else super()._scheme()  # type: ignore[misc]
+
+    @classmethod
+    def _n_outputs(cls, a: dict[str, Any]) -> int:
+        if a.get("pairwise_", False):
+            return OneVsOne(len(a["classes_"])).n_outputs
+        return int(super()._n_outputs(a))  # type: ignore[misc]
+
+    @classmethod
+    def _check_fitted(cls, a: dict[str, Any]) -> None:
+        super()._check_fitted(a)
+        n_classes, pairs = len(a["classes_"]), a.get("pairwise_", False)
+        demand(n_classes > 2 or not pairs, f"pairwise_ is {pairs!r}, with {n_classes} classes")
