@@ -222,7 +222,7 @@ def bytes_sent(n: str, workers: str) -> dict[str, Any]:
     import dask.array as da
     from distributed import Client, LocalCluster
 
-    from slimsvm.estimators.on_rows import rows_of
+    from slimsvm.far.coding import rows_of
     from slimsvm.sources import dask_rows
 
     X, y = in_memory(smaller(n))
