@@ -5,6 +5,7 @@ saved one goes on.
 import copy
 import pickle
 import tracemalloc
+import warnings
 
 import numpy as np
 import pytest
@@ -505,10 +506,27 @@ def test_a_later_call_that_fails_changes_nothing(monkeypatch):
         held = dict(vars(late))
         with pytest.raises(ZeroDivisionError):
             late.partial_fit(X[200:], y[200:])
-        # what the model says is as it was; the expansions themselves are not copied, and have moved
         assert vars(late).keys() == held.keys()
         assert all(vars(late)[name] is value for name, value in held.items())
+    np.testing.assert_equal(late.stream_, stream)
+    # as if that call had never been
+    after = [copy.deepcopy(one).partial_fit(X[200:], y[200:]) for one in (late, model)]
+    np.testing.assert_array_equal(*(one.decision_function(X) for one in after))
     assert vars(model).keys() == before.keys()
+    assert all(vars(model)[name] is value for name, value in before.items())
+    np.testing.assert_equal(model.stream_, stream)
+
+
+def test_a_call_whose_warning_is_an_error_changes_nothing():
+    X, y = checkers(300, seed=0)
+    model = OnlineSVC(random_state=0).partial_fit(X[:200], y[:200], classes=[-1, 1])
+    before, stream = dict(vars(model)), model.stream_
+    model.set_params(max_iter=3)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", ConvergenceWarning)
+        with pytest.raises(ConvergenceWarning):
+            model.partial_fit(X[200:], y[200:])
+    model.set_params(max_iter=-1)
     assert all(vars(model)[name] is value for name, value in before.items())
     np.testing.assert_equal(model.stream_, stream)
 

@@ -161,3 +161,22 @@ def test_sums_of_a_fold_are_those_of_separate_least_squares():
 def test_a_sparse_search_of_a_sample_says_so():
     model = SparseSVCCV(5, [1.0], [0.05], max_memory=1.0).fit(*TWO)
     assert model.shared_.sample == 833 and "833 rows" in str(model.shared_)
+
+
+@pytest.mark.parametrize("kind", [SVCCV, SVRCV, SparseSVCCV])
+def test_a_fit_that_fails_leaves_the_estimator_as_it_was(kind, monkeypatch):
+    X, y = make_classification(80, random_state=0)
+    model = kind().fit(X, y)
+    before = dict(vars(model))
+    with pytest.raises(ValueError):
+        model.fit(np.hstack([X, X]), y[:-1])
+    monkeypatch.setattr(type(model), "_concluded", failing, raising=False)
+    monkeypatch.setattr("slimsvm.run.Limits.reason", failing)
+    with pytest.raises(MemoryError):
+        model.fit(X[:60], y[:60])
+    assert vars(model).keys() == before.keys()
+    assert all(vars(model)[name] is value for name, value in before.items())
+
+
+def failing(*given, **about):
+    raise MemoryError("no more memory")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
@@ -333,8 +334,8 @@ class OnlineSVC(OnlineModel, PairwiseClassifier):
             self._stream = stream
             self.n_seen_, self.support_ = stream.n_seen, ids[self.support_]
             self.shape_fit_ = (stream.n_seen, int(self.support_vectors_.shape[1]))
-        ending.record_on(self)
-        self._make_ready()
+            ending.record_on(self)
+            self._make_ready()
         return self
 
     def _pass_to_sparse(self, X: Any, y: Any, classes: Any, sample_weight: Any) -> Self:
@@ -356,7 +357,7 @@ class OnlineSVC(OnlineModel, PairwiseClassifier):
         if isinstance(known, dict):  # from a file
             known = Stream.from_dict(known, batch.kernel, self._cache_bytes)
         if known is not None:
-            return known
+            return copy.deepcopy(known)  # it moves in place, and a call that fails moves nothing
         like = finite(prepare(batch.kernel, batch.X))
         self._refuse_small_cache(like)
         seed = int(check_random_state(self.random_state).randint(LARGEST_SEED))

@@ -23,6 +23,7 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 
 from slimsvm.declarations import of_new_rows
 from slimsvm.ending import warn
+from slimsvm.estimators.fitting import Estimator
 from slimsvm.kernels import squared_norms
 from slimsvm.multiclass import encoded
 from slimsvm.run import Limits
@@ -79,6 +80,8 @@ def warn_of_scales(X: Any) -> None:
 class ChoosesParameters(BaseEstimator):
     """What SVCCV and SVRCV have in common."""
 
+    _unchanged_on_failure = Estimator._unchanged_on_failure
+
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "Cs": POSITIVES,
         "gammas": POSITIVES,
@@ -128,6 +131,11 @@ class ChoosesParameters(BaseEstimator):
         -------
         self
         """
+        with self._unchanged_on_failure():
+            self._fit(X, y, sample_weight)
+        return self
+
+    def _fit(self, X: Any, y: Any, sample_weight: Any) -> None:
         self._validate_params()
         numeric = isinstance(self, RegressorMixin)
         X, y = validate_data(
@@ -162,7 +170,6 @@ class ChoosesParameters(BaseEstimator):
         if limits.reason() == "interrupted":
             warn("The search was interrupted: the best point so far was chosen.", UserWarning)
         self._after(X, y, used, weights)
-        return self
 
     def _after(self, X: Any, y: Array, used: Array, weight: Array | None) -> None:
         """What else is known after the search."""
