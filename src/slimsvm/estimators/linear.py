@@ -15,8 +15,6 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
-from sklearn.svm._base import _get_liblinear_solver_type as refuse_combination
-from sklearn.svm._classes import _validate_dual_parameter as dual_or_primal
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 
@@ -40,7 +38,13 @@ from slimsvm.multiclass import OneVsRest
 from slimsvm.problems.coordinates import Coordinates, coordinates
 from slimsvm.problems.linear import LEAST_WEIGHT, LinearSolution
 from slimsvm.run import Result
-from slimsvm.solvers.linear_asked import LAGRANGIAN, AskedOfLinear, refuse_large, refuse_solver
+from slimsvm.solvers.linear_asked import (
+    LAGRANGIAN,
+    AskedOfLinear,
+    refuse_combination,
+    refuse_large,
+    refuse_solver,
+)
 from slimsvm.training import CUTTING_PLANE, Data, Fit, Unsupported, canonical
 
 Array = NDArray[Any]
@@ -231,8 +235,7 @@ class LinearSVC(SparsifiableWeights, LinearEstimator, Classifier):
     scheme: ClassVar[Any] = OneVsRest
 
     def _encoded(self, X: Any, y: Any, weight: Array) -> Data:
-        dual = dual_or_primal(self.dual, self.loss, self.penalty, self.multi_class, X)
-        refuse_combination(self.multi_class, self.penalty, self.loss, dual)
+        refuse_combination(self.multi_class, self.penalty, self.loss, self.dual, X.shape)
         refuse_solver(self, math.isinf(self._scaling))
         return self._sized(super()._encoded(canonical(X), y, weight))
 
@@ -258,8 +261,7 @@ class LinearSVC(SparsifiableWeights, LinearEstimator, Classifier):
         return Hinge() if self.loss == "hinge" else SquaredHinge()
 
     def _refuse_on_rows(self, data: Data) -> None:
-        dual = dual_or_primal(self.dual, self.loss, self.penalty, self.multi_class, data.X)
-        refuse_combination(self.multi_class, self.penalty, self.loss, dual)
+        refuse_combination(self.multi_class, self.penalty, self.loss, self.dual, data.X.shape)
         refuse_solver(self, math.isinf(self._scaling))
         lagrangian = LAGRANGIAN.is_satisfied_by(self.solver)
         if self.penalty == "l1" or self.multi_class == "crammer_singer" or lagrangian:
@@ -358,8 +360,7 @@ class LinearSVR(LinearEstimator, Regressor):
     _same_as: ClassVar[str] = "SVR"
 
     def _encoded(self, X: Any, y: Any, weight: Array) -> Data:
-        dual = dual_or_primal(self.dual, self.loss, "l2", "ovr", X)
-        refuse_combination("ovr", "l2", self.loss, dual)
+        refuse_combination("ovr", "l2", self.loss, self.dual, X.shape)
         return self._sized(super()._encoded(canonical(X), y, weight))
 
     def _solved(self, data: Data, fit: Fit) -> Result:
@@ -373,8 +374,7 @@ class LinearSVR(LinearEstimator, Regressor):
         return kind(float(self.epsilon))
 
     def _refuse_on_rows(self, data: Data) -> None:
-        dual = dual_or_primal(self.dual, self.loss, "l2", "ovr", data.X)
-        refuse_combination("ovr", "l2", self.loss, dual)
+        refuse_combination("ovr", "l2", self.loss, self.dual, data.X.shape)
 
     def _concluded(self, data: Data, solved: Result, fit: Fit) -> Ending:
         self._hold(data, solved)

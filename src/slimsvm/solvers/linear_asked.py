@@ -19,6 +19,13 @@ Array = NDArray[Any]
 LAGRANGIAN = InstanceOf("solvers.linear_lagrangian", "LinearLagrangian")
 LARGEST_SQUARE = 1e150  # of a value, times C: the same squared is still a number
 FEW_ROWS_L1_TOL = 1e-10
+SQUARED = ("squared_hinge", "squared_epsilon_insensitive")
+SOLVABLE = {  # by LIBLINEAR: penalty, loss, whether it is the dual problem
+    ("l1", "squared_hinge", False),
+    ("l2", "hinge", True),
+    ("l2", "epsilon_insensitive", True),
+    *(("l2", loss, dual) for loss in SQUARED for dual in (False, True)),
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,6 +91,19 @@ def refuse_large(largest: float, heaviest: float, C: float) -> None:
             f"X has values as large as {largest:.3g}: with C={C:g}, products of such squares leave "
             "the range of float64. Scale the features, for example with StandardScaler."
         )
+
+
+def refuse_combination(
+    multi_class: str, penalty: str, loss: str, dual: Any, shape: tuple[int, ...]
+) -> None:
+    """Raise ValueError for what LIBLINEAR has no solver for, in scikit-learn's words."""
+    auto = isinstance(dual, str)
+    asked = (False, True) if auto else (bool(dual),)
+    if multi_class == "crammer_singer" or any((penalty, loss, own) in SOLVABLE for own in asked):
+        return
+    from sklearn.svm._base import _get_liblinear_solver_type  # here, since it imports much
+
+    _get_liblinear_solver_type(multi_class, penalty, loss, shape[0] >= shape[1] if auto else dual)
 
 
 def refuse_solver(asked: Any, free: bool) -> None:
