@@ -119,7 +119,8 @@ class Certificate:
 
     def rounded(self, rounding: float) -> Certificate:
         """With what rounding errors may have changed: a part of the gap."""
-        return replace(self, gap=self.gap + rounding, rounding=self.rounding + rounding)
+        more = float(rounding)  # of NumPy, model files would bring back another type
+        return replace(self, gap=float(self.gap) + more, rounding=self.rounding + more)
 
     @property
     def relative_gap(self) -> float:
