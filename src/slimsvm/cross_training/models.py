@@ -34,6 +34,7 @@ from slimsvm.oracles import LossOracle
 from slimsvm.run import Limits, interrupts_at_once
 
 Array = NDArray[Any]
+ROUNDED = 1e-12  # share of a loss that is no gain: where many constants are as good, none is added
 SOME = 1e-3  # seconds that a fit gets at least: none at all is not a limit that estimators take
 
 
@@ -296,7 +297,8 @@ def _best_shift(model: Any, given: TrainingSet, pair: Judged) -> float:
     oracle = LossOracle(Hinge(), pair.sign, weight * by_class[(pair.sign > 0).astype(int)])
     values = decisions(model, given.part(pair.rows, pair.kept))[:, None]
     shift = float(oracle.intercept(values, middle=True)[0])
-    return shift if oracle.risk(values + shift)[0] < oracle.risk(values)[0] else 0.0
+    now, then = float(oracle.risk(values)[0]), float(oracle.risk(values + shift)[0])
+    return shift if then < now - ROUNDED * abs(now) else 0.0
 
 
 def ended(models: list[Any], before: list[Status | None]) -> Status:
