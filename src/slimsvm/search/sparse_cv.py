@@ -84,8 +84,7 @@ class SparseSVCCV(ClassifierMixin, ChoosesParameters):
     n_basis : int
         Number of basis vectors of the model.
     Cs, gammas : array-like of float, optional
-        The points of the grid; by default seven each from the data, more where the best one is at
-        an edge.
+        The points of the grid; by default seven each from the data.
     search : {'race', 'grid'}
         'race': on at most 50,000 rows, drawn at random. 'grid': on all rows.
     scoring : str or callable, optional
