@@ -15,6 +15,7 @@ PAGES = sorted(
     ]
 )
 WITH_PROGRAMS = [page for page in PAGES if "```python" in page.read_text(encoding="utf-8")]
+NEEDS_MORE = ("beyond_memory",)  # files of the reader, and a cluster
 LONG = ("tutorial", "tuning", "probabilities")
 
 
@@ -23,6 +24,7 @@ LONG = ("tutorial", "tuning", "probabilities")
     [
         pytest.param(page, id=page.stem, marks=[pytest.mark.long] if page.stem in LONG else [])
         for page in WITH_PROGRAMS
+        if page.stem not in NEEDS_MORE
     ],
 )
 def test_programs_of_a_page(page, monkeypatch, tmp_path):

@@ -578,7 +578,7 @@ slimsvm_atomic = slimsvm.persistence.atomic
 def test_the_program_knows_every_command():
     context = click.Context(program)
     found = {name: program.get_command(context, name) for name in program.list_commands(context)}
-    own = [importlib.import_module(f"slimsvm.cli.{name}") for name in ("report", "tune")]
+    own = [importlib.import_module(f"slimsvm.cli.{name}") for name in ("export", "report", "tune")]
     modules = (slimsvm.cli.commands, *own)
     there = [
         value

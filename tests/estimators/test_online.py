@@ -207,10 +207,11 @@ def test_the_budget_is_kept_and_learning_goes_on(selection):
         assert model.support_.size <= 150
         assert abs(model.dual_coef_.sum()) < 1e-8 * np.abs(model.dual_coef_).sum()
         scores.append(model.score(*new))
-    assert scores[-1] > 0.9
+    late = np.mean(scores[-5:])  # one batch more or less is one or two points
+    assert late > 0.9
     sample = np.random.default_rng(0).permutation(8000)[:400]
     exact = SVC(C=2.0, gamma=2.0).fit(X[sample], y[sample])
-    assert scores[-1] > exact.score(*new) - 0.02
+    assert late > exact.score(*new) - 0.02
     # rows weigh at most four times as much as the budget has vectors, whatever has been absorbed
     assert np.abs(model.dual_coef_).sum() <= 2.0 * (4 * 150 + 500)
     fitted = machine(max_support=150, selection=selection).fit(X, y)

@@ -8,7 +8,8 @@ from slimsvm import SVC, SVR
 from slimsvm.gram import Gram
 from slimsvm.kernels import RBF
 from slimsvm.problems.dual_qp import classification, regression
-from slimsvm.solvers.shared_path import BLOCK, solution_path
+from slimsvm.search.held_out import _kept
+from slimsvm.solvers.shared_path import solution_path
 from slimsvm.tiles import prepare
 
 Cs = np.array([0.1, 1.0, 10.0, 100.0])
@@ -27,9 +28,9 @@ def path(K, target, below, above, epsilon, tol=1e-3, edges=None, Cs=Cs):
     level, violation = np.empty(Cs.size), np.empty(Cs.size)
     edges = np.array([0, n, n, n]) if edges is None else edges
     diag = np.ascontiguousarray(K.diagonal())
-    room = np.zeros((BLOCK, BLOCK), K.dtype)
+    block = _kept(object(), n, K.dtype)  # that of no other problem
     solution_path(
-        K, diag, edges, target, below, above, epsilon, Cs, tol, 1e-7, room, coef, score, level,
+        K, diag, edges, target, below, above, epsilon, Cs, tol, 1e-7, *block, coef, score, level,
         violation,
     )  # fmt: skip
     return coef, score, level, violation

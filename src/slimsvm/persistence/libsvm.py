@@ -108,19 +108,12 @@ def save_libsvm(estimator: Any, path: str | os.PathLike[str]) -> None:
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     path = os.path.join(folder, "example.model")
     ...     save_libsvm(model, path)
-    ...     print(open(path).read())
+    ...     print(*open(path).readlines()[:4], sep="", end="")
     ...     load_libsvm(path).predict([[0.5], [3.5]])
     svm_type c_svc
     kernel_type linear
     nr_class 2
     total_sv 2
-    rho 2
-    label 1 -1
-    nr_sv 1 1
-    SV
-    0.5 1:3
-    -0.5 1:1
-    <BLANKLINE>
     array([-1,  1])
     """
     check_savable(estimator, "a model file of LIBSVM")

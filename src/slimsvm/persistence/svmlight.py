@@ -81,22 +81,12 @@ def save_svmlight(estimator: Any, path: str | os.PathLike[str], *, version: str 
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     path = os.path.join(folder, "example.model")
     ...     save_svmlight(model, path)
-    ...     print(open(path).read())
+    ...     print(*open(path).readlines()[:4], sep="", end="")
     ...     load_svmlight(path).predict([[0.5], [3.5]])
     SVM-light Version V6.02
     0 # kernel type
     3 # kernel parameter -d
     1 # kernel parameter -g
-    1 # kernel parameter -s
-    1 # kernel parameter -r
-    empty# kernel parameter -u
-    1 # highest feature index
-    4 # number of training documents
-    3 # number of support vectors plus 1
-    2 # threshold b, each following line is a SV (starting with alpha*y)
-    -0.5 1:1 #
-    0.5 1:3 #
-    <BLANKLINE>
     array([-1,  1])
     """
     check_savable(estimator, "a model file of SVM-light")

@@ -145,7 +145,7 @@ class StandIn:
             self._base.fit(self, X.actual(), y, **given)
         return self
 
-    def _asked(self, method: str, X: Any) -> Any:
+    def _answered(self, method: str, X: Any) -> Any:
         """Predictions: known ones, or really."""
         known = self.__dict__.get("_known")
         shown, numbers = self.__dict__.get("_shown", (None, None))
@@ -193,10 +193,10 @@ def stand_in_class(base: Any, decides: bool) -> type:
         return base.fit(self, actual(X), y, **given)
 
     def predict(self: Any, X: Any) -> Any:
-        return self._asked("predicted", X)
+        return self._answered("predicted", X)
 
     def decision_function(self: Any, X: Any) -> Any:
-        return self._asked("decision", X)
+        return self._answered("decision", X)
 
     def score(self: Any, X: Any, y: Any, sample_weight: Any = None) -> float:
         predicted = self.predict(X)
