@@ -612,10 +612,10 @@ def test_a_file_says_when_it_was_written_by_what_and_what_the_user_said(tmp_path
 def test_the_time_is_that_of_writing(tmp_path, monkeypatch):
     monkeypatch.delenv("SOURCE_DATE_EPOCH")
     model, _ = fitted()
-    before = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+    before = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(time.time()))
     save(model, tmp_path / "model.slim")
     facts = file_facts(tmp_path / "model.slim")
-    assert before <= facts["saved"] <= time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+    assert before <= facts["saved"] <= time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(time.time()))
     assert facts["metadata"] == {}
 
 
