@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 Array = NDArray[Any]
 PAIRS = 2000  # of neighbours that are looked at
 # share of neighbours that are nearer than others: 0.48 to 0.56 on sets whose rows are in no order
-# (mnist, 0.56, is hardly in one), 0.70 to 0.98 on those that are in one; fewer than LEAST say nothing
+# (mnist: 0.56), 0.70 to 0.98 on those that are in one; fewer than LEAST say nothing
 NEARER, LEAST = 0.6, 400
 
 
