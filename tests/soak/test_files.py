@@ -187,7 +187,7 @@ def test_foreign_model_files(campaign, tmp, format):
             path.write_bytes(content)
             with within_bounds(content, f"{format}, seed {seed}, file {k}"):
                 model = load(path, n_features=3)
-                assert np.isfinite(outputs(model)).all() or True
+                assert outputs(model).shape[0] == 4
         return A_SEED
 
     campaign(f"{format}_model_files").run(trial, PROMISE)
