@@ -72,7 +72,6 @@ def described(docstring: str | None, title: str) -> Texts:
 
     Examples
     --------
-    >>> from slimsvm.declarations import described
     >>> described("Text.\n\nParameters\n----------\nC : float\n    Weight.", "Parameters")
     {'C': ('float', ['    Weight.'])}
     """
@@ -232,7 +231,6 @@ class Attribute:
 
         Examples
         --------
-        >>> from slimsvm.declarations import attribute
         >>> attribute("intercept_", "float", ("n_outputs",)).in_words
         'array of shape (n_outputs,)'
         """
@@ -251,7 +249,6 @@ def fitted_of(kind: type) -> list[Attribute]:
     Examples
     --------
     >>> from slimsvm import OneClassSVM
-    >>> from slimsvm.declarations import fitted_of
     >>> [attribute.name for attribute in fitted_of(OneClassSVM)][:1]
     ['offset_']
     """

@@ -207,7 +207,6 @@ def sentence(
 
     Examples
     --------
-    >>> from slimsvm.ending import Certificate, sentence
     >>> sentence("converged", "gap", Certificate("full", 2.0, 1e-4, 2e-4, 1e-3, "float64"))
     'Converged: within 0.01 % of the optimum; the relative duality gap is 0.0001, with tol=0.001.'
     """
@@ -236,7 +235,6 @@ def percent(share: float) -> str:
 
     Examples
     --------
-    >>> from slimsvm.ending import percent
     >>> percent(0.000123), percent(0.997), percent(12.3)
     ('0.012 %', '99.7 %', '1,230 %')
     """

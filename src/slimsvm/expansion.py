@@ -107,9 +107,6 @@ class Expansion:
 
     Examples
     --------
-    >>> import numpy as np
-    >>> from slimsvm.expansion import Expansion
-    >>> from slimsvm.kernels import Linear
     >>> coef, intercept = np.array([[2.0], [3.0]]), np.array([0.5])
     >>> f = Expansion(Linear(), np.array([[1.0, 0.0], [0.0, 1.0]]), coef, intercept)
     >>> f.decision_function(np.array([[1.0, 1.0]]))
@@ -316,8 +313,6 @@ class MappedExpansion(Expansion):
 
     Examples
     --------
-    >>> import numpy as np
-    >>> from slimsvm.expansion import MappedExpansion
     >>> from slimsvm.kernels import RBF
     >>> basis, coef = np.array([[2.0, 0.0]]), np.array([[1.0]])
     >>> f = MappedExpansion(RBF(0.5), basis, coef, np.zeros(1), metric=np.array([2.0, 1.0]))
@@ -405,8 +400,6 @@ def by_pair(dual_coef: Array, n_support: Array) -> Array:
 
     Examples
     --------
-    >>> import numpy as np
-    >>> from slimsvm.expansion import by_pair
     >>> by_pair(np.array([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]), np.array([1, 1, 1]))
     array([[1., 4., 0.],
            [2., 0., 5.],

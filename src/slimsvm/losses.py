@@ -129,7 +129,6 @@ class Hinge(Loss):
 
     Examples
     --------
-    >>> from slimsvm.losses import Hinge
     >>> loss = Hinge()
     >>> loss.value([1, 1, -1], [2.0, 0.5, 0.5])
     array([0. , 0.5, 1.5])
@@ -170,7 +169,6 @@ class SquaredHinge(Loss):
 
     Examples
     --------
-    >>> from slimsvm.losses import SquaredHinge
     >>> loss = SquaredHinge()
     >>> loss.value([1, 1, -1], [2.0, 0.5, 0.5])
     array([0.  , 0.25, 2.25])
@@ -222,7 +220,6 @@ class SmoothHinge(Loss):
 
     Examples
     --------
-    >>> from slimsvm.losses import SmoothHinge
     >>> loss = SmoothHinge(beta=5.0)
     >>> loss.value([1, 1, -1], [2.0, 0.5, 0.5]).round(4)
     array([0.    , 0.266 , 2.2503])
@@ -298,7 +295,6 @@ class Logistic(Loss):
 
     Examples
     --------
-    >>> from slimsvm.losses import Logistic
     >>> loss = Logistic()
     >>> loss.value([1, 1, -1], [2.0, 0.0, 2.0]).round(4)
     array([0.1269, 0.6931, 2.1269])
@@ -360,8 +356,6 @@ class Softmax:
 
     Examples
     --------
-    >>> import numpy as np
-    >>> from slimsvm.losses import Softmax
     >>> loss, y, f = Softmax(), np.array([[1.0, 0.0, 0.0]]), np.array([[2.0, 0.0, 0.0]])
     >>> loss.value(y, f).round(4), loss.gradient(y, f).round(4)
     (array([0.2395]), array([[-0.213 ,  0.1065,  0.1065]]))
@@ -408,7 +402,6 @@ class LeastSquares(Loss):
 
     Examples
     --------
-    >>> from slimsvm.losses import LeastSquares
     >>> loss = LeastSquares()
     >>> loss.value([3.0, -1.0], [2.0, 1.0])
     array([1., 4.])
@@ -466,7 +459,6 @@ class EpsilonInsensitive(_Tube):
 
     Examples
     --------
-    >>> from slimsvm.losses import EpsilonInsensitive
     >>> loss = EpsilonInsensitive(epsilon=0.5)
     >>> loss.value([1.0, 1.0, 1.0], [1.25, 2.0, -1.0])
     array([0. , 0.5, 1.5])
@@ -511,7 +503,6 @@ class SquaredEpsilonInsensitive(_Tube):
 
     Examples
     --------
-    >>> from slimsvm.losses import SquaredEpsilonInsensitive
     >>> loss, f = SquaredEpsilonInsensitive(epsilon=0.5), [1.25, 2.0, -1.0]
     >>> loss.value([1.0, 1.0, 1.0], f), loss.gradient([1.0, 1.0, 1.0], f)
     (array([0.  , 0.25, 2.25]), array([ 0.,  1., -3.]))
@@ -561,7 +552,6 @@ class SmoothEpsilonInsensitive(_Tube):
 
     Examples
     --------
-    >>> from slimsvm.losses import SmoothEpsilonInsensitive
     >>> loss, f = SmoothEpsilonInsensitive(epsilon=0.5), [1.25, 1.75, -1.0]
     >>> loss.value([1.0, 1.0, 1.0], f), loss.gradient([1.0, 1.0, 1.0], f)
     (array([0.    , 0.0625, 1.25  ]), array([ 0. ,  0.5, -1. ]))

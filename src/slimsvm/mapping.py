@@ -71,9 +71,6 @@ def norm_matrix(form: Form, B: Array, widths: Array) -> Array:
 
     Examples
     --------
-    >>> import numpy as np
-    >>> from slimsvm.forms import EXPONENTIAL
-    >>> from slimsvm.mapping import norm_matrix
     >>> B = np.array([[0.0], [1.0]])
     >>> norm_matrix((EXPONENTIAL, 1.0, 0.0, 1), B, np.ones(2)).round(4)
     array([[1.    , 0.3679],

@@ -146,8 +146,6 @@ class OneVsOne:
 
     Examples
     --------
-    >>> import numpy as np
-    >>> from slimsvm.multiclass import OneVsOne
     >>> scheme = OneVsOne(3)
     >>> scheme.pairs
     [(0, 1), (0, 2), (1, 2)]
@@ -239,8 +237,6 @@ class OneVsRest:
 
     Examples
     --------
-    >>> import numpy as np
-    >>> from slimsvm.multiclass import OneVsRest
     >>> OneVsRest(2).columns(np.array([0, 1])).tolist()
     [[-1.0], [1.0]]
     """

@@ -32,7 +32,6 @@ def model_nbytes(estimator: Any) -> int:
     Two vectors, two coefficients and one intercept:
 
     >>> from slimsvm import SVC
-    >>> from slimsvm.notebook import model_nbytes
     >>> model_nbytes(SVC(kernel="linear").fit([[0.0], [1.0]], [3, 5]))
     40
     """
@@ -52,7 +51,6 @@ def facts(estimator: Any) -> list[tuple[str, str]]:
     Examples
     --------
     >>> from slimsvm import SVC
-    >>> from slimsvm.notebook import facts
     >>> dict(facts(SVC(kernel="linear").fit([[0.0], [1.0]], [3, 5])))["Size"]
     '2 support vectors, 40 bytes'
     """
@@ -76,7 +74,6 @@ def size_in_words(n_bytes: int) -> str:
 
     Examples
     --------
-    >>> from slimsvm.notebook import size_in_words
     >>> size_in_words(900), size_in_words(3_500_000)
     ('900 bytes', '3.3 MB')
     """

@@ -39,8 +39,6 @@ def rounding(error: float, coef: Array, own: Array, slopes: Array, scores: Array
 
     Examples
     --------
-    >>> import numpy as np
-    >>> from slimsvm.precision import rounding
     >>> one = np.ones((1, 1))
     >>> rounding(1e-7, one, one, one, one) < 1e-5
     True
@@ -57,7 +55,6 @@ def is_small(n_rows: int) -> bool:
 
     Examples
     --------
-    >>> from slimsvm.precision import is_small
     >>> is_small(1000), is_small(1001)
     (True, False)
     """

@@ -30,8 +30,6 @@ def fold_of_rows(label: Array) -> Array:
 
     Examples
     --------
-    >>> import numpy as np
-    >>> from slimsvm.probability import fold_of_rows
     >>> np.bincount(fold_of_rows(np.repeat([0, 1], 10))).tolist()
     [4, 4, 4, 4, 4]
     """
@@ -51,8 +49,6 @@ def sigmoid(score: Array, first: Array, weight: Array) -> tuple[float, float]:
 
     Examples
     --------
-    >>> import numpy as np
-    >>> from slimsvm.probability import sigmoid
     >>> A, B = sigmoid(np.array([-1.0, 1.0] * 50), np.array([False, True] * 50), np.ones(100))
     >>> bool(A < 0), round(float(1 / (1 + np.exp(A + B))), 2)
     (True, 0.98)
@@ -121,8 +117,6 @@ def coupled(pairs: Array, n_classes: int) -> Array:
 
     Examples
     --------
-    >>> import numpy as np
-    >>> from slimsvm.probability import coupled
     >>> coupled(np.array([[0.5, 0.75, 0.75]]), 3).round(2)
     array([[0.43, 0.43, 0.14]])
     """

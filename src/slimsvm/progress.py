@@ -52,8 +52,6 @@ class Progress:
 
     Examples
     --------
-    >>> from slimsvm.progress import Progress
-    >>> from slimsvm.run import Record
     >>> with Progress("SVC", every=0.0, tol=1e-3) as show:
     ...     show(Record(0, 1.5, {"violation": 0.25, "gap": 3.0, "n_support": 12, "active": 1000}))
     ...     show(Record(1, 3.0, {"violation": 0.05, "gap": 1.0, "n_support": 15, "active": 400}))
@@ -151,7 +149,6 @@ def in_words(seconds: float) -> str:
 
     Examples
     --------
-    >>> from slimsvm.progress import in_words
     >>> in_words(12.3), in_words(600.0), in_words(9000.0)
     ('12 s', '10 min', '2.5 h')
     """

@@ -26,8 +26,6 @@ class Packed:
 
     Examples
     --------
-    >>> import numpy as np
-    >>> from slimsvm.quantization import packed
     >>> found = packed(np.array([[1.0, -0.5], [0.0, 100.0]]), "int8")
     >>> found.codes.tolist(), found.unpacked().round(2).tolist(), found.nbytes
     ([[127, -64], [0, 127]], [[1.0, -0.5], [0.0, 100.0]], 12)

@@ -21,8 +21,6 @@ def codes(X: Any) -> Array:
 
     Examples
     --------
-    >>> import numpy as np
-    >>> from slimsvm.row_hashes import codes
     >>> code = codes(np.array([[1.0, 0.0], [2.0, 0.0], [1.0, -0.0]]))
     >>> bool(code[0] == code[2]), bool(code[0] == code[1])
     (True, False)
@@ -49,8 +47,6 @@ def places(X: Any) -> tuple[Array, Array]:
 
     Examples
     --------
-    >>> import numpy as np
-    >>> from slimsvm.row_hashes import places
     >>> places(np.array([[2.0, 0.0], [1.0, 0.0], [2.0, -0.0]]))
     (array([0, 1]), array([0, 1, 0]))
     """
@@ -66,8 +62,6 @@ def distinct(X: Any) -> Array:
 
     Examples
     --------
-    >>> import numpy as np
-    >>> from slimsvm.row_hashes import distinct
     >>> distinct(np.array([[1.0, 0.0], [2.0, 0.0], [1.0, -0.0]]))
     array([0, 1])
     """

@@ -113,8 +113,6 @@ class PerRow:
 
     Examples
     --------
-    >>> import numpy as np
-    >>> from slimsvm.rows import MemoryRows, PerRow
     >>> rows = MemoryRows(np.array([[1.0], [2.0]]))
     >>> rows.sum(lambda block, v: v @ block.X, PerRow(np.array([10.0, 1.0])))
     array([12.])
@@ -173,8 +171,6 @@ class MemoryRows:
 
     Examples
     --------
-    >>> import numpy as np
-    >>> from slimsvm.rows import MemoryRows
     >>> def total(block, factor):
     ...     return factor * block.X.sum()
     >>> rows = MemoryRows(np.arange(6.0).reshape(3, 2))
@@ -270,8 +266,6 @@ class BlockedRows:
 
     Examples
     --------
-    >>> import numpy as np
-    >>> from slimsvm.rows import BlockedRows
     >>> X = np.arange(6.0).reshape(3, 2)
     >>> rows = BlockedRows(lambda k: (X[2 * k : 2 * k + 2], None, None), [0, 2, 3], 2)
     >>> rows.map(lambda block: (block.start, block.n))
@@ -486,7 +480,6 @@ class TreeSum:
 
     Examples
     --------
-    >>> from slimsvm.rows import TreeSum
     >>> sums = TreeSum()
     >>> for part in range(100):
     ...     sums.add(part)

@@ -99,7 +99,6 @@ class Limits:
 
     Examples
     --------
-    >>> from slimsvm.run import Limits
     >>> Limits(max_time=None).reason() is None
     True
     """

@@ -46,8 +46,6 @@ class Frozen:
 
     Examples
     --------
-    >>> import numpy as np
-    >>> from slimsvm.snapshots import Frozen
     >>> value = {"w": np.arange(3.0), "parts": (1, [np.inf])}
     >>> Frozen(value).thawed()
     {'w': array([0., 1., 2.]), 'parts': (1, [inf])}

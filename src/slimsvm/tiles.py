@@ -398,10 +398,7 @@ class Frame:
 
     Examples
     --------
-    >>> import numpy as np
     >>> from slimsvm.kernels import RBF
-    >>> from slimsvm.rows import MemoryRows
-    >>> from slimsvm.tiles import Frame
     >>> frame = Frame.of(RBF(1.0), MemoryRows(np.array([[0.0], [2.0]])), np.float64)
     >>> frame.prepare(np.array([[5.0]])).X
     array([[4.]])
@@ -898,7 +895,6 @@ def kernel_values(
     Examples
     --------
     >>> from slimsvm.kernels import RBF
-    >>> from slimsvm.tiles import kernel_values
     >>> kernel_values(RBF(0.5), [[0.0], [2.0]], [[0.0]], dtype="float64").round(4)
     array([[1.    ],
            [0.1353]])

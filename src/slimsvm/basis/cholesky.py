@@ -100,8 +100,6 @@ def pivoted(
 
     Examples
     --------
-    >>> import numpy as np
-    >>> from slimsvm.basis.cholesky import pivoted
     >>> from slimsvm.kernels import Linear
     >>> from slimsvm.tiles import prepare
     >>> found = pivoted(prepare(Linear(), np.array([[1.0, 0.0], [0.0, 3.0], [1.0, 1.0]])), 3)
@@ -216,8 +214,6 @@ def thresholded(
 
     Examples
     --------
-    >>> import numpy as np
-    >>> from slimsvm.basis.cholesky import thresholded
     >>> from slimsvm.kernels import RBF
     >>> from slimsvm.tiles import prepare
     >>> rows = prepare(RBF(1.0), np.array([[0.0], [0.5], [2.0]]), dtype=np.float64)
@@ -378,8 +374,6 @@ class Cholesky(Basis):
 
     Examples
     --------
-    >>> import numpy as np
-    >>> from slimsvm.basis import Cholesky
     >>> from slimsvm.kernels import RBF
     >>> from slimsvm.problems.columns import KernelColumns
     >>> from slimsvm.tiles import in_memory, prepare

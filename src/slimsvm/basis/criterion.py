@@ -348,8 +348,6 @@ def sampled(size: Array, n: int, rng: np.random.Generator) -> tuple[Array, Array
 
     Examples
     --------
-    >>> import numpy as np
-    >>> from slimsvm.basis.criterion import sampled
     >>> sampled(np.array([1.0, 0.0, 9.0, 1.0, 2.0]), 2, np.random.default_rng(0))
     (array([2, 4]), array([1. , 0.5]))
     """

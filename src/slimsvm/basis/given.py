@@ -25,8 +25,6 @@ class Given(Basis):
 
     Examples
     --------
-    >>> import numpy as np
-    >>> from slimsvm.basis import Given
     >>> from slimsvm.kernels import Linear
     >>> from slimsvm.problems.columns import KernelColumns
     >>> from slimsvm.tiles import in_memory, prepare

@@ -43,8 +43,6 @@ class KMeans(Basis):
 
     Examples
     --------
-    >>> import numpy as np
-    >>> from slimsvm.basis import KMeans
     >>> from slimsvm.kernels import RBF
     >>> from slimsvm.problems.columns import KernelColumns
     >>> from slimsvm.tiles import in_memory, prepare

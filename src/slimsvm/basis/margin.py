@@ -42,19 +42,13 @@ class Margin(Basis):
 
     Examples
     --------
-    >>> import numpy as np
-    >>> from slimsvm.basis import Here, Margin
-    >>> from slimsvm.kernels import RBF
-    >>> from slimsvm.losses import SquaredHinge
-    >>> from slimsvm.problems.columns import KernelColumns
-    >>> from slimsvm.problems.subspace import Subspace
-    >>> from slimsvm.tiles import in_memory, prepare
-    >>> rows = prepare(RBF(1.0), np.arange(4.0)[:, None])
-    >>> columns = KernelColumns(in_memory(rows, np.ones(4)), rows.frame, max_basis=2)
-    >>> here = Here(Subspace(columns, SquaredHinge()), np.array([[2.0], [-0.1], [1.0], [3.0]]))
-    >>> rng = np.random.default_rng(0)
-    >>> Margin().select(columns, None, None, 1, rng, np.arange(4), here).indices
-    array([1])
+    >>> from sklearn.datasets import make_moons
+    >>> from slimsvm import SparseSVC
+    >>> from slimsvm.basis import Margin
+    >>> moons = make_moons(200, random_state=0)
+    >>> few, many = (SparseSVC(k, basis=Margin(), random_state=0).fit(*moons) for k in (2, 20))
+    >>> few.score(*moons) < many.score(*moons)
+    True
     """
 
     in_words: ClassVar[str] = "takes the one of 59 random rows with the smallest decision value"

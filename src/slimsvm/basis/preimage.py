@@ -88,19 +88,13 @@ class PursuitRows(Basis):
 
     Examples
     --------
-    >>> import numpy as np
+    >>> from slimsvm import SparseSVC
     >>> from slimsvm.basis import PursuitRows
-    >>> from slimsvm.kernels import RBF
-    >>> from slimsvm.problems.columns import KernelColumns
-    >>> from slimsvm.tiles import in_memory, prepare
-    >>> X = np.linspace(0.0, 5.0, 50)[:, None]
-    >>> rows = prepare(RBF(1.0), X)
-    >>> columns = KernelColumns(in_memory(rows), rows.frame, max_basis=2)
-    >>> weights = np.zeros((50, 1))
-    >>> weights[20] = 1.0
-    >>> rng = np.random.default_rng(0)
-    >>> PursuitRows().select(columns, weights, None, 1, rng, np.arange(50)).indices
-    array([20])
+    >>> from slimsvm.datasets import banana
+    >>> X, y = banana(300, seed=0)
+    >>> model = SparseSVC(9, basis=PursuitRows(n_candidates=20), refine=False, random_state=0)
+    >>> model.fit(X, y).basis_indices_.size  # vectors are training rows
+    9
     """
 
     in_words: ClassVar[str] = "takes the best of 59 random rows each time"
@@ -385,8 +379,6 @@ def thinned(B: Array, share: float) -> Any:
 
     Examples
     --------
-    >>> import numpy as np
-    >>> from slimsvm.basis.preimage import thinned
     >>> thinned(np.array([[3.0, 0.01, 0.0, -4.0]]), 1e-3).toarray()
     array([[ 3.,  0.,  0., -4.]])
     """

@@ -24,7 +24,6 @@ class Random(Basis):
     Examples
     --------
     >>> import numpy as np
-    >>> from slimsvm.basis import Random
     >>> from slimsvm.kernels import RBF
     >>> from slimsvm.problems.columns import KernelColumns
     >>> from slimsvm.tiles import in_memory, prepare

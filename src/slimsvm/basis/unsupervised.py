@@ -46,17 +46,14 @@ class Unsupervised(Basis):
 
     Examples
     --------
-    >>> import numpy as np
+    The two groups of rows have a vector each:
+
+    >>> from slimsvm import SparseSVR
     >>> from slimsvm.basis import Unsupervised
-    >>> from slimsvm.kernels import RBF
-    >>> from slimsvm.problems.columns import KernelColumns
-    >>> from slimsvm.tiles import in_memory, prepare
-    >>> rows = prepare(RBF(1.0), np.array([0.0, 0.1, 5.0, 5.1])[:, None])
-    >>> columns = KernelColumns(in_memory(rows), rows.frame, max_basis=2)
-    >>> rng = np.random.default_rng(0)
-    >>> found = Unsupervised().select(columns, None, None, 2, rng, np.arange(4))
-    >>> bool(np.ptp(columns.take(found.indices).X) > 4)
-    True
+    >>> X = [[0.0], [0.1], [5.0], [5.1]]
+    >>> model = SparseSVR(2, gamma=1.0, basis=Unsupervised(None), refine=False).fit(X, range(4))
+    >>> sorted(round(float(b)) for b in model.basis_[:, 0])
+    [0, 5]
     """
 
     in_words: ClassVar[str] = "takes the farthest of 59 random rows"

@@ -307,8 +307,6 @@ def ended(models: list[Any], before: list[Status | None]) -> Status:
     Examples
     --------
     >>> from types import SimpleNamespace
-    >>> from slimsvm.ending import Status
-    >>> from slimsvm.cross_training.models import ended
     >>> good, late = Status("converged", "Converged."), Status("max_time", "Stopped at max_time.")
     >>> ended([SimpleNamespace(status_=good)], [good, good]).converged
     True

@@ -170,7 +170,6 @@ def rows_in_subset(size: float, n: int) -> int:
 
     Examples
     --------
-    >>> from slimsvm.cross_training.subsets import rows_in_subset
     >>> rows_in_subset(80, 1000), rows_in_subset(0.2, 1000), rows_in_subset(0.2, 100)
     (80, 200, 50)
     """
@@ -186,7 +185,6 @@ def class_counts(size: int, counts: tuple[int, int], balanced: bool = True) -> t
 
     Examples
     --------
-    >>> from slimsvm.cross_training.subsets import class_counts
     >>> class_counts(10, (100, 100)), class_counts(10, (3, 100)), class_counts(10, (100, 3))
     ((5, 5), (3, 7), (7, 3))
     >>> class_counts(10, (30, 70), balanced=False), class_counts(10, (1000, 1), balanced=False)

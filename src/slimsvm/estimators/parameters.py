@@ -81,7 +81,6 @@ def shared(name: str, default: Any = SAME) -> Any:
 
     Examples
     --------
-    >>> from slimsvm.estimators.parameters import shared
     >>> shared("max_iter", 1000).default
     1000
     """

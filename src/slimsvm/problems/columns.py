@@ -294,11 +294,7 @@ class KernelColumns:
 
     Examples
     --------
-    >>> import numpy as np
     >>> from slimsvm.kernels import RBF
-    >>> from slimsvm.problems.columns import KernelColumns
-    >>> from slimsvm.rows import MemoryRows
-    >>> from slimsvm.tiles import Frame
     >>> rows = MemoryRows(np.array([[0.0], [1.0], [5.0]]))
     >>> columns = KernelColumns(rows, Frame.of(RBF(1.0), rows, np.float64), max_basis=2)
     >>> columns.append(columns.take(np.array([0, 2])).X)

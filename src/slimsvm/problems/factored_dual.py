@@ -49,8 +49,6 @@ class FactoredDual:
 
     Examples
     --------
-    >>> import numpy as np
-    >>> from slimsvm.problems.factored_dual import FactoredDual
     >>> problem = FactoredDual(np.array([[1.0], [-2.0]]), 1.0, 0.5, np.inf)
     >>> a = np.array([1.0, 0.5])
     >>> w = problem.combined(a)

@@ -269,9 +269,7 @@ class LinearFit:
 
     Examples
     --------
-    >>> import numpy as np
     >>> from slimsvm.losses import Hinge
-    >>> from slimsvm.problems.linear import LinearFit
     >>> from slimsvm.run import run
     >>> from slimsvm.solvers.linear_descent import LinearDescent
     >>> X, y = np.array([[1.0], [-1.0]]), np.array([[1.0], [-1.0]])

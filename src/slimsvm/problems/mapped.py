@@ -318,9 +318,7 @@ def coordinates_for(
 
     Examples
     --------
-    >>> import numpy as np
     >>> from slimsvm.kernels import RBF
-    >>> from slimsvm.problems.mapped import coordinates_for
     >>> coordinates_for(RBF(4.0), np.array([[0.0], [2.0]]))
     Coordinates(mean=array([1.]), turn=2.0)
     """

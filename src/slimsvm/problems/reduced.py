@@ -250,11 +250,8 @@ class SignedFeatures:
 
     Examples
     --------
-    >>> import numpy as np
     >>> from slimsvm.kernels import Linear
-    >>> from slimsvm.problems.reduced import SignedFeatures
     >>> from slimsvm.rows import MemoryRows
-    >>> from slimsvm.tiles import Frame
     >>> rows = MemoryRows(np.array([[1.0], [2.0], [3.0]]), np.array([1.0, -1.0, 1.0]))
     >>> V = SignedFeatures(rows, Frame.of(Linear(), rows, np.float64), np.array([1]))
     >>> V.margins(np.array([1.0, 10.0]))

@@ -92,10 +92,7 @@ class Span:
 
     Examples
     --------
-    >>> import numpy as np
     >>> from slimsvm.kernels import RBF
-    >>> from slimsvm.problems.span import Span
-    >>> from slimsvm.tiles import Frame
     >>> span = Span(Frame(RBF(1.0), None, np.dtype(np.float64)), max_basis=3)
     >>> span, accepted = span.appended(np.array([[0.0], [2.0], [0.0]]))
     >>> accepted, span.m
@@ -280,8 +277,6 @@ def price_of_jitter(K_BB: Array, jitter: float, coef: Array) -> float:
 
     Examples
     --------
-    >>> import numpy as np
-    >>> from slimsvm.problems.span import price_of_jitter
     >>> round(price_of_jitter(np.eye(2), 0.1, np.ones((2, 1))), 6)
     0.21
     """

@@ -69,10 +69,7 @@ class Trail:
 
     Examples
     --------
-    >>> import numpy as np
     >>> from slimsvm.kernels import RBF
-    >>> from slimsvm.problems.span import Span
-    >>> from slimsvm.problems.trail import Trail
     >>> from slimsvm.rows import MemoryRows
     >>> from slimsvm.tiles import Frame
     >>> rows = MemoryRows(np.zeros((3, 1)))

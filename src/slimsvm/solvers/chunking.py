@@ -86,12 +86,10 @@ class Chunking(ReducedSolver):
 
     Examples
     --------
-    >>> import numpy as np
     >>> from slimsvm.kernels import RBF
     >>> from slimsvm.losses import SquaredHinge
-    >>> from slimsvm.problems.reduced import Reduced, SignedFeatures
+    >>> from slimsvm.problems.reduced import SignedFeatures
     >>> from slimsvm.run import run
-    >>> from slimsvm.solvers.chunking import Chunking
     >>> from slimsvm.tiles import in_memory, prepare
     >>> rows = prepare(RBF(1.0), np.arange(2000.0)[:, None] / 200, dtype=np.float64)
     >>> sign = np.where(np.arange(2000) % 700 < 300, 1.0, -1.0)

@@ -51,17 +51,11 @@ class CoreRounds(CoreVector):
 
     Examples
     --------
-    >>> import numpy as np
-    >>> from slimsvm.kernels import RBF
-    >>> from slimsvm.run import run
+    >>> from slimsvm import CoreVectorSVC
     >>> from slimsvm.solvers.core_rounds import CoreRounds
-    >>> from slimsvm.solvers.core_vector import Ball
-    >>> from slimsvm.tiles import prepare
-    >>> X = np.array([[0.0], [1.0], [3.0], [4.0]])
-    >>> ball = Ball(prepare(RBF(0.5), X), np.array([-1.0, -1.0, 1.0, 1.0]), C=10.0)
-    >>> result = run(CoreRounds(), ball, tol=1e-6)
-    >>> result.certificate.holds, result.model.a.round(2)
-    (True, array([0.53, 0.75, 0.75, 0.53]))
+    >>> model = CoreVectorSVC(C=10.0, gamma=0.5, eps=1e-6, solver=CoreRounds())
+    >>> model.fit([[0.0], [1.0], [3.0], [4.0]], [0, 0, 1, 1]).dual_coef_.round(2).tolist()
+    [[-0.53, -0.75, 0.75, 0.53]]
     """
 
     n_candidates: int = DRAWN

@@ -204,10 +204,8 @@ class CoreVector:
 
     Examples
     --------
-    >>> import numpy as np
     >>> from slimsvm.kernels import RBF
     >>> from slimsvm.run import run
-    >>> from slimsvm.solvers.core_vector import Ball, CoreVector
     >>> from slimsvm.tiles import prepare
     >>> X = np.array([[0.0], [1.0], [3.0], [4.0]])
     >>> ball = Ball(prepare(RBF(0.5), X), np.array([-1.0, -1.0, 1.0, 1.0]), C=10.0)

@@ -98,11 +98,8 @@ def plan_for(problem: Mapped, n_vectors: int, metric: str | None = "auto") -> Pl
 
     Examples
     --------
-    >>> import numpy as np
     >>> from slimsvm.kernels import RBF
     >>> from slimsvm.losses import Logistic
-    >>> from slimsvm.problems.mapped import Mapped
-    >>> from slimsvm.solvers.descent import plan_for
     >>> y = np.where(np.arange(8000) % 2, 1.0, -1.0)[:, None]
     >>> problem = Mapped.of(RBF(0.5), np.zeros((8000, 3)), y, np.ones(8000), Logistic())
     >>> plan = plan_for(problem, 50)

@@ -107,7 +107,6 @@ class DualChunking:
     --------
     >>> from slimsvm import SVC
     >>> from slimsvm.datasets import checkers
-    >>> from slimsvm.solvers.dual_chunking import DualChunking
     >>> X, y = checkers(300, seed=0)
     >>> model = SVC(C=10.0, gamma=5.0, solver=DualChunking(chunk=50)).fit(X, y)
     >>> model.certificate_.holds

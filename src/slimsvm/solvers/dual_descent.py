@@ -230,10 +230,7 @@ class DualDescent:
 
     Examples
     --------
-    >>> import numpy as np
-    >>> from slimsvm.problems.factored_dual import FactoredDual
     >>> from slimsvm.run import run
-    >>> from slimsvm.solvers.dual_descent import DualDescent
     >>> V = np.array([[1.0, 1.0], [2.0, -1.0], [0.5, 0.5]])
     >>> result = run(DualDescent(seed=0), FactoredDual(V, 1.0, shift=0.0, upper=10.0), tol=1e-9)
     >>> result.model.w.round(4), result.certificate.holds

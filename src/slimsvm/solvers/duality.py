@@ -69,10 +69,9 @@ class ReducedSolver:
     --------
     All of them are used alike; the loss is what each is for:
 
-    >>> import numpy as np
     >>> from slimsvm.kernels import RBF
     >>> from slimsvm.losses import LeastSquares, SmoothHinge, SquaredHinge
-    >>> from slimsvm.problems.reduced import Reduced, SignedFeatures
+    >>> from slimsvm.problems.reduced import SignedFeatures
     >>> from slimsvm.run import run
     >>> from slimsvm.solvers.lagrangian import AcceleratedLagrangian, Lagrangian
     >>> from slimsvm.solvers.least_squares import LeastSquaresSystem

@@ -187,10 +187,7 @@ class FixedSets(ReducedSolver):
 
     Examples
     --------
-    >>> import numpy as np
-    >>> from slimsvm.problems.factored_dual import FactoredDual
     >>> from slimsvm.run import run
-    >>> from slimsvm.solvers.fixed_sets import FixedSets
     >>> V = np.array([[1.0, 1.0], [2.0, -1.0], [0.5, 0.5]])
     >>> problem = FactoredDual(V, 1.0, shift=0.0, upper=10.0)
     >>> run(FixedSets(working_set=2), problem, tol=1e-9).model.w.round(4)

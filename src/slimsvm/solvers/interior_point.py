@@ -53,8 +53,6 @@ class InteriorPoint:
 
     Examples
     --------
-    >>> import numpy as np
-    >>> from slimsvm.solvers.interior_point import InteriorPoint
     >>> problem = InteriorPoint(
     ...     np.eye(2), np.array([-1.0, -3.0]), np.full(2, 2.0), np.array([1.0, -1.0])
     ... )
@@ -201,8 +199,6 @@ def minimised(
 
     Examples
     --------
-    >>> import numpy as np
-    >>> from slimsvm.solvers.interior_point import minimised
     >>> minimised(np.eye(2), np.array([-1.0, 2.0]), np.full(2, np.inf)).round(9).tolist()
     [1.0, 0.0]
     """

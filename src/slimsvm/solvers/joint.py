@@ -106,9 +106,7 @@ class JointSpace(Space):
 
     Examples
     --------
-    >>> import numpy as np
     >>> from slimsvm.rows import MemoryRows
-    >>> from slimsvm.solvers.joint import JointSpace
     >>> from slimsvm.solvers.spaces import ExplicitSpace
     >>> space = JointSpace(ExplicitSpace(MemoryRows(np.array([[1.0], [2.0]]))), width=2)
     >>> space.scores(np.array([[3.0], [-1.0]])).reshape(2, 2)
@@ -441,7 +439,6 @@ def least_on_line(
 
     Examples
     --------
-    >>> from slimsvm.solvers.joint import least_on_line
     >>> round(least_on_line(lambda t: (t, abs(t - 0.3), 1.0 if t > 0.3 else -1.0), 0.0, 1e-3), 6)
     0.3
     """

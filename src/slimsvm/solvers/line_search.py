@@ -133,9 +133,7 @@ def least_along(
 
     Examples
     --------
-    >>> import numpy as np
     >>> from slimsvm.losses import LeastSquares
-    >>> from slimsvm.solvers.line_search import least_along
     >>> one, zero = np.ones((3, 1)), np.zeros(1)
     >>> y = np.array([[1.0], [2.0], [6.0]])
     >>> least_along(LeastSquares(), y, np.ones(3), 0 * one, one, zero, zero)

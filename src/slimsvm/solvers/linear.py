@@ -76,13 +76,9 @@ def linear(
 
     Examples
     --------
-    >>> import numpy as np
     >>> from slimsvm.losses import EpsilonInsensitive
     >>> from slimsvm.oracles import LossOracle
-    >>> from slimsvm.problems.linear import LinearFit
     >>> from slimsvm.run import Limits
-    >>> from slimsvm.solvers.linear import linear
-    >>> from slimsvm.training import Fit
     >>> X, y = np.array([[0.0], [1.0], [2.0]]), np.array([[1.0], [3.0], [5.0]])
     >>> problem = LinearFit(X, y, np.full(3, 9.0), EpsilonInsensitive(0.0))
     >>> result = linear(problem, LossOracle, tol=1e-4, max_iter=-1, fit=Fit(Limits(), 1, ()))

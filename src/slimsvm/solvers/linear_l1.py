@@ -161,9 +161,7 @@ class L1Problem:
 
     Examples
     --------
-    >>> import numpy as np
     >>> from slimsvm.run import run
-    >>> from slimsvm.solvers.linear_l1 import L1Descent, L1Problem
     >>> X, y = np.array([[1.0, 0.1], [-1.0, 0.1]]), np.array([[1.0], [-1.0]])
     >>> result = run(L1Descent(), L1Problem(X, y, np.full(2, 2.0), 0.0), tol=1e-6)
     >>> result.model.coef.round(3).tolist()

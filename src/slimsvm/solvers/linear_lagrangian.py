@@ -80,16 +80,11 @@ class LinearLagrangian:
 
     Examples
     --------
-    >>> import numpy as np
-    >>> from slimsvm.losses import SquaredHinge
-    >>> from slimsvm.problems.linear import LinearFit
-    >>> from slimsvm.run import run
+    >>> from slimsvm import LinearSVC
     >>> from slimsvm.solvers.linear_lagrangian import LinearLagrangian
-    >>> X, y = np.array([[1.0], [-1.0]]), np.array([[1.0], [-1.0]])
-    >>> problem = LinearFit(X, y, np.full(2, 0.5), SquaredHinge(), 0.0)
-    >>> result = run(LinearLagrangian(), problem, tol=1e-9)
-    >>> result.model.coef.round(6).tolist(), result.certificate.holds
-    ([[0.666667]], True)
+    >>> model = LinearSVC(C=0.5, fit_intercept=False, solver=LinearLagrangian(), tol=1e-9)
+    >>> model.fit([[1.0], [-1.0]], [1, 0]).coef_.round(6).tolist()
+    [[0.666667]]
     """
 
     share: float = 0.95

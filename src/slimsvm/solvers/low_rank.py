@@ -73,7 +73,6 @@ class ICFSVM:
     --------
     >>> from slimsvm import LowRankSVC
     >>> from slimsvm.datasets import checkers
-    >>> from slimsvm.solvers.low_rank import ICFSVM
     >>> X, y = checkers(200, seed=0)
     >>> LowRankSVC(ICFSVM("pivoted"), gamma=5.0).fit(X, y).certificate_.holds
     True
@@ -119,11 +118,7 @@ class LowRank:
 
     Examples
     --------
-    >>> import numpy as np
     >>> from slimsvm.kernels import RBF
-    >>> from slimsvm.run import Limits
-    >>> from slimsvm.solvers.low_rank import LowRank
-    >>> from slimsvm.tiles import prepare
     >>> rows = prepare(RBF(0.5), np.array([[0.0], [1.0], [3.0], [4.0]]))
     >>> y = np.array([-1.0, -1.0, 1.0, 1.0])
     >>> result = LowRank(rank=4).solve(rows, y, np.full(4, 10.0), Limits())

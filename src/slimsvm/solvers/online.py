@@ -336,10 +336,8 @@ class Online:
 
     Examples
     --------
-    >>> import numpy as np
     >>> from slimsvm.kernels import RBF
     >>> from slimsvm.run import run
-    >>> from slimsvm.solvers.online import Online, Passing
     >>> from slimsvm.tiles import prepare
     >>> X, y = np.array([[0.0], [1.0], [3.0], [4.0]]), np.array([-1.0, -1.0, 1.0, 1.0])
     >>> rows = Passing(prepare(RBF(0.5), X), y, np.full(4, 10.0), np.arange(4), np.arange(4))

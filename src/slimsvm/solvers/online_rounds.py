@@ -52,16 +52,10 @@ class OnlineRounds(Online):
 
     Examples
     --------
-    >>> import numpy as np
-    >>> from slimsvm.kernels import RBF
-    >>> from slimsvm.run import run
-    >>> from slimsvm.solvers.online import Passing
+    >>> from slimsvm import OnlineSVC
     >>> from slimsvm.solvers.online_rounds import OnlineRounds
-    >>> from slimsvm.tiles import prepare
-    >>> X, y = np.array([[0.0], [1.0], [3.0], [4.0]]), np.array([-1.0, -1.0, 1.0, 1.0])
-    >>> rows = Passing(prepare(RBF(0.5), X), y, np.full(4, 10.0), np.arange(4), np.arange(4))
-    >>> state = run(OnlineRounds(), rows, tol=1e-3).model
-    >>> sorted(state.ids[state.alive].tolist())
+    >>> stream = OnlineSVC(C=10.0, gamma=0.5, solver=OnlineRounds(n_candidates=10))
+    >>> stream.fit([[0.0], [1.0], [3.0], [4.0]], [0, 0, 1, 1]).support_.tolist()
     [0, 1, 2, 3]
     """
 

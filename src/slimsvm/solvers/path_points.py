@@ -134,7 +134,6 @@ def sizes_up_to(most: int) -> list[int]:
 
     Examples
     --------
-    >>> from slimsvm.solvers.path_points import sizes_up_to
     >>> sizes_up_to(12)
     [1, 2, 5, 10, 12]
     """

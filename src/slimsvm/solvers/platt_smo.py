@@ -98,7 +98,6 @@ class PlattSMO:
     --------
     >>> from slimsvm import SVC
     >>> from slimsvm.datasets import checkers
-    >>> from slimsvm.solvers.platt_smo import PlattSMO
     >>> X, y = checkers(200, seed=0)
     >>> SVC(C=1.0, gamma=5.0, solver=PlattSMO()).fit(X, y).certificate_.violation < 0.01
     True

@@ -33,11 +33,8 @@ def polished(
 
     Examples
     --------
-    >>> import numpy as np
     >>> from slimsvm.losses import Hinge
     >>> from slimsvm.problems.linear import LinearFit
-    >>> from slimsvm.run import Limits
-    >>> from slimsvm.solvers.polish import polished
     >>> X, y = np.array([[1.0], [-1.0]]), np.array([[1.0], [-1.0]])
     >>> column = LinearFit(X, y, np.full(2, 9.0), Hinge()).column(0)
     >>> v, w = polished(X, column, np.array([0.4, -0.6]), np.inf, Limits())

@@ -214,8 +214,6 @@ def singular_vectors(W: Array, n_basis: int) -> tuple[Array, Array, float, float
 
     Examples
     --------
-    >>> import numpy as np
-    >>> from slimsvm.solvers.reduced_set import singular_vectors
     >>> singular_vectors(np.array([[3.0, 4.0]]), 10)
     (array([[3., 4.]]), array([[1.]]), 0.0, 25.0)
     """

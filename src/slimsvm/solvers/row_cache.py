@@ -43,9 +43,7 @@ class RowCache:
 
     Examples
     --------
-    >>> import numpy as np
     >>> from slimsvm.kernels import Linear
-    >>> from slimsvm.solvers.row_cache import RowCache
     >>> from slimsvm.tiles import prepare
     >>> cache = RowCache(prepare(Linear(), np.array([[1.0], [2.0], [3.0]])), budget=48.0)
     >>> cache.take(np.array([0, 2])).tolist(), cache.take(np.array([2])).tolist()

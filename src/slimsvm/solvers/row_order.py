@@ -25,8 +25,6 @@ def in_sequence(X: Array, group: Array, rng: np.random.Generator) -> bool:
 
     Examples
     --------
-    >>> import numpy as np
-    >>> from slimsvm.solvers.row_order import in_sequence
     >>> rng, group = np.random.default_rng(0), np.arange(1000) % 2
     >>> X = np.linspace(0, 1, 1000)[:, None] + 0.1 * rng.standard_normal((1000, 3))
     >>> in_sequence(X, group, rng), in_sequence(rng.permutation(X), group, rng)

@@ -62,12 +62,7 @@ class ArmijoNewton(ReducedSolver):
 
     Examples
     --------
-    >>> import numpy as np
     >>> from slimsvm.kernels import RBF
-    >>> from slimsvm.losses import SmoothHinge
-    >>> from slimsvm.problems.reduced import Reduced, SignedFeatures
-    >>> from slimsvm.run import run
-    >>> from slimsvm.solvers.rsvm import ArmijoNewton
     >>> from slimsvm.tiles import in_memory, prepare
     >>> rows = prepare(RBF(1.0), np.arange(6.0)[:, None], dtype=np.float64)
     >>> signed = in_memory(rows, np.array([1.0, 1.0, -1.0, -1.0, 1.0, 1.0]))
@@ -133,7 +128,6 @@ class RSVM:
     --------
     >>> from slimsvm import ReducedSVC
     >>> from slimsvm.datasets import checkers
-    >>> from slimsvm.solvers.rsvm import RSVM
     >>> X, y = checkers(300, seed=0)
     >>> model = ReducedSVC(solver=RSVM("smooth", penalty="kernel"), gamma=5.0, random_state=0)
     >>> model.fit(X, y).basis_.shape

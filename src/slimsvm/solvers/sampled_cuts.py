@@ -469,7 +469,6 @@ def risk_bound(
 
     Examples
     --------
-    >>> from slimsvm.solvers.sampled_cuts import risk_bound
     >>> few = risk_bound("linear_time", 1.0, 1.0, 1.0, 100.0, 1e-3, 400)
     >>> many = risk_bound("linear_time", 1.0, 1.0, 1.0, 100.0, 1e-3, 40_000)
     >>> bool(many < few)

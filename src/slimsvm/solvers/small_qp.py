@@ -90,8 +90,6 @@ def solve_small_qp(
 
     Examples
     --------
-    >>> import numpy as np
-    >>> from slimsvm.solvers.small_qp import solve_small_qp
     >>> G = np.array([[2.0, 0.0], [0.0, 1.0]])
     >>> solve_small_qp(G, np.array([1.0, 1.0]), bound=10.0).a
     array([0.5, 1. ])

@@ -227,10 +227,6 @@ def inner_vectors(f: Expansion, kernel: Kernel, X: Any) -> tuple[Vectors, Coordi
 
     Examples
     --------
-    >>> import numpy as np
-    >>> from slimsvm.expansion import Expansion
-    >>> from slimsvm.kernels import RBF
-    >>> from slimsvm.solvers.sparse_descent import inner_vectors
     >>> f = Expansion(RBF(4.0), np.array([[3.0]]), np.ones((1, 1)), np.zeros(1))
     >>> inner_vectors(f, f.kernel, np.array([[0.0], [2.0]]))[0].B
     array([[4.]])

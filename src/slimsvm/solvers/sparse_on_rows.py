@@ -44,7 +44,6 @@ def drawn_rows(n: int, wanted: int, seed: int) -> Array:
 
     Examples
     --------
-    >>> from slimsvm.solvers.sparse_on_rows import drawn_rows
     >>> drawn_rows(3, 5, 0)
     array([0, 1, 2])
     >>> drawn_rows(1000, 4, 0).size

@@ -234,10 +234,8 @@ class StreamDescent:
 
     Examples
     --------
-    >>> import numpy as np
     >>> from slimsvm.kernels import RBF
     >>> from slimsvm.run import run
-    >>> from slimsvm.solvers.stream_descent import RowsOfCall, StreamDescent, begun
     >>> X = np.random.default_rng(0).uniform(-1, 1, (2000, 2))
     >>> rows = RowsOfCall(X, (X[:, 0] * X[:, 1] > 0).astype(int), np.ones(2000))
     >>> solver = StreamDescent(n_vectors=20, kernel=RBF(1.0))

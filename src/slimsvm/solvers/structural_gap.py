@@ -191,12 +191,8 @@ def lower_bound(
 
     Examples
     --------
-    >>> import numpy as np
     >>> from slimsvm.kernels import Linear
     >>> from slimsvm.oracles import Binary
-    >>> from slimsvm.solvers.joint import JointRisk
-    >>> from slimsvm.solvers.structural_gap import lower_bound
-    >>> from slimsvm.tiles import prepare
     >>> X, oracle = np.array([[1.0], [-1.0]]), Binary()
     >>> true = oracle.encode([1, 0], n_rows=2)
     >>> risk = JointRisk(oracle, true.labels, true.offsets, np.full(2, 9.0))

@@ -218,7 +218,6 @@ class SVMLight:
     --------
     >>> from slimsvm import SVC
     >>> from slimsvm.datasets import checkers
-    >>> from slimsvm.solvers.svm_light import SVMLight
     >>> X, y = checkers(300, seed=0)
     >>> model = SVC(C=10.0, gamma=5.0, solver=SVMLight(working_set=4)).fit(X, y)
     >>> model.certificate_.holds

@@ -72,12 +72,9 @@ def whole_gap(
 
     Examples
     --------
-    >>> import numpy as np
-    >>> from slimsvm.expansion import Expansion
     >>> from slimsvm.kernels import Linear
     >>> from slimsvm.losses import LeastSquares
     >>> from slimsvm.rows import MemoryRows
-    >>> from slimsvm.solvers.whole_gap import whole_gap
     >>> rows = MemoryRows(np.array([[1.0], [2.0]]), np.array([1.0, 2.0]), np.ones(2))
     >>> best = Expansion(Linear(), np.array([[1.0]]), np.array([[10 / 11]]), np.zeros(1))
     >>> objective, gap, _ = whole_gap(rows, best, LeastSquares(), False, dtype=np.float64)
