@@ -76,7 +76,7 @@ def _exp_rows_f4(values: Array, scale: float, shift: float, row: Array, column: 
 
 
 @compiled
-def _exp_rows_f8(values: Array, scale: float, shift: float, row: Array, column: Array) -> None:
+def exp_rows_f8(values: Array, scale: float, shift: float, row: Array, column: Array) -> None:
     """values[i, j] = exp(min(0, scale * values[i, j] + shift * (row[i] + column[j]))), float64."""
     for i in range(values.shape[0]):
         row_i = row[i]
@@ -110,14 +110,14 @@ def exp_rows(values: Array, scale: float, shift: float, row: Array, column: Arra
 
     The loop is vector code. Arguments below -87 (float32) or -708 (float64) give zero.
     """
-    (_exp_rows_f4 if values.itemsize == 4 else _exp_rows_f8)(values, scale, shift, row, column)
+    (_exp_rows_f4 if values.itemsize == 4 else exp_rows_f8)(values, scale, shift, row, column)
 
 
 # For compiled callers: only the loop of their type is compiled with them. No annotations: Numba
 # compares them with those of the function returned.
 @overload(exp_rows)
 def _exp_rows(values, scale, shift, row, column):
-    loop = _exp_rows_f4 if values.dtype == types.float32 else _exp_rows_f8
+    loop = _exp_rows_f4 if values.dtype == types.float32 else exp_rows_f8
 
     return lambda values, scale, shift, row, column: loop(values, scale, shift, row, column)
 

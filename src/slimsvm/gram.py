@@ -218,6 +218,8 @@ class Gram:
         """
         if rows.size == self.n and not self._last_rows.size and not self._n_filled:
             return self._at_once(rows)
+        if np.array_equal(rows, self._last_rows):
+            return self._last_block
         where, slots, fresh = self._place_in_last[rows], self._slot[rows], np.full(rows.size, -1)
         missing = np.flatnonzero((where < 0) & (slots < 0))
         fresh[missing] = np.arange(missing.size)

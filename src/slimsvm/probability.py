@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from slimsvm.compiled import compiled
+from slimsvm.compiled import compiled, compiled_sum
+from slimsvm.forms import exp_rows_f8
 
 Array = NDArray[Any]
 N_FOLDS = 5  # as LIBSVM
@@ -22,7 +23,14 @@ SEED = 20000  # of the folds: they depend on nothing but the labels
 LEAST = 1e-7  # probability of a pair, as LIBSVM
 MOST_STEPS = 100
 RIDGE, PRECISE, SHORTEST = 1e-12, 1e-9, 1e-10  # relative to the sum of weights; of a step
+TINY = float(np.finfo(float).tiny)
+NOTHING = np.zeros(1)
 BLOCK_VALUES = 1 << 22  # of the linear systems that are solved at the same time
+
+
+def places(n: int) -> Array:
+    """The rows of a class in an order that depends on their number only."""
+    return np.random.RandomState(SEED).permutation(n)
 
 
 def fold_of_rows(label: Array) -> Array:
@@ -33,11 +41,10 @@ def fold_of_rows(label: Array) -> Array:
     >>> np.bincount(fold_of_rows(np.repeat([0, 1], 10))).tolist()
     [4, 4, 4, 4, 4]
     """
-    fold = np.empty(label.size, np.intp)
-    rng, first = np.random.RandomState(SEED), 0
+    fold, first = np.empty(label.size, np.intp), 0
     for c in np.unique(label):
-        rows = rng.permutation(np.flatnonzero(label == c))
-        fold[rows] = (first + np.arange(rows.size)) % N_FOLDS
+        rows = np.flatnonzero(label == c)
+        fold[rows] = (first + places(rows.size)) % N_FOLDS
         first += rows.size  # classes of less than N_FOLDS rows do not all go to the first folds
     return fold
 
@@ -53,48 +60,77 @@ def sigmoid(score: Array, first: Array, weight: Array) -> tuple[float, float]:
     >>> bool(A < 0), round(float(1 / (1 + np.exp(A + B))), 2)
     (True, 0.98)
     """
-    n_first, n_other = float(weight[first].sum()), float(weight[~first].sum())
-    target = np.where(first, (n_first + 1) / (n_first + 2), 1 / (n_other + 2))
-    size = max(float(np.abs(score).max(initial=0.0)), np.finfo(float).tiny)
-    f = score / size  # so that the Newton step is well scaled
+    A, B = platt(np.array(score, float), np.asarray(first, bool), np.asarray(weight, float))
+    return float(A), float(B)
 
-    start = float(np.log((n_other + 1) / (n_first + 1)))
-    A, B = _newton(f, target, weight, start)
+
+@compiled
+def platt(score: Array, first: Array, weight: Array) -> tuple[float, float]:
+    """The same for compiled loops: Newton's method from A = 0 on.
+
+    A step goes as far as the slope along it is falling there, which needs no logarithm; where it is
+    not, the step is halved until the cost falls.
+    """
+    n, size, n_first, n_other = score.size, TINY, 0.0, 0.0
+    for i in range(n):
+        size = max(size, abs(score[i]))
+        if first[i]:
+            n_first += weight[i]
+        else:
+            n_other += weight[i]
+    f, target, e = np.empty(n), np.empty(n), np.empty((1, n))
+    for i in range(n):
+        f[i] = score[i] / size  # so that the Newton step is well scaled
+        target[i] = (n_first + 1.0) / (n_first + 2.0) if first[i] else 1.0 / (n_other + 2.0)
+    A, B, total = 0.0, np.log((n_other + 1.0) / (n_first + 1.0)), n_first + n_other
+    g_A, g_B, h_AA, h_AB, h_BB = _slopes(f, target, weight, e, A, B)
+    for _ in range(MOST_STEPS):
+        if max(abs(g_A), abs(g_B)) <= PRECISE * total:
+            break
+        h_AA, h_BB = h_AA + RIDGE * total, h_BB + RIDGE * total
+        det = h_AA * h_BB - h_AB * h_AB
+        d_A, d_B = -(h_BB * g_A - h_AB * g_B) / det, -(h_AA * g_B - h_AB * g_A) / det
+        before, t, expected = -1.0, 1.0, 1e-4 * (g_A * d_A + g_B * d_B)
+        while t > SHORTEST:
+            g_A, g_B, h_AA, h_AB, h_BB = _slopes(f, target, weight, e, A + t * d_A, B + t * d_B)
+            if g_A * d_A + g_B * d_B <= 0.0:
+                break
+            if before < 0.0:
+                before = _cost(f, target, weight, A, B)
+            if _cost(f, target, weight, A + t * d_A, B + t * d_B) <= before + t * expected:
+                break
+            t /= 2.0
+        if t <= SHORTEST:
+            break
+        A, B = A + t * d_A, B + t * d_B
     return A / size, B
 
 
 @compiled
-def _newton(f: Array, target: Array, weight: Array, B: float) -> tuple[float, float]:
-    """Maximum likelihood by Newton's method with halved steps, from A = 0 on."""
-    A, total = 0.0, weight.sum()
-    now = _cost(f, target, weight, A, B)
-    for _ in range(MOST_STEPS):
-        g_A = g_B = h_AA = h_AB = h_BB = 0.0
-        for i in range(f.size):
-            z = A * f[i] + B
-            e = np.exp(-abs(z))
-            p = (e if z >= 0 else 1.0) / (1.0 + e)
-            slope, curvature = weight[i] * (target[i] - p), weight[i] * p * (1.0 - p)
-            g_A += slope * f[i]
-            g_B += slope
-            h_AA += curvature * f[i] * f[i]
-            h_AB += curvature * f[i]
-            h_BB += curvature
-        if max(abs(g_A), abs(g_B)) <= PRECISE * total:
-            break
-        h_AA += RIDGE * total
-        h_BB += RIDGE * total
-        det = h_AA * h_BB - h_AB * h_AB
-        d_A, d_B = -(h_BB * g_A - h_AB * g_B) / det, -(h_AA * g_B - h_AB * g_A) / det
-        t, slope = 1.0, 1e-4 * (g_A * d_A + g_B * d_B)
-        new = _cost(f, target, weight, A + d_A, B + d_B)
-        while new > now + t * slope and t > SHORTEST:
-            t /= 2.0
-            new = _cost(f, target, weight, A + t * d_A, B + t * d_B)
-        if t <= SHORTEST:
-            break
-        A, B, now = A + t * d_A, B + t * d_B, new
-    return A, B
+def _slopes(
+    f: Array, target: Array, weight: Array, e: Array, A: float, B: float
+) -> tuple[float, float, float, float, float]:
+    """First and second derivatives of the cost; ``e`` is room for exponentials."""
+    for i in range(f.size):
+        e[0, i] = abs(A * f[i] + B)
+    exp_rows_f8(e, -1.0, 0.0, NOTHING, f)
+    return _sums(f, target, weight, e[0], A, B)
+
+
+@compiled_sum
+def _sums(
+    f: Array, target: Array, weight: Array, e: Array, A: float, B: float
+) -> tuple[float, float, float, float, float]:
+    g_A = g_B = h_AA = h_AB = h_BB = 0.0
+    for i in range(f.size):
+        p = (e[i] if A * f[i] + B >= 0.0 else 1.0) / (1.0 + e[i])
+        slope, curvature = weight[i] * (target[i] - p), weight[i] * p * (1.0 - p)
+        g_A += slope * f[i]
+        g_B += slope
+        h_AA += curvature * f[i] * f[i]
+        h_AB += curvature * f[i]
+        h_BB += curvature
+    return g_A, g_B, h_AA, h_AB, h_BB
 
 
 @compiled

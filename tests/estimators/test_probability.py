@@ -15,6 +15,7 @@ from sklearn.preprocessing import StandardScaler
 
 import slimsvm
 from slimsvm import SVC, NuSVC
+from slimsvm.multiclass import OneVsOne
 from slimsvm.probability import coupled, fold_of_rows, sigmoid
 
 pytestmark = pytest.mark.filterwarnings("ignore:The `probability`:FutureWarning")
@@ -73,6 +74,25 @@ def test_out_of_fold_scores_are_those_of_fits_without_the_fold(n):
         1 + np.exp(-model._probA[0] * model.decision_function(X[:20]) + model._probB[0])
     )
     np.testing.assert_allclose(p, expected, rtol=1e-9)
+
+
+def test_many_small_classes_have_the_sigmoids_of_pairs_one_by_one():
+    X, y = make_classification(480, 8, n_informative=6, n_classes=8, flip_y=0.1, random_state=0)
+    weight = np.random.default_rng(0).integers(1, 4, y.size).astype(float)
+    together = SVC(probability=True).fit(X, y, weight)  # in strips
+    alone = SVC(probability=True, warm_start=True).fit(X, y, weight)
+    np.testing.assert_allclose(together._probA, alone._probA, rtol=1e-3)
+    np.testing.assert_allclose(together._probB, alone._probB, atol=1e-3)
+    i, j = 2, 5  # and a pair from nothing but fits without the folds
+    some = np.flatnonzero((y == i) | (y == j))
+    fold, scores = fold_of_rows(y[some]), np.empty(some.size)
+    for k in range(5):
+        held, left = some[fold == k], some[fold != k]
+        model = SVC(gamma=together.kernel_.gamma).fit(X[left], y[left], weight[left])
+        scores[fold == k] = -model.decision_function(X[held])
+    at = np.flatnonzero([pair == (i, j) for pair in OneVsOne(8).pairs])[0]
+    A, B = sigmoid(scores, y[some] == i, weight[some])
+    np.testing.assert_allclose([together._probA[at], together._probB[at]], [A, B], atol=1e-3)
 
 
 @pytest.mark.parametrize("machine", [SVC, NuSVC])

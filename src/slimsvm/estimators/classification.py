@@ -69,7 +69,6 @@ class DecomposedPairs(PairProbabilities, PairwiseClassifier):
             and sizes.size > 2
             and self.solver is None
             and not self.warm_start
-            and not self._wants_probabilities
             and not fit.watchers
             and data.start is None
             and data.margins is None
@@ -84,6 +83,9 @@ class DecomposedPairs(PairProbabilities, PairwiseClassifier):
         shared = self._shared(parts, data, fit)
         asked: dict[str, Any] = {"tol": float(self.tol), "max_iter": int(self.max_iter)}
         asked |= {"limits": fit.limits, "n_threads": fit.threads}
+        if self._wants_probabilities:
+            given = data.sample_weight[data.used]
+            asked["sigmoids"] = (given, data.about["_probA"], data.about["_probB"])
         pairs = solved_in_strips(data.rows, sizes, self._finite_C * data.weight, **asked)
         left = {
             int(k): self._train(parts[k], data, fit, fit.limits.part(1), shared) for k in pairs.open

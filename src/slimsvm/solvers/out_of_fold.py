@@ -8,7 +8,7 @@ same Gram as that of the fit, whose cache is warm, and all its rows, so that the
 the rows left out are carried along. It begins at the solution of the fit with the coefficients of
 the fold taken away, and those of the other class reduced, one by one, until the equality holds
 again: s changes by the rows of those coefficients only. (Forms with two equalities begin anew.)
-What is asked for is the tolerance, not the last digits: nothing is polished, nothing is shrunk.
+What is asked for is ten times the tolerance of the fit: nothing is polished, nothing is shrunk.
 
 Cost: a fraction of the fit for each fold; how large, depends on how many coefficients are free.
 """
@@ -21,19 +21,21 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from slimsvm.gram import Gram
+from slimsvm.compiled import compiled
 from slimsvm.multiclass import Part
-from slimsvm.probability import fold_of_rows, sigmoid
+from slimsvm.probability import N_FOLDS, fold_of_rows, sigmoid
 from slimsvm.problems.dual_qp import DualQP
 from slimsvm.run import Limits, Result, run
 from slimsvm.solvers.decomposition import WHOLE, Decomposition
 from slimsvm.solvers.dual_state import DualSolution
-from slimsvm.solvers.smo import smo
+from slimsvm.solvers.smo import level_and_ends, pair_steps
 
 Array = NDArray[Any]
-LARGEST_TOL = 1e-3  # for a sigmoid, which averages over all rows
+# for a sigmoid, which averages over all rows: times the tolerance of the fit, and at most
+ROUGHER, LARGEST_TOL = 10.0, 1e-2
+# rows of a fit, up to which it is a hundredth of that: dense and sparse rows end at the same scores
+FEW, NEARER = 500, 0.01
 MOST_STEPS = 10**9
-NEARER = 0.01  # of the tolerance, for few rows: dense and sparse rows end at the same scores
 # steps of SMO where one subproblem is the whole problem, and variables they visit: a second
 STEPS_A_ROW, WORK = 10_000, 1_000_000_000
 
@@ -65,10 +67,12 @@ def out_of_fold(
         Of time.
     """
     sign, s = problem.sign, _products_with_all_rows(problem, solution)
-    score = np.zeros(sign.size)
-    few = problem.gram.n <= WHOLE
-    K = problem.gram.block(np.arange(problem.gram.n)) if few else None
-    diag = problem.gram.diag()
+    score, n = np.zeros(sign.size), problem.gram.n
+    if n <= WHOLE and not problem.two_equalities:
+        K, diag = problem.gram.block(np.arange(n)), problem.gram.diag()
+        most = min(STEPS_A_ROW * n, WORK // n)
+        held_out(K, diag, sign, problem.upper, solution.a, s, fold, tol, most, score)
+        return score
     for k in np.unique(fold):
         held = fold == k
         left = np.unique(sign[~held])
@@ -76,23 +80,69 @@ def out_of_fold(
             score[held] = left.sum()
             continue
         part = without(~held)
-        start = None if part.two_equalities else _start(problem, solution.a, s, held, K)
-        if start is not None and K is not None:
-            score[held] = _few_rows(part, start, K, diag, tol)[held]
-            continue
         result = run(
             Decomposition(shrinking=False, exact=False),
             part,
             tol=tol,
             max_iter=MOST_STEPS,
             limits=limits,
-            start=start,
+            start=None if part.two_equalities else _start(problem, solution.a, s, held),
         )
         point, intercept = outputs(result)
         total = float(result.model.a.sum())
         scale = float(point.sum()) / total if total > 0.0 else 1.0
         score[held] = scale * result.model.s[held] + intercept
     return score
+
+
+def fold_tol(tol: float, n: int) -> float:
+    """How exactly the problem of a fold is solved, for tolerance and rows of the whole fit."""
+    return min(tol, LARGEST_TOL) * NEARER if n <= FEW else min(ROUGHER * tol, LARGEST_TOL)
+
+
+@compiled
+def held_out(
+    K: Array, diag: Array, sign: Array, upper: Array, a: Array, s: Array, fold: Array, tol: float,
+    most: int, score: Array,
+) -> None:  # fmt: skip
+    """The scores of all rows of a C-SVC whose kernel values are in memory, into ``score``.
+
+    ``a`` and ``s`` are those of the solution with all rows.
+    """
+    n = a.size
+    new, o, bound = np.empty(n), np.empty(n), np.empty(n)
+    for k in range(N_FOLDS):
+        # 1. without the rows of the fold
+        miss, rising, falling = 0.0, 0, 0
+        for v in range(n):
+            left = fold[v] != k
+            bound[v], new[v], o[v] = (upper[v], a[v], s[v]) if left else (0.0, 0.0, s[v])
+            o[v] -= sign[v]
+            miss += sign[v] * new[v]
+            rising += bound[v] > 0.0 and sign[v] > 0.0
+            falling += bound[v] > 0.0 and sign[v] < 0.0
+        if rising == 0 or falling == 0:  # the class that is left, as LIBSVM says
+            for v in range(n):
+                if fold[v] == k:
+                    score[v] = (1.0 if rising else 0.0) - (1.0 if falling else 0.0)
+            continue
+        # 2. balanced by as few of the other coefficients as possible
+        for v in range(n):
+            if sign[v] * miss > 0.0 and new[v] > 0.0:
+                less = min(new[v], abs(miss))
+                new[v] -= less
+                miss -= sign[v] * less
+            change = sign[v] * (new[v] - a[v])
+            if change != 0.0:
+                row = K[v]
+                for u in range(n):
+                    o[u] += change * row[u]
+        # 3. solved from there
+        pair_steps(K, diag, sign, bound, new, o, n, tol, most)
+        level, _, _ = level_and_ends(new, o, sign, bound)
+        for v in range(n):
+            if fold[v] == k:
+                score[v] = o[v] + sign[v] - level
 
 
 def _products_with_all_rows(problem: DualQP, solution: DualSolution) -> Array:
@@ -107,36 +157,20 @@ def _products_with_all_rows(problem: DualQP, solution: DualSolution) -> Array:
     return s
 
 
-def _few_rows(part: DualQP, start: DualSolution, K: Array, diag: Array, tol: float) -> Array:
-    """Decision values of all rows by the problem of a fold, which is one subproblem."""
-    a, o = start.a, part.order(start.s)
-    most = min(STEPS_A_ROW * a.size, WORK // a.size)
-    smo(K, diag, part.sign, part.upper, a, o, a.size, NEARER * tol, most)
-    s = o - part.sign * part.linear
-    return np.asarray(s + part.multiplier(a, s, np.arange(a.size))[0])
-
-
-def _start(problem: DualQP, a: Array, s: Array, held: Array, K: Array | None) -> DualSolution:
+def _start(problem: DualQP, a: Array, s: Array, held: Array) -> DualSolution:
     """The solution without the held rows, balanced by as few coefficients as possible."""
-    sign, new = problem.sign, np.where(held, 0.0, a)
+    sign, new, gram = problem.sign, np.where(held, 0.0, a), problem.gram
     miss = float(sign @ new)
     heavy = np.flatnonzero((sign * miss > 0) & (new > 0))
     kept = np.maximum(0.0, np.cumsum(new[heavy]) - abs(miss))  # of the first ones, nothing
     new[heavy] = np.minimum(new[heavy], kept)
     delta = sign * (new - a)
     moved = np.flatnonzero(delta)
-    return DualSolution(new, s + _change(problem.gram, moved, delta[moved], K), (0.0, 0.0))
-
-
-def _change(gram: Gram, moved: Array, delta: Array, K: Array | None) -> Array:
-    """What becomes of s where some coefficients change."""
-    if K is not None:
-        return np.asarray(delta.astype(K.dtype) @ K[moved], np.float64)
     columns = np.arange(gram.n) if gram.columns is None else gram.columns
-    local, out = np.zeros(gram.n), np.empty(gram.n)
-    gram.add(moved, delta, local)
-    out[columns] = local
-    return out
+    local, change = np.zeros(gram.n), np.empty(gram.n)
+    gram.add(moved, delta[moved], local)
+    change[columns] = local
+    return DualSolution(new, s + change, (0.0, 0.0))
 
 
 def sigmoid_of_pair(
@@ -154,7 +188,7 @@ def sigmoid_of_pair(
     ``weight`` of its rows; the others as for :func:`out_of_fold`.
     """
     rows = part.rows
-    fold, tol = fold_of_rows(part.sign(rows)), min(tol, LARGEST_TOL)
+    fold, tol = fold_of_rows(part.label[rows]), fold_tol(tol, part.label.size)
     scores = out_of_fold(problem, result.model, without, outputs, fold, tol, limits)
     first = min(part.positive, part.negative)  # whose probability it is, in LIBSVM
     scores = scores if part.positive == first else -scores

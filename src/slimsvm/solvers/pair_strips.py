@@ -27,8 +27,10 @@ from slimsvm.compiled import compiled
 from slimsvm.gram import ROUNDING as KERNEL_ROUNDING
 from slimsvm.multiclass import Part
 from slimsvm.precision import RANDOM
+from slimsvm.probability import N_FOLDS, places, platt
 from slimsvm.run import FULL, Certificate, Limits, Result, Status
-from slimsvm.solvers.smo import FAR, pair_steps
+from slimsvm.solvers.out_of_fold import STEPS_A_ROW, fold_tol, held_out
+from slimsvm.solvers.smo import level_and_ends, pair_steps
 from slimsvm.threads import parallel
 from slimsvm.tiles import Operand, Strips, block
 
@@ -157,24 +159,7 @@ def _pair(
                 a[v] = 0.0
             elif upper[v] - a[v] <= ROUNDED * upper[v]:
                 a[v] = upper[v]
-    # where it is
-    free_sum, n_free, bottom, top = 0.0, 0, FAR, -FAR
-    for v in range(n):
-        above, below = a[v] > 0.0, a[v] < upper[v]
-        if above and below:
-            free_sum += o[v]
-            n_free += 1
-        if (below if sign[v] > 0 else above) and o[v] < bottom:
-            bottom = o[v]
-        if (above if sign[v] > 0 else below) and o[v] > top:
-            top = o[v]
-    level = 0.0
-    if n_free:
-        level = free_sum / n_free
-    elif abs(bottom) < FAR and abs(top) < FAR:
-        level = 0.5 * (bottom + top)
-    elif abs(bottom) < FAR or abs(top) < FAR:
-        level = bottom if abs(bottom) < FAR else top
+    level, bottom, top = level_and_ends(a, o, sign, upper)
     gap = objective = norm = shared = slopes = support = 0.0
     for v in range(n):
         s, reduced = o[v] + sign[v], sign[v] * (o[v] - level)
@@ -192,42 +177,98 @@ def _pair(
 
 
 @compiled
+def _matrix(
+    first: int, j: int, S: Array, own: Array, own_at: Array, ends: Array, room: Array
+) -> Array:
+    """The kernel values of classes ``first`` and j, within ``room``."""
+    a0, b0 = ends[first], ends[j]
+    n_first = ends[first + 1] - a0
+    n = n_first + ends[j + 1] - b0
+    K = room[: n * n].reshape(n, n)
+    for r in range(n_first):
+        K[r, :n_first] = S[r, :n_first]
+        for c in range(n_first, n):
+            value = S[r, b0 - a0 + c - n_first]
+            K[r, c] = value
+            K[c, r] = value
+    at = own_at[j]
+    for r in range(n_first, n):
+        for c in range(n_first, n):
+            K[r, c] = own[at]
+            at += 1
+    return K
+
+
+@compiled
+def _room(first: int, ends: Array, like: Array) -> Array:
+    """For the largest matrix of a strip."""
+    largest = 0
+    for j in range(first + 1, ends.size - 1):
+        largest = max(largest, ends[j + 1] - ends[j])
+    return np.empty((ends[first + 1] - ends[first] + largest) ** 2, like.dtype)
+
+
+@compiled
 def _strip(
     first: int, S: Array, own: Array, own_at: Array, ends: Array, upper: Array, tol: float,
     most: int, exact: bool, coef: Array, about: Array,
 ) -> None:  # fmt: skip
     """All pairs of class ``first`` with a later one: coefficients in LIBSVM's layout."""
     n_classes, a0, a1 = ends.size - 1, ends[first], ends[first + 1]
-    n_first = a1 - a0
-    largest = 0
-    for j in range(first + 1, n_classes):
-        largest = max(largest, ends[j + 1] - ends[j])
-    room = np.empty((n_first + largest) ** 2, S.dtype)
+    n_first, room = a1 - a0, _room(first, ends, S)
     k = first * n_classes - first * (first + 1) // 2
     for j in range(first + 1, n_classes):
         b0, b1 = ends[j], ends[j + 1]
+        K = _matrix(first, j, S, own, own_at, ends, room)
         n = n_first + b1 - b0
-        K = room[: n * n].reshape(n, n)
         sign, bound, a, o = np.empty(n), np.empty(n), np.empty(n), np.empty(n)
-        for r in range(n_first):
-            sign[r], bound[r] = 1.0, upper[a0 + r]
-            K[r, :n_first] = S[r, :n_first]
-            for c in range(n_first, n):
-                value = S[r, b0 - a0 + c - n_first]
-                K[r, c] = value
-                K[c, r] = value
-        at = own_at[j]
-        for r in range(n_first, n):
-            sign[r], bound[r] = -1.0, upper[b0 + r - n_first]
-            for c in range(n_first, n):
-                K[r, c] = own[at]
-                at += 1
+        for r in range(n):
+            sign[r] = 1.0 if r < n_first else -1.0
+            bound[r] = upper[a0 + r] if r < n_first else upper[b0 + r - n_first]
         _pair(K, sign, bound, a, o, tol, most, exact, about[k])
         about[k, ROWS], about[k, VALUES] = n, n_first * (n - n_first)
         for r in range(n_first):
             coef[j - 1, a0 + r] = a[r]
         for r in range(n_first, n):
             coef[first, b0 + r - n_first] = -a[r]
+        k += 1
+
+
+@compiled
+def _sigmoids(
+    first: int, S: Array, own: Array, own_at: Array, ends: Array, upper: Array, coef: Array,
+    place: Array, weight: Array, tol: float, most: int, A: Array, B: Array,
+) -> None:  # fmt: skip
+    """Platt's sigmoids of a strip that is solved: each pair again without one fold after another.
+
+    ``place`` of each row in its class says in which fold it is.
+    """
+    n_classes, a0, a1 = ends.size - 1, ends[first], ends[first + 1]
+    n_first, room = a1 - a0, _room(first, ends, S)
+    k = first * n_classes - first * (first + 1) // 2
+    for j in range(first + 1, n_classes):
+        K = _matrix(first, j, S, own, own_at, ends, room)
+        n = n_first + ends[j + 1] - ends[j]
+        sign, bound, a, s, diag = np.empty(n), np.empty(n), np.empty(n), np.zeros(n), np.empty(n)
+        fold, of_first, each, score = (
+            np.empty(n, np.int64),
+            np.empty(n, np.bool_),
+            s.copy(),
+            s.copy(),
+        )
+        for r in range(n):
+            row = a0 + r if r < n_first else ends[j] + r - n_first
+            of_first[r], diag[r] = r < n_first, K[r, r]
+            sign[r] = 1.0 if r < n_first else -1.0
+            bound[r], each[r] = upper[row], weight[row]
+            a[r] = abs(coef[j - 1 if r < n_first else first, row])
+            fold[r] = (place[row] + (0 if r < n_first else n_first)) % N_FOLDS
+            if a[r] > 0.0:
+                line = K[r]
+                for v in range(n):
+                    s[v] += sign[r] * a[r] * line[v]
+        held_out(K, diag, sign, bound, a, s, fold, tol, most, score)
+        A[k], B[k] = platt(score, of_first, each)
         k += 1
 
 
@@ -275,6 +316,7 @@ def solved_in_strips(
     max_iter: int,
     limits: Limits,
     n_threads: int,
+    sigmoids: tuple[Array, Array, Array] | None = None,
 ) -> SolvedPairs:
     """Solve all pairs of classes; rows are sorted by class.
 
@@ -295,6 +337,8 @@ def solved_in_strips(
         Time and interrupt; at the limit every pair that is left makes one step.
     n_threads : int
         Results are the same bits for any number.
+    sigmoids : tuple of arrays, optional
+        Weights of the rows, and A and B of Platt's sigmoids, which are to be filled.
     """
     n_classes, n = sizes.size, operand.n
     ends = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
@@ -320,9 +364,16 @@ def solved_in_strips(
         S = block(rows, Strips(operand.take(slice(int(ends[c]), n))))
         steps = most if reason is None else min(1, most)
         _strip(c, S, own, own_at, ends, upper, tol, steps, not single, coef, about)
+        if sigmoids is not None:
+            weight, A, B = sigmoids
+            goal, steps = fold_tol(tol, n), STEPS_A_ROW * n if reason is None else 1
+            _sigmoids(c, S, own, own_at, ends, upper, coef, place, weight, goal, steps, A, B)
         k = c * n_classes - c * (c + 1) // 2
         seconds[k : k + n_classes - 1 - c] = limits.seconds
 
+    place = np.empty(0, np.intp)
+    if sigmoids is not None:
+        place = np.concatenate([places(int(size)) for size in sizes])
     parallel(within, n_classes, n_threads)
     parallel(strip, n_classes - 1, n_threads)
     open_ = (about[:, OPEN] > 0.0) | (error * about[:, NORM] > tol)

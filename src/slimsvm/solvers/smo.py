@@ -194,9 +194,36 @@ def pair_steps(
         if upper[v] > 0.0:
             o[v] = up[v] if up[v] < 0.5 * FAR else low[v]
         else:  # can neither rise nor fall: stands in neither array
+            row = K[v]
             for u in range(n):
-                o[v] += sign[u] * (a[u] - before[u]) * K[u, v]
+                o[v] += sign[u] * (a[u] - before[u]) * row[u]
     return steps, max(violation, 0.0)
+
+
+@compiled
+def level_and_ends(a: Array, o: Array, sign: Array, upper: Array) -> tuple[float, float, float]:
+    """Where o is at the free variables, and its least that may rise and largest that may fall.
+
+    Without free variables the level is between these two.
+    """
+    free_sum, n_free, bottom, top = 0.0, 0, FAR, -FAR
+    for v in range(a.size):
+        above, below = a[v] > 0.0, a[v] < upper[v]
+        if above and below:
+            free_sum += o[v]
+            n_free += 1
+        if (below if sign[v] > 0 else above) and o[v] < bottom:
+            bottom = o[v]
+        if (above if sign[v] > 0 else below) and o[v] > top:
+            top = o[v]
+    level = 0.0
+    if n_free:
+        level = free_sum / n_free
+    elif abs(bottom) < FAR and abs(top) < FAR:
+        level = 0.5 * (bottom + top)
+    elif abs(bottom) < FAR or abs(top) < FAR:
+        level = bottom if abs(bottom) < FAR else top
+    return level, bottom, top
 
 
 def _may_matter(sign: Array, upper: Array, a: Array, o: Array, part: slice) -> Array:
