@@ -30,6 +30,7 @@ from typing import Any, ClassVar
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
+from scipy.linalg.lapack import dposv
 
 from slimsvm.compiled import compiled
 from slimsvm.kernels import squared_norms
@@ -45,6 +46,9 @@ MOST_NEWTON = 100  # steps for a free intercept on its own
 LARGEST, MOST_ENTRIES = 1000, 2e7
 RIDGE = 1e-12  # of that step's system
 AT_ONCE = 5  # such steps, between passes
+# a step that does not lower the objective but for rounding must lower the largest slope
+ROUNDED, FLATTER = 1e-14, 0.5
+FLAT = 1e-13  # slope that is rounding: the penalty's is one
 LEAST_FALL = 1e-9  # of the objective, for a step that was cut short: else it goes to and fro
 TINY = float(np.finfo(float).tiny)
 FAR = 1e300  # for infinity, which compiled loops do not know
@@ -155,6 +159,23 @@ def _balance(y: Array, c: Array, e: Array) -> float:
     return whole
 
 
+@compiled
+def _chosen_columns(indptr: Array, indices: Array, data: Array, chosen: Array, out: Array) -> None:
+    """Some columns as dense ones; ``out`` is zero."""
+    for c in range(chosen.size):
+        for p in range(indptr[chosen[c]], indptr[chosen[c] + 1]):
+            out[indices[p], c] = data[p]
+
+
+def _of_dense(X: Array) -> Any:
+    """A dense array in CSC format: without looking for zeros where they are few."""
+    n, d = X.shape
+    if n * d >= 2**31 or 2 * np.count_nonzero(X) < X.size:
+        return sp.csc_array(X, dtype=np.float64)
+    at, ends = np.tile(np.arange(n, dtype=np.int32), d), np.arange(0, n * d + 1, max(n, 1))
+    return sp.csc_array((np.array(X.T, np.float64).ravel(), at, ends.astype(np.int32)), (n, d))
+
+
 @dataclass
 class L1Problem:
     """Rows, signs (n, columns), weights with C ((n,) or (n, columns)), and the intercept's kind.
@@ -179,7 +200,7 @@ class L1Problem:
         if 0.0 < self.scaling < np.inf:
             constant = np.full((X.shape[0], 1), self.scaling)
             X = sp.hstack([X, constant]) if sp.issparse(X) else np.hstack([X, constant])
-        self.columns = sp.csc_array(X, dtype=np.float64)
+        self.columns = sp.csc_array(X, dtype=np.float64) if sp.issparse(X) else _of_dense(X)
         self.columns.sum_duplicates()
 
     @property
@@ -313,28 +334,40 @@ class L1Descent:
         n_features, size = chosen.size, chosen.size + problem.free
         if not n_features or size > LARGEST or rows.size * size > MOST_ENTRIES:
             return False
-        Z = problem.columns[:, chosen].toarray()
+        Z, columns = np.zeros((y.size, size)), problem.columns
+        _chosen_columns(columns.indptr, columns.indices, columns.data, chosen, Z)
         if problem.free:
-            Z = np.column_stack([Z, np.ones(y.size)])
+            Z[:, -1] = 1.0
         sign = np.concatenate([np.sign(w[chosen]), np.zeros(size - n_features)])
         part, curvature = Z[rows], 2.0 * weight[rows]
         slope = sign - part.T @ (curvature * y[rows] * e[rows])
+        if np.abs(slope).max() <= FLAT:
+            return False
         H = (part * curvature[:, None]).T @ part
         H[np.diag_indices(size)] += RIDGE * float(np.trace(H)) / size + TINY
-        step = np.linalg.lstsq(H, -slope, rcond=None)[0]
+        _, step, failed = dposv(H, -slope)
+        if failed:
+            step = np.linalg.lstsq(H, -slope, rcond=None)[0]
         now = float(np.abs(w).sum() + weight @ np.maximum(e, 0.0) ** 2)
         of_weights, moved = step[:n_features], np.flatnonzero(step[:n_features] * w[chosen] < 0.0)
         meets_zero = -w[chosen[moved]] / of_weights[moved]
+        nearest = float(meets_zero.min(initial=np.inf))
         # a system that is nearly singular leads far away: then to where the first weight is zero
-        for t in (1.0, 0.25, float(meets_zero.min(initial=1.0))):
+        for t in (1.0, 0.25, min(1.0, nearest)):
             new = w[chosen] + t * of_weights
             new[new * sign[:n_features] <= 0.0] = 0.0  # a weight stops where its sign would change
-            if t == meets_zero.min(initial=1.0) and moved.size:
+            if t == nearest:
                 new[moved[meets_zero.argmin()]] = 0.0
             change = np.concatenate([new - w[chosen], t * step[n_features:]])
             new_e = e - y * (Z @ change)
             value = float(np.abs(new).sum() + weight @ np.maximum(new_e, 0.0) ** 2)
-            if value < now * (1.0 - (LEAST_FALL if t < 1.0 else 0.0)):
+            better = value < now * (1.0 - (LEAST_FALL if t < 1.0 else 0.0))
+            if not better and t == 1.0 and value <= now * (1.0 + ROUNDED):
+                # the value has no digits left, the slope has
+                error = np.maximum(new_e, 0.0)
+                after = sign - Z.T @ (2.0 * weight * y * error)
+                better = bool(new.all() and np.abs(after).max() < FLATTER * np.abs(slope).max())
+            if better:
                 w[chosen], state.e[c] = new, new_e
                 state.b[c] += float(change[n_features:].sum())
                 return True
