@@ -559,7 +559,7 @@ class LinearGram(Gram):
         return self.products(rows, delta, columns)
 
     def _through_weights(self, rows: Array, delta: Array, side: Operand) -> Array:
-        X = self.operand.X[rows]
+        X = self.operand.take(rows).X
         w = np.asarray(X.T @ delta.astype(np.float64))
         X = side.X
         self.n_values += rows.size + side.n

@@ -150,6 +150,12 @@ class Rows(Protocol):
     def map(self, task: Task, *state: Any) -> list[Any]:
         """task(block, *state) of all blocks, in order."""
 
+    def at(self, indices: Array, task: Task, *state: Any) -> Iterator[tuple[Array, Any]]:
+        """task(block, places, *state) of the blocks that have some of these rows.
+
+        With each part, which of the indices it is about; places are those in the block.
+        """
+
     def take(self, indices: Array) -> MemoryRows:
         """Some rows, brought here."""
 
@@ -221,6 +227,10 @@ class MemoryRows:
     def map(self, task: Task, *state: Any) -> list[Any]:
         """The same, in a list."""
         return [task(self.block, *for_block(state, 0, self.n))]
+
+    def at(self, indices: Array, task: Task, *state: Any) -> Iterator[tuple[Array, Any]]:
+        """task of the one block, for these of its rows."""
+        yield np.arange(indices.size), task(self.block, indices, *state)
 
     def take(self, indices: Array) -> MemoryRows:
         """Some rows, with what is kept of them and can be taken in parts.
@@ -332,16 +342,14 @@ class BlockedRows:
         """Block after block."""
         return [self._part(k, task, state) for k in range(self.n_blocks)]
 
+    def at(self, indices: Array, task: Task, *state: Any) -> Iterator[tuple[Array, Any]]:
+        """Each block that has any of these rows is read once."""
+        for k, which, places in by_block(self.edges, indices):
+            yield which, task(self._block(k), places, *state)
+
     def take(self, indices: Array) -> MemoryRows:
-        """Some rows; each block that has any of them is read once."""
-        indices = np.asarray(indices, np.intp)
-        at = np.searchsorted(self.edges, indices, side="right") - 1
-        which = [int(k) for k in np.unique(at)] if indices.size else [0]
-        gathered = Gathered(indices.size)
-        for k in which:
-            block, places = self._block(k), np.flatnonzero(at == k)
-            gathered.put(places, *rows_at(block, indices[places] - block.start))
-        return MemoryRows(*gathered.all(), self.n_threads)
+        """Some rows, brought here."""
+        return gathered(self, indices)
 
     def relabelled(self, task: Labels) -> BlockedRows:
         """The same rows; their labels are made when they are read."""
@@ -453,6 +461,26 @@ class Gathered:
             if np.any(places[1:] < places[:-1]):
                 X = X[np.argsort(places, kind="stable")]
         return X, y, weight
+
+
+def by_block(edges: Array, indices: Array) -> Iterator[tuple[int, Array, Array]]:
+    """Blocks that have some of these rows, which of them these are, and their places in the block.
+
+    Where there are no rows at all, none of the first block: for its type and shape.
+    """
+    indices = np.asarray(indices, np.intp)
+    at = np.searchsorted(edges, indices, side="right") - 1
+    for k in [int(k) for k in np.unique(at)] if indices.size else [0]:
+        which = np.flatnonzero(at == k)
+        yield k, which, indices[which] - int(edges[k])
+
+
+def gathered(rows: Rows, indices: Array) -> MemoryRows:
+    """Rows by their numbers, brought here from all blocks that have some of them."""
+    found = Gathered(len(indices))
+    for which, part in rows.at(indices, rows_at):
+        found.put(which, *part)
+    return MemoryRows(*found.all(), rows.n_threads)
 
 
 def rows_at(block: Block, places: Array) -> tuple[Any, Any, Any]:

@@ -1,13 +1,19 @@
 """Estimators on rows that are not in memory: the models of rows in memory, and equal bits."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
+from sklearn.exceptions import ConvergenceWarning
 
 import slimsvm
 from slimsvm import (
+    SVC,
+    SVR,
     CrammerSingerSVC,
     LinearSVC,
     LinearSVR,
+    NuSVC,
     ReducedSVC,
     SparseSVC,
     SparseSVR,
@@ -47,7 +53,13 @@ CASES = {
         1e-4,
     ),
     "reduced": (ReducedSVC(20, random_state=0), "three", None),
+    "exact": (SVC(C=2.0), "two", 2e-3),
+    "exact-three": (SVC(C=2.0, class_weight={0: 2.0, 1: 1.0, 2: 1.0}), "three", 2e-3),
+    "exact-linear": (SVC(kernel="linear", tol=1e-5), "two", 1e-3),
+    "exact-float64": (SVC(C=300.0, gamma=0.05), "two", 2e-3),
+    "exact-regression": (SVR(C=2.0), "number", 2e-3),
 }
+WEIGHTED = ("descent", "linear", "exact", "exact-regression")
 
 
 def outputs(model, X):
@@ -63,7 +75,7 @@ def chunked(values):
 def test_the_same_model_and_equal_bits(case):
     estimator, kind, near = CASES[case]
     X, targets, weight = data()
-    y, weight = targets[kind], weight if case in ("descent", "linear") else None
+    y, weight = targets[kind], weight if case in WEIGHTED else None
     model = estimator.fit(open_rows(X, target=y, weight=weight, batch_rows=1500))
     found, score = outputs(model, X), model.score(X, y)
     about = model.certificate_
@@ -75,7 +87,10 @@ def test_the_same_model_and_equal_bits(case):
         np.testing.assert_allclose(found, expected, atol=near * np.abs(expected).max())
     assert score == pytest.approx(here.score(X, y), abs=0.02 if near else 0.1)
     if case != "reduced":
-        assert about.objective == pytest.approx(here.certificate_.objective, rel=2e-3)
+        exact = case.startswith("exact")
+        of_memory = here.certificate_.objective
+        assert about.objective == pytest.approx(of_memory, rel=1e-5 if exact else 2e-3)
+        assert about.holds or not exact
 
 
 def test_predictions_are_lazy_on_dask_and_stream_from_rows():
@@ -140,3 +155,66 @@ def test_names_of_features_go_with_the_model(tmp_path):
         model.predict(open_rows(tmp_path / "x.parquet", features=list("qprs")))
     slimsvm.save(model, tmp_path / "x.slim")
     assert slimsvm.load(tmp_path / "x.slim").feature_names_in_.tolist() == list("pqrs")
+
+
+def written(tmp_path, X, y):
+    """The same rows as Parquet, in two files, and as a memory map."""
+    pd = pytest.importorskip("pandas")
+    pytest.importorskip("pyarrow")
+    np.save(tmp_path / "x.npy", X)
+    frame = pd.DataFrame(X, columns=list("pqrs")).assign(t=y)
+    for k, part in enumerate((frame[:2000], frame[2000:])):
+        part.to_parquet(tmp_path / f"{k}.parquet", row_group_size=700)
+    return open_rows(tmp_path / "*.parquet", target="t", batch_rows=1500), open_rows(
+        np.load(tmp_path / "x.npy", mmap_mode="r"), target=y, batch_rows=1500
+    )
+
+
+@pytest.mark.parametrize("name", ["classes", "numbers"])
+def test_exact_models_of_files_have_equal_bits(name, tmp_path):
+    X, targets, _ = data()
+    X, y = X.astype(np.float32), targets["three" if name == "classes" else "number"]
+    model = SVC() if name == "classes" else SVR()
+    found = [
+        outputs(model.fit(rows), X)
+        for rows in (open_rows(X, target=y, batch_rows=1500), *written(tmp_path, X, y))
+    ]
+    np.testing.assert_array_equal(found[0], found[1])
+    np.testing.assert_array_equal(found[0], found[2])
+    slimsvm.save(model, tmp_path / "x.slim")
+    saved = slimsvm.load(tmp_path / "x.slim")
+    np.testing.assert_array_equal(outputs(saved, X), found[0])
+
+
+def test_exact_models_are_those_of_the_rows_that_they_name():
+    """support_ has numbers of rows; sparse rows give sparse support vectors."""
+    sp = pytest.importorskip("scipy.sparse")
+    X, targets, weight = data()
+    X[np.abs(X) < 0.8] = 0.0
+    S, y = sp.csr_matrix(X), targets["three"]
+    rows = open_rows([(S[a:b], y[a:b], weight[a:b]) for a, b in pairwise(EDGES)])
+    model, here = SVC().fit(rows), SVC().fit(S, y, weight)
+    assert sp.issparse(model.support_vectors_) and sp.issparse(model.dual_coef_)
+    assert (model.support_vectors_ != S[model.support_]).nnz == 0
+    assert model.shape_fit_ == here.shape_fit_
+    np.testing.assert_allclose(outputs(model, S), outputs(here, S), atol=5e-3)
+
+
+def test_exact_fits_on_rows_keep_time_limits_and_say_so():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((40_000, 6)).astype(np.float32)
+    y = np.sin(2 * X[:, 0]) + X[:, 1] * X[:, 2] + 0.4 * rng.standard_normal(40_000) > 0
+    rows = open_rows(X, target=y, batch_rows=8192)
+    with pytest.warns(ConvergenceWarning, match="had not been looked at yet"):
+        model = SVC(C=2.0, max_time=0.3).fit(rows)
+    assert model.score(rows) > 0.75 and not model.certificate_.holds
+
+
+@pytest.mark.parametrize(
+    "model", [SVC(probability=True), SVC(warm_start=True), SVR(warm_start=True), NuSVC()]
+)
+def test_what_exact_fits_on_rows_refuse(model):
+    X, targets, _ = data()
+    y = targets["number" if isinstance(model, SVR) else "two"]
+    with pytest.raises(ValueError, match="needs all rows in memory"):
+        model.fit(open_rows(X, target=y, batch_rows=1500))

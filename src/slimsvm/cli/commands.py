@@ -232,8 +232,8 @@ def train(
         raise click.UsageError("--tune needs all rows in memory: leave --stream out.", ctx)
     if stream and not able:
         raise click.UsageError(
-            f"--stream is for models of few vectors: give --n-basis; --machine {machine} without "
-            "it needs all rows in memory.",
+            f"--machine {machine} needs all rows in memory; --stream is for svc and svr, and with "
+            "--n-basis for models of few vectors.",
             ctx,
         )
     rows: Any

@@ -220,6 +220,11 @@ class SVC(DecomposedPairs):
     def _problem(self, gram: Gram, part: Part, weight: Array, names: list[Any]) -> DualQP:
         return classification(gram, part.sign(part.rows), self._finite_C * weight)
 
+    def _solved_on_rows(self, data: Data, fit: Fit) -> list[Result]:
+        from slimsvm.far.dual import pairs_on_rows
+
+        return pairs_on_rows(self, data, fit)
+
     def _ending(self, results: list[Result], fit: Fit, **about: Any) -> Ending:
         if hasattr(self.solver, "stalls"):  # for another reason than rounding
             about["begins"] = {"stalled": self.solver.stalls}

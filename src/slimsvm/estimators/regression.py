@@ -35,7 +35,7 @@ class DecomposedRegressor(DualEstimator, Regressor):
     def _problem(self, gram: Gram, target: Array, weight: Array) -> DualQP:
         raise NotImplementedError
 
-    def _solved(self, data: Data, fit: Fit) -> tuple[DualQP, Result]:
+    def _solved(self, data: Data, fit: Fit) -> tuple[Array, Result]:
         given = np.zeros(data.X.shape[0])
         given[data.used] = data.target
         last, start = self._last_coef(data, given), None
@@ -44,12 +44,13 @@ class DecomposedRegressor(DualEstimator, Regressor):
             start = np.concatenate([np.maximum(coef, 0.0), np.maximum(-coef, 0.0)])
         gram = make_gram(data.rows, self._cache_bytes, fit.threads)
         problem = self._problem(gram, data.target, data.weight)
-        return problem, self._decomposed(problem, fit, fit.limits, start)
+        result = self._decomposed(problem, fit, fit.limits, start)
+        return problem.coef(result.model.a), result
 
-    def _concluded(self, data: Data, solved: tuple[DualQP, Result], fit: Fit) -> Ending:
-        problem, result = solved
+    def _concluded(self, data: Data, solved: tuple[Array, Result], fit: Fit) -> Ending:
+        coef, result = solved
         intercept = -(result.model.level[0] + result.model.level[1]) / 2
-        self._hold(data, problem.coef(result.model.a)[None, :], None, np.array([intercept]))
+        self._hold(data, coef[None, :], None, np.array([intercept]))
         self.n_iter_ = result.n_iter
         return self._ending([result], fit)
 
@@ -97,6 +98,11 @@ class SVR(DecomposedRegressor):
 
     def _problem(self, gram: Gram, target: Array, weight: Array) -> DualQP:
         return regression(gram, target, self._finite_C * weight, float(self.epsilon))
+
+    def _solved_on_rows(self, data: Data, fit: Fit) -> tuple[Array, Result]:
+        from slimsvm.far.dual import regression_on_rows
+
+        return regression_on_rows(self, data, fit)
 
 
 @declared

@@ -21,9 +21,9 @@ Array = NDArray[Any]
 FEW = 2000  # rows that are brought here at once: solved to more digits, or quickly
 SOME = 20_000  # rows from which those of a model come that has no time for more
 NO_ROWS = (
-    "{name} needs all rows in memory; got {kind}. For data larger than memory use SparseSVC, "
-    "SparseSVR, LinearSVC, LinearSVR, ReducedSVC, CrammerSingerSVC or StructuralSVM, or fit on "
-    "some of the rows."
+    "{name} needs all rows in memory; got {kind}. For data larger than memory use SVC, SVR, "
+    "SparseSVC, SparseSVR, LinearSVC, LinearSVR, ReducedSVC, CrammerSingerSVC or StructuralSVM, "
+    "or fit on some of the rows."
 )
 
 

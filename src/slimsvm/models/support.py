@@ -185,13 +185,13 @@ class SupportVectors(KernelModel):
             self.n_support_ = counts.astype(np.int32)
         rows = data.used[support]
         self.support_ = rows.astype(np.int32) if data.X.shape[0] < 2**31 else rows
-        self.support_vectors_ = (
-            np.empty((0, 0), np.float64) if isinstance(data.kernel, Precomputed) else data.X[rows]
-        )
-        self.dual_coef_, self.intercept_ = coef[:, support], intercept
-        self._fitted_dense = isinstance(data.X, np.ndarray)  # not known of a model from a file
-        if self._as_libsvm and sp.issparse(data.X):
-            self.dual_coef_ = as_csr(self.dual_coef_, type(data.X))
+        precomputed = isinstance(data.kernel, Precomputed)
+        vectors = np.empty((0, 0), np.float64) if precomputed else data.X[rows]
+        self.support_vectors_, self.dual_coef_ = vectors, coef[:, support]
+        self.intercept_ = intercept
+        self._fitted_dense = isinstance(vectors, np.ndarray)  # not known of a model from a file
+        if self._as_libsvm and sp.issparse(vectors):
+            self.dual_coef_ = as_csr(self.dual_coef_, type(vectors))
         self.kernel_, self.shape_fit_ = data.kernel, data.X.shape
 
     @property

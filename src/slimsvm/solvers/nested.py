@@ -187,6 +187,10 @@ class Nested(Decomposition):
 
     def _upgrading(self, problem: DualQP, state: State) -> Iterator[None]:
         assert isinstance(state, NestedState)
+        self._globalise(state)
+        state.rows = np.concatenate([state.rows, *(group.rows for group in state.aside)])
+        state.variables, state.aside = variables_of(problem, state.rows), []
+        self._localise(problem, state)
         yield from super()._upgrading(problem, state)
         self._begin_anew(state)
 
@@ -211,13 +215,13 @@ class Nested(Decomposition):
         gram, coef = problem.gram, problem.coef(S.a)
         if S.waiting.size:
             new = self._next_rows(gram, S)
+            if S.n_ready:  # a fit that goes on
+                self._again(gram, new[: S.n_ready])
             moved = np.flatnonzero(coef)
             many = rows_in_a_part(gram, moved.size)
-            if S.n_ready:  # a fit that goes on
-                gram.grow(new[: S.n_ready])
             while S.n_ready < new.size:
                 part = new[S.n_ready : S.n_ready + many]
-                S.s[part] = gram.grow_with(part, moved, coef[moved])
+                S.s[part] = self._products(gram, part, moved, coef[moved])
                 S.n_ready += part.size
                 if S.n_ready < new.size:
                     yield
@@ -225,6 +229,7 @@ class Nested(Decomposition):
             yield from self._share_out(problem, S, new)
             S.waiting = S.waiting[new.size :]
             S.feasible = S.fixed or not S.waiting.size or not problem.start.any()
+            new = self._admitted(problem, S, new)
         else:
             new = yield from self._seen_again(problem, S, coef)
             gram.grow(new)
@@ -233,6 +238,20 @@ class Nested(Decomposition):
         self._localise(problem, S)
         self._begin_anew(S)
         S.joined_at = S.n_rounds
+
+    @staticmethod
+    def _again(gram: Gram, rows: Array) -> None:
+        """Rows whose products are known already."""
+        gram.grow(rows)
+
+    @staticmethod
+    def _products(gram: Gram, rows: Array, moved: Array, coef: Array) -> Array:
+        """Those of some of the rows that join, which become active columns on the way."""
+        return gram.grow_with(rows, moved, coef)
+
+    def _admitted(self, problem: DualQP, S: NestedState, new: Array) -> Array:
+        """Which of the rows that join are active now: all."""
+        return new
 
     def _next_rows(self, gram: Gram, S: NestedState) -> Array:
         """Those that join next: more, where the last ones changed next to nothing."""

@@ -12,6 +12,7 @@ The client is Dask's own choice: the current one of ``distributed``, or a schedu
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -23,13 +24,13 @@ from slimsvm.rows import (
     COPIES,
     FAN_IN,
     Block,
-    Gathered,
     Labels,
     MemoryRows,
     PerRow,
     Task,
     added,
-    rows_at,
+    by_block,
+    gathered,
     serial,
 )
 from slimsvm.sources.batches import checksum, piece_of
@@ -146,17 +147,22 @@ def part_of(piece: Piece, sent: Sent, own: tuple[Any, ...], about: About) -> Any
     block = opened(piece, about)
     state = iter(own)
     given = [next(state) if isinstance(of, PerRow) else of for of in sent.state]
+    return _done(sent.task, block, given, about)
+
+
+def some_of(piece: Piece, sent: Sent, places: Array, about: About) -> Any:
+    """The part of some rows of one block."""
+    return _done(sent.task, opened(piece, about), (places, *sent.state), about)
+
+
+def _done(task: Task, block: Block, state: Any, about: About) -> Any:
+    """A task's part; what it keeps beside the block stays here."""
     with single_threaded_blas():
-        part = sent.task(block, *given)
+        part = task(block, *state)
     for key in COPIES:
         block.kept.pop(key, None)
     put((about.serial, about.k), block.kept, about.max_bytes)
     return part
-
-
-def some_of(piece: Piece, places: Array, about: About) -> tuple[Any, Any, Any]:
-    """X, y and weight of some rows of a block."""
-    return rows_at(opened(piece, about), places)
 
 
 def sum_of(*parts: Any) -> Any:
@@ -254,29 +260,29 @@ class DaskRows:
 
         return list(dask.compute(*self._parts(task, state)))
 
-    def take(self, indices: Array) -> MemoryRows:
-        """Some rows, brought here."""
+    def at(self, indices: Array, task: Task, *state: Any) -> Iterator[tuple[Array, Any]]:
+        """Parts of the blocks that have some of these rows, all brought here at once."""
         import dask
 
-        indices = np.asarray(indices, np.intp)
-        at = np.searchsorted(self.edges, indices, side="right") - 1
-        which = [int(k) for k in np.unique(at)] if indices.size else [0]
-        places = [np.flatnonzero(at == k) for k in which]
+        token, found = serial(), list(by_block(self.edges, indices))
+        sent = dask.delayed(Sent(task, state), name=f"slimsvm-state-{token}", traverse=False)
         work = dask.delayed(some_of, pure=False, traverse=False)
-        token = serial()
+        name = getattr(task, "__name__", type(task).__name__)
         parts = [
             work(
                 self._pieces[k],
-                indices[own] - int(self.edges[k]),
+                sent,
+                places,
                 self._abouts[k],
-                dask_key_name=f"slimsvm-take-{token}-{k}",
+                dask_key_name=f"slimsvm-{name}-{token}-{k}",
             )
-            for k, own in zip(which, places, strict=True)
+            for k, _, places in found
         ]
-        gathered = Gathered(indices.size)
-        for own, part in zip(places, dask.compute(*parts), strict=True):
-            gathered.put(own, *part)
-        return MemoryRows(*gathered.all(), self.n_threads)
+        yield from zip([which for _, which, _ in found], dask.compute(*parts), strict=True)
+
+    def take(self, indices: Array) -> MemoryRows:
+        """Some rows, brought here."""
+        return gathered(self, indices)
 
     def _with(self, **changes: Any) -> DaskRows:
         own = serial()
