@@ -51,9 +51,9 @@ class MappedFrame:
     kept_rows: int
     serial: str = field(default_factory=serial)
 
-    def inner(self, block: Block) -> Array:
-        """The rows in inner coordinates and in the metric."""
-        Z, M = self.coordinates.of(block.X, self.A.dtype.type), self.metric
+    def inner(self, X: Any) -> Array:
+        """Rows in inner coordinates and in the metric."""
+        Z, M = self.coordinates.of(X, self.A.dtype.type), self.metric
         if M is None:
             return Z
         return Z * M if M.ndim == 1 else Z @ M
@@ -62,15 +62,16 @@ class MappedFrame:
         """work(rows, their values, group) for all chunks of a block, in order within a group."""
         starts, kept = range(0, block.n, CHUNK), self._kept(block)
         known = kept is not None and all(K is not None for K in kept)
-        inner = None if known else self.inner(block)
+        X = None if known else block.X
 
         def group(g: int) -> None:
             for c in range(g, len(starts), GROUPS):
                 rows = slice(starts[c], min(block.n, starts[c] + CHUNK))
                 K = None if kept is None else kept[c]
                 if K is None:
-                    assert inner is not None
-                    K = kernel_values(self.form, self.A, inner[rows])
+                    assert X is not None
+                    # chunk by chunk: copies of the whole block would be twice its size
+                    K = kernel_values(self.form, self.A, self.inner(X[rows]))
                     if kept is not None:
                         kept[c] = K
                 work(rows, K, g)

@@ -34,7 +34,10 @@ from slimsvm.tiles import Frame
 from slimsvm.training import Data, Fit
 
 Array = NDArray[Any]
-COPIES_OF_ROWS = 2  # of a descent: in inner coordinates, and without the rows that try it
+# of a descent: in inner coordinates, without the rows that try it, and in the metric
+COPIES_OF_ROWS = 3
+SAMPLE_SHARE = 0.5  # of the memory: the rest, and what the sample leaves, is for kernel values
+FEWEST = 10_000  # rows of a descent
 HELD_OUT = 20_000  # rows, at most: their numbers are sent with every task
 CANDIDATES = 100_000  # rows that may join a basis that consists of rows, at most
 
@@ -55,10 +58,9 @@ def drawn_rows(n: int, wanted: int, seed: int) -> Array:
     return np.asarray((np.arange(wanted) + rng.random(wanted)) * (n / wanted), np.int64)
 
 
-def rows_within(max_memory: float | None, n_features: int, n_columns: int, itemsize: int) -> int:
-    """How many rows a descent may have in memory."""
-    a_row = n_features * (itemsize + 4 * COPIES_OF_ROWS) + 8 * (3 * n_columns + 4)
-    return max(10_000, int((max_memory or MEGABYTES) * 1e6 / a_row))
+def bytes_of_row(n_features: int, n_columns: int, itemsize: int) -> int:
+    """What a row of a descent takes."""
+    return n_features * (itemsize + 4 * COPIES_OF_ROWS) + 8 * (3 * n_columns + 4)
 
 
 def positive(some: MemoryRows) -> MemoryRows:
@@ -102,7 +104,9 @@ def descended_on_rows(
     rows, n = given.rows, given.rows.n
     first = rows.take(np.arange(1))
     columns = first.y.shape[1] if first.y is not None else 1
-    wanted = rows_within(asked.max_memory, rows.n_features, columns, first.X.dtype.itemsize)
+    a_row = bytes_of_row(rows.n_features, columns, first.X.dtype.itemsize)
+    memory = asked.max_memory or MEGABYTES
+    wanted = max(FEWEST, int(SAMPLE_SHARE * memory * 1e6 / a_row))
     seed = asked.seed() if n > wanted else 0
     at = drawn_rows(n, wanted, seed)
     sample = rows.take(at)
@@ -124,7 +128,9 @@ def descended_on_rows(
         near = positive(far.take(at))
         assert near.weight is not None and near.y is not None
         X = problem.coordinates.of(near.X, problem.dtype.type)
-        here = replace(problem, X=X, Y=near.y, weight=near.weight * each)
+        left = max(1.0, memory - 1e-6 * a_row * sample.n)
+        about: dict[str, Any] = {"weight": near.weight * each, "max_memory": left}
+        here = replace(problem, X=X, Y=near.y, **about)
         return MappedRows(far, here, problem.coordinates, None, problem.dtype)
 
     about: Any = {"scoring": scoring, "last": last, "whole": whole}

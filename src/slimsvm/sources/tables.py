@@ -18,7 +18,9 @@ from slimsvm.sources.files import IN_WORDS, Stamp
 from slimsvm.sources.opened import Consecutive, Piece
 
 Array = NDArray[Any]
-PIECE = 1 << 16  # rows that are decoded at once
+# rows that are decoded at once, and bytes of a column that are read at once: without the latter,
+# all columns of a group of rows, often a million, stand in memory
+PIECE, BUFFER = 1 << 14, 1 << 16
 COPIED = 4096  # rows of columns that become rows at once: they stay in the cache
 JUMP = 1 << 17  # rows ahead from which on Parquet is opened anew, at another group of rows
 SHOWN = 8  # columns in a message
@@ -66,9 +68,10 @@ class ParquetTable:
             return
         group = int(np.searchsorted(self._starts, row, side="right")) - 1
         at = int(self._starts[group])
-        with pq.ParquetFile(self.path, pre_buffer=False) as file:
+        with pq.ParquetFile(self.path, pre_buffer=False, buffer_size=BUFFER) as file:
             groups = list(range(group, file.metadata.num_row_groups))
-            for batch in file.iter_batches(PIECE, row_groups=groups, columns=columns):
+            how: dict[str, Any] = {"row_groups": groups, "columns": columns, "use_threads": False}
+            for batch in file.iter_batches(PIECE, **how):
                 yield at, batch
                 at += batch.num_rows
 
