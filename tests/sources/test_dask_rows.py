@@ -1,0 +1,190 @@
+"""Rows of Dask: arrays, frames and delayed blocks, and what is wrong with them, said clearly."""
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+
+import numpy as np
+import pytest
+
+import slimsvm
+from slimsvm import SVC, LinearSVC, SparseSVC
+
+dask = pytest.importorskip("dask")
+da = pytest.importorskip("dask.array")
+N, D, STEP = 3000, 4, 1000
+
+
+def data():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((N, D))
+    return X, (X[:, 0] * X[:, 1] > 0).astype(int)
+
+
+def lazy(values, chunks=STEP):
+    return da.from_array(values, chunks=(chunks, *(-1,) * (values.ndim - 1)))
+
+
+def frames():
+    dd = pytest.importorskip("dask.dataframe")
+    pd = pytest.importorskip("pandas")
+    X, y = data()
+    frame = pd.DataFrame(X, columns=list("pqrs")).assign(t=y, w=np.ones(N))
+    return dd.from_pandas(frame, npartitions=3)
+
+
+def test_arrays_frames_and_delayed_blocks_are_one():
+    X, y = data()
+    expected = LinearSVC().fit(slimsvm.open_rows(X, target=y, batch_rows=STEP)).coef_
+    frame, blocks = (
+        frames(),
+        [
+            dask.delayed((X[a : a + STEP], y[a : a + STEP]), traverse=False)
+            for a in range(0, N, STEP)
+        ],
+    )
+    model = LinearSVC().fit(frame[list("pqrs")], frame["t"], frame["w"])
+    np.testing.assert_array_equal(model.coef_, expected)
+    assert model.feature_names_in_.tolist() == list("pqrs")
+    found = model.predict(frame[list("pqrs")])
+    assert hasattr(found, "compute") and found.compute().size == N
+    np.testing.assert_array_equal(LinearSVC().fit(blocks).coef_, expected)
+    np.testing.assert_array_equal(LinearSVC().fit(lazy(X), y).coef_, expected)
+
+
+def test_unknown_lengths_and_empty_partitions():
+    X, y = data()
+    some = X[:, 0] > -0.5
+    some[STEP : 2 * STEP] = False  # nothing is left of the second partition
+    far, target = lazy(X), lazy(y)
+    keep = lazy(some)
+    model = SVC().fit(far[keep], target[keep])
+    here = SVC().fit(X[some], y[some])
+    np.testing.assert_allclose(
+        model.decision_function(X), here.decision_function(X), atol=2e-3 * 10
+    )
+    assert np.isnan(far[keep].shape[0])
+    with pytest.raises(ValueError, match=r"lengths of the partitions of X are not known"):
+        SVC().fit(far[keep], y[some])
+    with pytest.raises(ValueError, match="There are no rows in the 3 partitions"):
+        SVC().fit(far[lazy(np.zeros(N, bool))], target[lazy(np.zeros(N, bool))])
+
+
+def test_a_class_that_only_one_partition_has():
+    X, y = data()
+    y[2990:] = 7
+    X[2990:] += 9.0
+    model = SVC().fit(lazy(X), lazy(y))
+    assert model.classes_.tolist() == [0, 1, 7] and (model.predict(X[2990:]) == 7).all()
+    lone = SVC().fit(lazy(X), lazy(np.where(y == 7, 7, 0)))
+    assert lone.classes_.tolist() == [0, 7]
+
+
+def test_weights_that_are_cut_elsewhere():
+    X, y = data()
+    weight = np.random.default_rng(1).random(N)
+    expected = LinearSVC().fit(lazy(X), lazy(y), lazy(weight)).coef_
+    found = LinearSVC().fit(lazy(X), lazy(y), lazy(weight, 700)).coef_
+    np.testing.assert_array_equal(found, expected)
+    with pytest.raises(ValueError, match="sample_weight has 2999 entries, but X 3000 rows"):
+        LinearSVC().fit(lazy(X), lazy(y), lazy(weight[1:]))
+    frame = frames()
+    with pytest.raises(ValueError, match="y has 2 partitions, but X has 3"):
+        LinearSVC().fit(frame[list("pqrs")], frame["t"].repartition(npartitions=2))
+    with pytest.raises(ValueError, match=r"(?i)partition"):  # as many, but cut elsewhere
+        LinearSVC().fit(
+            [dask.delayed(X[:10]), dask.delayed(X[10:])],
+            [dask.delayed(y[:20]), dask.delayed(y[20:])],
+        )
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_a_missing_value_in_the_last_partition_is_named(value):
+    X, y = data()
+    X[2500, 3] = value
+    with pytest.raises(ValueError, match=r"partition 2, row 500 .*column 3 is NaN or infinity"):
+        SVC().fit(lazy(X), lazy(y))
+
+
+def test_partitions_that_differ():
+    X, y = data()
+    blocks = [dask.delayed((X[a : a + 300], y[a : a + 300])) for a in range(0, N, 300)]
+    blocks[9] = dask.delayed((X[2700:].astype(np.float32), y[2700:]))
+    with pytest.raises(ValueError, match="Partition 9 has dtype"):
+        LinearSVC().fit(blocks)
+    blocks[9] = dask.delayed((X[2700:, :3], y[2700:]))
+    with pytest.raises(ValueError, match="Partition 9 has width 3"):
+        LinearSVC().fit(blocks)
+
+
+def test_a_collection_that_changes_between_passes():
+    calls = []
+
+    def block(k):
+        calls.append(k)
+        rng = np.random.default_rng(len(calls))
+        X = rng.standard_normal((STEP, D))
+        return X, (X[:, 0] > 0).astype(int)
+
+    model = SVC(C=3.0)
+    for _ in range(2):
+        with pytest.raises(ValueError, match=r"is not what it was in the first pass"):
+            model.fit([dask.delayed(block, pure=False)(k) for k in range(3)])
+    assert not hasattr(model, "support_")
+
+
+class Cluster:
+    """A scheduler and workers as processes of their own, by the ``dask`` command."""
+
+    def __init__(self, folder, workers=2):
+        dask_command = [sys.executable, "-m", "dask"]
+        environment = {**os.environ, "DASK_DISTRIBUTED__DASHBOARD__LINK": ""}
+        file = str(folder / "scheduler.json")
+        about = {"env": environment, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+        begin = [*dask_command, "scheduler", "--port", "0", "--scheduler-file", file]
+        own = [
+            *dask_command,
+            "worker",
+            "--scheduler-file",
+            file,
+            "--nthreads",
+            "1",
+            "--local-directory",
+            str(folder),
+            "--no-dashboard",
+        ]
+        self.processes = [subprocess.Popen([*begin, "--no-dashboard"], **about)]
+        self.processes += [subprocess.Popen(own, **about) for _ in range(workers)]
+        self.file, self.workers = file, workers
+
+    def __enter__(self):
+        distributed = pytest.importorskip("distributed")
+        self.client = distributed.Client(scheduler_file=self.file, timeout=60)
+        self.client.wait_for_workers(self.workers, timeout=60)
+        return self.client
+
+    def __exit__(self, *error):
+        self.client.close()
+        for process in self.processes:
+            process.terminate()
+        for process in self.processes:
+            process.wait(timeout=20)
+
+
+def test_a_worker_that_is_killed_changes_nothing(tmp_path):
+    pytest.importorskip("distributed")
+    X, y = data()
+    models = [SparseSVC(10, random_state=0), SVC(C=2.0)]
+    rows = slimsvm.open_rows(X, target=y, batch_rows=STEP)
+    expected = [model.fit(rows).decision_function(X) for model in models]
+    with Cluster(tmp_path) as client:
+        for k, (model, values) in enumerate(zip(models, expected, strict=True)):
+            pid = sorted(client.run(os.getpid).values())[k % 2]
+            killer = threading.Timer(0.15 * (k + 1), os.kill, (pid, signal.SIGKILL))
+            killer.start()
+            found = model.fit(lazy(X), lazy(y)).decision_function(X)
+            killer.join()
+            np.testing.assert_array_equal(found, values)
+            client.wait_for_workers(2, timeout=60)
