@@ -93,18 +93,25 @@ class Data:
     about: dict[str, Any] = field(default_factory=dict)  # what else an estimator must remember
 
 
+def some_places(label: Array, n: int) -> Array:
+    """Places of about n random rows in order, of each label at least a few if it has them."""
+    rng = np.random.default_rng(0)
+    found = [
+        rng.permutation(own)[: max(FEWEST, round(n * own.size / label.size))]
+        for own in (np.flatnonzero(label == c) for c in np.unique(label))
+    ]
+    return np.concatenate(found)
+
+
 def some_rows(data: Data, n: int, all_rows: bool) -> Data:
     """About n random rows of the problem, and of each class at least a few if it has them.
 
     ``all_rows``: X stays as it is.
     """
-    rng, total = np.random.default_rng(0), data.used.size
-    label = data.target if data.classes.size else np.zeros(total, int)
-    found = [
-        rng.permutation(own)[: max(FEWEST, round(n * own.size / total))]
-        for own in (np.flatnonzero(label == c) for c in np.unique(label))
-    ]
-    rows = np.concatenate(found) if all_rows else np.sort(np.concatenate(found))
+    label = data.target if data.classes.size else np.zeros(data.used.size, int)
+    rows = some_places(label, n)
+    if not all_rows:
+        rows.sort()
     few = replace(data, target=data.target[rows], weight=data.weight[rows], used=data.used[rows])
     if not all_rows:
         few = replace(few, X=data.X[rows], sample_weight=data.sample_weight[rows])

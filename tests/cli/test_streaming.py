@@ -30,21 +30,13 @@ def called(*words):
     return result
 
 
-def test_train_and_predict_stream(folder, tmp_path):
+@pytest.mark.parametrize(
+    ("kind", "near"), [(("--n-basis", 20, "--random-state", 0), 1e-4), (("-C", 2), 0.01)]
+)
+def test_train_and_predict_stream(kind, near, folder, tmp_path):
     model, output = tmp_path / "m.slim", tmp_path / "out.txt"
     files = folder / "*.parquet"
-    words = (
-        "train",
-        files,
-        model,
-        "--target",
-        "label",
-        "--n-basis",
-        20,
-        "--random-state",
-        0,
-        "--json",
-    )
+    words = ("train", files, model, "--target", "label", *kind, "--json")
     done = called(*words, "--stream")
     assert done.exit_code == 0, done.output
     assert json.loads(done.stdout)["rows"] == 3000
@@ -57,7 +49,7 @@ def test_train_and_predict_stream(folder, tmp_path):
     np.testing.assert_allclose(
         fitted.decision_function(frame[["a", "b", "c"]]),
         here.decision_function(frame[["a", "b", "c"]]),
-        atol=1e-4,
+        atol=near,
     )
     done = called("predict", files, model, output, "--json")
     assert done.exit_code == 0, done.output
@@ -71,8 +63,9 @@ def test_what_is_refused(folder, tmp_path):
     files = folder / "*.parquet"
     done = called("train", files, "--n-basis", 5)
     assert done.exit_code == 2 and "name the file for the model" in done.output
-    done = called("train", files, tmp_path / "m.slim", "--stream", "--target", "label")
-    assert done.exit_code == 2 and "--n-basis" in done.output
+    nu = ("--machine", "nu-svc", "--stream", "--target", "label")
+    done = called("train", files, tmp_path / "m.slim", *nu)
+    assert done.exit_code == 2 and "--machine nu-svc needs all rows in memory" in done.output
     done = called("train", files, tmp_path / "m.slim", "--n-basis", 5, "--target", "goal")
     assert done.exit_code != 0 and not (tmp_path / "m.slim").exists()
     assert "goal" in (done.output + str(done.exception))

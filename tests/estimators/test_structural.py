@@ -2,6 +2,7 @@
 
 import threading
 import warnings
+from contextlib import contextmanager
 from itertools import pairwise, product
 
 import numpy as np
@@ -16,9 +17,11 @@ from sklearn.metrics import average_precision_score, f1_score, roc_auc_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
+import slimsvm.solvers.structural_spaces as structural_spaces
 from slimsvm import SVC, ChainSVM, CrammerSingerSVC, MultivariateSVC, StructuralSVM, load, save
 from slimsvm.datasets import checkers
 from slimsvm.oracles import Binary, Chain, Multiclass, Multivariate, StructuredOracle
+from slimsvm.run import Limits, OutOfTime
 from slimsvm.sequences import SequenceTransformer
 
 
@@ -759,3 +762,30 @@ def test_sequences_of_arrays_and_bad_ones():
     for bad, words in (([], "no sequences"), ([rows[0], []], "no rows"), (["abc"], "str")):
         with pytest.raises(ValueError, match=words):
             SequenceTransformer(StandardScaler()).fit(bad)
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        CrammerSingerSVC(),
+        CrammerSingerSVC(space="sampled", random_state=0),
+        StructuralSVM(Multiclass()),
+        MultivariateSVC(),
+        ChainSVM(),
+    ],
+)
+def test_a_limit_before_the_first_step_leaves_a_model_of_some_examples(model, monkeypatch):
+    @contextmanager
+    def at_once(self, grace=None):
+        if self.max_time is not None:
+            raise OutOfTime
+        yield
+
+    monkeypatch.setattr(Limits, "breaking_off", at_once)
+    monkeypatch.setattr(structural_spaces, "SOME", 60)
+    X, y = sequences(60) if isinstance(model, ChainSVM) else blobs(200)
+    y = y > 1 if isinstance(model, MultivariateSVC) else y
+    model = clone(model).set_params(max_time=1e-9)
+    with pytest.warns(ConvergenceWarning, match="before the first step over all"):
+        model.fit(X, y)
+    assert model.score(X, y) > 0.3 and not model.certificate_.holds

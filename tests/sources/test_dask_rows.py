@@ -62,9 +62,7 @@ def test_unknown_lengths_and_empty_partitions():
     keep = lazy(some)
     model = SVC().fit(far[keep], target[keep])
     here = SVC().fit(X[some], y[some])
-    np.testing.assert_allclose(
-        model.decision_function(X), here.decision_function(X), atol=2e-3 * 10
-    )
+    np.testing.assert_allclose(model.decision_function(X), here.decision_function(X), atol=0.02)
     assert np.isnan(far[keep].shape[0])
     with pytest.raises(ValueError, match=r"lengths of the partitions of X are not known"):
         SVC().fit(far[keep], y[some])
@@ -173,6 +171,7 @@ class Cluster:
             process.wait(timeout=20)
 
 
+@pytest.mark.long
 def test_a_worker_that_is_killed_changes_nothing(tmp_path):
     pytest.importorskip("distributed")
     X, y = data()

@@ -260,7 +260,7 @@ class Estimator(ShowsItsFit, CallbackSupportMixin, BaseEstimator):
 
     def _concluded_on_few_rows(self, data: Data, fit: Fit) -> Ending:
         """The model of some rows, where the limits left no time for one step over all of them."""
-        n, few = data.used.size, some_rows(data, SOME, self._all_rows)
+        n, few = data.used.size, self._few(data)
         self._prepared(few)
         unlimited = replace(fit, limits=Limits(), watchers=())
         ending = self._concluded(few, self._solved(few, unlimited), unlimited)
@@ -272,6 +272,10 @@ class Estimator(ShowsItsFit, CallbackSupportMixin, BaseEstimator):
             "is from the optimum is not known."
         )
         return Ending(certificate, Status(reason, words), ending.history)
+
+    def _few(self, data: Data) -> Data:
+        """The problem of some rows."""
+        return some_rows(data, SOME, self._all_rows)
 
     def _encoded(self, X: Any, y: Any, weight: Array) -> Data:
         """Step 2; here for targets that are numbers, or none."""

@@ -35,6 +35,7 @@ from slimsvm.solvers.structural_spaces import (
     StructuralTask,
     chosen_space,
     scaled,
+    some_examples,
 )
 from slimsvm.training import Data, Fit, canonical, checked_weights
 
@@ -157,6 +158,9 @@ class StructuralEstimator(StructuralModel, Estimator):
         data.classes, data.target = true.classes, true.labels
         data.about = {"oracle": oracle, "true": true, "weight": weight}
         return data
+
+    def _few(self, data: Data) -> Data:
+        return some_examples(data)
 
     def _prepared(self, data: Data) -> None:
         data.kernel = self._kernel_for(data.X, data.sample_weight)
