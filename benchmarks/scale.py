@@ -14,10 +14,13 @@ import os
 import random
 import resource
 import signal
+import subprocess
+import sys
 import tempfile
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -183,24 +186,52 @@ def on_dask(n: str, workers: str) -> dict[str, Any]:
     return {"rows": len(X), "memory": here, "dask": there, "ratio": there / here}
 
 
-def killed(n: str, fits: str) -> dict[str, Any]:
-    """A random worker is killed at a random time, in every one of so many fits."""
+@contextmanager
+def processes(workers: int) -> Iterator[Any]:
+    """A client of a scheduler and workers that are processes of their own, by the dask command."""
+    from distributed import Client
+
+    with tempfile.TemporaryDirectory() as folder:
+        file = f"{folder}/scheduler.json"
+        dask = [sys.executable, "-m", "dask"]
+        scheduler = [*dask, "scheduler", "--port", "0", "--scheduler-file", file, "--no-dashboard"]
+        worker = [*dask, "worker", "--scheduler-file", file, "--nthreads", "1", "--no-dashboard"]
+        worker += ["--local-directory", folder]
+        quiet: dict[str, Any] = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+        begun = [subprocess.Popen(words, **quiet) for words in [scheduler] + workers * [worker]]
+        try:
+            with Client(scheduler_file=file, timeout=120) as client:
+                client.wait_for_workers(workers, timeout=120)
+                yield client
+        finally:
+            for process in begun:
+                process.terminate()
+            for process in begun:
+                process.wait(timeout=60)
+
+
+def killed(n: str, fits: str, kind: str = "sparse") -> dict[str, Any]:
+    """A random worker is killed at a random time, in every one of so many fits.
+
+    Scheduler and workers are processes of their own; a worker that was killed comes back.
+    """
     import dask.array as da
-    from distributed import Client, LocalCluster
 
     import slimsvm
 
     X, y = in_memory(smaller(n))
     step = max(1, len(X) // 16)
-    expected = model(20).fit(slimsvm.open_rows(X, target=y, batch_rows=step)).basis_coef_
-    local = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": None}
-    with LocalCluster(**local) as cluster, Client(cluster) as client:
+    made = model(20) if kind == "sparse" else slimsvm.SVC(C=2.0)
+    rows = slimsvm.open_rows(X, target=y, batch_rows=step)
+    expected = made.fit(rows).decision_function(X[:2000])
+    with processes(2) as client:
         data = da.from_array(X, chunks=(step, FEATURES)), da.from_array(y, chunks=step)
-        model(20).fit(*data)
+        made.fit(*data)
         begin = time.perf_counter()
-        model(20).fit(*data)
+        made.fit(*data)
         usual, ratios, equal = time.perf_counter() - begin, [], 0
         for k in range(int(fits)):
+            client.wait_for_workers(2, timeout=120)
             pids = list(client.run(os.getpid).values())
             chance = random.Random(k)
             timer = threading.Timer(
@@ -208,11 +239,137 @@ def killed(n: str, fits: str) -> dict[str, Any]:
             )
             timer.start()
             begin = time.perf_counter()
-            equal += bool(np.array_equal(model(20).fit(*data).basis_coef_, expected))
+            found = made.fit(*data).decision_function(X[:2000])
             ratios.append((time.perf_counter() - begin) / usual)
+            equal += bool(np.array_equal(found, expected))
             timer.join()
     done = {"rows": len(X), "fits": int(fits), "equal": equal, "usual": usual}
     return {**done, "slowest": max(ratios), "median": float(np.median(ratios))}
+
+
+def at_any_time(n: str, seconds: str) -> dict[str, Any]:
+    """SVC with a time limit, beside fits to the end on random subsets of the rows."""
+    import warnings
+
+    from slimsvm import SVC
+
+    def rows(first: int, size: int) -> tuple[Any, Any]:
+        rng = np.random.default_rng(first)
+        X = rng.standard_normal((size, 10), dtype=np.float32)
+        value = np.sin(2 * X[:, 0]) + X[:, 1] * X[:, 2] + 0.4 * rng.standard_normal(size)
+        return X, value > 0
+
+    warnings.simplefilter("ignore")
+    (X, y), held_out = rows(0, smaller(n)), rows(1, 100_000)
+    about: dict[str, Any] = {"C": 2.0, "gamma": 0.05, "n_jobs": 2}
+    SVC(max_time=60.0, **about).fit(X[:5000], y[:5000])  # compiled
+    limit, subsets = float(seconds), {}
+    for size in (20_000, 80_000, 160_000, 300_000, 450_000):
+        begin = time.perf_counter()
+        some = SVC(**about, max_time=limit).fit(X[:size], y[:size])
+        taken = time.perf_counter() - begin
+        if not some.status_.converged:
+            break
+        subsets[size] = {"seconds": taken, "accuracy": some.score(*held_out)}
+    begin = time.perf_counter()
+    whole = SVC(**about, max_time=limit).fit(X, y)
+    taken = time.perf_counter() - begin
+    best = max(of["accuracy"] for of in subsets.values())
+    score = whole.score(*held_out)
+    return {"rows": len(X), "seconds": taken, "accuracy": score, "best": best, "subsets": subsets}
+
+
+def covtype_from_files(n: str, megabytes: str) -> dict[str, Any]:
+    """An exact fit to the end, from memory and from Parquet; CPU seconds, and the peak of files."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    import slimsvm
+    from benchmarks.peers import _covtype
+
+    X, y = _covtype(int(n))[:2]
+    about: dict[str, Any] = {"C": 1.0, "gamma": 8.0, "cache_size": float(megabytes), "n_jobs": 2}
+    slimsvm.SVC(**about, max_time=60.0).fit(X[:5000], y[:5000])
+    slimsvm.SVC(**about).fit(slimsvm.open_rows(X[:5000], target=y[:5000], batch_rows=2000))
+    begin = time.process_time()
+    here = slimsvm.SVC(**about).fit(X, y)
+    of_memory = time.process_time() - begin
+    expected, some = here.certificate_.objective, here.decision_function(X[:5000])
+    with tempfile.TemporaryDirectory() as folder:
+        columns = {f"x{j}": np.ascontiguousarray(X[:, j]) for j in range(X.shape[1])}
+        pq.write_table(pa.table(columns | {"label": y}), f"{folder}/x.parquet")
+        rows = slimsvm.open_rows(f"{folder}/x.parquet", target="label")
+        passes: list[int] = []
+        rows.shown = passes.append
+        begin = time.process_time()
+        far = slimsvm.SVC(**about).fit(rows)
+        of_files = time.process_time() - begin
+    values = far.decision_function(X[:5000])
+    return {
+        "rows": len(X),
+        "memory_cpu_seconds": of_memory,
+        "files_cpu_seconds": of_files,
+        "passes": len(passes) / rows.n_blocks,
+        "objective_differs_by": abs(far.certificate_.objective / expected - 1.0),
+        "values_differ_by": float(np.abs(values - some).max()),
+        "holds": bool(far.certificate_.holds),
+        "vectors": int(far.support_.size),
+    }
+
+
+PROGRAM = """
+import sys
+import numpy as np, slimsvm
+rng = np.random.default_rng(0)
+X = rng.standard_normal((int(sys.argv[2]), 10))
+y = np.sign(np.sin(2 * X[:, 0]) + X[:, 1] * X[:, 2] + 0.4 * rng.standard_normal(len(X)))
+models = {"exact": slimsvm.SVC(C=100.0, gamma=0.2), "linear": slimsvm.LinearSVC(tol=1e-12),
+          "sparse": slimsvm.SparseSVC(300, random_state=0)}
+model = models[sys.argv[3]].set_callbacks(slimsvm.Checkpoint(sys.argv[1], every=float(sys.argv[4])))
+print("begins", flush=True)
+model.fit(X, y)
+print("done", model.status_.converged, flush=True)
+"""
+
+
+def kills(kind: str, n: str, times: str, every: str = "1") -> dict[str, Any]:
+    """A fit with a checkpoint is killed at random times, and restarted until it ends.
+
+    What is lost is the time from the last writing of the file to the kill.
+    """
+    import slimsvm
+
+    lost, unreadable, finished, starts, wanted = [], 0, 0, 0, int(times)
+    chance = random.Random(0)
+    with tempfile.TemporaryDirectory() as folder:
+        path = f"{folder}/kept.slim"
+        words = [sys.executable, "-W", "ignore", "-c", PROGRAM, path, n, kind, every]
+        while len(lost) < wanted or not finished:
+            starts += 1
+            with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as process:
+                assert process.stdout is not None
+                process.stdout.readline()
+                begin = time.time()
+                left = float(every) * (0.2 + 4.0 * chance.random())
+                try:
+                    process.wait(left if len(lost) < wanted else 3600.0)
+                except subprocess.TimeoutExpired:
+                    now = time.time()
+                    process.send_signal(signal.SIGKILL)
+                    process.wait()
+                    written = os.path.getmtime(path) if os.path.exists(path) else begin
+                    lost.append(now - max(begin, written))
+                else:
+                    finished += process.returncode == 0
+                    if len(lost) < wanted:
+                        os.unlink(path)
+            if os.path.exists(path):
+                try:
+                    slimsvm.load(path)
+                except ValueError:
+                    unreadable += 1
+    about = {"kills": len(lost), "starts": starts, "finished": finished, "every": float(every)}
+    return {**about, "unreadable": unreadable, "most_lost": max(lost), "mean": float(np.mean(lost))}
 
 
 def bytes_sent(n: str, workers: str) -> dict[str, Any]:
@@ -289,6 +446,14 @@ def cells(quick: bool) -> list[Cell]:
         Cell("equal-bits/2e6", "equal_bits", ("2e6",), **long),
         Cell("dask/2e6", "on_dask", ("2e6", "2"), **long),
         Cell("killed/2e5", "killed", ("2e5", "50"), **long),
+        Cell("killed/exact", "killed", ("1e4", "10", "exact"), **long),
+        Cell("any-time/3e6", "at_any_time", ("3e6", "60"), **long),
+        Cell("covtype/100000", "covtype_from_files", ("100000", "2000"), **long),
+        Cell("covtype/464810", "covtype_from_files", ("464810", "2000"), **long),
+    ]
+    found += [
+        Cell(f"kills/{kind}", "kills", (kind, size, "34"), **long)
+        for kind, size in (("exact", "20000"), ("sparse", "50000"), ("linear", "300000"))
     ]
     found += [Cell(f"bytes/{w}", "bytes_sent", ("4e5", str(w)), **long) for w in (2, 4, 8)]
     return found + [Cell(f"growth/{n}", "growth", (n,), **long) for n in ("1e6", "1e7", "1e8")]

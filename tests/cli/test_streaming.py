@@ -31,7 +31,7 @@ def called(*words):
 
 
 @pytest.mark.parametrize(
-    ("kind", "near"), [(("--n-basis", 20, "--random-state", 0), 1e-4), (("-C", 2), 0.01)]
+    ("kind", "near"), [(("--n-basis", 20, "--random-state", 0), 1e-4), (("--C", 2), 0.01)]
 )
 def test_train_and_predict_stream(kind, near, folder, tmp_path):
     model, output = tmp_path / "m.slim", tmp_path / "out.txt"
