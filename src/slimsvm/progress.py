@@ -16,6 +16,7 @@ from slimsvm.run import Record
 
 # what a record may hold -> its name in the line, and how it is written
 WORDS = {
+    "share": ("done", ".0%"),
     "violation": ("violation", ".3g"),
     "gap": ("gap", ".3g"),
     "n_support": ("support vectors", ",.0f"),

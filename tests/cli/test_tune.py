@@ -47,7 +47,7 @@ def test_train_with_a_search(slimsvm, data):
         (["--C", 1], "--C has no meaning for a search"),
         (["--kernel", "poly"], "--kernel has no meaning for a search"),
         (["--machine", "nu-svc"], "nu-svc has no search"),
-        (["--n-basis", "auto"], "for a number"),
+        (["--n-basis", "5", "--machine", "svr"], "for svc"),
     ],
 )
 def test_what_a_search_cannot_take(slimsvm, data, options, words):

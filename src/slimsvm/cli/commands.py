@@ -250,7 +250,8 @@ def train(
         parameters["class_weight"] = parse_class_weight(class_weight, labels, ctx)
     read_seconds = time.perf_counter() - begin
 
-    estimator = search.set_params(**parameters) if tune else kind(**parameters, verbose=int(shown))
+    estimator = search.set_params(**parameters) if tune else kind(**parameters)
+    estimator.set_params(verbose=int(shown))
     if checkpoint is not None and tune:
         raise click.UsageError("--checkpoint keeps one fit; --tune makes many.", ctx)
     if checkpoint is not None:

@@ -31,8 +31,8 @@ def search_for(machine: str, ctx: click.Context, **given: Any) -> Any:
 
     if machine not in ("svc", "svr"):
         raise click.UsageError(f"--machine {machine} has no search; svc and svr have one.", ctx)
-    if given.get("n_basis") is not None and (machine == "svr" or given["n_basis"] == "auto"):
-        raise click.UsageError("A search with --n-basis is for svc, and for a number.", ctx)
+    if given.get("n_basis") is not None and machine == "svr":
+        raise click.UsageError("A search with --n-basis is for svc.", ctx)
     kind = SVRCV if machine == "svr" else SVCCV if "n_basis" not in given else SparseSVCCV
     known = kind().get_params()
     for name in given:
@@ -115,6 +115,7 @@ def tune(
     search = search_for(machine, ctx, **given)
     rows = read(data, format, Request(True, label_column, None))
     y = targets(rows, data, regression=machine == "svr")
+    search.set_params(verbose=int(not quiet and stderr.isatty()))
     with redirect_stdout(stderr):
         search.fit(rows.X, y)
     facts = facts_of(search)

@@ -128,12 +128,20 @@ class SparseEstimator(SparseModel, Estimator):
         return data
 
     def _held_out(self, data: Data, fraction: float) -> Array:
-        """Of every class, or of all rows, the fraction, but never all of it."""
+        """Of every class, or of all rows, the fraction, but never all of it.
+
+        A search that held rows out before says which these are (``_held_rows``, by their numbers).
+        """
         rng, held = check_random_state(self.random_state), np.zeros(data.used.size, bool)
+        given = self.__dict__.get("_held_rows")
         groups = [data.target == c for c in range(data.classes.size)] or [~held]
         for group in groups:
-            own = rng.permutation(np.flatnonzero(group))
-            held[own[: min(own.size - 1, round(fraction * own.size))]] = True
+            own = np.flatnonzero(group)
+            if given is None:
+                chosen = rng.permutation(own)[: round(fraction * own.size)]
+            else:
+                chosen = own[np.isin(data.used[own], given)]
+            held[chosen[: own.size - 1]] = True
         return held
 
     def _prepared(self, data: Data) -> None:

@@ -9,6 +9,7 @@ grid grows there.
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, ClassVar, Self
 
@@ -25,11 +26,12 @@ from slimsvm.declarations import of_new_rows
 from slimsvm.ending import warn
 from slimsvm.estimators.fitting import Estimator
 from slimsvm.kernels import squared_norms
-from slimsvm.multiclass import encoded
-from slimsvm.run import Limits
-from slimsvm.search.searches import GridSearchCV
+from slimsvm.multiclass import OneVsOne, encoded
+from slimsvm.progress import Progress
+from slimsvm.run import Limits, Record
+from slimsvm.search.searches import GridSearchCV, Inside
 from slimsvm.search.shared import Shared
-from slimsvm.search.stand_in import Interrupted
+from slimsvm.search.stand_in import Book, Interrupted
 from slimsvm.training import refuse_broken
 
 Array = NDArray[Any]
@@ -45,6 +47,7 @@ SEEN = 500  # rows whose distances are looked at
 SCALES = 1000.0  # standard deviations of features that differ by so much are worth a warning
 DIGITS = 6  # of scores that count
 SHARE = 0.7  # of max_time: for the search; the rest is for the last fit
+OUTPUTS = 0.1  # of max_memory: for held-out outputs of all points of a pass
 POSITIVES = ["array-like", None]
 
 
@@ -77,6 +80,29 @@ def warn_of_scales(X: Any) -> None:
         )
 
 
+class Course:
+    """How far a search is, in squares of rows for each point, and its limits."""
+
+    def __init__(self, limits: Limits, progress: Progress) -> None:
+        self.limits, self.progress = limits, progress
+        self.done = self.planned = 0.0
+
+    def plan(self, n_rows: int, n_points: float) -> None:
+        """There is more to do."""
+        self.planned += float(n_rows) ** 2 * n_points
+
+    def of_pass(self, n_rows: int, n_points: float) -> Callable[[float], None]:
+        """What is called with the share of a pass that is done."""
+        before, cost = self.done, float(n_rows) ** 2 * n_points
+
+        def show(share: float) -> None:
+            self.done = before + share * cost
+            share = min(self.done / max(self.planned, 1.0), 1.0)
+            self.progress(Record(0, self.limits.seconds, {"share": share}))
+
+        return show
+
+
 class ChoosesParameters(BaseEstimator):
     """What SVCCV and SVRCV have in common."""
 
@@ -92,11 +118,13 @@ class ChoosesParameters(BaseEstimator):
         "max_time": [Interval(RealNotInt, 0.0, None, closed="neither"), int, None],
         "max_memory": [Interval(RealNotInt, 0.0, None, closed="left"), int],
         "n_jobs": [int, None],
+        "verbose": ["verbose"],
         "random_state": ["random_state"],
     }
     best_estimator_: Any
     best_params_: dict[str, Any]
     n_features_in_: int
+    classes_: Array
 
     # -- what differs ------------------------------------------------------------------------------
 
@@ -159,9 +187,14 @@ class ChoosesParameters(BaseEstimator):
         weights = None if sample_weight is None else weight[used]
         limits = Limits(None if self.max_time is None else SHARE * float(self.max_time))
         warn_of_scales(X)
-        self._chosen(X[used], y[used], weights, limits)
+        name = type(self).__name__
+        with Progress(name, shown=bool(self.verbose), max_time=self.max_time) as progress:
+            course = Course(limits, progress)
+            course.plan(y.size, 1)  # the last fit
+            self._chosen(X[used], y[used], weights, course)
         remaining = None if self.max_time is None else max(0.1, self.max_time - limits.seconds)
         final = self._estimator().set_params(**self.best_params_, max_time=remaining)
+        self._before_last(final, used)
         final.fit(X, y, **({} if sample_weight is None else {"sample_weight": weight}))
         final.set_params(max_time=None)
         self.best_estimator_ = final
@@ -171,10 +204,13 @@ class ChoosesParameters(BaseEstimator):
             warn("The search was interrupted: the best point so far was chosen.", UserWarning)
         self._after(X, y, used, weights)
 
+    def _before_last(self, final: Any, used: Array) -> None:
+        """What the last fit is told of the search."""
+
     def _after(self, X: Any, y: Array, used: Array, weight: Array | None) -> None:
         """What else is known after the search."""
 
-    def _chosen(self, X: Any, y: Array, weight: Array | None, limits: Limits) -> None:
+    def _chosen(self, X: Any, y: Array, weight: Array | None, course: Course) -> None:
         """The search: the best point, its scores, and what was done."""
         n, ones = X.shape[0], np.ones(y.size)
         first = self._first_C(y, ones if weight is None else weight)
@@ -191,17 +227,18 @@ class ChoosesParameters(BaseEstimator):
         most = int(np.sqrt(self.max_memory * 1e6 / 4.0))
         race = self.search == "race" and not self._fixed
         rows = np.sort(order[: n if self._fixed else min(n, most, MOST if race else n)])
-        self._rows, self._splits, self.n_fits_, self._seconds = rows, [], 0, 0.0
+        self._rows, self._splits, self._outputs, self.n_fits_ = rows, [], None, 0
         points: list[dict[str, Any]] | None = None
         best: Any = None
         try:
             if race and rows.size > FEW:
                 few = np.sort(order[: max(FEW // 2, int(KEPT * rows.size))])
-                best, axes = self._grown(X, y, weight, few, axes, limits)
+                course.plan(rows.size, KEPT * np.prod([values.size for values in axes.values()]))
+                best, axes = self._grown(X, y, weight, few, axes, course)
                 points = self._kept(best)
-                best = self._searched(X, y, weight, rows, points, limits)
+                best = self._searched(X, y, weight, rows, points, course)
             else:
-                best, axes = self._grown(X, y, weight, rows, axes, limits)
+                best, axes = self._grown(X, y, weight, rows, axes, course)
         except Interrupted:
             if best is None:  # no point was finished: the middle of the grid
                 warn("max_time was over before a point was evaluated.", UserWarning)
@@ -212,7 +249,7 @@ class ChoosesParameters(BaseEstimator):
                 self.scores_ = np.full((0, *(values.size for values in axes.values())), np.nan)
                 self.shared_ = Shared(0, 0, reason="max_time was over")
                 return
-        self._splits = best._splits_
+        self._splits, self._outputs = best._splits_, best._outputs
         self._rows = rows if best._n_rows == rows.size else few
         self.best_params_ = {name: float(value) for name, value in best.best_params_.items()}
         self.best_score_, self.cv_results_ = float(best.best_score_), best.cv_results_
@@ -234,10 +271,11 @@ class ChoosesParameters(BaseEstimator):
         return np.asarray(rng.permutation(y.size))
 
     def _grown(
-        self, X: Any, y: Array, weight: Array | None, rows: Array, axes: Any, limits: Limits
+        self, X: Any, y: Array, weight: Array | None, rows: Array, axes: Any, course: Course
     ) -> tuple[Any, Any]:
         """The search of a grid that grows where its best point is at an edge."""
-        best = self._searched(X, y, weight, rows, _points(axes), limits)
+        course.plan(rows.size, len(_points(axes)))
+        best = self._searched(X, y, weight, rows, _points(axes), course)
         for _ in range(GROWN):
             longer = dict(axes)
             for name, given in (("gamma", self.gammas), ("C", self.Cs)):
@@ -248,10 +286,11 @@ class ChoosesParameters(BaseEstimator):
                     longer[name] = np.r_[values, values[-1] * STEP, values[-1] * STEP**2]
             known = {tuple(p[k] for k in sorted(p)) for p in best.cv_results_["params"]}
             new = [p for p in _points(longer) if tuple(p[k] for k in sorted(p)) not in known]
-            if not new or limits.reason():
+            if not new or course.limits.reason():
                 break
+            course.plan(rows.size, len(new))
             try:
-                best = _joined(best, self._searched(X, y, weight, rows, new, limits))
+                best = _joined(best, self._searched(X, y, weight, rows, new, course))
             except Interrupted:
                 break
             axes = longer
@@ -264,9 +303,10 @@ class ChoosesParameters(BaseEstimator):
         weight: Array | None,
         rows: Array,
         points: list[dict[str, Any]],
-        limits: Limits,
+        course: Course,
     ) -> Any:
         """Scores of some points on some rows."""
+        limits = course.limits
         if limits.reason():
             raise Interrupted(str(limits.reason()))
         whole = rows.size == X.shape[0]
@@ -285,7 +325,14 @@ class ChoosesParameters(BaseEstimator):
             max_memory=self.max_memory,
             error_score=np.nan,
         )
-        search._limits, search._only_shared = limits, True  # points that take long are left out
+        # outputs of the best point give probabilities
+        n_outputs = (
+            0 if isinstance(self, RegressorMixin) else OneVsOne(len(self.classes_)).n_outputs
+        )
+        need = 4.0 * len(points) * rows.size * n_outputs
+        kept = 0.0 < need <= OUTPUTS * self.max_memory * 1e6
+        inside = Inside(limits, course.of_pass(rows.size, len(points)), kept, only_shared=True)
+        search._inside = inside
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", message="One or more of the test scores are non")
             warnings.filterwarnings("ignore", message="(?s).*fits failed out of a total")
@@ -299,6 +346,8 @@ class ChoosesParameters(BaseEstimator):
             )
         search._splits_, search._n_rows = splits, rows.size
         _choose(search)
+        search._outputs = _outputs(search, inside.book)
+        del search._inside
         self.n_fits_ += len(points) * len(splits)
         return search
 
@@ -346,10 +395,13 @@ def _joined(first: Any, second: Any) -> Any:
             if name == "params"
             else (joined if np.ma.isMaskedArray(values) else np.asarray(joined))
         )
+    own = second.best_params_
     mean = second.cv_results_["mean_test_score"]
     rank = 1 + np.sum(mean[None, :] > mean[:, None], axis=1)
     second.cv_results_["rank_test_score"] = rank.astype(np.int32)
     _choose(second)
+    if second.best_params_ != own:
+        second._outputs = first._outputs
     a, b = first.shared_, second.shared_
     second.shared_ = Shared(
         a.n_fits + b.n_fits,
@@ -370,6 +422,20 @@ def _choose(search: Any) -> None:
     search.best_index_ = int(min(best, key=lambda k: sorted(points[k].items())))
     search.best_score_ = search.cv_results_["mean_test_score"][search.best_index_]
     search.best_params_ = points[search.best_index_]
+
+
+def _outputs(search: Any, book: Book | None) -> list[tuple[Array, Array, Array]] | None:
+    """Of the best point, for each fold: rows, outputs, classes; None: not all were kept."""
+    if book is None:
+        return None
+    parameters = {**search.estimator.get_params(), **search.best_params_}
+    found = []
+    for fold in range(len(search._splits_)):
+        known = book.known.get(book.key(parameters, fold))
+        if known is None or known.outputs is None or known.classes is None:
+            return None
+        found.append((known.rows[0], np.asarray(known.outputs, np.float64), known.classes))
+    return found
 
 
 def _in_axes(search: Any, axes: dict[str, Array]) -> Array:

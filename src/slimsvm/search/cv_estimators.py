@@ -60,6 +60,8 @@ class SVCCV(ClassifierMixin, ChoosesParameters):
         2,000 MB) takes a random sample of them; the last fit has all rows.
     n_jobs : int, optional
         Number of threads; -1: all.
+    verbose : int
+        Whether a line every second says how much of the search is done, and the time left.
     random_state : int, RandomState instance or None
         Of the rows that come first.
 
@@ -115,6 +117,7 @@ class SVCCV(ClassifierMixin, ChoosesParameters):
         max_time: float | None = None,
         max_memory: float = 2000.0,
         n_jobs: int | None = None,
+        verbose: int = 0,
         random_state: Any = 0,
     ) -> None:
         self.Cs = Cs
@@ -128,6 +131,7 @@ class SVCCV(ClassifierMixin, ChoosesParameters):
         self.max_time = max_time
         self.max_memory = max_memory
         self.n_jobs = n_jobs
+        self.verbose = verbose
         self.random_state = random_state
 
     def _estimator(self) -> SVC:
@@ -158,6 +162,7 @@ class SVCCV(ClassifierMixin, ChoosesParameters):
         for test, values, classes in self._held_out(point, X[rows], y[rows], weights):
             if classes.size == len(self.classes_):
                 outputs[rows[test]] = values
+        self._outputs = None
         known = np.isfinite(outputs[:, 0])
         shape = (y.size,) if len(self.classes_) == 2 else (y.size, len(self.classes_))
         self.oof_decision_function_ = np.full(shape, np.nan)
@@ -181,6 +186,9 @@ class SVCCV(ClassifierMixin, ChoosesParameters):
 
     def _held_out(self, point: SVC, X: Any, y: Array, weight: Array | None) -> Any:
         """Rows, outputs and classes of each fold at the best point."""
+        if y.size > FEW and self._outputs is not None:
+            yield from self._outputs
+            return
         if y.size > FEW:
             own = {} if weight is None else {"sample_weight": weight}
             work = Sharing(point, X, y, own, self.max_memory, n_threads(self.n_jobs))
@@ -270,6 +278,8 @@ class SVRCV(RegressorMixin, ChoosesParameters):
         2,000 MB) takes a random sample of them; the last fit has all rows.
     n_jobs : int, optional
         Number of threads; -1: all.
+    verbose : int
+        Whether a line every second says how much of the search is done, and the time left.
     random_state : int, RandomState instance or None
         Of the folds, and of the rows that come first.
 
@@ -320,6 +330,7 @@ class SVRCV(RegressorMixin, ChoosesParameters):
         max_time: float | None = None,
         max_memory: float = 2000.0,
         n_jobs: int | None = None,
+        verbose: int = 0,
         random_state: Any = 0,
     ) -> None:
         self.Cs = Cs
@@ -332,6 +343,7 @@ class SVRCV(RegressorMixin, ChoosesParameters):
         self.max_time = max_time
         self.max_memory = max_memory
         self.n_jobs = n_jobs
+        self.verbose = verbose
         self.random_state = random_state
 
     def _estimator(self) -> SVR:

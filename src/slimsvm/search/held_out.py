@@ -16,12 +16,12 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from slimsvm.kernels import Kernel, Linear, Precomputed
+from slimsvm.kernels import RBF, Kernel, Linear, Precomputed
 from slimsvm.multiclass import OneVsOne
 from slimsvm.precision import is_small
 from slimsvm.solvers.shared_path import BLOCK, WIDE, pair_path, solution_path
 from slimsvm.threads import local, parallel, single_threaded_blas
-from slimsvm.tiles import Operand, Strips, block, prepare, safe_dtype
+from slimsvm.tiles import Operand, prepare, safe_dtype, square
 
 Array = NDArray[Any]
 CHUNK_VALUES = 1 << 17  # of the matrix become kernel values at once: half a megabyte stays near
@@ -115,19 +115,24 @@ class Space:
                 yield kernel, K, np.ascontiguousarray(K.diagonal())
                 continue
             operand = prepare(kernel, X, dtype=self._dtype(kernel, X))
-            if (K.shape[0], K.dtype) != (self.n, operand.dtype):
+            stored = operand.dtype
+            if isinstance(kernel, RBF) and not is_small(self.n):
+                stored = np.dtype(np.float32)  # of values up to one; what they are made of decides
+            if (K.shape[0], K.dtype) != (self.n, stored):
                 dots = K = np.empty((0, 0))  # before there is another one
-                K, made = np.empty((self.n, self.n), operand.dtype), None
+                K, made = np.empty((self.n, self.n), stored), None
             others = sum(other.uses_dots for other in kernels[at:])
-            if self._keeps_dots(kernel, K) and (made is not None or others > 1):
-                if made != kernel.shift_invariant:
-                    plain = Operand(Linear(), operand.X, operand.sq)
-                    dots = block(plain, Strips(plain), self.threads)
-                    made = kernel.shift_invariant
+            if self._keeps_dots(kernel, operand) and (made is not None or others > 1):
+                if made != (kernel.shift_invariant, operand.dtype):
+                    if dots.dtype != operand.dtype or not dots.size:
+                        dots = np.empty((0, 0))
+                        dots = np.empty(K.shape, operand.dtype)
+                    square(Operand(Linear(), operand.X, operand.sq), dots, self.threads)
+                    made = (kernel.shift_invariant, operand.dtype)
                 assert operand.sq is not None
                 self._finish(kernel, dots, operand.sq, K)
             else:
-                block(operand, Strips(operand), self.threads, K)
+                square(operand, K, self.threads)
             diag = np.asarray(operand.diag(), K.dtype)
             np.fill_diagonal(K, diag)
             yield kernel, K, diag
@@ -138,10 +143,11 @@ class Space:
             return np.float64 if is_small(self.n) else None
         return safe_dtype(kernel, self._squares(kernel, X), X.shape[1])
 
-    def _keeps_dots(self, kernel: Kernel, K: Array) -> bool:
+    def _keeps_dots(self, kernel: Kernel, operand: Operand) -> bool:
         """Whether inner products are worth the memory of another matrix."""
         wide = sp.issparse(self.X) or self.X.shape[1] > NARROW
-        return kernel.uses_dots and wide and 2 * K.nbytes <= self.max_bytes
+        need = 2 * operand.dtype.itemsize * self.n**2
+        return kernel.uses_dots and wide and need <= self.max_bytes
 
     def _squares(self, kernel: Kernel, X: Any) -> Array:
         """Squared norms of the rows as the kernel has them: centred, or not."""
@@ -156,8 +162,11 @@ class Space:
 
         def chunk(k: int) -> None:
             rows = slice(k * size, (k + 1) * size)
-            out[rows] = dots[rows]
-            kernel.from_dots(out[rows], sq[rows], sq)
+            values = out[rows] if out.dtype == dots.dtype else np.empty_like(dots[rows])
+            values[:] = dots[rows]
+            kernel.from_dots(values, sq[rows], sq)
+            if values.dtype != out.dtype:
+                out[rows] = values
 
         parallel(chunk, -(-self.n // size), self.threads)
 

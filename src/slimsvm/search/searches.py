@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
 from numbers import Real
 from typing import Any, ClassVar
 
@@ -60,11 +61,23 @@ class _SplitterOfRows:
         return self.splitter.get_n_splits(self.X, y, **given)
 
 
+@dataclass
+class Inside:
+    """What an estimator says that searches by itself, and what it hears."""
+
+    limits: Limits = field(default_factory=Limits)
+    show: Callable[[float], None] = lambda share: None
+    keep_outputs: bool = False
+    only_shared: bool = False  # points that take long are left out
+    book: Book | None = None
+
+
 class _Work:
     """What one call of ``fit`` has beside the search."""
 
-    def __init__(self, sharing: Sharing, book: Book, limits: Limits) -> None:
-        self.sharing, self.book, self.limits = sharing, book, limits
+    def __init__(self, sharing: Sharing, book: Book, inside: Inside, all_known: bool) -> None:
+        self.sharing, self.book, self.limits = sharing, book, inside.limits
+        self.only_shared, self.all_known = inside.only_shared, all_known
         self.split_params: dict[str, Any] = {}
 
 
@@ -74,6 +87,7 @@ class SharedWork(BaseSearchCV):
     max_memory: float
     shared_: Shared
     estimator: Any
+    n_jobs: int | None
     _checked_cv_orig: Any
     _constraint: ClassVar[dict[str, Any]] = {
         "max_memory": [Interval(RealNotInt, 0, None, closed="left"), int]
@@ -107,14 +121,16 @@ class SharedWork(BaseSearchCV):
             n_fits = len(self.cv_results_["params"]) * self.n_splits_
             self.shared_ = Shared(n_fits, 0, reason=str(why))
             return self
-        own, self._work = self.estimator, work
+        own, asked, self._work = self.estimator, self.n_jobs, work
         self.estimator = stand_in(own, work.book)
         try:
             jobs = n_threads(self.n_jobs)
             with joblib.parallel_config("threading", n_jobs=jobs):  # nothing worth a process
+                # to look up what is known takes one thread; a fit that is left has all of them
+                self.n_jobs = 1 if work.all_known else asked
                 super().fit(RowNumbers(work.sharing.X), work.sharing.y, **params)
         finally:
-            self.estimator = own
+            self.estimator, self.n_jobs = own, asked
             self.__dict__.pop("_work", None)
             for name in ("best_estimator_", "_checked_cv_orig"):
                 if name in self.__dict__:
@@ -163,7 +179,12 @@ class SharedWork(BaseSearchCV):
             raise NotShared("there is no such score") from error
         if sharing.prefix and not plain:
             raise NotShared("a function that scores may look at the steps of the pipeline")
-        return _Work(sharing, Book(sorted(names)), getattr(self, "_limits", None) or Limits())
+        inside = getattr(self, "_inside", None) or Inside()
+        sharing.show, sharing.keep_outputs = inside.show, inside.keep_outputs
+        book, known = Book(sorted(names)), sharing.takes_all(list(grids))
+        if inside.keep_outputs:
+            inside.book = book
+        return _Work(sharing, book, inside, known)
 
     # -- scikit-learn's own places for what differs ------------------------------------------------
 
@@ -219,7 +240,7 @@ class SharedWork(BaseSearchCV):
         except (NotShared, ValueError, TypeError, MemoryError) as why:
             # where the rows are not valid, the fits one by one say so
             sharing.reasons[str(why).splitlines()[0]] = None
-        if getattr(self, "_only_shared", False) and sharing.n_shared and not work.book.reason:
+        if work.only_shared and sharing.n_shared and not work.book.reason:
             work.book.reason = "its solution takes too long"
             return
         if work.book.reason:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -23,13 +24,12 @@ from sklearn.utils.validation import _num_samples
 
 from slimsvm.estimators.classification import SVC
 from slimsvm.estimators.regression import SVR
-from slimsvm.estimators.sparse import SparseSVC, SparseSVR
 from slimsvm.kernels import FromCallable, Kernel, Precomputed
 from slimsvm.multiclass import OneVsOne
 from slimsvm.precision import is_small
 from slimsvm.run import Limits
 from slimsvm.search import row_cached
-from slimsvm.search.fold_fits import IN_WORDS, FoldFits
+from slimsvm.search.fold_fits import KERNELS, ROWS, FoldFits, kind_of
 from slimsvm.search.held_out import Consumer, FoldProblem, Point, Space
 from slimsvm.search.shared import Candidate, NotShared, Shared
 from slimsvm.search.stand_in import Book, Known
@@ -44,9 +44,15 @@ SEARCHED = {
 # parameters of the others that are about one fit, and what was shared in words
 ABOUT_ONE_FIT = {"warm_start", "max_time", "max_iter", "verbose", "n_jobs", "random_state"}
 ABOUT_ONE_FIT |= {"probability", "solver"}
+ALWAYS_SHARED = ("linear", "poly", "rbf", "precomputed")
 ALONG = "went from each C to the next, and carried the scores of held-out rows along"
 PATHS = "{} kernel matrices, " + ALONG
 CACHED = "a cache of kernel rows for each of {} kernels, " + ALONG
+
+
+def _part(show: Callable[[float], None], k: int, n: int, share: float) -> None:
+    """Part k of n is done so far."""
+    show((k + share) / n)
 
 
 class Sharing:
@@ -70,7 +76,7 @@ class Sharing:
         if type(estimator) is Pipeline:
             self.name, estimator = estimator.steps[-1]
             self.prefix = f"{self.name}__"
-        if type(estimator) not in SEARCHED and type(estimator) not in IN_WORDS:
+        if type(estimator) not in SEARCHED and not kind_of(estimator):
             raise NotShared(f"fits of {type(estimator).__name__} share nothing here")
         self.estimator = estimator
         self.n = _num_samples(X)
@@ -84,6 +90,7 @@ class Sharing:
         self.stop: Callable[[], str] = lambda: ""
         self.limits = Limits()
         self.keep_outputs = self._above = False
+        self.show: Callable[[float], None] = lambda share: None  # how much of the work is done
         self.n_kernels = self.n_shared = self.n_fits = 0
         self.seconds, self.reasons = 0.0, dict[str, None]()
 
@@ -92,7 +99,7 @@ class Sharing:
         if getattr(estimator, "probability", "deprecated") not in ("deprecated", False):
             raise NotShared("probability=True has fits of its own inside")
         for name in ("max_time", "solver"):
-            if getattr(estimator, name, None) is not None:
+            if kind_of(estimator) is not ROWS and getattr(estimator, name, None) is not None:
                 raise NotShared(f"{name} is about a single fit")
         limited = type(estimator) in SEARCHED and estimator.max_iter != -1
         if limited or getattr(estimator, "warm_start", False):
@@ -108,6 +115,16 @@ class Sharing:
             raise NotShared(f"{', '.join(sorted(names - allowed))} is searched")
         if not names:
             raise NotShared("nothing is searched")
+
+    def takes_all(self, grids: list[Any]) -> bool:
+        """Whether no candidate is left for fits one by one, but for what cannot be foreseen."""
+        if type(self.estimator) not in SEARCHED:
+            return False
+        kernels: list[Any] = [self.estimator.kernel]
+        for grid in grids:
+            asked = grid.get(f"{self.prefix}kernel", ())
+            kernels += list(asked) if isinstance(asked, (list, tuple)) else [asked]
+        return all(isinstance(one, str) and one in ALWAYS_SHARED for one in kernels)
 
     def write(
         self,
@@ -138,8 +155,10 @@ class Sharing:
             X = self._checked_rows()
             self._work_through(X, self.y, self.sample_weight, folds, found)
         else:
-            for own in folds:
+            show = self.show
+            for k, own in enumerate(folds):
                 if not self.stop():
+                    self.show = partial(_part, show, k, len(folds))
                     Z, y, weight, places = self._transformed(*own)
                     self._work_through(Z, y, weight, [places], found)
         self.seconds += time.perf_counter() - begin
@@ -166,7 +185,7 @@ class Sharing:
     def result(self) -> Shared:
         """What was shared."""
         reason = "; ".join(self.reasons) if self.n_shared < self.n_fits else ""
-        what = PATHS if type(self.estimator) in SEARCHED else IN_WORDS[type(self.estimator)]
+        what = PATHS if type(self.estimator) in SEARCHED else kind_of(self.estimator)
         what = CACHED if self._above else what
         return Shared(self.n_fits, self.n_shared, self.n_kernels, self.seconds, reason, what)
 
@@ -253,8 +272,10 @@ class Sharing:
         def enter(point: Point, problem: FoldProblem, outputs: Array) -> None:
             self._enter(numbers[point.candidate], problem, outputs)
 
-        for missed in self._solved(X, label, kernels, by_kernel, consume or enter):
+        solved = self._solved(X, label, kernels, by_kernel, consume or enter)
+        for k, missed in enumerate(solved):
             self.n_kernels += 1
+            self.show((k + 1) / len(kernels))
             if missed and not self.stop():
                 self.reasons["rounding errors of kernel values were in the way"] = None
             if self.stop():
@@ -297,12 +318,9 @@ class Sharing:
     def refuse_size(self) -> None:
         """See whether kernel values fit into memory; raise NotShared where that is needed."""
         need = (8 if is_small(self.n) else 4) * self.n**2
-        takes_kernel = hasattr(self.estimator, "kernel") and not isinstance(
-            self.estimator, (SparseSVC, SparseSVR)
-        )
-        if need <= self.max_bytes or not takes_kernel:
-            return
         paths = type(self.estimator) in SEARCHED
+        if need <= self.max_bytes or not (paths or kind_of(self.estimator) is KERNELS):
+            return
         two = is_regressor(self.estimator) or np.unique(np.asarray(self.y)).size == 2
         if paths and two and not self.estimator._precomputed:
             self._above = True

@@ -31,7 +31,6 @@ from slimsvm.declarations import of_new_rows
 from slimsvm.ending import warn
 from slimsvm.estimators.sparse import SparseSVC
 from slimsvm.kernels import RBF
-from slimsvm.run import Limits
 from slimsvm.search.choosing import (
     ABOVE,
     BELOW,
@@ -40,9 +39,11 @@ from slimsvm.search.choosing import (
     N_CS,
     STEP,
     ChoosesParameters,
+    Course,
     typical_gamma,
 )
 from slimsvm.search.shared import Shared
+from slimsvm.solvers.sparse_asked import AUTO_FRACTION
 from slimsvm.threads import n_threads
 from slimsvm.tiles import Strips, block, prepare
 
@@ -81,8 +82,9 @@ class SparseSVCCV(ClassifierMixin, ChoosesParameters):
 
     Parameters
     ----------
-    n_basis : int
-        Number of basis vectors of the model.
+    n_basis : int or 'auto'
+        Number of basis vectors of the model. 'auto': the smallest that is as good as larger ones on
+        rows of the first fold, by which C and gamma were judged as well.
     Cs, gammas : array-like of float, optional
         The points of the grid; by default seven each from the data.
     search : {'race', 'grid'}
@@ -101,6 +103,8 @@ class SparseSVCCV(ClassifierMixin, ChoosesParameters):
         Megabytes for columns; a search of more rows takes a random sample of them.
     n_jobs : int, optional
         Number of threads; -1: all.
+    verbose : int
+        Whether a line every second says how much of the search is done, and the time left.
     random_state : int, RandomState instance or None
         Of the rows of the search, its columns, and the model.
 
@@ -137,13 +141,13 @@ class SparseSVCCV(ClassifierMixin, ChoosesParameters):
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         **ChoosesParameters._parameter_constraints,
-        "n_basis": [Interval(Integral, 1, None, closed="left")],
+        "n_basis": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"})],
         "class_weight": [dict, StrOptions({"balanced"}), None],
     }
 
     def __init__(
         self,
-        n_basis: int = 100,
+        n_basis: int | str = 100,
         Cs: Any = None,
         gammas: Any = None,
         *,
@@ -155,6 +159,7 @@ class SparseSVCCV(ClassifierMixin, ChoosesParameters):
         max_time: float | None = None,
         max_memory: float = 2000.0,
         n_jobs: int | None = None,
+        verbose: int = 0,
         random_state: Any = 0,
     ) -> None:
         self.n_basis = n_basis
@@ -168,6 +173,7 @@ class SparseSVCCV(ClassifierMixin, ChoosesParameters):
         self.max_time = max_time
         self.max_memory = max_memory
         self.n_jobs = n_jobs
+        self.verbose = verbose
         self.random_state = random_state
 
     def _estimator(self) -> SparseSVC:
@@ -180,7 +186,7 @@ class SparseSVCCV(ClassifierMixin, ChoosesParameters):
             random_state=seed,
         )
 
-    def _chosen(self, X: Any, y: Array, weight: Array | None, limits: Limits) -> None:
+    def _chosen(self, X: Any, y: Array, weight: Array | None, course: Course) -> None:
         rng = check_random_state(self.random_state)
         most = int(self.max_memory * 1e6 / (4.0 * COLUMNS))
         most = min(most, MOST_ROWS) if self.search == "race" else most
@@ -193,6 +199,7 @@ class SparseSVCCV(ClassifierMixin, ChoosesParameters):
         if self.class_weight is not None:
             weights = weights * compute_sample_weight(self.class_weight, y[rows])
         splits = self._folds(own, y[rows])
+        self._first_test = rows[rng.permutation(splits[0][1])]
         columns = _Columns(own, label, weights, splits, n_threads(self.n_jobs), rng)
         scorer = check_scoring(
             _Outputs(self.classes_, np.empty((0, 2))), scoring=self.scoring or "accuracy"
@@ -201,8 +208,10 @@ class SparseSVCCV(ClassifierMixin, ChoosesParameters):
         gammas = self._axis("gammas", middle * STEP ** np.arange(-BELOW, ABOVE + 1.0))
         Cs = self._axis("Cs", LEAST_C * STEP ** np.arange(0.0, N_CS))
         begin, scores = time.perf_counter(), list[Array]()
+        course.plan(y.size, gammas.size)
+        show = course.of_pass(y.size, gammas.size)
         for gamma in gammas:
-            if limits.reason() and scores:
+            if course.limits.reason() and scores:
                 warn(
                     f"{len(scores)} of {gammas.size} gammas were looked at when the search had to "
                     "end; the best of these is chosen.",
@@ -215,6 +224,7 @@ class SparseSVCCV(ClassifierMixin, ChoosesParameters):
                     known = _Outputs(self.classes_, values[c])
                     found[f, c] = scorer(known, own[test], y[rows][test])
             scores.append(found)
+            show(len(scores) / gammas.size)
         self.scores_ = np.stack(scores, axis=1)
         gammas = gammas[: len(scores)]
         mean = np.round(self.scores_.mean(axis=0), DIGITS)
@@ -242,6 +252,12 @@ class SparseSVCCV(ClassifierMixin, ChoosesParameters):
         for test, values in columns.outputs(float(gammas[g]), Cs[at : at + 1]):
             self._oof[rows[test]] = _Outputs(self.classes_, values[0]).decision_function(None)
 
+    def _before_last(self, final: Any, used: Array) -> None:
+        if self.n_basis == "auto":
+            test = self._first_test
+            final._held_rows = used[test[: max(1, round(AUTO_FRACTION * used.size))]]
+        del self._first_test
+
     def _folds(self, X: Any, y: Array) -> list[tuple[Array, Array]]:
         if self.cv is None:
             fewest = int(np.unique(y, return_counts=True)[1].min())
@@ -253,6 +269,7 @@ class SparseSVCCV(ClassifierMixin, ChoosesParameters):
             return list(splitter.split(X, y))
 
     def _after(self, X: Any, y: Array, used: Array, weight: Array | None) -> None:
+        self.best_estimator_.__dict__.pop("_held_rows", None)
         self.oof_decision_function_ = np.full((y.size, *self._oof.shape[1:]), np.nan)
         self.oof_decision_function_[used] = self._oof
         del self._oof

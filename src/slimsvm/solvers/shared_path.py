@@ -39,6 +39,8 @@ WIDE = 64  # rows whose extremes are found at once
 PLACES = 2047  # bits of a place in the block
 WORKING_SET = 512  # measured: 256 to 1,024 are alike
 BLOCK = 1024  # rows of the block that is kept; a multiple of WIDE
+SIDE = 32  # of the squares in which the block is mirrored
+LARGER = 4  # times the rows that matter now: so large the block may be before others leave it
 INNER = 0.1  # of the violation: how far SMO goes in a working set
 MOST_ROUNDS = 1000
 # of SMO for one C, a row and in all: where that does not do, the matrix is badly conditioned, and
@@ -330,11 +332,37 @@ def _extend(K: Array, place_of: Array, new: Array, S: Array, place: Array, q: in
         row, out = K[columns[r]], B[r]
         for c in range(q):
             out[c] = row[columns[c]]
-    for r in range(old):  # the matrix is symmetric, and the block is at hand
-        out = B[r]
+    # the matrix is symmetric, and the block is at hand; through squares, for the cache
+    for r0 in range(0, old, SIDE):
+        last = min(old, r0 + SIDE)
         for c in range(old, q):
-            out[c] = B[c, r]
+            row = B[c]
+            for r in range(r0, last):
+                B[r, c] = row[r]
     return q
+
+
+@compiled
+def _keep(chosen: Array, S: Array, place: Array, q: int, B: Array) -> int:
+    """The block with the rows alone that are chosen; their number. Values move within the block."""
+    for r in range(q):
+        place[S[r]] = -1
+    for k in range(chosen.size):
+        place[chosen[k]] = -2
+    kept, old = 0, np.empty(q, np.int64)
+    for r in range(q):
+        if place[S[r]] == -2:
+            old[kept] = r
+            kept += 1
+    for k in range(chosen.size):
+        place[chosen[k]] = -1
+    for r in range(kept):  # upwards: nothing is overwritten that is still to be read
+        row, out = B[old[r]], B[r]
+        for c in range(kept):
+            out[c] = row[old[c]]
+        S[r] = S[old[r]]
+        place[S[r]] = r
+    return kept
 
 
 @compiled
@@ -359,8 +387,6 @@ def _solve(
     """One problem, in place; the level, the violation that is left, and the rows of the block."""
     n, least = target.size, FAR
     up, low, block_diag = np.empty(n), np.empty(n), np.ones(B.shape[0], B.dtype)
-    for r in range(q):
-        block_diag[r] = diag[place_of[S[r]]]
     bottom = top = violation = 0.0
     stuck = steps = 0
     for _ in range(MOST_ROUNDS):
@@ -375,13 +401,10 @@ def _solve(
         new = 0
         for k in range(chosen.size):
             new += place[chosen[k]] < 0
-        if q + new > B.shape[0] or q > 4 * chosen.size + 256:  # the block begins anew
-            for k in range(q):
-                place[S[k]] = -1
-            q = 0
-        old = q
+        if q + new > B.shape[0] or q > LARGER * chosen.size + 256:
+            q = _keep(chosen, S, place, q, B)
         q = _extend(K, place_of, chosen, S, place, q, B)
-        for r in range(old, q):
+        for r in range(q):
             block_diag[r] = diag[place_of[S[r]]]
         # 2. the subproblem
         least_x, most_x, x, o = np.empty(q), np.empty(q), np.empty(q), np.empty(q)
