@@ -21,6 +21,7 @@ from tests.reference.certificates import NAMES, claims
 from tests.reference.drawn import ESTIMATORS, RECIPES
 
 FEW, FEWER, MANY = 12, 3, 150  # problems: of an estimator, of a recipe, and where there is time
+LEAST = 0.8  # of claims that the reference is exact enough to decide
 every = pytest.mark.parametrize("name", NAMES)
 
 
@@ -28,9 +29,7 @@ def assert_true(name, seeds):
     found = [(seed, claim) for seed in seeds for claim in claims(name, seed)]
     false = [f"{name} {seed}: {claim}" for seed, claim in found if not claim.true]
     assert not false, "\n".join(false)
-    # beside a C of 1e15 float64 does not always show the optimum
-    least = 0.5 if name.endswith("/extreme") else 0.8
-    assert sum(claim.resolved for _, claim in found) >= least * len(found)
+    assert sum(claim.resolved for _, claim in found) >= LEAST * len(found)
 
 
 def test_no_estimator_is_forgotten():
@@ -47,6 +46,11 @@ def test_claims_that_were_false_once():
     assert_true("OnlineSVC", (137,))  # a stream of sparse float32 rows: their centre was float32
     assert_true("LinearSVC", (161, 537))  # a line search far beyond a tiny step
     assert_true("SparseSVC", (181,))  # vectors that depend on one another up to the jitter
+    # rows on the edge of the tube, on either side of it after rounding
+    assert_true("SparseSVR", (129, 137))
+    # Newton's method in float64, on rows that had been rounded to float32, as the model is
+    assert_true("SparseSVC/descent", (134,))
+    assert_true("SparseSVR/descent", (60, 81, 95, 130))
 
 
 @pytest.mark.long

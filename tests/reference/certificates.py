@@ -10,6 +10,8 @@ import warnings
 from contextlib import ExitStack
 from unittest.mock import patch
 
+from threadpoolctl import threadpool_limits
+
 from slimsvm import precision
 from slimsvm.solvers import sparse_descent
 from tests.reference import exact_claims, pair_claims, span_claims, structured_claims
@@ -33,6 +35,7 @@ def claims(name, seed):
     p = problem(name, seed)
     with ExitStack() as stack, warnings.catch_warnings():
         warnings.simplefilter("ignore")
+        stack.enter_context(threadpool_limits(1, "blas"))  # of small problems threads only wait
         if p.large:
             stack.enter_context(patch.object(precision, "EXACT", 0))
             stack.enter_context(patch.object(sparse_descent, "FEW_ROWS", 0))

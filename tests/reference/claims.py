@@ -31,6 +31,9 @@ class Claim:
 
     @property
     def resolved(self):
+        """Whether it is as true, or as false, wherever between its ends the truth is."""
+        if not self.true or (self.low <= self.below and self.above <= self.high):
+            return True
         if not np.isfinite(self.below):
             return True
         size = max(self.size, abs(self.above))
@@ -61,10 +64,10 @@ def of_optimum(certificate, below, above, what="optimum", size=0.0):
     return Claim(what, certificate.scope, low, high, below, above, size)
 
 
-def of_model(certificate, value, above, size=0.0):
+def of_model(certificate, value, below, above, size=0.0):
     """The value of the model is at most the gap above the optimum."""
     gap = certificate.gap
-    return Claim("model", certificate.scope, value - gap, np.inf, -np.inf, above, size)
+    return Claim("model", certificate.scope, value - gap, np.inf, below, above, size)
 
 
 def sums(intervals):

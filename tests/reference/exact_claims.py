@@ -32,7 +32,7 @@ def of_svc(p):
     found = [of_optimum(model.certificate_, below, above)]
     if len(model.classes_) == 2:
         value = primal(p, model, loss, C)
-        found.append(of_model(model.certificate_, value, -below))
+        found.append(of_model(model.certificate_, value, -above, -below))
     return found
 
 
@@ -105,7 +105,7 @@ def of_linearsvc(p):
         value = 0.5 * (float(np.sum(W**2)) + penalty) + w @ margins.max(axis=1)
         return [
             of_optimum(c, *true, size=float(w.sum())),
-            of_model(c, value, true[1], float(w.sum())),
+            of_model(c, value, *true, float(w.sum())),
         ]
     signs = [sign[used] for sign in columns(p, model.classes_)]
     every = [w] * len(signs)
@@ -124,7 +124,7 @@ def of_linearsvc(p):
     F = X @ W.T + b
     losses = [optimum.loss_values(e.loss, s, F[:, k]) for k, s in enumerate(signs)]
     value = size + sum(own @ lost for own, lost in zip(every, losses, strict=True))
-    return [of_optimum(c, *true), of_model(c, value, true[1])]
+    return [of_optimum(c, *true), of_model(c, value, *true)]
 
 
 def of_linearsvr(p):
@@ -136,4 +136,4 @@ def of_linearsvr(p):
     W, b = np.asarray(model.coef_, float).ravel(), float(np.ravel(model.intercept_)[0])
     value = 0.5 * (float(W @ W) + (b**2 / more if more else 0.0))
     value += w @ optimum.loss_values(e.loss, t, X @ W + b, e.epsilon)
-    return [of_optimum(c, *true), of_model(c, value, true[1])]
+    return [of_optimum(c, *true), of_model(c, value, *true)]

@@ -185,25 +185,32 @@ def lasso(X, y, weight, intercept):
 SMOOTH = ("smooth_hinge", "logistic", "softmax")
 
 
+def losses(loss, Y, S, beta=5.0):
+    """Values (n,) of a smooth loss."""
+    if loss == "softmax":  # Y has a one for the class of a row
+        top = S.max(axis=1)
+        return np.log(np.exp(S - top[:, None]).sum(axis=1)) + top - (Y * S).sum(axis=1)
+    if loss == "logistic":
+        return np.logaddexp(0.0, -Y * S).sum(axis=1)
+    return ((np.logaddexp(0.0, beta * (1.0 - Y * S)) / beta) ** 2).sum(axis=1)
+
+
 def slopes(loss, Y, S, beta=5.0):
     """Values (n,), slopes (n, columns) and curvatures (n, columns, columns) of a smooth loss."""
     n, c = S.shape
     if loss == "softmax":  # Y has a one for the class of a row
-        top = S.max(axis=1)
-        p = np.exp(S - top[:, None])
-        total = p.sum(axis=1)
-        p /= total[:, None]
-        value = np.log(total) + top - (Y * S).sum(axis=1)
-        return value, p - Y, p[:, :, None] * (np.eye(c) - p[:, None, :])
+        p = np.exp(S - S.max(axis=1)[:, None])
+        p /= p.sum(axis=1)[:, None]
+        return losses(loss, Y, S), p - Y, p[:, :, None] * (np.eye(c) - p[:, None, :])
     H = np.zeros((n, c, c))
     if loss == "logistic":
         s = 0.5 * (1.0 - np.tanh(0.5 * Y * S))
         H[:, np.arange(c), np.arange(c)] = s * (1.0 - s)
-        return np.logaddexp(0.0, -Y * S).sum(axis=1), -Y * s, H
+        return losses(loss, Y, S), -Y * s, H
     t = 1.0 - Y * S
     P, s = np.logaddexp(0.0, beta * t) / beta, 0.5 * (1.0 + np.tanh(0.5 * beta * t))
     H[:, np.arange(c), np.arange(c)] = 2.0 * (s * s + beta * P * s * (1.0 - s))
-    return (P**2).sum(axis=1), -2.0 * Y * P * s, H
+    return losses(loss, Y, S, beta), -2.0 * Y * P * s, H
 
 
 def smooth(F, loss, Y, weight, intercept, beta=5.0):
@@ -220,31 +227,38 @@ def smooth(F, loss, Y, weight, intercept, beta=5.0):
     u = np.zeros((Z.shape[1], c))
 
     def value(u):
-        return 0.5 * float(ridge @ (u**2).sum(axis=1)) + weight @ slopes(loss, Y, Z @ u, beta)[0]
+        return 0.5 * float(ridge @ (u**2).sum(axis=1)) + weight @ losses(loss, Y, Z @ u, beta)
 
+    def apart(u, g):
+        """How far above the minimum it is at most."""
+        found = 0.5 * np.sum((u[:k] + F.T @ g) ** 2)
+        return found + (float(np.abs(u[k:] * g.sum(axis=0)).sum()) if intercept else 0.0)
+
+    best, found, worse, now = np.inf, u, 0, value(u)
     for _ in range(200):
         _, g, H = slopes(loss, Y, Z @ u, beta)
         g, H = weight[:, None] * g, weight[:, None, None] * H
+        off = apart(u, g)
+        best, found, worse = (off, u, 0) if off < best else (best, found, worse + 1)
+        if worse == 4 or best <= 1e-30 * now:  # rounding: no more is to be had
+            break
         slope = ridge[:, None] * u + Z.T @ g
-        M = np.einsum("ia,icd,ib->acbd", Z, H, Z).reshape(slope.size, slope.size)
+        M = np.einsum("ia,icd,ib->acbd", Z, H, Z, optimize=True).reshape(slope.size, slope.size)
         M += np.diag(np.repeat(ridge, c))
         M += 1e-15 * np.trace(M) / len(M) * np.eye(len(M))
         # of the softmax, all intercepts may move together
         step = -np.linalg.lstsq(M, slope.ravel(), rcond=1e-14)[0].reshape(slope.shape)
-        length, now = 1.0, value(u)
-        while value(u + length * step) > now and length > 1e-10:
+        length = 1.0
+        while (after := value(u + length * step)) > now * (1.0 + 1e-15) and length > 1e-10:
             length *= 0.5
         if length <= 1e-10:
             break
-        u = u + length * step
-        if np.abs(np.vdot(slope, step)) <= 1e-26 * now:
-            break
+        u, now = u + length * step, after
+    u = found
     g = weight[:, None] * slopes(loss, Y, Z @ u, beta)[1]
-    apart = 0.5 * np.sum((u[:k] + F.T @ g) ** 2)
-    apart += float(np.abs(u[k:] * g.sum(axis=0)).sum()) if intercept else 0.0
     size = float((np.linalg.norm(F, axis=1)[:, None] * np.abs(g)).sum()) * np.linalg.norm(u[:k])
     off = EPS * (size + value(u))
-    return value(u) - apart - off, value(u) + off
+    return value(u) - apart(u, g) - off, value(u) + off
 
 
 # -- structured outputs ----------------------------------------------------------------------------

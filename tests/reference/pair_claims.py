@@ -82,7 +82,7 @@ def of_reducedsvc(p):
             true = true[0] - off, true[1] + off
         found.append(true)
     true = sums(found)
-    return [of_optimum(c, *true), of_model(c, value, true[1])]
+    return [of_optimum(c, *true), of_model(c, value, *true)]
 
 
 def of_lowranksvc(p):
@@ -110,7 +110,7 @@ def of_lowranksvc(p):
     true = sums(found)
     if np.isnan(value):
         return [of_optimum(c, *true)]
-    return [of_optimum(c, *true), of_model(c, value, true[1])]
+    return [of_optimum(c, *true), of_model(c, value, *true)]
 
 
 def _merged(X, sign, upper, a):
@@ -133,7 +133,7 @@ def of_corevectorsvc(p):
     found = [of_optimum(model.certificate_, *true)]
     if len(model.classes_) == 2:
         value = primal(p, model, "squared_hinge", C, constant=1.0)
-        found.append(of_model(model.certificate_, value, true[1]))
+        found.append(of_model(model.certificate_, value, *true))
     return found
 
 

@@ -1,5 +1,7 @@
 """Of sparse models: functions in the span of a few vectors, perhaps with widths in a metric."""
 
+from functools import cache
+
 import numpy as np
 
 import slimsvm
@@ -47,6 +49,7 @@ def of_sparse(p, model, targets, weight, X, loss, epsilon=0.1):
         lost = [optimum.loss_values(loss, t, f[:, k], epsilon) for k, t in enumerate(targets.T)]
         return half + sum(weight @ own for own in lost)
 
+    @cache
     def whole():
         K = p.K(X, X)
         return best(K, optimum.factored(K))
@@ -67,14 +70,14 @@ def of_sparse(p, model, targets, weight, X, loss, epsilon=0.1):
         true = whole() if c.scope == "full" else within(c, K_XB, K_BB)
         own = value(K_XB, K_BB, coef, other.intercept_)
         what = "optimum" if other is model else f"truncated to {other.n_basis_}"
-        found += [of_optimum(c, *true, what), of_model(c, own, true[1])]
+        found += [of_optimum(c, *true, what), of_model(c, own, *true)]
         if c.bound is not None:
             low = c.objective - c.bound
             found.append(Claim("bound", "full", low, np.inf, *whole(), abs(c.objective)))
         plain = not hasattr(other, "metric_") and not hasattr(other, "widths_")
         if plain and loss != "softmax" and (other is model or len(models) < 4):
             again = other.certify(p.X, p.y, p.weight)
-            found += [of_optimum(again, *whole(), "certify"), of_model(again, own, whole()[1])]
+            found += [of_optimum(again, *whole(), "certify"), of_model(again, own, *whole())]
     return found
 
 

@@ -31,14 +31,14 @@ def of_structural(p, model, X, examples, weight, fitted):
         true = best(optimum.coordinates(p.K(X, B), p.K(B, B)))
     value = _structural_value(p, model, X, examples, weight)
     size = float(weight.sum())  # of the losses that are added up, and cancel
-    found = [of_optimum(c, *true, size=size), of_model(c, value, true[1], size)]
+    found = [of_optimum(c, *true, size=size), of_model(c, value, *true, size)]
     if c.bound is not None:
         low = c.objective - c.bound
         found.append(Claim("bound", "full", low, np.inf, *whole, max(size, abs(c.objective))))
     if fitted is not None:
         again = model.certify(*fitted, sweeps=p.options.get("sweeps", 3))
         found.append(of_optimum(again, *whole, "certify", size))
-        found.append(of_model(again, value, whole[1], size))
+        found.append(of_model(again, value, *whole, size))
     return found
 
 

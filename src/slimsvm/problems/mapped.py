@@ -168,6 +168,9 @@ class Mapped:
         Results are the same bits for any number.
     max_memory : float, optional
         Megabytes for kernel values between rows and vectors.
+    rounded : type, optional
+        What rows were rounded to before they were made wider, and what the model is stored in; by
+        default that of the rows.
     """
 
     X: Array = field(repr=False)
@@ -180,6 +183,7 @@ class Mapped:
     fit_intercept: bool = True
     n_threads: int = 1
     max_memory: float | None = None
+    rounded: Any = None
 
     @classmethod
     def of(
@@ -277,8 +281,8 @@ class Mapped:
         )
 
     def wider(self) -> Mapped:
-        """The same in float64."""
-        return replace(self, X=self.X.astype(np.float64))
+        """The same in float64; digits that the rows have lost do not come back."""
+        return replace(self, X=self.X.astype(np.float64), rounded=self.rounded or self.dtype)
 
     def some(self, rows: Array) -> Mapped:
         """The problem on some of its rows."""
@@ -552,12 +556,23 @@ class MappedSpan:
         return look.slopes, look.scores
 
     def _error(self) -> float:
-        """Of a kernel value, seen on a few rows: of its own type, and of rows rounded to it."""
-        P, eps = self.problem, float(np.finfo(self.dtype).eps)
+        """Of a kernel value, seen on a few rows: of its own type, and of what is stored.
+
+        Rows, vectors and metric are rounded, vectors and rows where they are, far from their mean
+        perhaps.
+        """
+        P = self.problem
+        eps = float(np.finfo(P.rounded or self.dtype).eps)
         x = P.X[np.unique(np.linspace(0, P.n - 1, min(SEEN, P.n)).astype(np.intp))]
         (M, A), exactly = self._wide, x.astype(np.float64)
-        known = kernel_values(P.form, A, mapped(exactly, M, np.float64))
-        moved = kernel_values(P.form, A, mapped(exactly * (1.0 + eps), M, np.float64))
+        z, at = mapped(exactly, M, np.float64), P.coordinates.then(M)
+        far: Any = 0.0
+        if at.mean is not None:
+            mean, turn = np.abs(at.mean), np.abs(at.turn)
+            far = mean @ turn if turn.ndim == 2 else mean * turn
+        known = kernel_values(P.form, A, z)
+        side = np.where(np.arange(z.size).reshape(z.shape) % 3 == 0, -1.0, 1.0)
+        moved = kernel_values(P.form, A, z + 2.0 * eps * (z + side * far))
         own = kernel_values(P.form, self.A, mapped(x, self.M, self.dtype))
         off = float(np.abs(own - known).max(initial=0.0))
         off += float(np.abs(moved - known).max(initial=0.0))

@@ -71,6 +71,8 @@ from slimsvm.solvers.small_qp import solve_small_qp
 from slimsvm.threads import single_threaded_blas
 
 Array = NDArray[Any]
+# of the largest score: rows so near a kink are on either side of it, as far as rounding knows
+NEAR = {"float32": 1e-5, "float64": 1e-10}
 # of a cut near the best point: how much of the gap it must cut off the solution of the small
 # problem
 LEAST_DEPTH = 0.1
@@ -564,7 +566,7 @@ class CuttingPlane:
         """
         space, S = problem.space, state
         measured = (float(S.objective.sum()), S.measured, float(S.gap.sum()))
-        V = problem.oracle.cuts(raised(S.best_scores, S.best_b))[2]
+        V = _felt(problem.oracle, raised(S.best_scores, S.best_b), space.precision)
         # the value is that of the best point, the lower bound that of the small problem
         off = sum(space.rounding(W, V, S.best_scores) for W in (S.best_W, S.W))
         return Certificate(space.scope, *measured, tol, space.precision).rounded(off)
@@ -595,3 +597,16 @@ class CuttingPlane:
             S.objective.copy(),
             S.lower.copy(),
         )
+
+
+def _felt(oracle: Any, scores: Array, precision: str) -> Array:
+    """Slopes of the risk at scores whose last digits are not known.
+
+    A row that sits on a kink costs the larger of two slopes if it is on the other side of it.
+    """
+    here = oracle.cuts(scores)[2]
+    if getattr(oracle, "kinks", None) is None:
+        return np.asarray(here)
+    off = NEAR[precision] * np.abs(scores).max(axis=0, initial=0.0)
+    sides = [oracle.cuts(scores + side * off)[2] for side in (-1.0, 1.0)]
+    return np.asarray(np.max(np.abs([here, *sides]), axis=0))
