@@ -258,14 +258,12 @@ def selection(rule: str) -> dict[str, Any]:
 
 def newton(n: str, C: str) -> dict[str, Any]:
     """Newton and LSVM on one problem: the same C, the intercept a penalised feature of both."""
-    from slimsvm import LinearSVC
-    from slimsvm.recipes import lsvm
+    from slimsvm.recipes import linear_newton, lsvm
 
     X, y, _, _ = load("a9a")
     X, y = dense(X[: int(n)]).astype(np.float64), y[: int(n)]
-    one = np.hstack([X, np.ones((len(X), 1))])
-    plain = LinearSVC(C=float(C), fit_intercept=False, tol=1e-7, max_iter=200)
-    ours, first = _timed(plain, one, y)
+    whole = linear_newton(C=float(C), fit_intercept=True, max_iter=200, max_time=MAX_TIME)
+    ours, first = _timed(whole, X, y)
     theirs, second = _timed(lsvm(C=float(C), tol=1e-7, max_iter=3000, max_time=MAX_TIME), X, y)
     return {
         "newton": first["cpu"],

@@ -1,5 +1,7 @@
 """Recipes of cutting planes and of subsets in the primal, step by step as they were published."""
 
+import warnings
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -30,6 +32,7 @@ from slimsvm.recipes import (
     lasvm,
     lasvm_active,
     linear_cutting_plane,
+    linear_newton,
     lsvm,
     margin_subset,
     nystrom,
@@ -45,6 +48,7 @@ from slimsvm.solvers.cutting_plane import CuttingPlane
 from slimsvm.solvers.linear_lagrangian import LinearLagrangian
 from slimsvm.solvers.online import Passing
 from slimsvm.solvers.online_rounds import OnlineRounds
+from slimsvm.solvers.plain_newton import PlainNewton
 from slimsvm.solvers.sampled_cuts import Draw, SampledCuts
 from slimsvm.tiles import in_memory, prepare
 from tests.reference.naive import kernel_matrix
@@ -335,6 +339,60 @@ def test_newton_and_lsvm_on_one_problem():
         LinearLagrangian(share=1.0)
     with pytest.raises(ValueError, match="loss='squared_hinge'"):
         LinearSVC(loss="hinge", solver=LinearLagrangian()).fit(X, y)
+
+
+@pytest.mark.parametrize("intercept", ["free", True, False])
+def test_newtons_steps_are_whole(intercept):
+    """Step by step that of the talk, for w and b together, whether or not the objective falls."""
+    rng = np.random.default_rng(2)
+    X = rng.normal(size=(80, 3)) * [1.0, 30.0, 0.1] + 2.0
+    y = np.where(X @ [1.0, 0.05, 1.0] + rng.normal(size=80) > 3.0, 1.0, -1.0)
+    C, weight = 7.0, rng.uniform(0.5, 2.0, 80)
+    ridge = np.array([1.0, 1.0, 1.0, 1.0 if intercept is True else 0.0])
+    one = np.hstack([X, np.full((80, 1), float(bool(intercept)))])
+    u, values = np.zeros(4), []
+    for step in range(1, 7):
+        missing = 1.0 - y * (one @ u)
+        S = missing >= 0.0
+        g = ridge * u - 2.0 * C * one[S].T @ (weight[S] * y[S] * missing[S])
+        H = np.diag(ridge) + 2.0 * C * (one[S] * weight[S, None]).T @ one[S]
+        u = u - np.linalg.lstsq(H, g, rcond=None)[0]
+        values.append(0.5 * ridge @ u**2 + C * weight @ np.maximum(0.0, 1.0 - y * (one @ u)) ** 2)
+        model = linear_newton(C=C, fit_intercept=intercept, max_iter=step, tol=1e-15)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            model.fit(X, y, weight)
+        np.testing.assert_allclose(
+            np.append(model.coef_, model.intercept_), u, rtol=1e-6, atol=1e-9
+        )
+        assert model.certificate_.objective == pytest.approx(values[-1], rel=1e-9)
+    ours = LinearSVC(C=C, fit_intercept=intercept, tol=1e-12).fit(X, y, weight)
+    for rows in (X, sp.csr_matrix(X)):
+        model = linear_newton(C=C, fit_intercept=intercept).fit(rows, y, weight)
+        about = model.certificate_
+        assert about.holds and about.tol == 1e-7
+        assert about.objective - about.gap <= ours.certificate_.objective * (1 + 1e-12)
+        assert about.objective == pytest.approx(ours.certificate_.objective, rel=1e-6)
+
+
+def test_whole_steps_may_rise_and_circle():
+    """What a line search is for: the run ends at its limit, and its interval is true."""
+    rose = 0
+    for seed in range(40):
+        rng = np.random.default_rng(seed)
+        X, y = rng.standard_cauchy((12, 2)), rng.permutation([0, 1] * 6)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            model = linear_newton(C=1e3, tol=1e-12, max_iter=30).fit(X, y)
+        about, exact = model.certificate_, LinearSVC(C=1e3, fit_intercept="free").fit(X, y)
+        least = exact.certificate_
+        assert about.interval[0] <= least.interval[1] and least.interval[0] <= about.interval[1]
+        rose += bool((np.diff(model.history_["objective"]) > 1e-9 * least.objective).any())
+    assert rose
+    with pytest.raises(ValueError, match="loss='squared_hinge'"):
+        LinearSVC(loss="hinge", solver=PlainNewton()).fit(X, y)
+    with pytest.raises(ValueError, match="solver"):
+        linear_newton(solver=None)
 
 
 # -- subsets in the primal -------------------------------------------------------------------------
@@ -631,6 +689,34 @@ def test_the_rules_of_cross_training_are_plain(discard):
         cross_training(discard="all")
     with pytest.raises(ValueError, match="zero or more"):
         Discard(beyond=-1.0)
+
+
+def test_equal_rows_are_drawn_and_judged_one_by_one():
+    """The naive twin draws N2/2 examples of each class, whatever rows are equal to them."""
+    X, y = make_moons(200, noise=0.4, random_state=0)
+    X, y = np.concatenate([X, X[:100]]), np.concatenate([y, y[:100]])
+    seen, fit = [], SVC.fit
+
+    class Noted(SVC):
+        def fit(self, X, y, sample_weight=None):
+            seen.append((X.copy(), y.copy(), sample_weight))
+            return fit(self, X, y, sample_weight)
+
+    model = cross_training(4, 100, gamma=2.0, random_state=0).set_params(estimator=Noted(gamma=2.0))
+    model.fit(X, y)
+    *subsets, final = seen
+    sign = np.where(y == 1, 1.0, -1.0)
+    margins = []
+    for rows, labels, weight in subsets:
+        assert weight is None and np.bincount(labels).tolist() == [50, 50]
+        margins.append(sign * SVC(gamma=2.0).fit(rows, labels).decision_function(X))
+    assert any(len(np.unique(rows, axis=0)) < 100 for rows, _, _ in subsets), "equal rows drawn"
+    m, v = np.mean(margins, axis=0), np.var(margins, axis=0)
+    stays = ~((m + v < 0.0) | (m - v > 1.0))
+    assert model.kept_indices_[0].tolist() == np.flatnonzero(stays).tolist()
+    assert final[2] is None and np.array_equal(final[0], X[stays])
+    merged = CrossTraining(SVC(gamma=2.0), 4, 100, discard=Discard(beyond=0.0), random_state=0)
+    assert merged.fit(X, y).kept_indices_[0].tolist() != model.kept_indices_[0].tolist()
 
 
 def test_redundant_begins_at_the_margin():

@@ -29,6 +29,7 @@ from slimsvm.solvers.dual_chunking import DualChunking
 from slimsvm.solvers.linear_lagrangian import LinearLagrangian
 from slimsvm.solvers.low_rank import ICFSVM
 from slimsvm.solvers.online_rounds import OnlineRounds
+from slimsvm.solvers.plain_newton import PlainNewton
 from slimsvm.solvers.platt_smo import PlattSMO
 from slimsvm.solvers.rsvm import RSVM
 from slimsvm.solvers.sampled_cuts import SampledCuts
@@ -39,7 +40,7 @@ PLANES = CuttingPlane(line_search=False, stop="violation")
 SAMPLED = SampledCuts(line_search=False, stop="violation", whole=False, max_draws=10_000)
 SUBSPACE = {"loss": "hinge", "refine": False, "fit_intercept": False, "solver": PLANES}
 SQUARED = {"loss": "squared_hinge", "refine": False}
-LINEAR = ("linear_cutting_plane", "lsvm")
+LINEAR = ("linear_cutting_plane", "linear_newton", "lsvm")
 LASVM = {"max_support": None, "finishing": True, "epochs": 1, "solver": OnlineRounds()}
 FIXED = {
     "cpsp": {**SUBSPACE, "basis": FixedPoint()},
@@ -52,6 +53,7 @@ FIXED = {
     "chunking": {"solver": DualChunking()},
     "libsvm_q": {"solver": SVMLight(working_set=2, inner="smo", loss="squared_hinge")},
     "lsvm": {"loss": "squared_hinge", "solver": LinearLagrangian(share=0.95)},
+    "linear_newton": {"loss": "squared_hinge", "solver": PlainNewton()},
     "linear_cutting_plane": {"loss": "hinge", "fit_intercept": False, "solver": PLANES},
     "cross_training": {
         "balanced_subsets": True,
@@ -97,7 +99,7 @@ SET = {"svm_light": {"cache_size": 40}, "linear_cutting_plane": {"max_iter": -1,
 for planes in ("cpsp", "cpsp_rows", "nystrom", "incomplete_cholesky", "kernel_cutting_plane"):
     SET[planes] = {"max_iter": -1}
 SET["lsvm"] = {"max_iter": -1}
-SET["cross_training"] = {"discard": Discard(beyond=0.0)}
+SET["cross_training"] = {"discard": Discard(beyond=0.0, merged=False)}
 SET["sampled_cuts_constant"] = SET["sampled_cuts_linear"] = {"max_iter": -1}
 SET["chunking"] = {"cache_size": 2000}
 KINDS = {

@@ -23,6 +23,7 @@ from slimsvm import (
 from slimsvm.solvers.core_rounds import CoreRounds
 from slimsvm.solvers.dual_chunking import DualChunking
 from slimsvm.solvers.linear_lagrangian import LinearLagrangian
+from slimsvm.solvers.plain_newton import PlainNewton
 from slimsvm.solvers.svm_light import SVMLight
 
 N = 1200  # more rows than are solved to the last digit whatever the tolerance
@@ -48,6 +49,7 @@ ESTIMATORS = {
     "core_vector": CoreVectorSVC(**COMMON, random_state=0),
     "core_rounds": CoreVectorSVC(**COMMON, random_state=0, solver=CoreRounds()),
     "linear_lagrangian": LinearSVC(solver=LinearLagrangian(), max_iter=-1),
+    "plain_newton": LinearSVC(solver=PlainNewton(), max_iter=-1),
     "joint": CrammerSingerSVC(
         basis=CENTRES, n_basis=15, space="subspace", **COMMON, random_state=0
     ),

@@ -115,7 +115,7 @@ SIZES = {
     "SparseSVR/descent": (12, 120),
     "OnlineSVC/budget": (12, 120),
 }
-LINEAR = ("recipes/linear_cutting_plane", "recipes/lsvm")
+LINEAR = ("recipes/linear_cutting_plane", "recipes/linear_newton", "recipes/lsvm")
 
 
 def problem(name, seed):
@@ -425,8 +425,4 @@ KINDS = (
     "SparseSVC/descent", "SparseSVR/descent", "OnlineSVC/budget", "LinearSVC/extreme",
     "LinearSVR/extreme",
 )  # fmt: skip
-RECIPES = tuple(
-    f"recipes/{own}"
-    for own, value in sorted(vars(recipes).items())
-    if inspect.isfunction(value) and value.__module__ == recipes.__name__ and own[0] != "_"
-)
+RECIPES = tuple(f"recipes/{own}" for own in sorted(recipes.RECIPES))

@@ -22,7 +22,7 @@ DISCARDS = ("both", "noise", "redundant")
 
 @dataclass(frozen=True)
 class Discard:
-    """Which rows are discarded: steps 4 and 5 of the algorithm.
+    """Which rows are discarded: steps 4 and 5 of the algorithm; and what a row is.
 
     Parameters
     ----------
@@ -32,17 +32,21 @@ class Discard:
         Whether rows with m_i - v_i > 1 + ``beyond`` leave; alone, that is condensing.
     beyond : float
         How far beyond 1 they must lie; zero in the talk.
+    merged : bool
+        Whether equal rows of a class are one, with the sum of their weights, so that a weight of
+        two is a row that is there twice. In the talk, every example is drawn by itself.
 
     Examples
     --------
     >>> from slimsvm.cross_training import Discard
     >>> Discard.named("noise")
-    Discard(noise=True, redundant=False, beyond=0.001)
+    Discard(noise=True, redundant=False, beyond=0.001, merged=True)
     """
 
     noise: bool = True
     redundant: bool = True
     beyond: float = BEYOND
+    merged: bool = True
 
     def __post_init__(self) -> None:
         if not self.beyond >= 0.0:
@@ -149,13 +153,15 @@ def _shares(weight: Array, sign: Array) -> Array:
 # -- subsets ---------------------------------------------------------------------------------------
 
 
-def distinct_rows(given: TrainingSet, members: list[Array]) -> tuple[list[Candidates], Array]:
+def distinct_rows(
+    given: TrainingSet, members: list[Array], merged: bool
+) -> tuple[list[Candidates], Array]:
     """The distinct rows of each class, in an order of their own; for every row its representative.
 
-    Equal rows become one only where weights can say how many they were.
+    Equal rows become one only where weights can say how many they were, and only if ``merged``.
     """
     same = np.arange(given.y.size)
-    if given.weight is None or given.square:
+    if given.weight is None or given.square or not merged:
         return [Candidates(rows, given.weights_of(rows)) for rows in members], same
     code, found = codes(given.X), []
     for rows in members:
@@ -240,11 +246,14 @@ def judged(
 
 
 def rows_of_pairs(
-    given: TrainingSet, label: Array, used: Array, n_classes: int
+    given: TrainingSet, label: Array, used: Array, n_classes: int, merged: bool = True
 ) -> tuple[list[tuple[int, int]], list[PairRows]]:
-    """All pairs of classes, and the rows of each; ``used`` are those of positive weight."""
+    """All pairs of classes, and the rows of each; ``used`` are those of positive weight.
+
+    ``merged``: equal rows of a class are one.
+    """
     members = [used[label[used] == c] for c in range(n_classes)]
-    candidates, same = distinct_rows(given, members)
+    candidates, same = distinct_rows(given, members, merged)
     pairs = [(min(pair), max(pair)) for pair in OneVsOne(n_classes).pairs]
     found = []
     for i, j in pairs:

@@ -210,7 +210,8 @@ class CrossTraining(ShowsItsFit, MetaEstimatorMixin, CrossTrained, BaseEstimator
                 f"subset_size={self.subset_size} is more than the {used.size} rows of positive "
                 "weight that were given. Pass a smaller number, or a share such as 0.2."
             )
-        pairs, found = rows_of_pairs(given, label, used, classes.size)
+        merged = Discard.named(self.discard).merged
+        pairs, found = rows_of_pairs(given, label, used, classes.size, merged)
         size = (len(pairs), int(self.n_subsets) + 1)
         seeds = check_random_state(self.random_state).randint(2**31 - 1, size=size)
         return CrossData(given, weight, classes, pairs, found, seeds)

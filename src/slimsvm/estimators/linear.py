@@ -40,7 +40,9 @@ from slimsvm.problems.linear import LEAST_WEIGHT, LinearSolution
 from slimsvm.run import Result
 from slimsvm.solvers.linear_asked import (
     LAGRANGIAN,
+    PLAIN_NEWTON,
     AskedOfLinear,
+    of_squares,
     refuse_combination,
     refuse_large,
     refuse_solver,
@@ -180,11 +182,12 @@ class LinearSVC(SparsifiableWeights, LinearEstimator, Classifier):
     class_weight : dict or 'balanced'
         Factors of C for each class: of more than two classes, for the rows of the one that is held
         against the rest, as in LIBLINEAR.
-    solver : CuttingPlane, LinearLagrangian or None
+    solver : CuttingPlane, LinearLagrangian, PlainNewton or None
         A solver that is followed to the letter, also for few rows. For loss='hinge' cutting planes
         with settings of their own (:class:`slimsvm.solvers.cutting_plane.CuttingPlane`); with
         ``stop="violation"``, tol is the violation of the last cut. For loss='squared_hinge' LSVM
-        (:class:`slimsvm.solvers.linear_lagrangian.LinearLagrangian`), whose intercept is penalised.
+        (:class:`slimsvm.solvers.linear_lagrangian.LinearLagrangian`), whose intercept is penalised,
+        or whole steps of Newton's method (:class:`slimsvm.solvers.plain_newton.PlainNewton`).
 
     See Also
     --------
@@ -229,7 +232,7 @@ class LinearSVC(SparsifiableWeights, LinearEstimator, Classifier):
     max_iter: int = shared("max_iter", default=1000)
     max_time: float | None = shared("max_time")
     warm_start: bool = shared("warm_start")
-    solver: Any = parameter(None, CUTTING_PLANE, LAGRANGIAN, None)
+    solver: Any = parameter(None, CUTTING_PLANE, LAGRANGIAN, PLAIN_NEWTON, None)
     n_jobs: int | None = shared("n_jobs")
 
     scheme: ClassVar[Any] = OneVsRest
@@ -263,11 +266,10 @@ class LinearSVC(SparsifiableWeights, LinearEstimator, Classifier):
     def _refuse_on_rows(self, data: Data) -> None:
         refuse_combination(self.multi_class, self.penalty, self.loss, self.dual, data.X.shape)
         refuse_solver(self, math.isinf(self._scaling))
-        lagrangian = LAGRANGIAN.is_satisfied_by(self.solver)
-        if self.penalty == "l1" or self.multi_class == "crammer_singer" or lagrangian:
+        if self.penalty == "l1" or self.multi_class == "crammer_singer" or of_squares(self.solver):
             raise Unsupported(
-                "penalty='l1', multi_class='crammer_singer' and LinearLagrangian need all rows in "
-                "memory; for joint classes use CrammerSingerSVC(kernel='linear')."
+                "penalty='l1', multi_class='crammer_singer', LinearLagrangian and PlainNewton need "
+                "all rows in memory; for joint classes use CrammerSingerSVC(kernel='linear')."
             )
 
     def _joint(self, data: Data) -> Result:

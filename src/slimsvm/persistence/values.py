@@ -50,6 +50,7 @@ from slimsvm.solvers.low_rank import ICFSVM
 from slimsvm.solvers.online import Online
 from slimsvm.solvers.online_rounds import OnlineRounds
 from slimsvm.solvers.path_points import PathPoint
+from slimsvm.solvers.plain_newton import PlainNewton
 from slimsvm.solvers.platt_smo import PlattSMO
 from slimsvm.solvers.rsvm import RSVM
 from slimsvm.solvers.sampled_cuts import SampledCuts
@@ -61,7 +62,7 @@ ORACLES = {kind.__name__: kind for kind in (Binary, Multiclass, Multivariate, Ch
 SOLVERS = (
     *(Decomposition, SVMLight, PlattSMO, DualChunking, RSVM, ICFSVM),
     *(CuttingPlane, SampledCuts, CoreVector, CoreRounds, Online, OnlineRounds),
-    LinearLagrangian,
+    *(LinearLagrangian, PlainNewton),
 )
 OPTIONS: dict[str, type] = {
     kind.__name__: kind for kind in (*SOLVERS, *REGISTRY.values(), FixedPoint, Discard)

@@ -19,6 +19,7 @@ from slimsvm.recipes.exact import (
 from slimsvm.recipes.linear_and_structural import (
     kernel_cutting_plane,
     linear_cutting_plane,
+    linear_newton,
     lsvm,
     sampled_cuts_constant,
     sampled_cuts_linear,
@@ -71,6 +72,7 @@ __all__ = [
     "lasvm_active",
     "libsvm_q",
     "linear_cutting_plane",
+    "linear_newton",
     "lsvm",
     "margin_subset",
     "nystrom",

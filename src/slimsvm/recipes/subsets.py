@@ -57,12 +57,12 @@ def cross_training(
 
     Notes
     -----
-    Left open: what happens to rows that are there twice (they are one, with the sum of their
-    weights), to a class with fewer than N2/2 rows (it gives all), and to one that would vanish (it
-    keeps rows near the margin). How the mean margins are to make multipliers and a cache, the talk
-    does not say either: rows with m_i < 0 begin at their bound, and kernel rows of those with m_i <
-    1 are computed first, the smallest m_i first. :class:`slimsvm.CrossTraining` by itself has
-    subsets with the shares of the classes, and judges rows by models that have not seen them.
+    Left open: what happens to a class with fewer than N2/2 rows (it gives all), and to one that
+    would vanish (it keeps rows near the margin). How the mean margins are to make multipliers and a
+    cache, the talk does not say either: rows with m_i < 0 begin at their bound, and kernel rows of
+    those with m_i < 1 are computed first, the smallest m_i first. :class:`slimsvm.CrossTraining` by
+    itself has subsets with the shares of the classes, judges rows by models that have not seen
+    them, and makes equal rows one, with the sum of their weights.
     """
     fixed = ROWS["cross_training"].fixed
     given = {name: parameters.pop(name) for name in fixed if name in parameters}
@@ -74,7 +74,7 @@ def cross_training(
         estimator=SVC(**parameters),
         n_subsets=n_subsets,
         subset_size=subset_size,
-        discard=replace(Discard.named(discard), beyond=0.0),
+        discard=replace(Discard.named(discard), beyond=0.0, merged=False),
         warm_start_dual=warm_start_dual,
         n_jobs=n_jobs,
         random_state=random_state,

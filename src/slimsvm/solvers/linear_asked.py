@@ -17,6 +17,7 @@ from slimsvm.training import CUTTING_PLANE, Fit, InstanceOf, Unsupported
 
 Array = NDArray[Any]
 LAGRANGIAN = InstanceOf("solvers.linear_lagrangian", "LinearLagrangian")
+PLAIN_NEWTON = InstanceOf("solvers.plain_newton", "PlainNewton")
 LARGEST_SQUARE = 1e150  # of a value, times C: the same squared is still a number
 FEW_ROWS_L1_TOL = 1e-10
 SQUARED = ("squared_hinge", "squared_epsilon_insensitive")
@@ -49,7 +50,7 @@ class AskedOfLinear:
     def solved(self, X: Any, target: Array, weight: Array, loss: Loss) -> Result:
         """Every score is to lie in an interval: all losses but for the l1 penalty."""
         problem = LinearFit(X, target, weight, loss, self.scaling, self.fit.threads)
-        if LAGRANGIAN.is_satisfied_by(self.solver):
+        if of_squares(self.solver):
             return run(
                 self.solver,
                 problem,
@@ -82,6 +83,11 @@ class AskedOfLinear:
             start=None if self.start is None else L1Solution(*self.start),
             watchers=self.fit.watchers,
         ).against(self.tol)
+
+
+def of_squares(solver: Any) -> bool:
+    """Whether it is one of the published solvers for the squared hinge."""
+    return bool(LAGRANGIAN.is_satisfied_by(solver) or PLAIN_NEWTON.is_satisfied_by(solver))
 
 
 def refuse_large(largest: float, heaviest: float, C: float) -> None:
@@ -117,13 +123,13 @@ def refuse_solver(asked: Any, free: bool) -> None:
             f"{given} makes cutting planes, which are for loss='hinge'; with loss={asked.loss!r} "
             "leave solver out."
         )
-    if LAGRANGIAN.is_satisfied_by(asked.solver):
+    if of_squares(asked.solver):
         if asked.loss != "squared_hinge" or asked.penalty == "l1":
             raise ValueError(
                 f"{given} is for loss='squared_hinge' and penalty='l2'; with "
                 f"loss={asked.loss!r}, penalty={asked.penalty!r} leave solver out."
             )
-        if free:
+        if free and LAGRANGIAN.is_satisfied_by(asked.solver):
             raise ValueError(f"{given} penalises the intercept: fit_intercept='free' is not.")
     if asked.solver is not None and asked.multi_class != "ovr":
         raise ValueError(f"{given} is for multi_class='ovr': leave solver out.")
