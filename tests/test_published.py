@@ -10,7 +10,17 @@ from sklearn.base import clone
 from sklearn.datasets import make_moons
 from sklearn.exceptions import ConvergenceWarning
 
-from slimsvm import SVC, CrossTraining, LinearSVC, OnlineSVC, SparseSVC, StructuralSVM, load, save
+from slimsvm import (
+    SVC,
+    CrossTraining,
+    LinearSVC,
+    OnlineSVC,
+    SparseSVC,
+    StructuralSVM,
+    load,
+    recipes,
+    save,
+)
 from slimsvm.basis import FixedPoint, Greedy, Margin, Pursuit, PursuitRows, Unsupervised
 from slimsvm.cross_training import Discard
 from slimsvm.datasets import checkers
@@ -45,6 +55,7 @@ from slimsvm.solvers import pursuit, sampled_cuts
 from slimsvm.solvers.core_rounds import CoreRounds
 from slimsvm.solvers.core_vector import Ball
 from slimsvm.solvers.cutting_plane import CuttingPlane
+from slimsvm.solvers.decomposition import Decomposition
 from slimsvm.solvers.linear_lagrangian import LinearLagrangian
 from slimsvm.solvers.online import Passing
 from slimsvm.solvers.online_rounds import OnlineRounds
@@ -771,6 +782,13 @@ def test_the_cache_begins_with_what_the_margins_say(monkeypatch):
         (lambda: SampledCuts(sampling="often"), "linear_time"),
         (lambda: Greedy(n_candidates=0), "1 or more"),
         (lambda: Greedy(retrain="never"), "'sizes', 'powers', 'always'"),
+        (lambda: greedy_subset(retrain="sizes"), "'powers', 'always'"),
+        (lambda: Decomposition(working_set=1), "an integer, 2 or more"),
+        (lambda: Decomposition(history=0.5), "an integer, 1 or more"),
+        (lambda: Decomposition(selection="best"), "'steepest', 'basic'"),
+        (lambda: Decomposition(keep=1.0), "1 excluded"),
+        (lambda: recipes.rsvm_decomposition(working_set="q"), "from 1 to the rows"),
+        (lambda: recipes.chunking(chunk=2.5), "from 2 to the number of rows"),
         (lambda: Margin(retrain="powers"), "'share', 'always'"),
         (lambda: Unsupervised(n_candidates=2.5), "an integer"),
         (lambda: PursuitRows(n_rows=0), "1 or more"),

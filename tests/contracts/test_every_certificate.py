@@ -84,6 +84,19 @@ def test_the_reference_knows_closed_forms():
     assert (low, high) == pytest.approx((-4.5, -4.5)) and x == pytest.approx([1.0, 0.0])
 
 
+def test_more_digits_decide_what_float64_cannot():
+    """One feature and a free intercept at C = 1e14: the optimum is known, 2 C sum of errors."""
+    X, y = np.array([[1.0], [1.0], [3.0], [3.0]]), np.array([1.0, -1.0, 1.0, -1.0])
+    C = np.full(4, 1e14)  # labels say nothing: w = 0, and every loss is 1 at b = 0
+    about = {"intercept": True, "features": X}
+    low, high = optimum.regularised(X @ X.T, "hinge", y, C, **about)
+    assert low == pytest.approx(4e14, rel=1e-15) and high == pytest.approx(4e14, rel=1e-15)
+    t = np.array([0.5, 1.5, 0.25, 1.75])  # a line through pairs: w = 0 is the best, b = 1
+    low, high = optimum.regularised(X @ X.T, "squared_epsilon_insensitive", t, C, **about)
+    known = 1e14 * float(np.sum((np.abs(t - 1.0) - 0.1) ** 2))
+    assert low == pytest.approx(known, rel=1e-12) and high == pytest.approx(known, rel=1e-12)
+
+
 # -- certify ---------------------------------------------------------------------------------------
 
 

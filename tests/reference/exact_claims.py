@@ -3,7 +3,7 @@
 import numpy as np
 
 from slimsvm import oracles
-from tests.reference import optimum
+from tests.reference import exact, optimum
 from tests.reference.claims import (
     CANCELS,
     columns,
@@ -119,11 +119,12 @@ def of_linearsvc(p):
         size = float(np.abs(W).sum()) + (float(np.abs(b).sum()) / np.sqrt(more) if more else 0.0)
     else:
         both = zip(signs, every, strict=True)
-        true = sums([optimum.regularised(K, e.loss, s, own, free) for s, own in both])
+        Z = np.column_stack([X, np.full(len(X), np.sqrt(more))])
+        true = sums([optimum.regularised(K, e.loss, s, own, free, features=Z) for s, own in both])
         size = 0.5 * (float(np.sum(W**2)) + penalty)
-    F = X @ W.T + b
-    losses = [optimum.loss_values(e.loss, s, F[:, k]) for k, s in enumerate(signs)]
-    value = size + sum(own @ lost for own, lost in zip(every, losses, strict=True))
+    F = exact.scores(X, W, b)
+    of = enumerate(zip(signs, every, strict=True))
+    value = size + sum(exact.risk(e.loss, s, own, F[:, k]) for k, (s, own) in of)
     return [of_optimum(c, *true), of_model(c, value, *true)]
 
 
@@ -132,8 +133,10 @@ def of_linearsvr(p):
     e, X, t = p.estimator, dense(p.X[rows]).astype(float), p.y[rows].astype(float)
     more, free = constant(e)
     w, c = e.C * weight, model.certificate_
-    true = optimum.regularised(X @ X.T + more, e.loss, t, w, free, epsilon=e.epsilon)
+    Z = np.column_stack([X, np.full(len(X), np.sqrt(more))])
+    about = {"epsilon": e.epsilon, "features": Z}
+    true = optimum.regularised(X @ X.T + more, e.loss, t, w, free, **about)
     W, b = np.asarray(model.coef_, float).ravel(), float(np.ravel(model.intercept_)[0])
     value = 0.5 * (float(W @ W) + (b**2 / more if more else 0.0))
-    value += w @ optimum.loss_values(e.loss, t, X @ W + b, e.epsilon)
+    value += exact.risk(e.loss, t, w, exact.scores(X, W[None], [b])[:, 0], e.epsilon)
     return [of_optimum(c, *true), of_model(c, value, *true)]

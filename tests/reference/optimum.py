@@ -14,12 +14,20 @@ what rounding may have changed of P, whose entries are inner products: of W by a
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
+from tests.reference import exact
+
 EPS = 4.0 * float(np.finfo(float).eps)  # of an inner product of a few numbers
 
 
-def minimum(P, q, low, high, A=None, b=None):
+FEW = 30  # features, for more digits
+RESOLVED = 1e-9  # of an interval, relative: wider ones are narrowed in more digits, if they can be
+
+
+def minimum(P, q, low, high, A=None, b=None, factor=None):
     """The interval that the minimum of 1/2 x'Px + q'x is in, where low <= x <= high, Ax = b; and
     the point x.
+
+    With ``factor``, V of few columns and a diagonal, P = VV' + diag(it), rounding is no excuse.
     """
     q, low, high = (np.asarray(v, float) for v in (q, low, high))
     A = np.zeros((0, q.size)) if A is None else np.atleast_2d(np.asarray(A, float))
@@ -45,7 +53,11 @@ def minimum(P, q, low, high, A=None, b=None):
     size = float(np.abs(x) @ np.sqrt(np.maximum(np.diag(P), 0.0))) ** 2 + float(
         np.abs(q) @ np.abs(x)
     )
-    return float(below) - EPS * size, float(above) + EPS * size, x
+    below, above = float(below) - EPS * size, float(above) + EPS * size
+    if factor is not None and not above - below <= RESOLVED * abs(above):
+        exactly = exact.minimum(*factor, q, low, high, A, b)
+        below, above = max(below, exactly[0]), min(above, exactly[1])
+    return below, above, x
 
 
 def _interior(P, q, low, high, A, b, most=120):
@@ -132,36 +144,39 @@ def loss_values(loss, target, f, epsilon=0.1, beta=5.0):
     raise ValueError(loss)
 
 
-def regularised(K, loss, target, weight, intercept=True, epsilon=0.1, beta=5.0, F=None):
+def regularised(
+    K, loss, target, weight, intercept=True, epsilon=0.1, beta=5.0, F=None, features=None
+):
     """The interval of  min over f, b of  1/2 |f|^2 + sum_i weight_i L(y_i, f_i + b).
 
     K is the matrix of inner products in whatever space f may be from; F the rows in coordinates of
     it, where these are known: the eigenvectors of K have rounding errors among them, which are
-    directions of their own.
+    directions of their own. ``features``: the same, if they are few.
     """
     n = target.size
     if loss in SMOOTH:
         F = factored(K) if F is None else F
         return smooth(F, loss, target[:, None], weight, intercept, beta)
     if loss in ("hinge", "squared_hinge"):
-        P, q, high = K * np.outer(target, target), -np.ones(n), weight.copy()
-        A = target[None, :]
+        sign, q, high, shift = target, -np.ones(n), weight.copy(), np.zeros(n)
         if loss == "squared_hinge":  # no multiplier is larger: P(0) bounds every loss
-            P, high = P + np.diag(0.5 / weight), 2.0 * np.sqrt(weight * weight.sum()) + 1e-9
+            shift, high = 0.5 / weight, 2.0 * np.sqrt(weight * weight.sum()) + 1e-9
         low = np.zeros(n)
     elif loss == "least_squares":
         high = 2.0 * np.sqrt(weight * (weight @ target**2)) + 1e-9
-        P, q, low, A = K + np.diag(0.5 / weight), -target, -high, np.ones((1, n))
+        sign, shift, q, low = np.ones(n), 0.5 / weight, -target, -high
     else:
-        z = np.concatenate([np.ones(n), -np.ones(n)])
-        P = np.block([[K, -K], [-K, K]])
-        q, high, low = epsilon - z * np.tile(target, 2), np.tile(weight, 2), np.zeros(2 * n)
-        A = z[None, :]
+        sign = np.concatenate([np.ones(n), -np.ones(n)])
+        q, high, low = epsilon - sign * np.tile(target, 2), np.tile(weight, 2), np.zeros(2 * n)
+        shift = np.zeros(2 * n)
         if loss == "squared_epsilon_insensitive":
             most = weight @ np.maximum(0.0, np.abs(target) - epsilon) ** 2
-            P, high = P + np.diag(0.5 / high), 2.0 * np.sqrt(high * most) + 1e-9
-    A = A if intercept else None
-    below, above, _ = minimum(P, q, low, high, A, None if A is None else np.zeros(1))
+            shift, high = 0.5 / high, 2.0 * np.sqrt(high * most) + 1e-9
+    rows = np.arange(sign.size) % n
+    P = K[np.ix_(rows, rows)] * np.outer(sign, sign) + np.diag(shift)
+    factor = None if features is None else (features[rows] * sign[:, None], shift)
+    A, b = (sign[None, :], np.zeros(1)) if intercept else (None, None)
+    below, above, _ = minimum(P, q, low, high, A, b, factor)
     return -above, -below
 
 
@@ -178,7 +193,8 @@ def lasso(X, y, weight, intercept):
     A, b = np.hstack([(X * y[:, None]).T, np.eye(d)]), np.ones(d)
     if intercept:
         A, b = np.vstack([A, np.append(y, np.zeros(d))]), np.append(b, 0.0)
-    below, above, _ = minimum(P, q, np.zeros(n + d), high, A, b)
+    factor = np.zeros((n + d, 0)), np.diag(P)
+    below, above, _ = minimum(P, q, np.zeros(n + d), high, A, b, factor)
     return -above, -below
 
 
@@ -303,7 +319,10 @@ def structured(F, outputs, weight, intercept):
     A = np.zeros((n, m + n))
     A[owner, np.arange(m)] = 1.0
     A[np.arange(n), m + np.arange(n)] = 1.0
-    below, above, _ = minimum(P, q, np.zeros(m + n), high, A, weight)
+    factor = None
+    if D.shape[1] <= FEW:
+        factor = np.vstack([D, np.zeros((n, D.shape[1]))]), np.zeros(m + n)
+    below, above, _ = minimum(P, q, np.zeros(m + n), high, A, weight, factor)
     return -above, -below
 
 

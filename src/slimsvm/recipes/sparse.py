@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from slimsvm.basis import FixedPoint, Greedy, Margin, PursuitRows, Unsupervised
+from slimsvm.basis.selection import one_of
 from slimsvm.estimators.sparse import SparseSVC
 from slimsvm.recipes.table import PLANES, UNLIMITED, configured, recipe
 
@@ -165,6 +166,7 @@ def greedy_subset(
     The talk leaves p open. C multiplies the sum of the squared losses beside 1/2 |w|^2; the talk's
     C is twice ours.
     """
+    one_of(("powers", "always"), retrain=retrain)
     basis = Greedy(n_candidates=n_candidates, alone=alone, retrain=retrain)
     return configured("greedy_subset", {"basis": basis}, n_basis=n_basis, **parameters)
 

@@ -28,6 +28,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from numbers import Integral
 from typing import Any, ClassVar
 
 import numpy as np
@@ -62,6 +63,7 @@ MOST_HALVINGS = 2
 # shrinking reorganises the cache: only when at least this share of the active variables leaves
 LEAST_DROP = 0.2
 LAST = object()
+SELECTIONS = ("steepest", "basic")
 
 
 @dataclass(kw_only=True)
@@ -100,6 +102,17 @@ class Decomposition:
     history: int = 8
     inner: float = 0.1
     exact: bool = True
+
+    def __post_init__(self) -> None:
+        for name, least in (("working_set", 2), ("history", 1)):
+            value = getattr(self, name)
+            if not isinstance(value, Integral) or value < least:
+                raise ValueError(f"{name}={value!r} must be an integer, {least} or more.")
+        if self.selection not in SELECTIONS:
+            raise ValueError(f"selection={self.selection!r} must be one of {SELECTIONS}.")
+        for name in ("keep", "inner"):
+            if not 0.0 <= getattr(self, name) < 1.0:
+                raise ValueError(f"{name}={getattr(self, name)!r} must be from 0 to 1, 1 excluded.")
 
     def init(self, problem: DualQP, start: Array | DualSolution | None = None) -> State:
         """Begin at ``start`` (a feasible a), or at the problem's own starting point.

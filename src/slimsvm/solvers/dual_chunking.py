@@ -22,6 +22,7 @@ interior-point solver, and (support vectors) x n kernel values to look for viola
 from __future__ import annotations
 
 from dataclasses import dataclass
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -118,7 +119,7 @@ class DualChunking:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        if self.chunk < 2:
+        if not isinstance(self.chunk, Integral) or self.chunk < 2:
             raise ValueError(f"chunk={self.chunk!r} must be from 2 to the number of rows.")
         if self.inner not in INNER:
             raise ValueError(f"inner={self.inner!r} must be one of {INNER}.")

@@ -28,6 +28,7 @@ may move.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from numbers import Integral
 from typing import Any, Protocol
 
 import numpy as np
@@ -197,7 +198,7 @@ class FixedSets(ReducedSolver):
     working_set: int = 10
 
     def __post_init__(self) -> None:
-        if self.working_set < 1:
+        if not isinstance(self.working_set, Integral) or self.working_set < 1:
             raise ValueError(f"working_set={self.working_set!r} must be from 1 to the rows.")
 
     def init(self, problem: Any, start: Array | None = None) -> SetsState:

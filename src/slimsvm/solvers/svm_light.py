@@ -42,6 +42,7 @@ Cost of an iteration: (rows of the set that are not cached) x (active rows) kern
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -235,13 +236,14 @@ class SVMLight:
 
     def __post_init__(self) -> None:
         q, new = self.working_set, self.new_variables
-        if q < 2 or q % 2:
+        if not isinstance(q, Integral) or q < 2 or q % 2:
             raise ValueError(
                 f"working_set={q!r} must be an even number from 2 to the number of rows."
             )
-        if new is not None and not 1 <= new <= q:
-            raise ValueError(f"new_variables={new!r} must be from 1 to working_set={q}.")
-        if self.history < 1:
+        # one alone has no feasible direction to move in
+        if new is not None and not (isinstance(new, Integral) and 2 <= new <= q):
+            raise ValueError(f"new_variables={new!r} must be from 2 to working_set={q}.")
+        if not isinstance(self.history, Integral) or self.history < 1:
             raise ValueError(f"history={self.history!r} must be 1 or more.")
         if self.prefer_cached and q < CACHED_FROM:
             raise ValueError(f"prefer_cached needs a working_set of 4 or more; got {q}.")
