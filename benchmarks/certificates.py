@@ -1,6 +1,6 @@
 """Whether certificates are true: random problems of all kinds, beside an independent solver.
 
-    python -m benchmarks run certificates --full        16,200 problems (and more claims than that)
+    python -m benchmarks run certificates --full        20,000 problems (and more claims than that)
     python -m benchmarks tables certificates --show
 
 A cell is a number of problems of one estimator, each with all that its fit claims: the optimum
@@ -21,8 +21,10 @@ from typing import Any
 from benchmarks.runner import Cell
 
 RESULTS = Path(__file__).parent / "results" / "certificates.json"
-# problems of an estimator, and of a kind of problem or a recipe; in all more than 15,000
-ESTIMATOR, KIND, A_CELL = 600, 150, 150
+# problems of an estimator, of a kind of problem, and of a recipe; in all more than 20,000
+ESTIMATOR, KIND, RECIPE, QUICK = 800, 400, 150, 5
+PROCESSES = 4  # for all recipes: to begin one takes longer than the problems of one
+SECONDS = 3600.0
 
 
 def problems(name: str, first: str, last: str) -> dict[str, Any]:
@@ -57,18 +59,26 @@ def problems(name: str, first: str, last: str) -> dict[str, Any]:
     }
 
 
+def of_recipes(part: str, last: str) -> dict[str, Any]:
+    """The problems of some of the recipes, each in a cell of its own."""
+    from tests.reference.drawn import RECIPES
+
+    names = RECIPES[int(part) :: PROCESSES]
+    return {f"recipes-{part}/{name.split('/')[1]}": problems(name, "0", last) for name in names}
+
+
 def cells(quick: bool) -> list[Cell]:
     """Parts of the problems, so that a run that was killed goes on where it stopped."""
-    from tests.reference.certificates import NAMES
-    from tests.reference.drawn import ESTIMATORS
+    from tests.reference.drawn import ESTIMATORS, KINDS
 
     found = []
-    for first in range(0, A_CELL if quick else ESTIMATOR, A_CELL):
-        for name in NAMES:
-            each = 5 if quick else ESTIMATOR if name in ESTIMATORS else KIND
-            if first < each:
-                words = (name, str(first), str(min(each, first + A_CELL)))
-                found.append(Cell(f"{name.replace('/', ':')}/{first}", "problems", words))
+    for names, each in ((ESTIMATORS, ESTIMATOR), (KINDS, KIND)):
+        for name in names:
+            words = (name, "0", str(QUICK if quick else each))
+            found.append(Cell(name.replace("/", ":"), "problems", words, SECONDS))
+    for part in range(PROCESSES):
+        words = (str(part), str(QUICK if quick else RECIPE))
+        found.append(Cell(f"recipes-{part}", "of_recipes", words, SECONDS, several=True))
     return found
 
 
@@ -82,12 +92,13 @@ def table() -> str:
     for key, cell in stored.items():
         if "failed" in cell:
             continue
-        own = totals.setdefault(key.split("/")[0], Counter())
+        key = key if "/" not in key else f"recipes.{key.split('/')[1]}"
+        own = totals.setdefault(key, Counter())
         own.update({name: cell[name] for name in ("problems", "claims")})
         own.update({name: len(cell[name]) for name in ("false", "errors")})
         for kind, n in cell["by_scope"].items():
             name = kind if kind == "unresolved" else kind.split(", ")[-1]
-            scopes.setdefault(key.split("/")[0], Counter())[name] += n
+            scopes.setdefault(key, Counter())[name] += n
     lines = [
         "| estimator | problems | claims | full | subspace | sampled | unresolved | false |",
         "|---|---|---|---|---|---|---|---|",

@@ -1,5 +1,6 @@
 """The programs in the documentation run as they stand."""
 
+import importlib
 import re
 import warnings
 from pathlib import Path
@@ -39,3 +40,37 @@ def test_programs_of_a_page(page, monkeypatch, tmp_path):
 def test_a_page_opens_with_what_the_reader_can_do_after_it(page):
     first = page.read_text(encoding="utf-8").split("\n\n")[1]
     assert first.startswith("After "), first
+
+
+# -- the papers, row by row ------------------------------------------------------------------------
+
+PAPERS = (ROOT / "docs" / "papers.md").read_text(encoding="utf-8")
+
+
+def test_every_recipe_has_its_row_and_every_row_something_that_shows_it():
+    from slimsvm.recipes import RECIPES
+
+    beside = {"refined", "lasvm"}  # of other papers
+    missing = {name for name in RECIPES if f"`{name}" not in PAPERS} - beside
+    assert not missing
+    rows = [line for line in PAPERS.splitlines() if line.startswith("|")]
+    told = [row for row in rows if not row.startswith(("| in the text", "|---"))]
+    assert len(told) > 80
+    for row in told:
+        text, here, shown = (part.strip() for part in row.strip("|").split(" | "))
+        assert text and here and ("test_" in shown or "python -m benchmarks" in shown), row
+        assert "deviat" not in row.lower() and "differs" not in row.lower(), row
+
+
+def test_tests_and_cells_that_the_rows_name_exist():
+    code = "\n".join(path.read_text(encoding="utf-8") for path in ROOT.glob("tests/**/*.py"))
+    for path, name in re.findall(r"`([\w/]*test_\w+\.py)?(?:::)?(test_\w+)?`", PAPERS):
+        if path:
+            assert (ROOT / "tests" / path.removeprefix("tests/")).exists(), path
+        if name:
+            assert f"def {name}(" in code, name
+    commands = set(re.findall(r"benchmarks run (\w+) --full(?: --only ([\w/]+))?`", PAPERS))
+    assert len(commands) > 20
+    for module, only in commands:
+        cells = importlib.import_module(f"benchmarks.{module}").cells(False)
+        assert any(only in cell.key for cell in cells), (module, only)
