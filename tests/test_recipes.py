@@ -99,6 +99,7 @@ SET = {"svm_light": {"cache_size": 40}, "linear_cutting_plane": {"max_iter": -1,
 for planes in ("cpsp", "cpsp_rows", "nystrom", "incomplete_cholesky", "kernel_cutting_plane"):
     SET[planes] = {"max_iter": -1}
 SET["lsvm"] = {"max_iter": -1}
+SET["linear_newton"] = {"fit_intercept": "free", "tol": 1e-7}
 SET["cross_training"] = {"discard": Discard(beyond=0.0, merged=False)}
 SET["sampled_cuts_constant"] = SET["sampled_cuts_linear"] = {"max_iter": -1}
 SET["chunking"] = {"cache_size": 2000}
