@@ -187,7 +187,8 @@ def test_what_makes_the_method(name):
     assert {key: model.get_params()[key] for key in others} == others, "all else is the default"
     numbers = {k: v for k, v in SET.get(name, {}).items() if not isinstance(v, Discard)}
     for key, value in numbers.items():
-        assert made(name, **{key: 2 * abs(value)}).get_params()[key] == 2 * abs(value)
+        other = True if isinstance(value, str) else 2 * abs(value)
+        assert made(name, **{key: other}).get_params()[key] == other
     for key, value in FIXED[name].items():
         with pytest.raises(ValueError, match=rf"{name} has {key}="):
             made(name, **{key: value})
