@@ -13,7 +13,9 @@ SOURCE = Path(__file__).resolve().parent.parent / "src" / PACKAGE
 # From the foundation upwards, as in docs/architecture.md: modules and packages directly under
 # src/slimsvm.
 LAYERS = (
+    "on_demand",
     "compiled",
+    "sums",
     "atomics",
     "threads",
     "forms",

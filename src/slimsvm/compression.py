@@ -124,12 +124,10 @@ def compress(
 
     Examples
     --------
-    >>> from slimsvm import SVC
-    >>> from slimsvm.compression import compress
-    >>> from slimsvm.datasets import checkers
-    >>> X, y = checkers(1000, seed=0)
-    >>> exact = SVC(C=10.0, gamma=5.0).fit(X, y)
-    >>> small = compress(exact, 20, X, y, random_state=0)
+    >>> import slimsvm
+    >>> X, y = slimsvm.datasets.checkers(1000, seed=0)
+    >>> exact = slimsvm.SVC(C=10.0, gamma=5.0).fit(X, y)
+    >>> small = slimsvm.compress(exact, 20, X, y, random_state=0)
     >>> len(exact.support_) > 100, small.basis_.shape
     (True, (20, 2))
     >>> bool(small.score(X, y) > exact.score(X, y) - 0.02)

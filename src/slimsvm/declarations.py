@@ -195,7 +195,10 @@ KINDS = {
     "list": "list",
     "lists": "list of arrays",
     "stream": "dict",
+    "dict": "dict",
     "sparse": "SparseSVC",
+    "estimator": "estimator",
+    "shared": "Shared",
 }
 
 
@@ -424,5 +427,8 @@ TYPES: dict[str, Callable[[Any], bool]] = {
     "list": lambda value: isinstance(value, list),
     "lists": lambda value: isinstance(value, list),
     "stream": lambda value: isinstance(value, dict),
+    "dict": lambda value: isinstance(value, dict),
+    "estimator": lambda value: hasattr(value, "get_params"),
+    "shared": lambda value: type(value).__name__ == "Shared",
     "sparse": lambda value: type(value).__name__ == "SparseSVC" and hasattr(value, "basis_"),
 }

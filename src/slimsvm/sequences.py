@@ -29,6 +29,8 @@ class SequenceTransformer(MetaEstimatorMixin, TransformerMixin, BaseEstimator):
 
     Examples
     --------
+    Which word is what, from the word itself and its ending:
+
     >>> from sklearn.feature_extraction import DictVectorizer
     >>> from sklearn.pipeline import make_pipeline
     >>> from slimsvm import ChainSVM

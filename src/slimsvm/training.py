@@ -34,6 +34,12 @@ class SparseRows(Protocol):
 
 
 MatrixLike = ArrayLike | SparseRows  # rows: anything that NumPy understands, or a sparse matrix
+# what scikit-learn's validation makes of rows
+AS_ROWS: dict[str, Any] = {
+    "dtype": [np.float64, np.float32],
+    "accept_sparse": "csr",
+    "accept_large_sparse": True,
+}
 
 
 class InstanceOf(HasMethods):  # type: ignore[misc]

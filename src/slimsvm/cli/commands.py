@@ -46,6 +46,7 @@ from slimsvm.cli.options import (
     share,
     sparse_options,
     to_option,
+    with_data,
 )
 from slimsvm.cli.steps import (
     estimator_class,
@@ -305,11 +306,7 @@ def train(
     help="Number of features, for models of LIBSVM and SVM-light. [default: as in DATA]",
 )
 @foreign_option
-@jobs_option
-@label_option
-@format_option
-@quiet_option
-@json_option
+@with_data
 @click.pass_context
 def predict(
     ctx: click.Context,

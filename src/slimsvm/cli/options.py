@@ -197,6 +197,13 @@ def sparse_options(command: Callable[..., Any]) -> Callable[..., Any]:
     return command
 
 
+def with_data(command: Callable[..., Any]) -> Callable[..., Any]:
+    """The options of a command that reads rows with labels and prints what it found."""
+    for option in (json_option, quiet_option, format_option, label_option, jobs_option):
+        command = option(command)
+    return command
+
+
 json_option = click.option(
     "--json", "as_json", is_flag=True, help="Print the results as JSON on standard output."
 )

@@ -9,14 +9,7 @@ import warnings
 import click
 
 from slimsvm.cli.files import ModelFile, check_writable, looks_like_model, same_file, write_bytes
-from slimsvm.cli.options import (
-    foreign_option,
-    format_option,
-    jobs_option,
-    json_option,
-    label_option,
-    quiet_option,
-)
+from slimsvm.cli.options import foreign_option, with_data
 from slimsvm.cli.steps import labelled_rows
 from slimsvm.estimators import OneClassSVM
 from slimsvm.notebook import size_in_words
@@ -37,11 +30,7 @@ from slimsvm.report import model_page
     help="Height and width, if rows are pictures. [default: a square]",
 )
 @foreign_option
-@jobs_option
-@label_option
-@format_option
-@quiet_option
-@json_option
+@with_data
 @click.pass_context
 def report(
     ctx: click.Context,

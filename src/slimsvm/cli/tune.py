@@ -11,14 +11,7 @@ import click
 import numpy as np
 
 from slimsvm.cli.data import Request, read
-from slimsvm.cli.options import (
-    format_option,
-    jobs_option,
-    json_option,
-    label_option,
-    positive,
-    quiet_option,
-)
+from slimsvm.cli.options import positive, with_data
 from slimsvm.cli.steps import targets
 from slimsvm.report.words import plain
 
@@ -67,32 +60,27 @@ def say(facts: dict[str, Any]) -> None:
     click.echo(facts["shared"], err=True)
 
 
+def _one_of(name: str, *choices: str, help: str) -> Any:
+    """An option with some choices, of which the first is the default."""
+    about: Any = {"type": click.Choice(choices), "default": choices[0], "show_default": True}
+    return click.option(name, help=help, **about)
+
+
 @click.command()
 @click.argument("data")
-@click.option(
-    "--machine",
-    type=click.Choice(["svc", "svr"]),
-    default="svc",
-    show_default=True,
-    help="What to tune.",
-)
+@_one_of("--machine", "svc", "svr", help="What to tune.")
 @click.option("--n-basis", type=click.IntRange(min=1), help="Tune a sparse svc with so many.")
-@click.option(
+@_one_of(
     "--search",
-    type=click.Choice(["race", "grid"]),
-    default="race",
-    show_default=True,
+    "race",
+    "grid",
     help="race: all points on a part of the rows, the best of them on more; grid: all on all.",
 )
 @click.option("--cv", type=click.IntRange(min=2), help="Number of folds. [default: 5]")
 @click.option("--scoring", help="What is to be large, by scikit-learn's name. [default: accuracy]")
 @click.option("--max-time", type=positive, help="Limit on the seconds. [default: none]")
 @click.option("--max-memory", type=positive, help="For kernel values, in MB. [default: 2000]")
-@jobs_option
-@label_option
-@format_option
-@quiet_option
-@json_option
+@with_data
 @click.pass_context
 def tune(
     ctx: click.Context,

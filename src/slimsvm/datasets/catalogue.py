@@ -56,6 +56,10 @@ def _files(base: str, *names: str, sha256: tuple[str, ...] = ()) -> tuple[File, 
     )
 
 
+def _of_libsvm(folder: str, *names: str, sha256: tuple[str, ...] = ()) -> tuple[File, ...]:
+    return _files(LIBSVM + folder, *names, sha256=sha256)
+
+
 def _mnist(name: str, sha256: str) -> File:
     return File(name, tuple(base + name for base in MNIST), sha256)
 
@@ -68,8 +72,8 @@ CATALOGUE: dict[str, Entry] = {
         123,
         "Adult: does a person earn more than 50,000 dollars a year? UCI; 123 binary features by "
         "J. Platt; LIBSVM collection.",
-        _files(
-            LIBSVM + "binary/",
+        _of_libsvm(
+            "binary/",
             "a9a",
             "a9a.t",
             sha256=(
@@ -86,7 +90,7 @@ CATALOGUE: dict[str, Entry] = {
         22,
         "The first problem of the IJCNN 2001 challenge, as the winner transformed it; LIBSVM "
         "collection.",
-        _files(LIBSVM + "binary/", "ijcnn1.bz2", "ijcnn1.t.bz2"),
+        _of_libsvm("binary/", "ijcnn1.bz2", "ijcnn1.t.bz2"),
         readers.libsvm(22),
         content="1eaebee29caf473060f1a5dd348d0c7bc18d59f3f25539bf085c3b6b60b2c835",
     ),
@@ -141,8 +145,8 @@ CATALOGUE: dict[str, Entry] = {
         47_236,
         "Reuters news: topic CCAT against the rest. The five subsets of RCV1-v2 in the LIBSVM "
         "collection, every document once.",
-        _files(
-            LIBSVM + "multilabel/",
+        _of_libsvm(
+            "multilabel/",
             *(
                 f"rcv1subset_topics_{part}_{i}.svm.bz2"
                 for part in ("train", "test")
@@ -176,7 +180,7 @@ CATALOGUE: dict[str, Entry] = {
         1_186,
         180,
         "Statlog: splice junctions in sequences of 60 bases, three bits each; LIBSVM collection.",
-        _files(LIBSVM + "multiclass/", "dna.scale", "dna.scale.t"),
+        _of_libsvm("multiclass/", "dna.scale", "dna.scale.t"),
         readers.libsvm(180),
     ),
     "satimage": Entry(
@@ -203,7 +207,7 @@ CATALOGUE: dict[str, Entry] = {
         16,
         "Statlog: 16 numbers that describe pictures of capital letters, in [-1, 1]; LIBSVM "
         "collection.",
-        _files(LIBSVM + "multiclass/", "letter.scale", "letter.scale.t"),
+        _of_libsvm("multiclass/", "letter.scale", "letter.scale.t"),
         readers.libsvm(16),
         content="6dc1aae4ba1ab74ae02914078027fefe85fea8623321e67941e6bfa9b0f5b6de",
     ),
@@ -214,8 +218,8 @@ CATALOGUE: dict[str, Entry] = {
         9,
         "Statlog: positions of radiators in the space shuttle, very unbalanced, in [-1, 1]; "
         "LIBSVM collection.",
-        _files(
-            LIBSVM + "multiclass/",
+        _of_libsvm(
+            "multiclass/",
             "shuttle.scale",
             "shuttle.scale.t",
             sha256=(
@@ -231,7 +235,7 @@ CATALOGUE: dict[str, Entry] = {
         6_621,
         357,
         "Secondary structure of proteins; LIBSVM collection.",
-        _files(LIBSVM + "multiclass/", "protein.bz2", "protein.t.bz2"),
+        _of_libsvm("multiclass/", "protein.bz2", "protein.t.bz2"),
         readers.libsvm(357, dense=False),
     ),
     "protein_part": Entry(
@@ -240,7 +244,7 @@ CATALOGUE: dict[str, Entry] = {
         0,
         357,
         "The validation part of protein; LIBSVM collection.",
-        _files(LIBSVM + "multiclass/", "protein.val.bz2"),
+        _of_libsvm("multiclass/", "protein.val.bz2"),
         readers.libsvm(357, dense=False),
         content="34963e2a4c5ccfc53e84538fcf423f90b1d64e0b071937f7629352cf15c56993",
     ),
@@ -266,7 +270,7 @@ CATALOGUE: dict[str, Entry] = {
         2_175,
         60,
         "Splice junctions in sequences of 60 bases, numbered 1 to 4; LIBSVM collection.",
-        _files(LIBSVM + "binary/", "splice", "splice.t"),
+        _of_libsvm("binary/", "splice", "splice.t"),
         readers.libsvm(60),
         content="c693a3c20e4a392187d7c309a45dee7befd4a0ee5f9f43ca7c7924ac4c62716a",
     ),
@@ -276,7 +280,7 @@ CATALOGUE: dict[str, Entry] = {
         0,
         8,
         "Prices of houses in California, by district. StatLib; LIBSVM collection.",
-        _files(LIBSVM + "regression/", "cadata"),
+        _of_libsvm("regression/", "cadata"),
         readers.cadata,
     ),
     "abalone": Entry(
@@ -285,7 +289,7 @@ CATALOGUE: dict[str, Entry] = {
         0,
         8,
         "Age of abalones from measurements in [-1, 1]. UCI; LIBSVM collection.",
-        _files(LIBSVM + "regression/", "abalone_scale"),
+        _of_libsvm("regression/", "abalone_scale"),
         readers.libsvm(8, regression=True),
         content="4a4d8167bd23f50b770dbaf37878a2f6ea738bb0b58a189f44f03ec56098efcc",
     ),
@@ -296,7 +300,7 @@ CATALOGUE: dict[str, Entry] = {
         12,
         "Share of time that a computer runs in user mode, from 12 counters. Delve; LIBSVM "
         "collection.",
-        _files(LIBSVM + "regression/", "cpusmall"),
+        _of_libsvm("regression/", "cpusmall"),
         readers.libsvm(12, regression=True),
     ),
 }

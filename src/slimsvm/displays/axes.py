@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Self
 
 QUIET, STRONG = "0.6", "C0"  # colours: of what is there for comparison, and of what matters
 
@@ -25,6 +25,26 @@ class Display:
             _, ax = plt.subplots(layout="constrained")
         self.ax_, self.figure_ = ax, ax.figure
         return ax
+
+
+class Drawing(Display):
+    """Base of those that are one drawing."""
+
+    def plot(self, *, ax: Any = None, **line: Any) -> Self:
+        """Draw.
+
+        Parameters
+        ----------
+        ax : matplotlib axes, optional
+            Where to draw.
+        **line
+            Of matplotlib's plot; of a heat map, of its imshow.
+        """
+        self._drawn(self._axes(ax), line)
+        return self
+
+    def _drawn(self, ax: Any, line: dict[str, Any]) -> None:
+        raise NotImplementedError
 
 
 def last_step(estimator: Any) -> Any:

@@ -8,13 +8,13 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from slimsvm.displays.axes import QUIET, STRONG, Display, demand_fitted, last_step
+from slimsvm.displays.axes import QUIET, STRONG, Drawing, demand_fitted, last_step
 
 Array = NDArray[Any]
 MOST_CURVES = 8  # of problems (pairs of classes); those with the most steps
 
 
-class ConvergenceDisplay(Display):
+class ConvergenceDisplay(Drawing):
     """Duality gap (or violation) and objective against seconds.
 
     Parameters
@@ -68,17 +68,7 @@ class ConvergenceDisplay(Display):
         tol = getattr(getattr(model, "certificate_", None), "tol", None)
         return cls(history=history, tol=tol, name=type(model).__name__).plot(ax=ax, **line)
 
-    def plot(self, *, ax: Any = None, **line: Any) -> Self:
-        """Draw.
-
-        Parameters
-        ----------
-        ax : matplotlib axes, optional
-            Where to draw.
-        **line
-            Of matplotlib's plot.
-        """
-        ax = self._axes(ax)
+    def _drawn(self, ax: Any, line: dict[str, Any]) -> None:
         measure = next((name for name in ("gap", "violation") if name in self.history), None)
         self.objective_ax_ = ax.twinx() if measure is not None else ax
         for chosen in self._problems():
@@ -98,7 +88,6 @@ class ConvergenceDisplay(Display):
             if measure == "violation" and self.tol:
                 ax.axhline(self.tol, color=QUIET, linestyle="--")
         ax.set(xlabel="seconds", title=self.name)
-        return self
 
     def _problems(self) -> list[Array]:
         """Which entries of the history belong to each problem, the longest problems first."""

@@ -8,13 +8,13 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from slimsvm.displays.axes import Display, demand_fitted
+from slimsvm.displays.axes import Drawing, demand_fitted
 
 Array = NDArray[Any]
 LARGEST_WITH_NUMBERS = 64  # cells
 
 
-class GridDisplay(Display):
+class GridDisplay(Drawing):
     """Mean score against two parameters of a search, as a heat map.
 
     Parameters
@@ -101,17 +101,7 @@ class GridDisplay(Display):
         made = cls(scores=scores, rows=(shown[0], values[0]), columns=(shown[1], values[1]))
         return made.plot(ax=ax, **image)
 
-    def plot(self, *, ax: Any = None, **image: Any) -> Self:
-        """Draw.
-
-        Parameters
-        ----------
-        ax : matplotlib axes, optional
-            Where to draw.
-        **image
-            Of matplotlib's imshow.
-        """
-        ax = self._axes(ax)
+    def _drawn(self, ax: Any, image: dict[str, Any]) -> None:
         about = {"origin": "lower", "aspect": "auto", "cmap": "viridis", **image}
         self.image_ = ax.imshow(self.scores, **about)
         self.figure_.colorbar(self.image_, ax=ax, label=self.name)
@@ -119,7 +109,7 @@ class GridDisplay(Display):
         ax.set_xticks(range(len(self.columns[1])), [_short(v) for v in self.columns[1]])
         ax.set_yticks(range(len(self.rows[1])), [_short(v) for v in self.rows[1]])
         if np.all(np.isnan(self.scores)):
-            return self
+            return
         best = np.unravel_index(np.nanargmax(self.scores), self.scores.shape)
         if self.scores.size <= LARGEST_WITH_NUMBERS:
             middle = np.nanmean([np.nanmin(self.scores), np.nanmax(self.scores)])
@@ -132,7 +122,6 @@ class GridDisplay(Display):
                     )
         else:
             ax.plot(best[1], best[0], marker="o", color="white", markeredgecolor="black")
-        return self
 
 
 def _two_parameters(

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Self
 
-from slimsvm.displays.axes import QUIET, STRONG, Display, demand_fitted, last_step
+from slimsvm.displays.axes import QUIET, STRONG, Drawing, demand_fitted, last_step
 
 
-class PathDisplay(Display):
+class PathDisplay(Drawing):
     """Score against the number of basis vectors, with the size of the model marked.
 
     Parameters
@@ -105,17 +105,7 @@ class PathDisplay(Display):
         made = cls(n_basis=sizes, scores=scores, chosen=model.n_basis_, exact=exact, name=name)
         return made.plot(ax=ax, **line)
 
-    def plot(self, *, ax: Any = None, **line: Any) -> Self:
-        """Draw.
-
-        Parameters
-        ----------
-        ax : matplotlib axes, optional
-            Where to draw.
-        **line
-            Of matplotlib's plot.
-        """
-        ax = self._axes(ax)
+    def _drawn(self, ax: Any, line: dict[str, Any]) -> None:
         ax.plot(self.n_basis, self.scores, **{"marker": "o", "color": STRONG, **line})
         if self.chosen in list(self.n_basis):
             at = list(self.n_basis).index(self.chosen)
@@ -140,4 +130,3 @@ class PathDisplay(Display):
             ax.set_xticks(self.n_basis, [f"{size:,}" for size in self.n_basis])
             ax.minorticks_off()
         ax.set(xlabel="basis vectors", ylabel=self.name)
-        return self

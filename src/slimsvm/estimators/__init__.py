@@ -1,7 +1,8 @@
 """What people import; each estimator when it is first asked for."""
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from slimsvm.on_demand import on_demand
 
 if TYPE_CHECKING:
     from slimsvm.estimators.classification import SVC as SVC
@@ -45,15 +46,4 @@ REGISTRY = {
     "StructuralSVM": "structural",
 }
 __all__ = list(REGISTRY)
-
-
-def __getattr__(name: str) -> Any:
-    if name not in REGISTRY:
-        raise AttributeError(f"module 'slimsvm.estimators' has no attribute {name!r}")
-    module = import_module(f"slimsvm.estimators.{REGISTRY[name]}")
-    value = globals()[name] = getattr(module, name)
-    return value
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *REGISTRY})
+__getattr__, __dir__ = on_demand(__name__, REGISTRY)

@@ -13,14 +13,8 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from slimsvm.declarations import declared, parameter
 from slimsvm.ending import Ending, Status, worst
 from slimsvm.estimators.dual import PairwiseClassifier
-from slimsvm.estimators.parameters import (
-    POSITIVE,
-    GammaLike,
-    KernelLike,
-    MatrixLike,
-    shared,
-    with_callbacks,
-)
+from slimsvm.estimators.fitting import with_callbacks
+from slimsvm.estimators.parameters import POSITIVE, GammaLike, KernelLike, MatrixLike, shared
 from slimsvm.multiclass import Part
 from slimsvm.run import Limits, Result, run
 from slimsvm.solvers.core_vector import Ball, CoreVector, refuse_unequal
@@ -88,10 +82,9 @@ class CoreVectorSVC(PairwiseClassifier):
 
     Examples
     --------
-    >>> from slimsvm import CoreVectorSVC
-    >>> from slimsvm.datasets import checkers
-    >>> X, y = checkers(2000, seed=0)
-    >>> model = CoreVectorSVC(C=10.0, gamma=5.0, random_state=0).fit(X, y)
+    >>> import slimsvm
+    >>> X, y = slimsvm.datasets.checkers(2000, seed=0)
+    >>> model = slimsvm.CoreVectorSVC(C=10.0, gamma=5.0, random_state=0).fit(X, y)
     >>> model.score(X, y) > 0.95
     True
     >>> model.certificate_.violation <= 1e-6

@@ -13,23 +13,24 @@ was.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from copy import copy
 from dataclasses import replace
 from logging import INFO
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Self, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
 from sklearn.callback import CallbackSupportMixin
+from sklearn.callback import with_callbacks as _with_callbacks
 from sklearn.utils._param_validation import validate_parameter_constraints
 from sklearn.utils.validation import validate_data
 
 from slimsvm.declarations import Attribute, attribute
 from slimsvm.ending import LOG, REASONS, Certificate, Ending, Status
-from slimsvm.estimators.parameters import MatrixLike, with_callbacks
+from slimsvm.estimators.parameters import MatrixLike
 from slimsvm.kernels import FromCallable, Kernel, Precomputed, make_kernel
 from slimsvm.models.predictions import ClassPredictions, NumberPredictions
 from slimsvm.multiclass import class_factors, encoded
@@ -41,6 +42,7 @@ from slimsvm.run import Limits, OutOfTime, Record, Result, Watcher
 from slimsvm.threads import n_threads, single_threaded_blas
 from slimsvm.tiles import prepare
 from slimsvm.training import (
+    AS_ROWS,
     LARGEST_C,
     Data,
     Fit,
@@ -58,6 +60,13 @@ from slimsvm.training import (
 Array = NDArray[Any]
 SOME = 1000  # rows of the model where there was no time for all: at most a second of work
 CALLBACKS = ("_callback_fit_ctx", "_skl_callbacks_to_teardown")
+Method = TypeVar("Method", bound=Callable[..., Any])
+
+
+def with_callbacks(fit: Method) -> Method:
+    """scikit-learn's decorator of a ``fit`` that has callbacks; the type stays."""
+    decorated: Method = _with_callbacks(fit)
+    return decorated
 
 
 class Estimator(ShowsItsFit, CallbackSupportMixin, BaseEstimator):
@@ -367,15 +376,7 @@ class Estimator(ShowsItsFit, CallbackSupportMixin, BaseEstimator):
             self.n_features_in_ = X.shape[1]
             return X, y
         given = {"y": y, "y_numeric": self._numeric_target} if self._takes_target else {}
-        checked = validate_data(
-            self,
-            X,
-            **given,
-            dtype=[np.float64, np.float32],
-            accept_sparse="csr",
-            accept_large_sparse=True,
-            reset=reset,
-        )
+        checked = validate_data(self, X, **given, **AS_ROWS, reset=reset)
         return checked if self._takes_target else (checked, None)
 
     def _validate_params(self) -> None:

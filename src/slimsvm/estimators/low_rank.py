@@ -95,10 +95,9 @@ class LowRankSVC(PairwiseClassifier):
 
     Examples
     --------
-    >>> from slimsvm import LowRankSVC
-    >>> from slimsvm.datasets import checkers
-    >>> X, y = checkers(2000, seed=0)
-    >>> model = LowRankSVC(rank=200, C=10.0, gamma=5.0, random_state=0).fit(X, y)
+    >>> import slimsvm
+    >>> X, y = slimsvm.datasets.checkers(2000, seed=0)
+    >>> model = slimsvm.LowRankSVC(rank=200, C=10.0, gamma=5.0, random_state=0).fit(X, y)
     >>> model.score(X, y) > 0.9
     True
     >>> model.certificate_.scope

@@ -11,14 +11,8 @@ from sklearn.base import OutlierMixin
 from slimsvm.declarations import Attribute, attribute, declared, of_new_rows, parameter
 from slimsvm.ending import Ending
 from slimsvm.estimators.dual import DualEstimator
-from slimsvm.estimators.parameters import (
-    NU,
-    GammaLike,
-    KernelLike,
-    MatrixLike,
-    shared,
-    with_callbacks,
-)
+from slimsvm.estimators.fitting import with_callbacks
+from slimsvm.estimators.parameters import NU, GammaLike, KernelLike, MatrixLike, shared
 from slimsvm.gram import make_gram
 from slimsvm.problems.dual_qp import one_class
 from slimsvm.run import Result

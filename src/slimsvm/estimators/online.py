@@ -16,6 +16,7 @@ from sklearn.utils.metaestimators import available_if
 from slimsvm.declarations import declared, parameter
 from slimsvm.ending import SUBSPACE, Ending, worst
 from slimsvm.estimators.dual import LARGEST_SEED, PairwiseClassifier
+from slimsvm.estimators.fitting import with_callbacks
 from slimsvm.estimators.parameters import (
     AT_LEAST_ONE,
     ClassWeight,
@@ -23,7 +24,6 @@ from slimsvm.estimators.parameters import (
     KernelLike,
     MatrixLike,
     shared,
-    with_callbacks,
 )
 from slimsvm.estimators.sparse import SparseSVC
 from slimsvm.kernels import RBF, Linear, Polynomial
@@ -128,6 +128,8 @@ class OnlineSVC(OnlineModel, PairwiseClassifier):
 
     Examples
     --------
+    Rows at once, or a stream of batches:
+
     >>> from slimsvm import OnlineSVC
     >>> from slimsvm.datasets import checkers
     >>> X, y = checkers(4000, seed=0)

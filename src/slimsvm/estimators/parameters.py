@@ -8,9 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from numbers import Integral, Real
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal
 
-from sklearn.callback import with_callbacks as _with_callbacks
 from sklearn.utils._param_validation import Interval, RealNotInt, StrOptions
 
 from slimsvm.declarations import parameter
@@ -26,13 +25,6 @@ KernelLike = (
 GammaLike = float | Literal["scale", "auto"]
 ClassWeight = Mapping[Any, float] | Literal["balanced"] | None
 VotesShape = Literal["ovr", "ovo"]
-Method = TypeVar("Method", bound=Callable[..., Any])
-
-
-def with_callbacks(fit: Method) -> Method:
-    """scikit-learn's decorator of a ``fit`` that has callbacks; the type stays."""
-    decorated: Method = _with_callbacks(fit)
-    return decorated
 
 
 POSITIVE = Interval(Real, 0.0, None, closed="neither")

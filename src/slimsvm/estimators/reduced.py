@@ -113,6 +113,8 @@ class ReducedSVC(BasisVectors, Classifier):
 
     Examples
     --------
+    A tenth of the rows carries weight:
+
     >>> from slimsvm import ReducedSVC
     >>> from slimsvm.datasets import checkers
     >>> X, y = checkers(2000, seed=0)

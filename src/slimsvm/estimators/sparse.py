@@ -272,10 +272,8 @@ class SparseSVR(SparseEstimator, Regressor):
 
         Parameters
         ----------
-        X : array, CSR matrix or DataFrame of shape (n_samples, n_features)
-            The next rows of the stream.
-        y : array of shape (n_samples,)
-            Their targets.
+        X, y : as in fit
+            The next rows of the stream, and their targets.
         sample_weight : array of shape (n_samples,), optional
             How much each row counts beside the others. Zero removes the row.
 

@@ -162,14 +162,13 @@ class SparseEstimator(SparseModel, Estimator):
 
             return solved_by_descent(asked, data, loss, fit, scoring=scoring, last=last)
         from slimsvm.oracles import LossOracle
-        from slimsvm.solvers.sparse_path import solved_on_a_path
+        from slimsvm.solvers.sparse_path import Around, solved_on_a_path
 
         basis = None
         if last is not None and is_choice(asked.vectors):  # a given one is taken as it is
             shape = (data.X.shape[1], data.target.shape[1])
             basis = last.basis if (last.basis.shape[1], last.coef.shape[1]) == shape else None
-        about: Any = {"scoring": scoring, "last": basis, "oracle": LossOracle}
-        return solved_on_a_path(asked, data, loss, fit, **about)
+        return solved_on_a_path(asked, data, loss, fit, Around(scoring, basis, LossOracle))
 
     def _solved_on_rows(self, data: Data, fit: Fit) -> Result:
         from slimsvm.far.sparse import solved_on_rows

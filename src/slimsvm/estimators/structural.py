@@ -19,8 +19,8 @@ from sklearn.utils.validation import check_is_fitted
 from slimsvm.basis import REGISTRY, Basis
 from slimsvm.declarations import declared, parameter
 from slimsvm.ending import Certificate, Ending, percent
-from slimsvm.estimators.fitting import Estimator
-from slimsvm.estimators.parameters import AT_LEAST_ONE, SAME, SHARED, GammaLike, with_callbacks
+from slimsvm.estimators.fitting import Estimator, with_callbacks
+from slimsvm.estimators.parameters import AT_LEAST_ONE, SAME, SHARED, GammaLike
 from slimsvm.models.structural import OutputsModel, StructuralModel
 from slimsvm.oracles.sequences import of_positive_weight
 from slimsvm.oracles.structured import StructuredOracle

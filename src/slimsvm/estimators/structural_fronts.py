@@ -10,14 +10,8 @@ from sklearn.utils._param_validation import Interval, RealNotInt, StrOptions
 
 from slimsvm.declarations import declared, parameter
 from slimsvm.ending import Ending
-from slimsvm.estimators.fitting import Classifier
-from slimsvm.estimators.parameters import (
-    AT_LEAST_ONE,
-    ClassWeight,
-    GammaLike,
-    shared,
-    with_callbacks,
-)
+from slimsvm.estimators.fitting import Classifier, with_callbacks
+from slimsvm.estimators.parameters import AT_LEAST_ONE, ClassWeight, GammaLike, shared
 from slimsvm.estimators.structural import OutputsEstimator, StructuralEstimator, structural
 from slimsvm.models.predictions import ClassPredictions
 from slimsvm.models.structural import ChainModel

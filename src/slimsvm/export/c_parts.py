@@ -179,6 +179,12 @@ static inline void @_softmax(float *p) {
 }
 """
 
+
+def _probabilities(helper: str, body: str) -> str:
+    head = "static inline void @_probabilities(const float *x, float *p) {"
+    return f"{helper}\n{head}\n{body}}}\n"
+
+
 PROBABILITIES = {
     "logistic": SIGMOID
     + """

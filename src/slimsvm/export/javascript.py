@@ -35,8 +35,7 @@ def to_javascript(
     Parameters
     ----------
     estimator : estimator
-        A fitted estimator of slimsvm with any of its kernels, CalibratedClassifierCV around one
-        (ensemble=False), or a Pipeline of scalers and one of these.
+        As for :func:`slimsvm.to_c`, with any kernel.
     path : str or path-like
         The file, usually ``.mjs`` or ``.js``; it is written whole or not at all.
     dtype : {'float64', 'float32', 'int8'}
@@ -51,13 +50,11 @@ def to_javascript(
 
     Examples
     --------
-    >>> import os, tempfile
-    >>> from sklearn.datasets import load_iris
-    >>> import slimsvm
-    >>> X, y = load_iris(return_X_y=True)
-    >>> model = slimsvm.SparseSVC(10, random_state=0).fit(X, y)
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     slimsvm.to_javascript(model, os.path.join(folder, "iris.mjs")) < 9000
+    >>> from tempfile import NamedTemporaryFile
+    >>> from slimsvm import SparseSVC, to_javascript
+    >>> model = SparseSVC(2).fit([[0.0], [1.0], [3.0], [4.0]], [0, 0, 1, 1])
+    >>> with NamedTemporaryFile(suffix=".mjs") as file:
+    ...     to_javascript(model, file.name) < 9000
     True
     """
     if not isinstance(dtype, str) or dtype not in DTYPES:

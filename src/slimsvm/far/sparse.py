@@ -20,6 +20,7 @@ from slimsvm.solvers.sparse_on_rows import (
     held_out_rows,
     path_on_rows,
 )
+from slimsvm.solvers.sparse_path import Around
 from slimsvm.training import Data, Fit
 
 Array = NDArray[Any]
@@ -54,5 +55,4 @@ def solved_on_rows(model: Any, data: Data, fit: Fit) -> Result:
         result, data.about["seen"] = descended_on_rows(asked, given, loss, fit, scoring, last)
         return result
     basis = None if last is None or not is_choice(asked.vectors) else last.basis
-    known: Any = {"scoring": scoring, "last": basis, "oracle": LossOracle}
-    return path_on_rows(asked, given, loss, fit, **known)
+    return path_on_rows(asked, given, loss, fit, Around(scoring, basis, LossOracle))

@@ -9,14 +9,8 @@ from numpy.typing import NDArray
 
 from slimsvm.far.coding import Coded
 from slimsvm.rows import Block
+from slimsvm.solvers import structural_spaces as spaces
 from slimsvm.solvers.joint import JointRisk
-from slimsvm.solvers.structural_spaces import (
-    SPACES,
-    Found,
-    StructuralTask,
-    chosen_space,
-    scaled,
-)
 from slimsvm.training import Data, Fit, Unsupported
 
 Array = NDArray[Any]
@@ -28,7 +22,7 @@ def labels_in(block: Block) -> tuple[Array, Array]:
     return block.y, block.weight
 
 
-def solved_on_rows(model: Any, data: Data, fit: Fit) -> tuple[str, Found]:
+def solved_on_rows(model: Any, data: Data, fit: Fit) -> tuple[str, spaces.Found]:
     """Step 4 for rows that are not in memory, each an example; their labels are brought here.
 
     The oracle needs the scores of all rows in one place.
@@ -43,10 +37,10 @@ def solved_on_rows(model: Any, data: Data, fit: Fit) -> tuple[str, Found]:
     parts, about = coded.map(labels_in), data.about
     labels, weight = (np.concatenate([part[i] for part in parts]) for i in range(2))
     model._with_oracle(data, oracle, data.classes[labels], weight)
-    space = chosen_space(model, data.kernel, rows.n, rows.n, data.about["oracle"])
+    space = spaces.chosen_space(model, data.kernel, rows.n, rows.n, data.about["oracle"])
     true = data.about["true"]
     data.about |= about
-    outputs = (true.labels, true.offsets, scaled(C, weight))
+    outputs = (true.labels, true.offsets, spaces.scaled(C, weight))
     risk = JointRisk(data.about["oracle"], *outputs, fit.threads)
     data.rows = coded
     if space not in ("explicit", "sampled"):
@@ -54,4 +48,4 @@ def solved_on_rows(model: Any, data: Data, fit: Fit) -> tuple[str, Found]:
             f"space={space!r} needs all rows in memory; use 'sampled', or 'explicit' with "
             "kernel='linear'."
         )
-    return space, SPACES[space](StructuralTask(model, data, risk, fit))
+    return space, spaces.SPACES[space](spaces.StructuralTask(model, data, risk, fit))

@@ -30,7 +30,33 @@ def score_on_rows(model: Any, X: Any, y: Any, sample_weight: Any) -> float:
     return predictions.score_on_rows(model, X, y, sample_weight)
 
 
-class ClassPredictions(ClassifierMixin):
+class Scored:
+    """The score of a classifier or regressor, also on rows that are not in memory."""
+
+    def score(self, X: MatrixLike, y: Any = None, sample_weight: Any = None) -> float:
+        """The share of rows whose label is predicted; of numbers R^2, how much is explained.
+
+        Parameters
+        ----------
+        X : array or CSR matrix of shape (n_samples, n_features)
+            Rows; or rows that are not in memory, as in ``fit``: what is counted or summed is made
+            where they are.
+        y : array of shape (n_samples,)
+            Their labels, or targets.
+        sample_weight : array of shape (n_samples,), optional
+            How much each row counts.
+
+        Returns
+        -------
+        float
+        """
+        if is_far(X):
+            return score_on_rows(self, X, y, sample_weight)
+        of_sklearn: Any = super()
+        return float(of_sklearn.score(X, y, sample_weight))
+
+
+class ClassPredictions(Scored, ClassifierMixin):
     """``scheme`` says how the outputs of a fitted estimator decide between its classes.
 
     Attributes
@@ -73,33 +99,13 @@ class ClassPredictions(ClassifierMixin):
             raise ValueError("break_ties must be False when decision_function_shape is 'ovo'")
         return self._predicted(self._outputs(X))
 
-    def score(self, X: MatrixLike, y: Any = None, sample_weight: Any = None) -> float:
-        """The share of rows whose label is predicted.
-
-        Parameters
-        ----------
-        X : array or CSR matrix of shape (n_samples, n_features)
-            Rows; or rows that are not in memory, as in ``fit``: blocks are counted where they are.
-        y : array of shape (n_samples,)
-            Their labels.
-        sample_weight : array of shape (n_samples,), optional
-            How much each row counts.
-
-        Returns
-        -------
-        float
-        """
-        if is_far(X):
-            return score_on_rows(self, X, y, sample_weight)
-        return float(super().score(X, y, sample_weight))
-
     def _predicted(self, outputs: Array) -> Array:
         """Labels from decision values."""
         shape, ties = self.decision_function_shape, bool(self.break_ties)
         return np.asarray(self.classes_[self._scheme().chosen(outputs, shape, ties)])
 
 
-class NumberPredictions(RegressorMixin):
+class NumberPredictions(Scored, RegressorMixin):
     """The output of a fitted estimator is its prediction."""
 
     @of_new_rows()
@@ -108,26 +114,6 @@ class NumberPredictions(RegressorMixin):
         if is_far(X):
             return over_rows(self, "predict", X)
         return self._predicted(self._outputs(X))
-
-    def score(self, X: MatrixLike, y: Any = None, sample_weight: Any = None) -> float:
-        """The coefficient of determination, R^2.
-
-        Parameters
-        ----------
-        X : array or CSR matrix of shape (n_samples, n_features)
-            Rows; or rows that are not in memory, as in ``fit``: sums are made where they are.
-        y : array of shape (n_samples,)
-            Their targets.
-        sample_weight : array of shape (n_samples,), optional
-            How much each row counts.
-
-        Returns
-        -------
-        float
-        """
-        if is_far(X):
-            return score_on_rows(self, X, y, sample_weight)
-        return float(super().score(X, y, sample_weight))
 
     def _predicted(self, outputs: Array) -> Array:
         """Targets from decision values."""

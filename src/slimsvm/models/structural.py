@@ -20,6 +20,7 @@ from slimsvm.threads import n_threads
 from slimsvm.training import checked_weights
 
 Array = NDArray[Any]
+NEW_SEQUENCES = ("X : list of arrays", "    New sequences.")
 NEW_INPUTS = ("X : as in fit", "    New inputs.")
 
 
@@ -172,39 +173,27 @@ class ChainModel(OutputsModel):
         attribute("transitions_", "float", ("n_classes", "n_classes"), stored=False),
     )
 
+    @of_new_rows(
+        "list of arrays of shape (length, n_classes)", "    Rows sum to one.", X=NEW_SEQUENCES
+    )
     def predict_marginals(self, X: Any) -> list[Array]:
         """The share of each label at each position, among all sequences of labels.
 
         Every sequence counts by the exponential of its score, as in a conditional random field.
         The scores were trained for a margin, so these are no calibrated probabilities.
-
-        Parameters
-        ----------
-        X : list of arrays
-            New sequences.
-
-        Returns
-        -------
-        list of arrays of shape (length, n_classes)
-            Rows sum to one.
         """
         return self._marginals(X, summed=True)
 
+    @of_new_rows(
+        "list of arrays of shape (length,)",
+        "    Not negative; 1 is the margin that training asks for.",
+        X=NEW_SEQUENCES,
+    )
     def predict_confidence(self, X: Any) -> list[Array]:
         """How sure each predicted label is.
 
         By how much the score of the best sequence is above that of the best one with another label
         at this position.
-
-        Parameters
-        ----------
-        X : list of arrays
-            New sequences.
-
-        Returns
-        -------
-        list of arrays of shape (length,)
-            Not negative; 1 is the margin that training asks for.
         """
         # the highest is that of the best sequence, at every position
         ordered = [np.sort(values, axis=1) for values in self._marginals(X, summed=False)]

@@ -15,6 +15,7 @@ from slimsvm.declarations import Attribute, attribute, demand
 from slimsvm.expansion import FEW, Expansion, as_csr, by_pair_in_csr, dense, predictor
 from slimsvm.kernels import Kernel, Linear, Precomputed
 from slimsvm.threads import n_threads
+from slimsvm.training import AS_ROWS
 
 Array = NDArray[Any]
 FEW_ROWS = 64  # up to which a look at rows of numbers takes the place of scikit-learn's checks
@@ -104,14 +105,7 @@ class KernelModel:
         if transformer is None and _plain(X, self):
             return X
         check_is_fitted(self)
-        X = validate_data(
-            self,
-            X,
-            dtype=[np.float64, np.float32],
-            accept_sparse="csr",
-            accept_large_sparse=True,
-            reset=False,
-        )
+        X = validate_data(self, X, **AS_ROWS, reset=False)
         if transformer is None:
             return X
         from slimsvm.sources.opened import applied

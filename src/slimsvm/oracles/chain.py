@@ -259,16 +259,9 @@ def _joined(terms: Array, summed: bool) -> float:
 
 @compiled
 def _violations(
-    scores: Array,
-    offsets: Array,
-    transition: Array,
-    start: Array,
-    end: Array,
-    labels: Array,
-    found: Array,
-    delta: Array,
-    margin: Array,
-) -> None:
+    scores: Array, offsets: Array, transition: Array, start: Array, end: Array, labels: Array,
+    found: Array, delta: Array, margin: Array,
+) -> None:  # fmt: skip
     """Loss, and loss plus score less the true score, of each sequence found.
 
     One that does not violate is replaced by the truth.

@@ -189,7 +189,7 @@ def file_facts(path: str | os.PathLike[str] | IO[bytes]) -> dict[str, Any]:
     Parameters
     ----------
     path : str, path-like or file object
-        The file; or one that is open for bytes.
+        As for :func:`load`.
 
     Returns
     -------

@@ -15,17 +15,11 @@ from typing import Any
 import numpy as np
 
 from slimsvm.kernels import Kernel, make_kernel
+from slimsvm.persistence import text
 from slimsvm.persistence.atomic import replacing
 from slimsvm.persistence.fitted import check_savable, outside_facts, rebuild
 from slimsvm.persistence.layout import in_support_layout
-from slimsvm.persistence.text import (
-    Lines,
-    RowReader,
-    as_stored,
-    require_finite,
-    written,
-    written_rows,
-)
+from slimsvm.persistence.text import Lines, RowReader
 
 FIRST_WORDS = "SVM-light Version "
 KERNEL_NUMBERS = {"linear": 0, "poly": 1, "rbf": 2, "sigmoid": 3}
@@ -74,19 +68,16 @@ def save_svmlight(estimator: Any, path: str | os.PathLike[str], *, version: str 
 
     Examples
     --------
-    >>> import os, tempfile
+    >>> from tempfile import NamedTemporaryFile
     >>> from slimsvm import SVC
     >>> from slimsvm.persistence import load_svmlight, save_svmlight
     >>> model = SVC(kernel="linear").fit([[0.0], [1.0], [3.0], [4.0]], [-1, -1, 1, 1])
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     path = os.path.join(folder, "example.model")
-    ...     save_svmlight(model, path)
-    ...     print(*open(path).readlines()[:4], sep="", end="")
-    ...     load_svmlight(path).predict([[0.5], [3.5]])
+    >>> with NamedTemporaryFile(suffix=".model") as file:
+    ...     save_svmlight(model, file.name)
+    ...     first, loaded = open(file.name).readline(), load_svmlight(file.name)
+    >>> print(first, end="")
     SVM-light Version V6.02
-    0 # kernel type
-    3 # kernel parameter -d
-    1 # kernel parameter -g
+    >>> loaded.predict([[0.5], [3.5]])
     array([-1,  1])
     """
     check_savable(estimator, "a model file of SVM-light")
@@ -115,12 +106,13 @@ def save_svmlight(estimator: Any, path: str | os.PathLike[str], *, version: str 
         letter: float(getattr(kernel, name)) for name, letter in LETTERS[kernel.name].items()
     }
     coef, intercept = np.asarray(a["dual_coef_"])[0], a["intercept_"]
-    require_finite("coefficients", coef, intercept)
-    require_finite("support vectors", a["support_vectors_"])
+    text.require_finite("coefficients", coef, intercept)
+    text.require_finite("support vectors", a["support_vectors_"])
     with replacing(path, text=True) as file:
         file.write(f"{FIRST_WORDS}{version}\n{KERNEL_NUMBERS[kernel.name]} # kernel type\n")
         file.writelines(
-            f"{written(value)} # kernel parameter -{letter}\n" for letter, value in numbers.items()
+            f"{text.written(value)} # kernel parameter -{letter}\n"
+            for letter, value in numbers.items()
         )
         file.write("empty# kernel parameter -u\n")
         file.write(
@@ -129,11 +121,11 @@ def save_svmlight(estimator: Any, path: str | os.PathLike[str], *, version: str 
         )
         file.write(f"{coef.size + 1} # number of support vectors plus 1\n")
         file.write(
-            f"{written(-intercept[0])} # threshold b, each following line is a SV (starting with "
-            "alpha*y)\n"
+            f"{text.written(-intercept[0])} # threshold b, each following line is a SV (starting "
+            "with alpha*y)\n"
         )
-        for value, row in zip(coef.tolist(), written_rows(a["support_vectors_"]), strict=True):
-            file.write(f"{written(value)} {row} #\n")
+        for value, row in zip(coef.tolist(), text.written_rows(a["support_vectors_"]), strict=True):
+            file.write(f"{text.written(value)} {row} #\n")
 
 
 def load_svmlight(
@@ -198,7 +190,7 @@ def load_svmlight(
     }
     a |= {
         "support_": np.full(coef.size, -1, np.int32),
-        "support_vectors_": as_stored(vectors[order], sparse),
+        "support_vectors_": text.as_stored(vectors[order], sparse),
     }
     a |= {
         "n_features_in_": vectors.shape[1],

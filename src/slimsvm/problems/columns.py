@@ -25,6 +25,7 @@ from slimsvm.kernels import Precomputed
 from slimsvm.precision import rounding
 from slimsvm.problems.span import JITTER, Piece, Span, price_of_jitter
 from slimsvm.rows import Block, MemoryRows, Rows, joined
+from slimsvm.sums import eight_sums
 from slimsvm.threads import parallel, single_threaded_blas
 from slimsvm.tiles import Frame, Operand, Strips, block, rounding_of
 
@@ -76,20 +77,11 @@ def _add_combination(K: Array, coef: Array, out: Array) -> None:
 
 @compiled
 def _inner_products(K: Array, v: Array, out: Array) -> None:
-    """out = K v, with eight sums for every row of K, so that it is vector code."""
+    """out = K v, a row of K after the other."""
     n8 = v.size - v.size % 8
     for j in range(K.shape[0]):
         k = K[j]
-        s0, s1, s2, s3, s4, s5, s6, s7 = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
-        for i in range(0, n8, 8):
-            s0 += k[i] * v[i]
-            s1 += k[i + 1] * v[i + 1]
-            s2 += k[i + 2] * v[i + 2]
-            s3 += k[i + 3] * v[i + 3]
-            s4 += k[i + 4] * v[i + 4]
-            s5 += k[i + 5] * v[i + 5]
-            s6 += k[i + 6] * v[i + 6]
-            s7 += k[i + 7] * v[i + 7]
+        s0, s1, s2, s3, s4, s5, s6, s7 = eight_sums(k, v, n8)
         for i in range(n8, v.size):
             s0 += k[i] * v[i]
         out[j] = ((s0 + s1) + (s2 + s3)) + ((s4 + s5) + (s6 + s7))

@@ -39,14 +39,18 @@ rank : int or float, default=0.1
     Columns of the factor: a number, or a share of the rows."""
 
 
-@recipe(
-    ReducedSVC,
-    {"solver": RSVM("smooth", beta=5.0)},
-    "lee2001rsvm",
-    "lin2003rsvm",
-    parameters=(_SHARE, _PENALTY, _BETA),
-    example=("C=32.0", "C", "32.0"),
-)
+def _reduced(kind: str, *papers: str, parameters: tuple[str, ...], **options: Any) -> Any:
+    """A recipe for a reduced SVM, whose problem is solved in one of four ways."""
+    return recipe(
+        ReducedSVC,
+        {"solver": RSVM(kind, **options)},
+        *papers,
+        parameters=parameters,
+        example=("C=32.0", "C", "32.0"),
+    )
+
+
+@_reduced("smooth", "lee2001rsvm", "lin2003rsvm", parameters=(_SHARE, _PENALTY, _BETA), beta=5.0)
 def rsvm_smooth(
     n_basis: int | float = 0.1, *, penalty: str = "norm", beta: float = 5.0, **parameters: Any
 ) -> ReducedSVC:
@@ -61,14 +65,7 @@ def rsvm_smooth(
     return configured("rsvm_smooth", made, n_basis=n_basis, **parameters)
 
 
-@recipe(
-    ReducedSVC,
-    {"solver": RSVM("least_squares")},
-    "suykens1999lssvm",
-    "lin2003rsvm",
-    parameters=(_SHARE, _PENALTY),
-    example=("C=32.0", "C", "32.0"),
-)
+@_reduced("least_squares", "suykens1999lssvm", "lin2003rsvm", parameters=(_SHARE, _PENALTY))
 def rsvm_least_squares(
     n_basis: int | float = 0.1, *, penalty: str = "norm", **parameters: Any
 ) -> ReducedSVC:
@@ -80,14 +77,7 @@ def rsvm_least_squares(
     return configured("rsvm_least_squares", made, n_basis=n_basis, **parameters)
 
 
-@recipe(
-    ReducedSVC,
-    {"solver": RSVM("lagrangian")},
-    "mangasarian2001lsvm",
-    "lin2003rsvm",
-    parameters=(_SHARE, _PENALTY, _STEP),
-    example=("C=32.0", "C", "32.0"),
-)
+@_reduced("lagrangian", "mangasarian2001lsvm", "lin2003rsvm", parameters=(_SHARE, _PENALTY, _STEP))
 def rsvm_lagrangian(
     n_basis: int | float = 0.1,
     *,
@@ -106,13 +96,7 @@ def rsvm_lagrangian(
     return configured("rsvm_lagrangian", made, n_basis=n_basis, **parameters)
 
 
-@recipe(
-    ReducedSVC,
-    {"solver": RSVM("decomposition")},
-    "lin2003rsvm",
-    parameters=(_SHARE_OF_IT, _PENALTY, _WORKING_SET),
-    example=("C=32.0", "C", "32.0"),
-)
+@_reduced("decomposition", "lin2003rsvm", parameters=(_SHARE_OF_IT, _PENALTY, _WORKING_SET))
 def rsvm_decomposition(
     n_basis: int | float = 0.1,
     *,

@@ -106,7 +106,8 @@ def model_page(
     >>> from sklearn.datasets import load_digits
     >>> from slimsvm import SparseSVC
     >>> from slimsvm.report import model_page
-    >>> X, y = load_digits(return_X_y=True)
+    >>> digits = load_digits()
+    >>> X, y = digits.data, digits.target
     >>> model = SparseSVC(10, gamma=1e-3, random_state=0).fit(X[:500], y[:500])
     >>> html = model_page(model, X[500:], y[500:], name="digits")
     >>> html.count("<img"), "Confusion matrix" in html

@@ -1,7 +1,8 @@
 """Searches for parameters that share their work."""
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from slimsvm.on_demand import on_demand
 
 if TYPE_CHECKING:
     from slimsvm.search.cv_estimators import SVCCV as SVCCV
@@ -18,14 +19,4 @@ REGISTRY = {
     "RandomizedSearchCV": "searches",
 }
 __all__ = list(REGISTRY)
-
-
-def __getattr__(name: str) -> Any:
-    if name not in REGISTRY:
-        raise AttributeError(f"module 'slimsvm.search' has no attribute {name!r}")
-    value = globals()[name] = getattr(import_module(f"slimsvm.search.{REGISTRY[name]}"), name)
-    return value
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *REGISTRY})
+__getattr__, __dir__ = on_demand(__name__, REGISTRY)

@@ -16,13 +16,13 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, RegressorMixin
+from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.model_selection import ParameterGrid
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, RealNotInt, StrOptions
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
-from slimsvm.declarations import of_new_rows
+from slimsvm.declarations import Attribute, attribute, of_new_rows, parameter
 from slimsvm.ending import warn
 from slimsvm.estimators.fitting import Estimator
 from slimsvm.kernels import squared_norms
@@ -32,7 +32,7 @@ from slimsvm.run import Limits, Record
 from slimsvm.search.searches import GridSearchCV, Inside
 from slimsvm.search.shared import Shared
 from slimsvm.search.stand_in import Book, Interrupted
-from slimsvm.training import refuse_broken
+from slimsvm.training import AS_ROWS, refuse_broken
 
 Array = NDArray[Any]
 STEP = 4.0  # between neighbours of the grid
@@ -103,24 +103,98 @@ class Course:
         return show
 
 
+SEARCH: dict[str, tuple[Any, ...]] = {  # defaults, and values that are accepted
+    "Cs": (None, *POSITIVES),
+    "gammas": (None, *POSITIVES),
+    "search": ("race", StrOptions({"race", "grid"})),
+    "scoring": (None, str, callable, None),
+    "cv": (None, "cv_object"),
+    "class_weight": (None, dict, StrOptions({"balanced"}), None),
+    "tol": (1e-3, Interval(RealNotInt, 0.0, None, closed="neither")),
+    "max_time": (None, Interval(RealNotInt, 0.0, None, closed="neither"), int, None),
+    "max_memory": (2000.0, Interval(RealNotInt, 0.0, None, closed="left"), int),
+    "n_jobs": (None, int, None),
+    "verbose": (0, "verbose"),
+    "random_state": (0, "random_state"),
+}
+
+
+def of_search(name: str) -> Any:
+    """A parameter that all of them have."""
+    return parameter(*SEARCH[name], positional=name in ("Cs", "gammas"))
+
+
 class ChoosesParameters(BaseEstimator):
-    """What SVCCV and SVRCV have in common."""
+    """What SVCCV, SVRCV and SparseSVCCV have in common.
+
+    Parameters
+    ----------
+    Cs : array-like of float
+        Points of the grid; by default seven from the data, more where the best one is at an edge.
+    gammas : array-like of float
+        The same of gamma.
+    search : {'race', 'grid'}
+        'race': all points on a quarter of the rows, and the best quarter of them on all rows (at
+        most 10,000). 'grid': all points on all rows.
+    scoring : str or callable
+        What is to be large, as in scikit-learn; by default accuracy, or R^2 for numbers.
+    cv : int, splitter or iterable
+        The folds; by default five, stratified, or fewer where a class has fewer rows.
+    class_weight : dict or 'balanced'
+        Factors of C for each class.
+    tol : float
+        Largest violation of the KKT conditions, of every fit.
+    max_time : float
+        Limit in seconds. The best point so far is taken.
+    max_memory : float
+        Megabytes for kernel values. A search of more rows than there is room for (22,000 with
+        2,000 MB) takes a random sample of them; the last fit has all rows.
+    n_jobs : int
+        Number of threads; -1: all.
+    verbose : int
+        Whether a line every second says how much of the search is done, and the time left.
+    random_state : int, RandomState instance or None
+        Of the rows that come first.
+
+    Attributes
+    ----------
+    C_
+        The C that was chosen.
+    gamma_
+        The gamma that was chosen.
+    best_estimator_
+        The model on all rows.
+    best_params_
+        The best point.
+    best_score_
+        Its mean score on held-out rows.
+    scores_
+        Of all points, NaN where a point was out of the race before; the axes are ``gammas_`` and
+        ``Cs_``.
+    cv_results_
+        As in scikit-learn, of the points on all rows.
+    n_fits_
+        Fits of the search, and the last one.
+    shared_
+        What they shared.
+    n_features_in_
+        Number of features.
+    """
 
     _unchanged_on_failure = Estimator._unchanged_on_failure
+    fitted: ClassVar[tuple[Attribute, ...]] = (
+        attribute("C_", "number"),
+        attribute("gamma_", "number"),
+        attribute("best_estimator_", "estimator"),
+        attribute("best_params_", "dict"),
+        attribute("best_score_", "number"),
+        attribute("scores_", "float", ("n_folds", "n_gammas", "n_Cs")),
+        attribute("cv_results_", "dict"),
+        attribute("n_fits_", "count"),
+        attribute("shared_", "shared"),
+        attribute("n_features_in_", "count"),
+    )
 
-    _parameter_constraints: ClassVar[dict[str, Any]] = {
-        "Cs": POSITIVES,
-        "gammas": POSITIVES,
-        "search": [StrOptions({"race", "grid"})],
-        "scoring": [str, callable, None],
-        "cv": ["cv_object"],
-        "tol": [Interval(RealNotInt, 0.0, None, closed="neither")],
-        "max_time": [Interval(RealNotInt, 0.0, None, closed="neither"), int, None],
-        "max_memory": [Interval(RealNotInt, 0.0, None, closed="left"), int],
-        "n_jobs": [int, None],
-        "verbose": ["verbose"],
-        "random_state": ["random_state"],
-    }
     best_estimator_: Any
     best_params_: dict[str, Any]
     n_features_in_: int
@@ -166,15 +240,7 @@ class ChoosesParameters(BaseEstimator):
     def _fit(self, X: Any, y: Any, sample_weight: Any) -> None:
         self._validate_params()
         numeric = isinstance(self, RegressorMixin)
-        X, y = validate_data(
-            self,
-            X,
-            y,
-            dtype=[np.float64, np.float32],
-            accept_sparse="csr",
-            accept_large_sparse=True,
-            y_numeric=numeric,
-        )
+        X, y = validate_data(self, X, y, **AS_ROWS, y_numeric=numeric)
         refuse_broken(X)
         weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
         if not numeric:
@@ -375,6 +441,30 @@ class ChoosesParameters(BaseEstimator):
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         return tags
+
+
+class ChoosesClassifier(ClassifierMixin, ChoosesParameters):
+    """What those of classes have in common.
+
+    Attributes
+    ----------
+    classes_
+        The labels, sorted.
+    oof_decision_function_
+        Decision values of each row by a model without its fold; NaN for rows without one. Of two
+        classes a vector.
+    """
+
+    fitted: ClassVar[tuple[Attribute, ...]] = (
+        attribute("classes_", "labels", ("n_classes",)),
+        attribute("oof_decision_function_", "float", ("n_samples", "n_classes")),
+    )
+
+    @of_new_rows("array of shape (n_samples,) for two classes, else (n_samples, n_classes)")
+    def decision_function(self, X: Any) -> Array:
+        """Decision values of new rows."""
+        X = self._new_rows(X)
+        return np.asarray(self.best_estimator_.decision_function(X))
 
 
 def _points(axes: dict[str, Array]) -> list[dict[str, Any]]:

@@ -2,23 +2,32 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from collections.abc import Callable, Iterable
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize_scalar
 from scipy.special import logsumexp, softmax
-from sklearn.base import ClassifierMixin, RegressorMixin, clone
-from sklearn.model_selection import KFold, StratifiedKFold, check_cv
+from sklearn.base import RegressorMixin, clone
+from sklearn.model_selection import BaseCrossValidator, KFold, StratifiedKFold, check_cv
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import StrOptions
 
-from slimsvm.declarations import of_new_rows
+from slimsvm.declarations import Attribute, attribute, declared, of_new_rows, parameter
 from slimsvm.estimators.classification import SVC
+from slimsvm.estimators.parameters import ClassWeight
 from slimsvm.estimators.regression import SVR
 from slimsvm.multiclass import OneVsOne
 from slimsvm.probability import coupled, of_pairs, sigmoid
-from slimsvm.search.choosing import EPSILONS, FEW, LEAST_C, ChoosesParameters
+from slimsvm.search.choosing import (
+    EPSILONS,
+    FEW,
+    LEAST_C,
+    ChoosesClassifier,
+    ChoosesParameters,
+    of_search,
+)
 from slimsvm.search.sharing import Sharing
 from slimsvm.threads import n_threads
 
@@ -26,7 +35,8 @@ Array = NDArray[Any]
 MOST_BETA = 12.0  # logarithm of the inverse temperature
 
 
-class SVCCV(ClassifierMixin, ChoosesParameters):
+@declared
+class SVCCV(ChoosesClassifier):
     """Support vector classification that chooses C and gamma by itself, with probabilities.
 
     The kernel is exp(-gamma |x - z|^2). All fits of the search share their work
@@ -36,56 +46,9 @@ class SVCCV(ClassifierMixin, ChoosesParameters):
 
     Parameters
     ----------
-    Cs, gammas : array-like of float, optional
-        The points of the grid; by default seven each from the data, more where the best one is at
-        an edge.
-    search : {'race', 'grid'}
-        'race': all points on a quarter of the rows, and the best quarter of them on all rows (at
-        most 10,000). 'grid': all points on all rows.
-    scoring : str or callable, optional
-        What is to be large, as in scikit-learn; by default accuracy.
-    cv : int, splitter or iterable, optional
-        The folds; by default five, stratified, or fewer where a class has fewer rows.
-    class_weight : dict or 'balanced'
-        Factors of C for each class.
     calibration : {'sigmoid', 'temperature'}
         How probabilities follow from held-out scores: a sigmoid for each pair of classes, coupled;
         or one factor of all decision values, and the softmax of them.
-    tol : float
-        Largest violation of the KKT conditions, of every fit.
-    max_time : float, optional
-        Limit in seconds. The best point so far is taken.
-    max_memory : float
-        Megabytes for kernel values. A search of more rows than there is room for (22,000 with
-        2,000 MB) takes a random sample of them; the last fit has all rows.
-    n_jobs : int, optional
-        Number of threads; -1: all.
-    verbose : int
-        Whether a line every second says how much of the search is done, and the time left.
-    random_state : int, RandomState instance or None
-        Of the rows that come first.
-
-    Attributes
-    ----------
-    C_, gamma_ : float
-        The parameters that were chosen.
-    best_estimator_ : SVC
-        The model on all rows.
-    best_params_, best_score_ : dict, float
-        The best point, and its mean score on held-out rows.
-    scores_ : array of shape (n_folds, n_gammas, n_Cs)
-        Of all points, NaN where a point was out of the race before; the axes are ``gammas_`` and
-        ``Cs_``.
-    cv_results_ : dict
-        As in scikit-learn, of the points on all rows.
-    oof_decision_function_ : array of shape (n_samples,) or (n_samples, n_classes)
-        Decision values of each row by a model without its fold; NaN for rows without one.
-    n_fits_ : int
-        Fits of the search, and the last one.
-    shared_
-        What they shared.
-    classes_, n_features_in_, feature_names_in_
-        As usual.
 
     Examples
     --------
@@ -97,45 +60,22 @@ class SVCCV(ClassifierMixin, ChoosesParameters):
     (True, 0)
     """
 
-    _parameter_constraints: ClassVar[dict[str, Any]] = {
-        **ChoosesParameters._parameter_constraints,
-        "class_weight": [dict, StrOptions({"balanced"}), None],
-        "calibration": [StrOptions({"sigmoid", "temperature"})],
-    }
-
-    def __init__(
-        self,
-        Cs: Any = None,
-        gammas: Any = None,
-        *,
-        search: str = "race",
-        scoring: Any = None,
-        cv: Any = None,
-        class_weight: Any = None,
-        calibration: str = "sigmoid",
-        tol: float = 1e-3,
-        max_time: float | None = None,
-        max_memory: float = 2000.0,
-        n_jobs: int | None = None,
-        verbose: int = 0,
-        random_state: Any = 0,
-    ) -> None:
-        self.Cs = Cs
-        self.gammas = gammas
-        self.search = search
-        self.scoring = scoring
-        self.cv = cv
-        self.class_weight = class_weight
-        self.calibration = calibration
-        self.tol = tol
-        self.max_time = max_time
-        self.max_memory = max_memory
-        self.n_jobs = n_jobs
-        self.verbose = verbose
-        self.random_state = random_state
+    Cs: Any = of_search("Cs")
+    gammas: Any = of_search("gammas")
+    search: Literal["race", "grid"] = of_search("search")
+    scoring: str | Callable[..., Any] | None = of_search("scoring")
+    cv: int | BaseCrossValidator | Iterable[Any] | None = of_search("cv")
+    class_weight: ClassWeight = of_search("class_weight")
+    calibration: str = parameter("sigmoid", StrOptions({"sigmoid", "temperature"}))
+    tol: float = of_search("tol")
+    max_time: float | None = of_search("max_time")
+    max_memory: float = of_search("max_memory")
+    n_jobs: int | None = of_search("n_jobs")
+    verbose: int = of_search("verbose")
+    random_state: Any = of_search("random_state")
 
     def _estimator(self) -> SVC:
-        given = {"class_weight": self.class_weight, "tol": self.tol, "n_jobs": self.n_jobs}
+        given: Any = {"class_weight": self.class_weight, "tol": self.tol, "n_jobs": self.n_jobs}
         return SVC(**given, break_ties=True)  # the class with the largest decision value
 
     def _splitter(self, y: Array) -> Any:
@@ -213,12 +153,6 @@ class SVCCV(ClassifierMixin, ChoosesParameters):
         sign = 1.0 if pair[0] == first else -1.0
         return sigmoid(sign * outputs[rows], label[rows] == first, weight[rows])
 
-    @of_new_rows("array of shape (n_samples,) for two classes, else (n_samples, n_classes)")
-    def decision_function(self, X: Any) -> Array:
-        """Decision values of new rows."""
-        X = self._new_rows(X)
-        return np.asarray(self.best_estimator_.decision_function(X))
-
     @of_new_rows("array of shape (n_samples, n_classes)")
     def predict_proba(self, X: Any) -> Array:
         """Probabilities of the classes, in the order of ``classes_``.
@@ -249,6 +183,7 @@ class SVCCV(ClassifierMixin, ChoosesParameters):
         return np.log(self.predict_proba(X))
 
 
+@declared
 class SVRCV(RegressorMixin, ChoosesParameters):
     """Support vector regression that chooses C, gamma and epsilon by itself.
 
@@ -258,49 +193,22 @@ class SVRCV(RegressorMixin, ChoosesParameters):
 
     Parameters
     ----------
-    Cs, gammas, epsilons : array-like of float, optional
-        The points of the grid. By default seven C and gamma each from the data, more where the best
-        one is at an edge; and epsilon of 0.03, 0.1 and 0.3 standard deviations of the targets.
-    search : {'race', 'grid'}
-        'race': all points on a quarter of the rows, and the best quarter of them on all rows (at
-        most 10,000). 'grid': all points on all rows.
-    scoring : str or callable, optional
-        What is to be large, as in scikit-learn; by default R^2.
-    cv : int, splitter or iterable, optional
+    epsilons : array-like of float
+        The same of epsilon; by default 0.03, 0.1 and 0.3 standard deviations of the targets.
+    cv : int, splitter or iterable
         The folds; by default five of rows in random order.
     tol : float
         Largest violation of the KKT conditions, of every fit, in standard deviations of the
         targets.
-    max_time : float, optional
-        Limit in seconds. The best point so far is taken.
-    max_memory : float
-        Megabytes for kernel values. A search of more rows than there is room for (22,000 with
-        2,000 MB) takes a random sample of them; the last fit has all rows.
-    n_jobs : int, optional
-        Number of threads; -1: all.
-    verbose : int
-        Whether a line every second says how much of the search is done, and the time left.
     random_state : int, RandomState instance or None
         Of the folds, and of the rows that come first.
 
     Attributes
     ----------
-    C_, gamma_, epsilon_ : float
-        The parameters that were chosen.
-    best_estimator_ : SVR
-        The model on all rows.
-    best_params_, best_score_ : dict, float
-        The best point, and its mean score on held-out rows.
-    scores_ : array of shape (n_folds, n_gammas, n_Cs, n_epsilons)
+    epsilon_
+        The epsilon that was chosen.
+    scores_
         Of all points, NaN where a point was out of the race before.
-    cv_results_ : dict
-        As in scikit-learn, of the points on all rows.
-    n_fits_ : int
-        Fits of the search, and the last one.
-    shared_
-        What they shared.
-    n_features_in_, feature_names_in_
-        As usual.
 
     Examples
     --------
@@ -312,39 +220,23 @@ class SVRCV(RegressorMixin, ChoosesParameters):
     True
     """
 
-    _parameter_constraints: ClassVar[dict[str, Any]] = {
-        **ChoosesParameters._parameter_constraints,
-        "epsilons": ["array-like", None],
-    }
+    fitted: ClassVar[tuple[Attribute, ...]] = (
+        attribute("epsilon_", "number"),
+        attribute("scores_", "float", ("n_folds", "n_gammas", "n_Cs", "n_epsilons")),
+    )
 
-    def __init__(
-        self,
-        Cs: Any = None,
-        gammas: Any = None,
-        epsilons: Any = None,
-        *,
-        search: str = "race",
-        scoring: Any = None,
-        cv: Any = None,
-        tol: float = 1e-3,
-        max_time: float | None = None,
-        max_memory: float = 2000.0,
-        n_jobs: int | None = None,
-        verbose: int = 0,
-        random_state: Any = 0,
-    ) -> None:
-        self.Cs = Cs
-        self.gammas = gammas
-        self.epsilons = epsilons
-        self.search = search
-        self.scoring = scoring
-        self.cv = cv
-        self.tol = tol
-        self.max_time = max_time
-        self.max_memory = max_memory
-        self.n_jobs = n_jobs
-        self.verbose = verbose
-        self.random_state = random_state
+    Cs: Any = of_search("Cs")
+    gammas: Any = of_search("gammas")
+    epsilons: Any = parameter(None, "array-like", None, positional=True)
+    search: Literal["race", "grid"] = of_search("search")
+    scoring: str | Callable[..., Any] | None = of_search("scoring")
+    cv: int | BaseCrossValidator | Iterable[Any] | None = of_search("cv")
+    tol: float = of_search("tol")
+    max_time: float | None = of_search("max_time")
+    max_memory: float = of_search("max_memory")
+    n_jobs: int | None = of_search("n_jobs")
+    verbose: int = of_search("verbose")
+    random_state: Any = of_search("random_state")
 
     def _estimator(self) -> SVR:
         return SVR(tol=self.tol * self._unit, n_jobs=self.n_jobs)

@@ -15,20 +15,22 @@ from __future__ import annotations
 
 import time
 import warnings
+from collections.abc import Callable, Iterable
 from numbers import Integral
-from typing import Any, ClassVar
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.metrics import check_scoring
-from sklearn.model_selection import StratifiedKFold, check_cv
+from sklearn.model_selection import BaseCrossValidator, StratifiedKFold, check_cv
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.class_weight import compute_sample_weight
 
-from slimsvm.declarations import of_new_rows
+from slimsvm.declarations import declared, of_new_rows, parameter
 from slimsvm.ending import warn
+from slimsvm.estimators.parameters import ClassWeight
 from slimsvm.estimators.sparse import SparseSVC
 from slimsvm.kernels import RBF
 from slimsvm.search.choosing import (
@@ -38,8 +40,9 @@ from slimsvm.search.choosing import (
     LEAST_C,
     N_CS,
     STEP,
-    ChoosesParameters,
+    ChoosesClassifier,
     Course,
+    of_search,
     typical_gamma,
 )
 from slimsvm.search.shared import Shared
@@ -73,7 +76,8 @@ class _Outputs(ClassifierMixin, BaseEstimator):
         return np.asarray(self.classes_[self.scores.argmax(axis=1)])
 
 
-class SparseSVCCV(ClassifierMixin, ChoosesParameters):
+@declared
+class SparseSVCCV(ChoosesClassifier):
     """Sparse support vector classification that chooses C and gamma by itself, for many rows.
 
     The search looks at least-squares models on some hundred columns of the kernel matrix, whose
@@ -85,49 +89,26 @@ class SparseSVCCV(ClassifierMixin, ChoosesParameters):
     n_basis : int or 'auto'
         Number of basis vectors of the model. 'auto': the smallest that is as good as larger ones on
         rows of the first fold, by which C and gamma were judged as well.
-    Cs, gammas : array-like of float, optional
-        The points of the grid; by default seven each from the data.
+    Cs : array-like of float
+        Points of the grid; by default seven from the data.
     search : {'race', 'grid'}
         'race': on at most 50,000 rows, drawn at random. 'grid': on all rows.
-    scoring : str or callable, optional
+    scoring : str or callable
         What is to be large, of predictions or decision values; by default accuracy.
-    cv : int, splitter or iterable, optional
-        The folds; by default five, stratified, or fewer where a class has fewer rows.
-    class_weight : dict or 'balanced'
-        Factors of C for each class.
     tol : float
         Of the model: its relative duality gap where its loss has one.
-    max_time : float, optional
-        Limit in seconds. The best point so far is taken.
     max_memory : float
         Megabytes for columns; a search of more rows takes a random sample of them.
-    n_jobs : int, optional
-        Number of threads; -1: all.
-    verbose : int
-        Whether a line every second says how much of the search is done, and the time left.
     random_state : int, RandomState instance or None
         Of the rows of the search, its columns, and the model.
 
     Attributes
     ----------
-    C_, gamma_ : float
-        The parameters that were chosen.
-    best_estimator_ : SparseSVC
-        The model on all rows.
-    best_params_, best_score_ : dict, float
-        The best point, and its mean score on held-out rows.
-    scores_ : array of shape (n_folds, n_gammas, n_Cs)
-        Of all points; the axes are ``gammas_`` and ``Cs_``.
-    cv_results_ : dict
+    cv_results_
         ``params``, ``mean_test_score``, ``std_test_score`` and the scores of the folds.
-    oof_decision_function_ : array of shape (n_samples,) or (n_samples, n_classes)
-        Decision values of each row by the search's model without its fold; NaN without one.
-    n_fits_ : int
-        Fits of the search, and the last one.
-    shared_
-        What they shared.
-    classes_, n_features_in_, feature_names_in_
-        As usual.
+    oof_decision_function_
+        Decision values of each row by the search's model without its fold; NaN without one. Of two
+        classes a vector.
 
     Examples
     --------
@@ -139,42 +120,21 @@ class SparseSVCCV(ClassifierMixin, ChoosesParameters):
     (True, True)
     """
 
-    _parameter_constraints: ClassVar[dict[str, Any]] = {
-        **ChoosesParameters._parameter_constraints,
-        "n_basis": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"})],
-        "class_weight": [dict, StrOptions({"balanced"}), None],
-    }
-
-    def __init__(
-        self,
-        n_basis: int | str = 100,
-        Cs: Any = None,
-        gammas: Any = None,
-        *,
-        search: str = "race",
-        scoring: Any = None,
-        cv: Any = None,
-        class_weight: Any = None,
-        tol: float = 1e-3,
-        max_time: float | None = None,
-        max_memory: float = 2000.0,
-        n_jobs: int | None = None,
-        verbose: int = 0,
-        random_state: Any = 0,
-    ) -> None:
-        self.n_basis = n_basis
-        self.Cs = Cs
-        self.gammas = gammas
-        self.search = search
-        self.scoring = scoring
-        self.cv = cv
-        self.class_weight = class_weight
-        self.tol = tol
-        self.max_time = max_time
-        self.max_memory = max_memory
-        self.n_jobs = n_jobs
-        self.verbose = verbose
-        self.random_state = random_state
+    n_basis: int | str = parameter(
+        100, Interval(Integral, 1, None, closed="left"), StrOptions({"auto"}), positional=True
+    )
+    Cs: Any = of_search("Cs")
+    gammas: Any = of_search("gammas")
+    search: Literal["race", "grid"] = of_search("search")
+    scoring: str | Callable[..., Any] | None = of_search("scoring")
+    cv: int | BaseCrossValidator | Iterable[Any] | None = of_search("cv")
+    class_weight: ClassWeight = of_search("class_weight")
+    tol: float = of_search("tol")
+    max_time: float | None = of_search("max_time")
+    max_memory: float = of_search("max_memory")
+    n_jobs: int | None = of_search("n_jobs")
+    verbose: int = of_search("verbose")
+    random_state: Any = of_search("random_state")
 
     def _estimator(self) -> SparseSVC:
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
@@ -273,12 +233,6 @@ class SparseSVCCV(ClassifierMixin, ChoosesParameters):
         self.oof_decision_function_ = np.full((y.size, *self._oof.shape[1:]), np.nan)
         self.oof_decision_function_[used] = self._oof
         del self._oof
-
-    @of_new_rows("array of shape (n_samples,) for two classes, else (n_samples, n_classes)")
-    def decision_function(self, X: Any) -> Array:
-        """Decision values of new rows."""
-        X = self._new_rows(X)
-        return np.asarray(self.best_estimator_.decision_function(X))
 
     @of_new_rows("array of shape (n_samples, n_classes)")
     def predict_proba(self, X: Any) -> Array:

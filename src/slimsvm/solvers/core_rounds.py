@@ -42,8 +42,8 @@ class CoreRounds(CoreVector):
 
     Parameters
     ----------
-    ball : {"minimum", "fixed"}
-        CVM or BVM.
+    ball
+        As in :class:`slimsvm.solvers.core_vector.CoreVector`.
     n_candidates : int
         Random points of which the farthest is looked at.
     seed : int

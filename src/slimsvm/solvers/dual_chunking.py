@@ -30,7 +30,7 @@ from numpy.typing import NDArray
 
 from slimsvm.problems.dual_qp import DualQP
 from slimsvm.run import FULL, Certificate
-from slimsvm.solvers.dual_state import DualSolution, history_line, measure
+from slimsvm.solvers.dual_state import DualSolution, Measured, history_line, measure
 from slimsvm.solvers.interior_point import InteriorPoint
 from slimsvm.solvers.smo import smo
 from slimsvm.tiles import Operand, Strips, accumulate, block
@@ -43,7 +43,7 @@ FINE = 0.1  # of eps: where pair steps of a chunk end
 
 
 @dataclass
-class ChunkState:
+class ChunkState(Measured):
     """The chunk, the solution of the last one, and s of all rows; ``n_iter`` counts chunks."""
 
     operand: Operand
@@ -53,12 +53,6 @@ class ChunkState:
     n_threads: int
     inner: Any = None  # the problem of the chunk on its way
     level: float = 0.0
-    n_iter: int = 0
-    done: bool = False
-    objective: float = 0.0
-    violation: float = np.inf
-    gap: float = np.inf
-    n_values: int = 0
 
     def record(self) -> dict[str, float]:
         """A line of the history; ``active`` is the size of the chunk."""

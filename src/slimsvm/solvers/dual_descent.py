@@ -39,6 +39,7 @@ from slimsvm.compiled import compiled
 from slimsvm.problems.factored_dual import FactoredDual
 from slimsvm.run import SUBSPACE, Certificate
 from slimsvm.solvers.duality import BestValues
+from slimsvm.sums import dot
 
 Array = NDArray[Any]
 FAR = 1e300  # stands for infinity in compiled loops
@@ -51,30 +52,6 @@ CALL = 5e4  # what a sweep costs at least, in entries of V
 SET_ASIDE = 0.1
 ROUNDING = 64 * float(np.finfo(float).eps)  # errors of a slope, relative to the size of its terms
 ETA = 3  # of the mean: the paper's eta, which gives the last half of the sweeps most of the weight
-
-
-@compiled
-def dot(row: Array, w: Array) -> float:
-    """row w, as eight sums side by side.
-
-    A single sum that waits for itself leaves most of the core idle.
-    """
-    n = row.size
-    n8 = n - n % 8
-    s0 = s1 = s2 = s3 = s4 = s5 = s6 = s7 = 0.0
-    for j in range(0, n8, 8):
-        s0 += row[j] * w[j]
-        s1 += row[j + 1] * w[j + 1]
-        s2 += row[j + 2] * w[j + 2]
-        s3 += row[j + 3] * w[j + 3]
-        s4 += row[j + 4] * w[j + 4]
-        s5 += row[j + 5] * w[j + 5]
-        s6 += row[j + 6] * w[j + 6]
-        s7 += row[j + 7] * w[j + 7]
-    rest = 0.0
-    for j in range(n8, n):
-        rest += row[j] * w[j]
-    return ((s0 + s1) + (s2 + s3)) + ((s4 + s5) + (s6 + s7)) + rest
 
 
 @compiled
@@ -95,6 +72,46 @@ def _least(g: float, a: float, curve: float, upper: float) -> float:
     if g < 0.0:
         return upper
     return 0.0 if g > 0.0 else a
+
+
+@compiled
+def _pressed(g: float, a: float, upper: float, lowest: float, highest: float) -> bool:
+    """Whether a variable at a bound is pushed against it harder than any was in the last sweep."""
+    return (a <= 0.0 and g > highest) or (a >= upper and g < lowest)
+
+
+@compiled
+def _set_aside(order: Array, s: int, n: int) -> int:
+    """Variable s changes places with the last of n; how many are left."""
+    order[s], order[n - 1] = order[n - 1], order[s]
+    return n - 1
+
+
+@compiled
+def _moved(i: int, g: float, a: Array, diag: Array, upper: Array) -> tuple[float, float]:
+    """Variable i goes to the least value along it: the slope that allowed it, and how far."""
+    slope = _feasible(g, a[i], upper[i])
+    if slope == 0.0:
+        return slope, 0.0
+    change = _least(g, a[i], diag[i], upper[i]) - a[i]
+    a[i] += change
+    return slope, change
+
+
+@compiled
+def _add_row(w: Array, change: float, row: Array) -> None:
+    if change != 0.0:
+        for j in range(row.size):
+            w[j] += change * row[j]
+
+
+@compiled
+def _add_entries(
+    w: Array, change: float, indices: Array, data: Array, first: int, last: int
+) -> None:
+    if change != 0.0:
+        for p in range(first, last):
+            w[indices[p]] += change * data[p]
 
 
 @compiled
@@ -120,20 +137,14 @@ def _sweep_dense(
         i = order[s]
         row = V[i]
         g = dot(row, w) + shift[i] * a[i] - linear[i]
-        # 2. at a bound, and pushed against it harder than any other was in the last sweep: set
-        # aside
-        if (a[i] <= 0.0 and g > highest) or (a[i] >= upper[i] and g < lowest):
-            n -= 1
-            order[s], order[n] = order[n], i
+        # 2. pushed against a bound: set aside
+        if _pressed(g, a[i], upper[i], lowest, highest):
+            n = _set_aside(order, s, n)
             continue
-        slope = _feasible(g, a[i], upper[i])
-        least, largest = min(least, slope), max(largest, slope)
         # 3. the least value along it, and w
-        if slope != 0.0:
-            change = _least(g, a[i], diag[i], upper[i]) - a[i]
-            a[i] += change
-            for j in range(row.size):
-                w[j] += change * row[j]
+        slope, change = _moved(i, g, a, diag, upper)
+        least, largest = min(least, slope), max(largest, slope)
+        _add_row(w, change, row)
         s += 1
     return n, least, largest
 
@@ -150,17 +161,12 @@ def _sweep_sparse(
         g = shift[i] * a[i] - linear[i]
         for p in range(indptr[i], indptr[i + 1]):
             g += data[p] * w[indices[p]]
-        if (a[i] <= 0.0 and g > highest) or (a[i] >= upper[i] and g < lowest):
-            n -= 1
-            order[s], order[n] = order[n], i
+        if _pressed(g, a[i], upper[i], lowest, highest):
+            n = _set_aside(order, s, n)
             continue
-        slope = _feasible(g, a[i], upper[i])
+        slope, change = _moved(i, g, a, diag, upper)
         least, largest = min(least, slope), max(largest, slope)
-        if slope != 0.0:
-            change = _least(g, a[i], diag[i], upper[i]) - a[i]
-            a[i] += change
-            for p in range(indptr[i], indptr[i + 1]):
-                w[indices[p]] += change * data[p]
+        _add_entries(w, change, indices, data, indptr[i], indptr[i + 1])
         s += 1
     return n, least, largest
 

@@ -103,8 +103,32 @@ class Removed:
     check_level: tuple[float, float]
 
 
+@dataclass(kw_only=True)
+class Measured:
+    """What every state of a dual solver says of itself."""
+
+    n_iter: int = 0
+    done: bool = False
+    objective: float = 0.0
+    violation: float = np.inf
+    gap: float = np.inf
+    n_values: int = 0
+
+
+@dataclass(kw_only=True)
+class LocalArrays:
+    """What a solver has of the active variables, side by side."""
+
+    a_: Array = field(default_factory=lambda: np.empty(0))
+    s_: Array = field(default_factory=lambda: np.empty(0))
+    sign_: Array = field(default_factory=lambda: np.empty(0))
+    shift_: Array = field(default_factory=lambda: np.empty(0))
+    upper_: Array = field(default_factory=lambda: np.empty(0))
+    o_: Array = field(default_factory=lambda: np.empty(0))
+
+
 @dataclass
-class State:
+class State(Measured, LocalArrays):
     """Everything the solver knows; see the module's symbols."""
 
     not_kept: ClassVar[tuple[str, ...]] = ("work",)  # a fit that goes on begins such work again
@@ -113,14 +137,9 @@ class State:
     variables: Array  # the active ones
     rows: Array  # of the data, that active variables belong to
     diag: Array
-    n_iter: int = 0
     n_rounds: int = 0
-    done: bool = False
     rough: bool = True  # few rows: the solution is still to be polished
     n_halvings: int = 0  # of the goal for the violation
-    objective: float = 0.0
-    violation: float = np.inf
-    gap: float = np.inf
     level: tuple[float, float] = (0.0, 0.0)  # minus the multiplier, for either sign
     bottom: tuple[float, float] = (FAR, FAR)
     top: tuple[float, float] = (-FAR, -FAR)
@@ -129,20 +148,12 @@ class State:
     rechecks: bool = False  # whether that is the recheck
     exact: list[Array] = field(default_factory=list)  # rows that it has looked at so far
     working: Array = field(default_factory=lambda: np.empty(0, np.intp))
-    n_values: int = 0
     n_support: int = 0
     norm: float = 0.0  # of the dual point: what rounding errors of the kernel are multiplied with
     n_removed_support: int = 0
     removed_sq: float = 0.0
-    # local arrays
-    a_: Array = field(default_factory=lambda: np.empty(0))
-    s_: Array = field(default_factory=lambda: np.empty(0))
-    sign_: Array = field(default_factory=lambda: np.empty(0))
-    shift_: Array = field(default_factory=lambda: np.empty(0))
-    upper_: Array = field(default_factory=lambda: np.empty(0))
     row_: Array = field(default_factory=lambda: np.empty(0, np.intp))
     count_: Array = field(default_factory=lambda: np.empty(0, np.int32))
-    o_: Array = field(default_factory=lambda: np.empty(0))
     up_: Array = field(default_factory=lambda: np.empty(0))
     low_: Array = field(default_factory=lambda: np.empty(0))
 

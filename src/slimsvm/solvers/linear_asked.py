@@ -72,7 +72,7 @@ class AskedOfLinear:
 
     def solved_sparse(self, X: Any, target: Array, weight: Array) -> Result:
         """The squared hinge with an l1 penalty."""
-        from slimsvm.solvers.linear_l1 import L1Descent, L1Problem, L1Solution
+        from slimsvm.solvers.linear_l1 import L1Descent, L1Problem
 
         return run(
             L1Descent(seed=self.seed),
@@ -80,7 +80,7 @@ class AskedOfLinear:
             tol=min(self.tol, FEW_ROWS_L1_TOL) if is_small(target.shape[0]) else self.tol,
             max_iter=self.max_iter,
             limits=self.fit.limits,
-            start=None if self.start is None else L1Solution(*self.start),
+            start=None if self.start is None else LinearSolution(*self.start),
             watchers=self.fit.watchers,
         ).against(self.tol)
 

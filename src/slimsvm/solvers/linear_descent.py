@@ -38,7 +38,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from slimsvm.compiled import compiled
-from slimsvm.problems.linear import FAR, LinearFit, LinearSolution, dense_dot, sparse_dot
+from slimsvm.problems.linear import (
+    FAR,
+    TINY,
+    GapOfColumns,
+    LinearFit,
+    LinearSolution,
+    dense_dot,
+    sparse_dot,
+)
 from slimsvm.run import FULL, Certificate
 from slimsvm.threads import parallel
 
@@ -47,7 +55,6 @@ FIRST = 0.3  # of the first sweep's violation: when the active variables are so 
 MOST_STRICT, LEAST_STRICT = 0.03, 0.5  # factors of that from one look to the next
 WORK = 4e8  # entries visited in a step: about half a second
 LOOK = 10.0  # passes over all entries from one look to the next, at most: it costs two or three
-TINY = float(np.finfo(float).tiny)
 # places in a column's numbers
 CENTRE, WB, ACTIVE, TOP, BOTTOM, SWEEPS, TARGET, SEEN, VISITED = range(9)
 # and in a row's
@@ -166,7 +173,7 @@ def descend(
 
 
 @dataclass
-class DescentState:
+class DescentState(GapOfColumns):
     """Where the descent is: a line of every array for each column.
 
     ``n_iter`` counts passes over all rows; sweeps over a part of them are parts of such.
@@ -175,32 +182,13 @@ class DescentState:
     v: Array  # (columns, n)
     w: Array  # (columns, d)
     best: LinearSolution  # the primal points with the least values so far
-    primal: Array  # (columns,): their values
-    dual: Array  # the best values of the dual problem, a bound from below
     order: Array
     seed: Array
     at: Array
-    n_iter: int = 0
-    done: bool = False
-
-    @property
-    def gap(self) -> Array:
-        """The duality gap of each column."""
-        return np.asarray(np.maximum(0.0, self.primal - self.dual))
-
-    @property
-    def relative_gap(self) -> Array:
-        """The same, relative to the objective."""
-        return np.asarray(self.gap / np.maximum(self.primal, TINY))
 
     def record(self) -> dict[str, float]:
-        """A line of the history; ``violation`` is the largest relative gap of a column."""
-        return {
-            "objective": float(self.primal.sum()),
-            "gap": float(self.gap.sum()),
-            "violation": float(self.relative_gap.max()),
-            "sweeps": float(self.at[:, SWEEPS].sum()),
-        }
+        """A line of the history, with the sweeps so far."""
+        return {**super().record(), "sweeps": float(self.at[:, SWEEPS].sum())}
 
 
 @dataclass(kw_only=True)
@@ -227,11 +215,11 @@ class LinearDescent:
             np.zeros((columns, n)),
             np.zeros((columns, d)),
             LinearSolution(np.zeros((d, columns)), np.zeros(columns)),
-            np.full(columns, np.inf),
-            np.zeros(columns),
             np.tile(np.arange(n), (columns, 1)),
             (numbers | np.uint64(1)).reshape(columns, 1),
             at,
+            primal=np.full(columns, np.inf),
+            dual=np.zeros(columns),
         )
         bias = problem.bias
 

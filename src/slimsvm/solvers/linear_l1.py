@@ -34,6 +34,7 @@ from scipy.linalg.lapack import dposv
 
 from slimsvm.compiled import compiled
 from slimsvm.kernels import squared_norms
+from slimsvm.problems.linear import TINY, LinearSolution
 from slimsvm.run import FULL, Certificate
 
 Array = NDArray[Any]
@@ -50,7 +51,6 @@ AT_ONCE = 5  # such steps, between passes
 ROUNDED, FLATTER = 1e-14, 0.5
 FLAT = 1e-13  # slope that is rounding: the penalty's is one
 LEAST_FALL = 1e-9  # of the objective, for a step that was cut short: else it goes to and fro
-TINY = float(np.finfo(float).tiny)
 FAR = 1e300  # for infinity, which compiled loops do not know
 
 
@@ -242,14 +242,6 @@ class L1State:
         }
 
 
-@dataclass(frozen=True)
-class L1Solution:
-    """Weights of the features (d, columns), and intercepts."""
-
-    coef: Array
-    intercept: Array
-
-
 @dataclass(kw_only=True)
 class L1Descent:
     """Coordinate descent, until the relative duality gap of every column is within the tolerance.
@@ -261,7 +253,7 @@ class L1Descent:
 
     seed: int = 0
 
-    def init(self, problem: L1Problem, start: L1Solution | None = None) -> L1State:
+    def init(self, problem: L1Problem, start: LinearSolution | None = None) -> L1State:
         """Begin at weights and intercepts, or at zero."""
         d = problem.columns.shape[1]
         k = problem.target.shape[1]
@@ -418,10 +410,10 @@ class L1Descent:
             total += eps * abs(float(state.b[c])) * float(v.sum())
         return total
 
-    def model(self, problem: L1Problem, state: L1State) -> L1Solution:
+    def model(self, problem: L1Problem, state: L1State) -> LinearSolution:
         """Weights without the constant feature, and intercepts."""
         d = problem.X.shape[1]
         b = state.b if problem.free else np.zeros_like(state.b)
         if 0.0 < problem.scaling < np.inf:
             b = problem.scaling * state.W[:, -1]
-        return L1Solution(state.W[:, :d].T.copy(), b.copy())
+        return LinearSolution(state.W[:, :d].T.copy(), b.copy())

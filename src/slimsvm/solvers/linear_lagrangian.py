@@ -29,18 +29,17 @@ from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve
 
 from slimsvm.problems.columns import DEFAULT_MEMORY
-from slimsvm.problems.linear import LinearFit, LinearSolution
+from slimsvm.problems.linear import TINY, GapOfColumns, LinearFit, LinearSolution
 from slimsvm.run import FULL, Certificate
 from slimsvm.threads import single_threaded_blas
 
 Array = NDArray[Any]
 EVERY = 10  # steps from one gap to the next, after as many in which each takes it
 WORK = 1e8  # entries of X visited in a step of the run, at most
-TINY = float(np.finfo(float).tiny)
 
 
 @dataclass
-class LSVMState:
+class LSVMState(GapOfColumns):
     """Where the iteration is, and the best values so far."""
 
     X: Any
@@ -48,25 +47,6 @@ class LSVMState:
     z: Array
     u: Array
     best: Array  # weights of the best primal value
-    primal: Array
-    dual: Array
-    n_iter: int = 0
-    done: bool = False
-
-    @property
-    def gap(self) -> Array:
-        """Of each column."""
-        return np.asarray(np.maximum(0.0, self.primal - self.dual))
-
-    @property
-    def relative(self) -> float:
-        """The largest, relative to its objective."""
-        return float((self.gap / np.maximum(self.primal, TINY)).max())
-
-    def record(self) -> dict[str, float]:
-        """A line of the history."""
-        objective, gap = float(self.primal.sum()), float(self.gap.sum())
-        return {"objective": objective, "gap": gap, "violation": self.relative}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -112,7 +92,8 @@ class LinearLagrangian:
         k = problem.n_columns
         none = np.zeros((d, k))
         z = np.zeros((problem.n, k))
-        return LSVMState(X, factors, z, none, none.copy(), np.full(k, np.inf), np.zeros(k))
+        given = (X, factors, z, none, none.copy())
+        return LSVMState(*given, primal=np.full(k, np.inf), dual=np.zeros(k))
 
     def step(self, problem: LinearFit, state: LSVMState, tol: float, max_iter: int) -> None:
         """Some steps of the iteration."""
@@ -127,7 +108,7 @@ class LinearLagrangian:
                 a = 2.0 * weight * (r - margins)
                 if S.n_iter < EVERY or S.n_iter % EVERY == 0 or k == most - 1:
                     self._measure(problem, S, a, margins)
-                    S.done = S.relative <= tol
+                    S.done = bool(S.relative_gap.max() <= tol)
                     if S.done:
                         return
                 S.z = np.maximum(0.0, S.z - self.share / weight * a)
@@ -151,7 +132,7 @@ class LinearLagrangian:
         """Sums over the columns, and the largest relative gap."""
         S = state
         objective, gap = float(S.primal.sum()), float(S.gap.sum())
-        found = Certificate(FULL, objective, S.relative, gap, tol, "float64")
+        found = Certificate(FULL, objective, float(S.relative_gap.max()), gap, tol, "float64")
         return found.rounded(problem.rounding(self.model(problem, S)))
 
     def model(self, problem: LinearFit, state: LSVMState) -> LinearSolution:

@@ -42,6 +42,7 @@ from numpy.typing import NDArray
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
 from slimsvm.losses import Loss
+from slimsvm.problems.linear import TINY, LinearSolution
 from slimsvm.rows import Block, PerRow, joined
 from slimsvm.run import FULL, Certificate
 from slimsvm.solvers.line_search import least_along
@@ -74,7 +75,6 @@ RESOLVED = 1e-6  # error of a row up to which the whole C is next: ten digits of
 # entries of X they may visit for one of Newton's steps: about a second, so that Ctrl-C and max_time
 # are heard
 CG_WORK = 500_000_000
-TINY = float(np.finfo(float).tiny)
 
 
 @dataclass
@@ -135,14 +135,6 @@ class LinearState:
             "violation": float(self.relative_gap.max()),
             "products": float(self.n_products),
         }
-
-
-@dataclass(frozen=True)
-class LinearSolution:
-    """Weights of the features (d, columns), and intercepts."""
-
-    coef: Array
-    intercept: Array
 
 
 @dataclass(kw_only=True)

@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from slimsvm.compiled import compiled
-from slimsvm.solvers.dual_descent import dot
 from slimsvm.solvers.smo import FAR, TINY, exchange, find, gains, move, place
+from slimsvm.sums import dot
 
 Array = NDArray[Any]
 CANDIDATES = 50  # random rows of which the best is taken (the paper's number)

@@ -31,6 +31,8 @@ from slimsvm.solvers.dual_state import DualSolution
 from slimsvm.solvers.smo import level_and_ends, pair_steps
 
 Array = NDArray[Any]
+Without = Callable[[Array], DualQP]
+Outputs = Callable[[Result], tuple[Array, float]]
 # for a sigmoid, which averages over all rows: times the tolerance of the fit, and at most
 ROUGHER, LARGEST_TOL = 10.0, 1e-2
 # rows of a fit, up to which it is a hundredth of that: dense and sparse rows end at the same scores
@@ -43,8 +45,8 @@ STEPS_A_ROW, WORK = 10_000, 1_000_000_000
 def out_of_fold(
     problem: DualQP,
     solution: DualSolution,
-    without: Callable[[Array], DualQP],
-    outputs: Callable[[Result], tuple[Array, float]],
+    without: Without,
+    outputs: Outputs,
     fold: Array,
     tol: float,
     limits: Limits,
@@ -176,8 +178,8 @@ def _start(problem: DualQP, a: Array, s: Array, held: Array) -> DualSolution:
 def sigmoid_of_pair(
     problem: DualQP,
     result: Result,
-    without: Callable[[Array], DualQP],
-    outputs: Callable[[Result], tuple[Array, float]],
+    without: Without,
+    outputs: Outputs,
     part: Part,
     weight: Array,
     tol: float,

@@ -36,7 +36,7 @@ from numpy.typing import NDArray
 from slimsvm.kernels import Linear
 from slimsvm.problems.dual_qp import DualQP
 from slimsvm.run import FULL, Certificate
-from slimsvm.solvers.dual_state import DualSolution, history_line, measure
+from slimsvm.solvers.dual_state import DualSolution, Measured, history_line, measure
 from slimsvm.tiles import Operand, Strips, accumulate, block
 
 Array = NDArray[Any]
@@ -48,7 +48,7 @@ VISITS = 2000  # examples visited in it
 
 
 @dataclass
-class PlattState:
+class PlattState(Measured):
     """Where the loops are; ``n_iter`` counts steps of two variables."""
 
     operand: Operand
@@ -61,12 +61,6 @@ class PlattState:
     rng: np.random.Generator
     b: float = 0.0
     w: Array | None = None  # with a linear kernel
-    n_iter: int = 0
-    done: bool = False
-    objective: float = 0.0
-    violation: float = np.inf
-    gap: float = np.inf
-    n_values: int = 0
     visits: Iterator[None] = field(default_factory=lambda: iter(()))
 
     @property

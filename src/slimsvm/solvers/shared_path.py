@@ -239,15 +239,9 @@ def _add_rows(
 
 @compiled
 def _borders(
-    target: Array,
-    lower: Array,
-    upper: Array,
-    epsilon: float,
-    b: Array,
-    s: Array,
-    up: Array,
-    low: Array,
-) -> tuple[float, float]:
+    target: Array, lower: Array, upper: Array, epsilon: float, b: Array, s: Array,
+    up: Array, low: Array,
+) -> tuple[float, float]:  # fmt: skip
     """The slopes of all rows; the least and the largest."""
     bottom, top = _key(FAR), _key(-FAR)
     for v in range(target.size):
@@ -486,23 +480,10 @@ def solution_path(
 
 @compiled
 def pair_path(
-    K: Array,
-    diag: Array,
-    edges: Array,
-    weight: Array,
-    first: float,
-    Cs: Array,
-    tol: float,
-    tiny: float,
-    B: Array,
-    S: Array,
-    place: Array,
-    size: Array,
-    coef: Array,
-    score: Array,
-    level: Array,
-    violation: Array,
-) -> None:
+    K: Array, diag: Array, edges: Array, weight: Array, first: float, Cs: Array, tol: float,
+    tiny: float, B: Array, S: Array, place: Array, size: Array,
+    coef: Array, score: Array, level: Array, violation: Array,
+) -> None:  # fmt: skip
     """The path of a pair of classes, whose rows are the two slices; ``first``: sign of the first.
 
     ``weight`` is that of every row of K.
@@ -517,23 +498,9 @@ def pair_path(
             above[v] = w
         else:
             below[v] = w
+    # fmt: off
     solution_path(
-        K,
-        diag,
-        edges,
-        target,
-        below,
-        above,
-        0.0,
-        Cs,
-        tol,
-        tiny,
-        B,
-        S,
-        place,
-        size,
-        coef,
-        score,
-        level,
-        violation,
+        K, diag, edges, target, below, above, 0.0, Cs, tol, tiny, B, S, place, size,
+        coef, score, level, violation,
     )
+    # fmt: on

@@ -141,16 +141,9 @@ def exchange(
 
 @compiled
 def pair_steps(
-    K: Array,
-    diag: Array,
-    sign: Array,
-    upper: Array,
-    a: Array,
-    o: Array,
-    split: int,
-    tol: float,
+    K: Array, diag: Array, sign: Array, upper: Array, a: Array, o: Array, split: int, tol: float,
     max_steps: int,
-) -> tuple[int, float]:
+) -> tuple[int, float]:  # fmt: skip
     """Steps of pairs among all variables; arguments and results of :func:`smo`."""
     n, zero = sign.size, 0 * split  # a literal 0 would be a type of its own, with its own code
     up, low, gain, before = np.empty(n), np.empty(n), np.empty(n), a.copy()
@@ -317,16 +310,9 @@ def smo(
 
 
 def polish(
-    K: Array,
-    diag: Array,
-    sign: Array,
-    upper: Array,
-    a: Array,
-    o: Array,
-    split: int,
-    max_steps: int = 10**9,
-    work: float = 1e8,
-) -> tuple[int, bool]:
+    K: Array, diag: Array, sign: Array, upper: Array, a: Array, o: Array, split: int,
+    max_steps: int = 10**9, work: float = 1e8,
+) -> tuple[int, bool]:  # fmt: skip
     """Bring a point to near float64 precision, in place, or at least nearer.
 
     Returns the number of steps, and whether there is more to do.

@@ -7,14 +7,13 @@ are passes over all rows (:mod:`slimsvm.problems.mapped_rows`). A path of sizes 
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from slimsvm.basis import Given, Selection, choice_of, is_choice
+from slimsvm.basis import Given, is_choice
 from slimsvm.losses import Loss, Softmax
 from slimsvm.problems.columns import KernelColumns
 from slimsvm.problems.mapped import MEGABYTES, Mapped
@@ -23,13 +22,12 @@ from slimsvm.problems.sparse import Sparse
 from slimsvm.problems.subspace import labels_of, targets, weights
 from slimsvm.row_hashes import distinct
 from slimsvm.rows import MemoryRows, Rows, joined
-from slimsvm.run import Result, run
+from slimsvm.run import Result
 from slimsvm.solvers.mapped_newton import SAMPLED, SAMPLED_A_VECTOR
-from slimsvm.solvers.path import Path
-from slimsvm.solvers.path_cuts import CutPath
 from slimsvm.solvers.path_points import PathModel, Scoring, sizes_up_to
 from slimsvm.solvers.sparse_asked import Asked
 from slimsvm.solvers.sparse_descent import refuse_beyond_float32, solved_by_descent
+from slimsvm.solvers.sparse_path import Around, first_vectors, run_on_a_path
 from slimsvm.tiles import Frame
 from slimsvm.training import Data, Fit
 
@@ -192,16 +190,7 @@ class FarRows:
         return getattr(self._rows, name)
 
 
-def path_on_rows(
-    asked: Asked,
-    given: OnRows,
-    loss: Loss,
-    fit: Fit,
-    *,
-    scoring: Scoring,
-    last: Any,
-    oracle: Callable[..., Any],
-) -> Result:
+def path_on_rows(asked: Asked, given: OnRows, loss: Loss, fit: Fit, around: Around) -> Result:
     """The path of one fit, in passes; see :func:`slimsvm.solvers.sparse_path.solved_on_a_path`."""
     moves, rows = asked.moves(loss, given.kernel, bool(given.classes.size)), given.rows
     choice = asked.choice
@@ -222,32 +211,18 @@ def path_on_rows(
     parts = rows.map(labels_of)
     target, weight = (joined([part[i] for part in parts]) for i in range(2))
 
-    def first(columns: KernelColumns, problem: Sparse, rng: Any) -> Selection | None:
-        if last is not None:
-            return Selection(columns.in_rows_coordinates(last))
-        choose = choice_of(asked.vectors, problem.weight)
-        if not choose.one_shot:
-            return None
-        return choose.select(columns, None, None, wanted, rng, problem.candidates)
-
-    grows = named and (last is not None or not choice.one_shot)
-    options: dict[str, Any] = {
-        "sizes": [wanted] if asked.solver is not None else sizes_up_to(wanted),
-        "first": first,
-        "choose": (lambda: choice_of(asked.vectors)) if grows else None,
-        "scoring": scoring,
-        "accuracy_loss": asked.given_up,
-        "seed": seed,
-        "limits": fit.limits,
-        "watchers": fit.watchers,
-    }
+    grows = named and (around.last is not None or not choice.one_shot)
     about = (target, weight, loss, bool(asked.fit_intercept), candidates, asked.max_memory)
     far = FarRows(rows, frame.dtype)
     problem = FarSparse(far, *about, fit.threads, frame=frame, total=given.total)
-    solver: Path | CutPath
-    if loss.differentiable:
-        solver = Path(**options, max_iter=asked.steps, moves=moves)
-    else:
-        options["oracle"] = oracle(loss, target, weight, fit.threads)
-        solver = CutPath(**options, solver=asked.solver, max_iter=int(asked.max_iter))
-    return run(solver, problem, tol=float(asked.tol), limits=fit.limits)
+    return run_on_a_path(
+        asked,
+        problem,
+        fit,
+        around,
+        sizes=[wanted] if asked.solver is not None else sizes_up_to(wanted),
+        first=first_vectors(asked, around.last, wanted),
+        grows=grows,
+        seed=seed,
+        moves=moves,
+    )

@@ -52,7 +52,7 @@ from slimsvm.compiled import compiled
 from slimsvm.precision import rounding
 from slimsvm.problems.dual_qp import DualQP
 from slimsvm.run import FULL, Certificate
-from slimsvm.solvers.dual_state import DualSolution, history_line
+from slimsvm.solvers.dual_state import DualSolution, LocalArrays, history_line
 from slimsvm.solvers.interior_point import minimised
 from slimsvm.solvers.row_cache import RowCache
 from slimsvm.solvers.smo import FAR, smo
@@ -142,7 +142,7 @@ class Gone:
 
 
 @dataclass
-class LightState:
+class LightState(LocalArrays):
     """Where the solver is; local arrays belong to ``cache.columns``."""
 
     cache: RowCache
@@ -167,14 +167,8 @@ class LightState:
     still: int = 0  # iterations in a row that changed nothing
     next_row: int = 0  # where the basic strategy goes on
     n_values: int = 0
-    a_: Array = field(default_factory=lambda: np.empty(0))
-    s_: Array = field(default_factory=lambda: np.empty(0))
-    sign_: Array = field(default_factory=lambda: np.empty(0))
-    upper_: Array = field(default_factory=lambda: np.empty(0))
-    shift_: Array = field(default_factory=lambda: np.empty(0))
     alive_: Array = field(default_factory=lambda: np.empty(0, bool))
     count_: Array = field(default_factory=lambda: np.empty(0, np.int64))
-    o_: Array = field(default_factory=lambda: np.empty(0))
     rises_: Array = field(default_factory=lambda: np.empty(0))
     falls_: Array = field(default_factory=lambda: np.empty(0))
 
@@ -219,9 +213,8 @@ class SVMLight:
     --------
     >>> from slimsvm import SVC
     >>> from slimsvm.datasets import checkers
-    >>> X, y = checkers(300, seed=0)
-    >>> model = SVC(C=10.0, gamma=5.0, solver=SVMLight(working_set=4)).fit(X, y)
-    >>> model.certificate_.holds
+    >>> model = SVC(C=10.0, gamma=5.0, solver=SVMLight(working_set=4))
+    >>> model.fit(*checkers(300, seed=0)).certificate_.holds
     True
     """
 
