@@ -75,7 +75,9 @@ def described(docstring: str | None, title: str) -> Texts:
     >>> described("Text.\n\nParameters\n----------\nC : float\n    Weight.", "Parameters")
     {'C': ('float', ['    Weight.'])}
     """
-    lines = inspect.cleandoc(docstring or "").split("\n")
+    if not docstring or title not in docstring:
+        return {}
+    lines = inspect.cleandoc(docstring).split("\n")
     found: dict[str, tuple[str, list[str]]] = {}
     for title_at, end in _sections(lines):
         if lines[title_at] != title:

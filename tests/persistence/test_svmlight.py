@@ -202,7 +202,7 @@ def test_a_failed_write_leaves_the_old_file(tmp_path, monkeypatch):
         yield "1:1"
         raise OSError("disk full")
 
-    monkeypatch.setattr("slimsvm.persistence.svmlight.written_rows", rows)
+    monkeypatch.setattr("slimsvm.persistence.svmlight.text.written_rows", rows)
     with pytest.raises(OSError, match="disk full"):
         save_svmlight(fitted("SVR", "linear", 2)[0], path)
     assert path.read_bytes() == before

@@ -20,7 +20,7 @@ from slimsvm.problems.dual_qp import DualQP
 from slimsvm.rows import MemoryRows
 from slimsvm.run import Limits, Result, run
 from slimsvm.solvers.decomposition import Decomposition
-from slimsvm.solvers.nested import FIRST, Nested
+from slimsvm.solvers.dual_state import FIRST
 from slimsvm.threads import local
 from slimsvm.tiles import Operand
 from slimsvm.training import (
@@ -134,6 +134,8 @@ class DualEstimator(SupportVectors, Estimator):
         if n >= QUICKER or (may_end and n >= 2 * FIRST):
             rng = check_random_state(0 if self.random_state is None else self.random_state)
             seed = int(rng.randint(LARGEST_SEED))
+            from slimsvm.solvers.nested import Nested
+
             return Nested(first=FIRST, shrinking=shrinking, seed=seed)
         return Decomposition(shrinking=shrinking)
 

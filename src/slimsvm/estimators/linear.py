@@ -36,7 +36,6 @@ from slimsvm.losses import (
 from slimsvm.models.linear import LinearWeights, SparsifiableWeights
 from slimsvm.multiclass import OneVsRest
 from slimsvm.problems.coordinates import Coordinates, coordinates
-from slimsvm.problems.linear import LEAST_WEIGHT, LinearSolution
 from slimsvm.run import Result
 from slimsvm.solvers.linear_asked import (
     LAGRANGIAN,
@@ -255,6 +254,8 @@ class LinearSVC(SparsifiableWeights, LinearEstimator, Classifier):
         if data.classes.size > 2 and not (data.factors == 1.0).all():
             own = float(self.C) * data.sample_weight[:, None]
             weight = own * np.where(target > 0.0, data.factors, 1.0)
+        from slimsvm.problems.linear import LEAST_WEIGHT
+
         weight = np.maximum(weight, LEAST_WEIGHT * float(weight.max()))
         if self.penalty == "l1":
             return self._asked(data, target, fit).solved_sparse(data.X, target, weight)
@@ -295,6 +296,8 @@ class LinearSVC(SparsifiableWeights, LinearEstimator, Classifier):
         if data.classes.size == 2:
             coef, b = coef[:, 1:] - coef[:, :1], b[1:] - b[:1]
         about = model.certificate_, model.status_, model.history_, int(np.max(model.n_iter_))
+        from slimsvm.problems.linear import LinearSolution
+
         return Result(LinearSolution(coef, b), *about)
 
     def _concluded(self, data: Data, solved: Result, fit: Fit) -> Ending:

@@ -27,8 +27,6 @@ from slimsvm.estimators.parameters import (
 )
 from slimsvm.models.basis import BasisVectors
 from slimsvm.multiclass import OneVsOne, Part
-from slimsvm.problems.reduced import SignedFeatures
-from slimsvm.row_hashes import codes
 from slimsvm.run import Limits, Result
 from slimsvm.solvers.reduced_ways import FEWEST, SOLVERS, AskedOfPair
 from slimsvm.tiles import in_memory
@@ -195,6 +193,9 @@ class ReducedSVC(BasisVectors, Classifier):
         neither on the order of the rows, nor on whether a row is repeated, nor on whether the
         matrix is sparse.
         """
+        from slimsvm.problems.reduced import SignedFeatures
+        from slimsvm.row_hashes import codes
+
         _, first, place = np.unique(codes(data.X), return_index=True, return_inverse=True)
         rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31 - 1))
         parts = OneVsOne(data.classes.size).parts(data.target)

@@ -20,6 +20,7 @@ from slimsvm.problems.dual_qp import DualQP
 from slimsvm.solvers.smo import FAR
 
 Array = NDArray[Any]
+FIRST = 2000  # rows that a nested fit begins with: a problem that is solved at once
 
 
 @compiled

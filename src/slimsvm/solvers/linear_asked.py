@@ -10,9 +10,7 @@ from numpy.typing import NDArray
 
 from slimsvm.losses import Loss
 from slimsvm.precision import is_small
-from slimsvm.problems.linear import LinearFit, LinearSolution
 from slimsvm.run import Result, run
-from slimsvm.solvers.linear import linear
 from slimsvm.training import CUTTING_PLANE, Fit, InstanceOf, Unsupported
 
 Array = NDArray[Any]
@@ -49,6 +47,9 @@ class AskedOfLinear:
 
     def solved(self, X: Any, target: Array, weight: Array, loss: Loss) -> Result:
         """Every score is to lie in an interval: all losses but for the l1 penalty."""
+        from slimsvm.problems.linear import LinearFit, LinearSolution
+        from slimsvm.solvers.linear import linear
+
         problem = LinearFit(X, target, weight, loss, self.scaling, self.fit.threads)
         if of_squares(self.solver):
             return run(
@@ -72,6 +73,7 @@ class AskedOfLinear:
 
     def solved_sparse(self, X: Any, target: Array, weight: Array) -> Result:
         """The squared hinge with an l1 penalty."""
+        from slimsvm.problems.linear import LinearSolution
         from slimsvm.solvers.linear_l1 import L1Descent, L1Problem
 
         return run(

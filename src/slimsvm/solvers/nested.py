@@ -35,11 +35,10 @@ from slimsvm.gram import Gram
 from slimsvm.problems.dual_qp import DualQP
 from slimsvm.run import FULL, SUBSPACE, Certificate, OutOfTime
 from slimsvm.solvers.decomposition import Decomposition
-from slimsvm.solvers.dual_state import DualSolution, State, variables_of
+from slimsvm.solvers.dual_state import FIRST, DualSolution, State, variables_of
 from slimsvm.solvers.removed_rows import products_in_parts, rows_in_a_part, slack, values_in_a_part
 
 Array = NDArray[Any]
-FIRST = 2000  # rows to begin with: a problem that is solved at once
 FEWEST = 200  # rows of either sign among the first, if there are so many
 # rounds of a stage that was easy: the next one takes so many times more rows
 FEW_ROUNDS, FASTER = 2, 4.0

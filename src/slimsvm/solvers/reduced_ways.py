@@ -8,18 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from numpy.typing import NDArray
 
 from slimsvm.losses import LeastSquares, Loss, SmoothHinge, SquaredHinge
 from slimsvm.precision import NEWTON_TOL, is_small
-from slimsvm.problems.reduced import Reduced, SignedFeatures
 from slimsvm.run import Limits, Result, run
-from slimsvm.solvers.chunking import Chunking
-from slimsvm.solvers.lagrangian import AcceleratedLagrangian, Lagrangian
-from slimsvm.solvers.least_squares import LeastSquaresSystem
-from slimsvm.solvers.smooth_newton import SmoothNewton
+
+if TYPE_CHECKING:
+    from slimsvm.problems.reduced import SignedFeatures
 
 Array = NDArray[Any]
 FEWEST = 50  # basis vectors that a fraction of the rows stands for, at least, if there are so many
@@ -59,6 +57,8 @@ class Way:
 
         ``weight`` includes C.
         """
+        from slimsvm.problems.reduced import Reduced
+
         problem, few = Reduced(V, weight, self.loss(asked.beta)), is_small(V.n)
         result = run(
             self.solver(asked.beta, asked.C, asked.seed),
@@ -71,7 +71,7 @@ class Way:
         if not few or self.polishes or not result.certificate.holds:
             return result
         near = run(  # the last digits
-            SmoothNewton(),
+            _newton(),
             problem,
             tol=NEWTON_TOL,
             max_iter=EXACT_STEPS,
@@ -87,20 +87,43 @@ def _smooth(beta: float | None) -> Loss:
     return SmoothHinge() if beta is None else SmoothHinge(float(beta))
 
 
+# solvers are imported by those who use them
+
+
+def _newton(*_: Any) -> Any:
+    from slimsvm.solvers.smooth_newton import SmoothNewton
+
+    return SmoothNewton()
+
+
+def _system(*_: Any) -> Any:
+    from slimsvm.solvers.least_squares import LeastSquaresSystem
+
+    return LeastSquaresSystem()
+
+
+def _chunking(beta: float | None, C: float, seed: int) -> Any:
+    from slimsvm.solvers.chunking import Chunking
+
+    return Chunking(seed=seed)
+
+
 def _lagrangian(beta: float | None, C: float, seed: int) -> Any:
+    from slimsvm.solvers.lagrangian import AcceleratedLagrangian, Lagrangian
+
     return AcceleratedLagrangian() if beta is None else Lagrangian(share=float(beta) * C)
 
 
 SOLVERS = {
     "smooth": Way(
         _smooth,
-        lambda beta, C, seed: SmoothNewton(),
+        _newton,
         True,
         "the optimum of the smooth problem",
     ),
     "least_squares": Way(
         lambda beta: LeastSquares(),
-        lambda beta, C, seed: LeastSquaresSystem(),
+        _system,
         True,
         "the optimum of the least-squares problem",
         takes_beta=False,
@@ -109,7 +132,7 @@ SOLVERS = {
     "lagrangian": Way(lambda beta: SquaredHinge(), _lagrangian, False),
     "decomposition": Way(
         lambda beta: SquaredHinge(),
-        lambda beta, C, seed: Chunking(seed=seed),
+        _chunking,
         False,
         takes_beta=False,
     ),
