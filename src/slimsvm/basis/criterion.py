@@ -40,11 +40,10 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
-from scipy.linalg import solve_triangular
 
 from slimsvm.kernels import Kernel, squared_norms
 from slimsvm.problems.columns import KernelColumns
-from slimsvm.problems.span import DEPENDENT, JITTER
+from slimsvm.problems.span import DEPENDENT, JITTER, solved_triangular
 from slimsvm.threads import parallel, single_threaded_blas
 from slimsvm.tiles import Operand, Strips, block
 
@@ -192,7 +191,7 @@ class Criterion:
         return columns.at_rows(self.picked)
 
     def _solved(self, B: Array, trans: str = "N") -> Array:
-        return np.asarray(solve_triangular(self.L, B, lower=True, trans=trans, check_finite=False))
+        return solved_triangular(self.L, B, transposed=trans == "T") if B.size else B
 
     # -- values ------------------------------------------------------------------------------------
 

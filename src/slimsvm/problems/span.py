@@ -25,8 +25,8 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
-from scipy.linalg import cholesky, eigh, solve_triangular
-from scipy.linalg.lapack import dposv, dtrtri
+from scipy.linalg import LinAlgError, cholesky, eigh
+from scipy.linalg.lapack import dposv, dtrtri, dtrtrs
 
 from slimsvm.rows import serial
 from slimsvm.tiles import Frame, Operand
@@ -35,6 +35,8 @@ Array = NDArray[Any]
 # added to the diagonal of K_BB, relative to its largest entry: well above the rounding errors of
 # K_BX, far below what changes a model
 JITTER = {"float32": 1e-6, "float64": 1e-10}
+# by types: to ask one for its name takes microseconds
+OF_DTYPE = {np.dtype(name): share for name, share in JITTER.items()}
 DEPENDENT = 10.0  # a vector whose distance^2 to the span is below so many jitters is refused
 TAKEN_APART = 300  # vectors up to which the eigenvalues of K_BB are looked at
 CHUNK_VALUES = 1 << 18  # of K_BX in one chunk of rows: one megabyte of float32
@@ -152,7 +154,7 @@ class Span:
         """What is added to the diagonal of K_BB."""
         if self._jitter is None:
             largest = float(np.abs(np.diag(self.K_BB)).max()) if self.m else 1.0
-            self._jitter = JITTER[self.dtype.name] * largest
+            self._jitter = OF_DTYPE[self.dtype] * largest
         return self._jitter
 
     @property
@@ -188,10 +190,10 @@ class Span:
                 break
             k_B = np.concatenate([K_old[i], K_new[i, np.flatnonzero(accepted)]])
             diag = float(K_new[i, i])
-            jitter = JITTER[self.dtype.name] * max(
+            jitter = OF_DTYPE[self.dtype] * max(
                 diag, float(np.diag(more.K_BB).max()) if more.m else diag
             )
-            row = solve_triangular(more.L, k_B, lower=True, check_finite=False) if more.m else k_B
+            row = solved_triangular(more.L, k_B) if more.m else k_B
             left = diag + jitter - float(row @ row)
             if not (np.isfinite(left) and left > DEPENDENT * jitter):
                 continue
@@ -266,6 +268,26 @@ class Span:
             return vectors
         dense = vectors.toarray() if sp.issparse(vectors) else np.asarray(vectors, np.float64)
         return dense - self.frame.shift
+
+
+def solved_triangular(L: Array, B: Array, transposed: bool = False) -> Array:
+    """L^-1 B, or L'^-1 B, for a lower triangular L in float64.
+
+    SciPy's solve_triangular without what it asks of its arguments, which takes longer than a system
+    of a few vectors.
+
+    Examples
+    --------
+    >>> solved_triangular(np.array([[2.0, 0.0], [1.0, 4.0]]), np.array([2.0, 9.0]))
+    array([1., 2.])
+    """
+    if L.flags.f_contiguous:
+        x, info = dtrtrs(L, B, lower=1, trans=int(transposed))
+    else:  # LAPACK takes columns: L' is upper triangular
+        x, info = dtrtrs(L.T, B, lower=0, trans=int(not transposed))
+    if info:
+        raise LinAlgError(f"the factor is singular: its diagonal is zero at {info - 1}")
+    return np.asarray(x)
 
 
 def price_of_jitter(K_BB: Array, jitter: float, coef: Array) -> float:

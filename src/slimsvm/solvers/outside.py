@@ -22,6 +22,7 @@ from slimsvm.tiles import Strips, block
 
 Array = NDArray[Any]
 ROWS = 1024  # of a block
+STRIP = 128  # of these rows, in float64 at once
 
 
 @dataclass(frozen=True)
@@ -103,19 +104,21 @@ def norms_of(
         felt = np.flatnonzero(np.any([R.any(axis=(1, 2)) for R in responses], axis=0))
         if not felt.size:
             return [np.zeros(R.shape[2]) for R in responses]
-        rows, Z, K = felt + first, Z[:, felt], None
+        rows, Z, products = felt + first, Z[:, felt], None
+        each = [R[felt].reshape(felt.size, -1) for R in responses]
         if size > 1 and (going_on is None or going_on()):
             some = operand.take(rows)
-            K = block(some, Strips(some)).astype(np.float64, copy=False)
-        out = []
-        for (m, _, _), R in zip(about, responses, strict=True):
-            V = R[felt].reshape(felt.size, -1)
-            if K is None:
+            products = in_float64(block(some, Strips(some)), np.hstack(each))
+        out, at = [], 0
+        for (m, _, _), R, V in zip(about, responses, each, strict=True):
+            own = slice(at, at := at + V.shape[1])
+            if products is None:
                 left = diag[rows] - np.einsum("ji,ji->i", Z[:m], Z[:m])
                 near = np.sqrt(np.maximum(left, 0.0) + floor[rows] ** 2)
                 square = np.square(near @ np.abs(V))
             else:
-                square = np.einsum("ic,ic->c", V, K @ V) - np.square(Z[:m] @ V).sum(axis=0)
+                square = np.einsum("ic,ic->c", V, products[:, own])
+                square -= np.square(Z[:m] @ V).sum(axis=0)
                 square = np.maximum(square, 0.0) + np.square(floor[rows] @ np.abs(V))
             out.append(np.sqrt(square.reshape(R.shape[1:]).sum(axis=0)))
         return out
@@ -129,6 +132,14 @@ def norms_of(
 
     chunks = Values(where, span).each(work)
     return [np.asarray(sum(part)) for part in zip(*chunks, strict=True)]
+
+
+def in_float64(K: Array, V: Array) -> Array:
+    """K V; a few rows of K are float64 at a time, which stay in the cache."""
+    if K.dtype == np.float64:
+        return np.asarray(K @ V)
+    strips = range(0, len(K), STRIP)
+    return np.concatenate([K[i : i + STRIP].astype(np.float64) @ V for i in strips])
 
 
 def combined(V: Array, a: Array, width: int) -> Array:
