@@ -18,7 +18,7 @@ from slimsvm.cli.files import check_writable, write_bytes
 from slimsvm.cli.letters import Program, Refused, number, one_of, whole, word
 
 Array = NDArray[Any]
-MACHINES = {"0": "SVC", "1": "NuSVC", "2": "OneClassSVM", "3": "SVR", "4": "NuSVR"}
+KINDS = {"0": "SVC", "1": "NuSVC", "2": "OneClassSVM", "3": "SVR", "4": "NuSVR"}
 KERNELS = {"0": "linear", "1": "poly", "2": "rbf", "3": "sigmoid", "4": "precomputed"}
 SWITCH = one_of("0", "1")
 
@@ -26,7 +26,7 @@ TRAIN = Program(
     "slim-train",
     "svm-train",
     {
-        "s": one_of(*MACHINES),
+        "s": one_of(*KINDS),
         "t": one_of(*KERNELS),
         "d": whole(0),
         "g": number(least=0.0),
@@ -134,7 +134,7 @@ def estimator_for(options: dict[str, Any]) -> Any:
     """The estimator that the letters of svm-train describe."""
     from slimsvm import estimators
 
-    kind = MACHINES[options.get("s", "0")]
+    kind = KINDS[options.get("s", "0")]
     given: dict[str, Any] = {
         "kernel": KERNELS[options.get("t", "2")],
         "degree": options.get("d", 3),
