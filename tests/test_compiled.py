@@ -19,8 +19,8 @@ def outer(x):
 """
 
 
-def value(folder):
-    program = "from outer_loop import outer; print(outer(1.0))"
+def value(folder, between="0"):
+    program = f"from outer_loop import outer; {between}; print(outer(1.0))"
     paths = os.pathsep.join([str(folder), *filter(None, sys.path)])
     environment = {**os.environ, "PYTHONPATH": paths, "PYTHONDONTWRITEBYTECODE": "1"}
     environment["NUMBA_CACHE_DIR"] = str(folder / "cache")
@@ -36,6 +36,22 @@ def test_a_loop_in_another_file_that_changes(tmp_path):
     assert value(tmp_path) == 20.0
     (tmp_path / "inner_loop.py").write_text(INNER.format("2.00"))  # another size, another time
     assert value(tmp_path) == 30.0
+
+
+def test_a_cache_folder_that_vanishes_is_damaged_or_closed(tmp_path):
+    (tmp_path / "outer_loop.py").write_text(OUTER)
+    (tmp_path / "inner_loop.py").write_text(INNER.format("1.0"))
+    cache = tmp_path / "cache"
+    assert value(tmp_path, f"import shutil; shutil.rmtree({str(cache)!r})") == 20.0
+    stored = [path for path in cache.rglob("*") if path.is_file()]
+    assert len(stored) == 4  # an index and the code, of both: it was made again
+    for damage in (b"", b"damaged", stored[0].read_bytes()[:-5]):
+        for path in stored:
+            path.write_bytes(damage)
+        assert value(tmp_path) == 20.0
+    gone = f"import shutil; shutil.rmtree({str(cache)!r}); open({str(cache)!r}, 'w').close()"
+    assert value(tmp_path, gone) == 20.0
+    assert cache.is_file()
 
 
 def is_infinite(node):

@@ -2,8 +2,8 @@
 
 Loops see arrays and scalars only, release the interpreter lock, and are cached on disk, so that
 they are compiled once for a computer and not once for a process. Where no cache folder can be
-written (a read-only installation without a home), they are compiled in every process, and one
-warning says so.
+written (a read-only installation without a home, a full disk), they are compiled in every process,
+and one warning says so. One that vanishes is made again.
 
 A cached loop is compiled anew when its own file changes, or that of a loop which it calls: Numba
 looks at the first alone, and would go on with the old code of the other.
@@ -21,8 +21,10 @@ NaNs, and LLVM then keeps to one number at a time.
 
 from __future__ import annotations
 
+import os
 import warnings
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any, TypeVar
 
 from llvmlite import ir
@@ -56,21 +58,54 @@ def compiled_sum(loop: Loop) -> Loop:
 
 
 def _compiled(loop: Loop, options: dict[str, Any]) -> Loop:
-    global _warned
     try:
-        return _fresh(njit(cache=True, **options)(loop))  # type: ignore[no-any-return]
+        return _fresh(_kept_if_it_can_be(njit(cache=True, **options)(loop)))  # type: ignore[no-any-return]
     except RuntimeError as error:
         # numba: "no locator available": neither the folder of the module nor the home is writable
-        if not _warned:
-            _warned = True
-            warnings.warn(
-                "slimsvm compiles its loops anew in every process, because no cache folder is "
-                f"writable ({error}). Set the environment variable NUMBA_CACHE_DIR to a writable "
-                "folder to compile only once.",
-                RuntimeWarning,
-                stacklevel=4,
-            )
+        _warn(error)
         return njit(**options)(loop)  # type: ignore[no-any-return]
+
+
+def _warn(error: Exception) -> None:
+    global _warned
+    if not _warned:
+        _warned = True
+        warnings.warn(
+            "slimsvm compiles its loops anew in every process, because no cache folder is "
+            f"writable ({error}). Set the environment variable NUMBA_CACHE_DIR to a writable "
+            "folder to compile only once.",
+            RuntimeWarning,
+            stacklevel=5,
+        )
+
+
+def _kept_if_it_can_be(loop: Any) -> Any:
+    """The loop, whose compiled code is used also where it cannot be stored, or read again."""
+    cache = getattr(loop, "_cache", None)
+    if not hasattr(cache, "save_overload"):
+        return loop
+    load, save = cache.load_overload, cache.save_overload
+
+    def load_overload(*given: Any) -> Any:
+        try:
+            return load(*given)
+        except Exception:  # files that a power cut has left half written, whatever is in them
+            with suppress(OSError):
+                cache.flush()
+            return None
+
+    def save_overload(*given: Any) -> None:
+        try:
+            try:
+                save(*given)
+            except FileNotFoundError:  # the folder was removed after its loops were imported
+                os.makedirs(cache.cache_path, exist_ok=True)
+                save(*given)
+        except OSError as error:
+            _warn(error)
+
+    cache.load_overload, cache.save_overload = load_overload, save_overload
+    return loop
 
 
 def _fresh(loop: Any) -> Any:

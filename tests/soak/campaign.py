@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 import time
 import traceback
 from collections.abc import Callable
@@ -28,18 +29,35 @@ class Campaign:
         Whether to go on from the last run and to count this one.
     only : int, optional
         The one seed to try: a failure again.
+    size : int, optional
+        After how many trials, of all runs, it is complete; none: never.
     """
 
-    def __init__(self, name: str, seconds: float, kept: bool, only: int | None = None) -> None:
+    def __init__(
+        self,
+        name: str,
+        seconds: float,
+        kept: bool,
+        only: int | None = None,
+        size: int | None = None,
+    ) -> None:
         self.name, self.seconds, self.kept, self.only = name, seconds, kept, only
+        self.size = sys.maxsize if size is None else size
         self.failures: list[str] = []
-        self.counts: dict[str, float] = {}
 
-    def run(self, trial: Callable[[int], int | None], promise: str) -> None:
-        """Try seeds; a trial returns how many things it tried (None: one), or raises."""
+    def run(
+        self,
+        trial: Callable[[int], int | None],
+        promise: str,
+        measured: Callable[[], str] = str,
+    ) -> None:
+        """Try seeds; a trial returns how many things it tried (None: one), or raises.
+
+        ``measured`` says, after the last of them, what was measured; it may fail as a trial may.
+        """
         before = read_results().get(self.name, {}) if self.kept else {}
         seed = first = int(before.get("next_seed", 0)) if self.only is None else self.only
-        begin, n_tried = time.monotonic(), 0
+        begin, n_tried, n_before = time.monotonic(), 0, int(before.get("tried", 0))
         print(f"{self.name}: seeds from {first}")
         while True:
             try:
@@ -47,11 +65,16 @@ class Campaign:
             except Exception:
                 self._failed(seed, traceback.format_exc())
             seed += 1
-            over = time.monotonic() - begin > self.seconds
+            over = time.monotonic() - begin > self.seconds or n_before + n_tried >= self.size
             if over or self.only is not None or len(self.failures) >= MOST_FAILURES:
                 break
+        try:
+            said = measured()
+        except AssertionError as error:
+            said = str(error)
+            self._failed(seed - 1, traceback.format_exc())
         if self.kept:
-            self._count(before, promise, seed, n_tried, time.monotonic() - begin)
+            self._count(before, promise, seed, n_tried, time.monotonic() - begin, said)
         assert not self.failures, "\n".join(self.failures)
 
     def _failed(self, seed: int, said: str) -> None:
@@ -63,13 +86,16 @@ class Campaign:
         (folder / f"{self.name}-{seed}.json").write_text(json.dumps(facts, indent=1) + "\n")
 
     def _count(
-        self, before: dict[str, Any], promise: str, seed: int, n_tried: int, seconds: float
+        self,
+        before: dict[str, Any],
+        promise: str,
+        seed: int,
+        n_tried: int,
+        seconds: float,
+        said: str,
     ) -> None:
-        counts = {
-            name: before.get("measured", {}).get(name, 0) + value
-            for name, value in self.counts.items()
-        }
         results = read_results()
+        said = said or before.get("measured", "")
         results[self.name] = {
             "promise": promise,
             "tried": int(before.get("tried", 0)) + n_tried,
@@ -77,7 +103,7 @@ class Campaign:
             "seconds": round(float(before.get("seconds", 0.0)) + seconds, 1),
             "next_seed": seed,
             "last_run": time.strftime("%Y-%m-%d", time.gmtime()),
-            **({"measured": counts} if counts else {}),
+            **({"measured": said} if said else {}),
         }
         write_results(results)
 

@@ -10,6 +10,7 @@ QUICK = 1.0  # seconds of each campaign in "make test"
 def pytest_addoption(parser):
     group = parser.getgroup("soak")
     group.addoption("--soak-minutes", type=float, help="minutes of each campaign; counted and kept")
+    group.addoption("--soak-size", type=int, help="with minutes: end when so much was tried")
     group.addoption("--soak-seed", type=int, help="try this seed only")
 
 
@@ -21,6 +22,8 @@ def campaign(request):
 
     def make(name):
         seconds = QUICK if minutes is None else 60.0 * minutes
-        return Campaign(name, seconds, kept=minutes is not None and only is None, only=only)
+        kept = minutes is not None and only is None
+        size = request.config.getoption("--soak-size", None) if kept else None
+        return Campaign(name, seconds, kept, only, size)
 
     return make

@@ -15,8 +15,7 @@ def table(results):
         "|---|---|---|---|---|---|",
     ]
     for name, found in sorted(results.items()):
-        counts = found.get("measured", {})
-        measured = "".join(f"; {key} {value:,.3g}" for key, value in counts.items())
+        measured = f" ({found['measured']})" if "measured" in found else ""
         lines.append(
             f"| {name.replace('_', ' ')} | {found['promise']}{measured} "
             f"| {found['tried']:,} | {found['failed']:,} | {found['seconds'] / 3600:.2f} "

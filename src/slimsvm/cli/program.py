@@ -6,6 +6,8 @@ wait for the packages that training needs.
 
 from __future__ import annotations
 
+import signal
+import threading
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -69,6 +71,7 @@ class Program(click.Group):
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command."""
+        ctx.with_resource(ending_in_order())
         try:
             return super().invoke(ctx)
         except BrokenPipeError:  # the reader of our output has seen enough; click ends quietly
@@ -85,6 +88,27 @@ class Program(click.Group):
             raise Failure("there is not enough memory") from error
         except KeyboardInterrupt as error:
             raise Failure("interrupted; nothing was written") from error
+
+
+@contextmanager
+def ending_in_order() -> Iterator[None]:
+    """Take SIGTERM as Ctrl-C: a training saves its model, and no temporary file stays."""
+
+    def end(number: int, frame: Any) -> None:
+        asked = signal.getsignal(signal.SIGINT)
+        if not callable(asked):  # ignored, as in the background of a script
+            raise KeyboardInterrupt
+        asked(number, frame)
+
+    main = threading.current_thread() is threading.main_thread()
+    if not main or signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:
+        yield
+        return
+    signal.signal(signal.SIGTERM, end)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
 
 @contextmanager
@@ -112,5 +136,6 @@ def program() -> None:
     a header, NPZ (arrays X and y) or Parquet, by its extension; text may be packed with gzip or
     bzip2. "-" is standard input, or standard output, in LIBSVM's formats.
 
-    Exit codes: 0 done, 1 bad data or model, 2 wrong usage, 130 interrupted with the model saved.
+    Exit codes: 0 done, 1 bad data or model, 2 wrong usage, 130 interrupted (Ctrl-C, SIGTERM) with
+    the model saved.
     """

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import secrets
-import shutil
+import stat
 from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, Any
@@ -18,7 +18,8 @@ def replacing(path: str | os.PathLike[str], *, text: bool = False) -> Iterator[I
     If the block fails, the file vanishes. The data goes to a temporary file in the same folder, is
     flushed to the disk, and is then renamed over ``path``. Until that moment an older file of that
     name stays as it was; whoever reads ``path`` sees the old file or the new one, never a part of
-    either. A symbolic link is followed, and the permissions of an older file are kept.
+    either. A symbolic link is followed, and the permissions of an older file are kept. Until it has
+    its name, only its owner can read the new one.
 
     Parameters
     ----------
@@ -63,17 +64,16 @@ def replacing(path: str | os.PathLike[str], *, text: bool = False) -> Iterator[I
         )
     temporary = target.with_name(f".{target.name[:64]}.{secrets.token_hex(6)}.tmp")
     try:
-        # mode x: made with the permissions of any new file of this user, and never over another one
+        mode = _mode_of(target, temporary)
         with (
-            open(temporary, "x", encoding="ascii", newline="\n")
+            open(temporary, "x", encoding="ascii", newline="\n", opener=_for_owner)
             if text
-            else open(temporary, "xb") as file
+            else open(temporary, "xb", opener=_for_owner) as file
         ):
             yield file
             file.flush()
             os.fsync(file.fileno())
-        if target.exists():
-            shutil.copymode(target, temporary)
+        os.chmod(temporary, mode)
         os.replace(temporary, target)
     except BaseException as error:  # an interrupt as well
         with contextlib.suppress(OSError):
@@ -87,6 +87,25 @@ def replacing(path: str | os.PathLike[str], *, text: bool = False) -> Iterator[I
             error.filename = os.fspath(path)
         raise
     _flush_folder(target.parent)
+
+
+def _for_owner(path: str, flags: int) -> int:
+    """Make a file that nobody else can read: an older one may have been private as well."""
+    return os.open(path, flags, 0o600)
+
+
+def _mode_of(target: Path, temporary: Path) -> int:
+    """The permissions of the file that is there, or of any new file of this user.
+
+    The latter are seen at an empty one: the mask itself can only be read by changing it, for all
+    threads.
+    """
+    if target.exists():
+        return stat.S_IMODE(target.stat().st_mode)
+    with open(temporary, "x"):
+        mode = stat.S_IMODE(temporary.stat().st_mode)
+    temporary.unlink()
+    return mode
 
 
 def _flush_folder(folder: Path) -> None:
