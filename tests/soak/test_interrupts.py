@@ -226,9 +226,10 @@ def check(case, model, name):
     assert reason in REASONS
     assert model.fit_status_ == int(not model.status_.converged)
     whole = case.whole.status_.reason
-    if reason != "interrupted":
-        assert reason == whole, f"{reason}, where a fit in peace ends {whole}"
-        assert np.array_equal(said, case.outputs(case.whole)), "not interrupted, but another model"
+    if reason != "interrupted":  # it came too late, or when the tolerance was reached
+        holds = model.certificate_.holds and reason == "converged"
+        same = reason == whole and np.array_equal(said, case.outputs(case.whole))
+        assert holds or same, f"{reason}, and another model than a fit in peace, {whole}"
     elif name in EXACT:
         low, _ = model.certificate_.interval
         _, high = case.whole.certificate_.interval
