@@ -81,7 +81,7 @@ def _warn(error: Exception) -> None:
 
 def _kept_if_it_can_be(loop: Any) -> Any:
     """The loop, whose compiled code is used also where it cannot be stored, or read again."""
-    cache = getattr(loop, "_cache", None)
+    cache: Any = getattr(loop, "_cache", None)
     if not hasattr(cache, "save_overload"):
         return loop
     load, save = cache.load_overload, cache.save_overload
