@@ -14,7 +14,7 @@ BIN := $(VENV)/bin
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test test-all test-cpus soak test-gallery lint format docs docs-check bench release-check clean clean-venv
+.PHONY: help demo test test-all test-cpus soak audit test-gallery lint format docs docs-check bench release-check clean clean-venv
 
 help:
 	@echo "make demo        train on generated data and on the digits, beside scikit-learn; writes a picture"
@@ -23,6 +23,7 @@ help:
 	@echo "make test-cpus   the tests with the instructions of other processors, as far as this one knows them"
 	@echo "make test-gallery  scikit-learn's examples that use SVMs, with ours in their place; needs the network"
 	@echo "make soak        campaigns of random trials for MINUTES=30; goes on where the last run ended"
+	@echo "make audit       known holes of the packages that are installed here (pip-audit); needs the network"
 	@echo "make lint        ruff and mypy only"
 	@echo "make format      rewrite the files in this project's style"
 	@echo "make docs        build the documentation into docs/_build/html; warnings are errors"
@@ -50,6 +51,10 @@ test-gallery: $(VENV)/.installed-test
 
 soak: $(VENV)/.installed-test
 	$(BIN)/python -m tests.soak --minutes $(MINUTES)
+
+audit: $(VENV)/.installed-test
+	$(BIN)/python -m pip install --quiet --quiet --disable-pip-version-check pip-audit
+	$(BIN)/python -m pip_audit --skip-editable
 
 lint: $(VENV)/.installed-test
 	$(BIN)/ruff check .

@@ -3,6 +3,7 @@ no waiting for itself.
 """
 
 import os
+import signal
 import subprocess
 import sys
 import textwrap
@@ -14,6 +15,7 @@ import pytest
 import threadpoolctl
 from threadpoolctl import threadpool_info, threadpool_limits
 
+from slimsvm import threads as pool
 from slimsvm.kernels import RBF, FromCallable
 from slimsvm.threads import n_threads, parallel, single_threaded_blas
 from slimsvm.tiles import Strips, for_each_tile, kernel_values, prepare
@@ -147,6 +149,38 @@ def test_the_last_user_of_single_threaded_blas_restores_it(two_blas_threads):
             assert set(blas_threads()) == {1}
         assert set(blas_threads()) == {1}
     assert set(blas_threads()) == {2}
+
+
+def test_ctrl_c_at_any_line_leaves_no_limit_behind(two_blas_threads):
+    """At the line of each number in turn, and at the one after it; a held lock would hang."""
+    here, numbers = pool.__file__, []
+
+    def look(frame, event, given):
+        if event == "line":
+            counted[0] += 1
+            if counted[0] in numbers:
+                signal.raise_signal(signal.SIGINT)
+        return look
+
+    def enter(frame, event, given):
+        return look if frame.f_code.co_filename == here else None
+
+    counted, n_heard, k = [0], 0, 0
+    while k == 0 or counted[0] >= k:
+        k, counted[0] = k + 1, 0
+        numbers[:] = [k]
+        before = sys.gettrace()
+        sys.settrace(enter)
+        try:
+            with single_threaded_blas():
+                pass
+        except KeyboardInterrupt:
+            n_heard += 1
+        finally:
+            sys.settrace(before)
+        assert set(blas_threads()) == {2} and pool._blas_users == 0, f"line {k}"
+        assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    assert n_heard == k - 1 > 20  # none is lost
 
 
 @pytest.mark.parametrize("first_out", [0, 1])

@@ -197,8 +197,8 @@ def _handling_interrupts(handler: Callable[[int, Any], None]) -> Iterator[None]:
     if usual is not signal.default_int_handler:
         yield
         return
-    signal.signal(signal.SIGINT, handler)
     try:
+        signal.signal(signal.SIGINT, handler)
         yield
     finally:
         signal.signal(signal.SIGINT, usual)

@@ -7,6 +7,7 @@ under joblib, Dask and after a fork.
 from __future__ import annotations
 
 import os
+import signal
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -83,27 +84,63 @@ def _let_any_thread_set_limits() -> None:
         release(force=True)
 
 
+def _undisturbed(section: Callable[[], None]) -> None:
+    """Do what must be done whole; Ctrl-C that comes meanwhile is heard after it.
+
+    Only the main thread hears it, so the others need not care.
+    """
+    main = threading.current_thread() is threading.main_thread()
+    usual = signal.getsignal(signal.SIGINT) if main else None
+    if not callable(usual):
+        section()
+        return
+    heard: list[tuple[Any, ...]] = []
+    try:
+        signal.signal(signal.SIGINT, lambda *given: heard.append(given))
+        section()
+    finally:
+        signal.signal(signal.SIGINT, usual)
+    for given in heard:
+        usual(*given)
+
+
 @contextmanager
 def single_threaded_blas() -> Iterator[None]:
     """Hold BLAS to one thread while any of our loops runs; the last to leave restores its limit."""
-    global _blas, _blas_limit, _blas_users
-    with _lock:
-        if _blas_users == 0:
-            _blas = _blas or ThreadpoolController()
-            _let_any_thread_set_limits()
-            _blas_limit = _blas.limit(limits=1, user_api="blas")
-            _let_any_thread_set_limits()
-        _blas_users += 1
-    try:
-        yield
-    finally:
+    inside: list[bool] = []
+
+    def enter() -> None:
+        global _blas, _blas_limit, _blas_users
         with _lock:
+            if _blas_users == 0:
+                _blas = _blas or ThreadpoolController()
+                _let_any_thread_set_limits()
+                _blas_limit = _blas.limit(limits=1, user_api="blas")
+                _let_any_thread_set_limits()
+            _blas_users += 1
+            inside.append(True)
+
+    def leave() -> None:
+        global _blas_limit, _blas_users
+        with _lock:
+            inside.clear()
             _blas_users -= 1
             if _blas_users == 0 and _blas_limit is not None:
                 _let_any_thread_set_limits()
                 _blas_limit.restore_original_limits()
                 _blas_limit = None
                 _let_any_thread_set_limits()
+
+    try:
+        try:
+            _undisturbed(enter)
+            yield
+        finally:
+            if inside:
+                _undisturbed(leave)
+    finally:  # Ctrl-C at the two lines before
+        if inside:
+            _undisturbed(leave)
 
 
 @contextmanager

@@ -22,6 +22,7 @@ class Site:
         self.base = f"http://127.0.0.1:{port}/"
         self.files, self.faults, self.requests, self.starts = {}, [], [], []
         self.ranges, self.tag, self.date = True, '"v1"', None
+        self.elsewhere = {}  # path -> the address where it is now
 
     def offer(self, name, content):
         self.files[f"/{name}"] = content
@@ -37,6 +38,11 @@ class Handler(BaseHTTPRequestHandler):
             return self.tear_down()
         if isinstance(fault, int):
             return self.send_error(fault)
+        if self.path in site.elsewhere:
+            self.send_response(302)
+            self.send_header("Location", site.elsewhere[self.path])
+            self.end_headers()
+            return None
         content = site.files.get(self.path)
         if content is None:
             return self.send_error(404)

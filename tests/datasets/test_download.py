@@ -5,13 +5,12 @@ import sys
 import threading
 import time
 import urllib.error
-import urllib.request
 
 import numpy as np
 import pytest
 
 from slimsvm.datasets import ChecksumError, DownloadError
-from slimsvm.datasets.download import Meter, alone, fetch
+from slimsvm.datasets.download import OPENER, Meter, alone, fetch
 
 CONTENT = np.random.default_rng(0).bytes(300_000)
 DIGEST = hashlib.sha256(CONTENT).hexdigest()
@@ -229,10 +228,21 @@ def test_off_the_net_there_is_one_try_and_a_plain_word(target, monkeypatch, reas
         tries.append(request.full_url)
         raise urllib.error.URLError(reason)
 
-    monkeypatch.setattr(urllib.request, "urlopen", refuse)
+    monkeypatch.setattr(OPENER, "open", refuse)
     with pytest.raises(DownloadError, match="is this computer online"):
-        quick("http://example.invalid/file.bin", target)
+        quick("https://example.invalid/file.bin", target)
     assert len(tries) == 1
+
+
+def test_only_over_tls(site, target):
+    with pytest.raises(DownloadError, match=r"http://example.invalid/file.bin is no address over"):
+        quick("http://example.invalid/file.bin", target)
+    site.elsewhere["/file.bin"] = "http://example.invalid/other.bin"
+    with pytest.raises(DownloadError, match=r"http://example.invalid/other.bin is no address over"):
+        quick(site.base + "file.bin", target)
+    assert left(target) == []
+    site.elsewhere["/file.bin"] = site.offer("other.bin", CONTENT)  # on this computer
+    assert quick(site.base + "file.bin", target).read_bytes() == CONTENT
 
 
 def test_only_one_at_a_time(tmp_path):

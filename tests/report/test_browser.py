@@ -198,3 +198,49 @@ def test_light_and_dark(show):
     ground = "getComputedStyle(document.body).backgroundColor"
     assert show(color_scheme="light").evaluate(ground) == "rgb(255, 255, 255)"
     assert show(color_scheme="dark").evaluate(ground) == "rgb(20, 23, 27)"
+
+
+ODD = (
+    "<img src=x onerror=alert(1)>",
+    "</script><script>alert(2)</script>",
+    '" onmouseover="alert(3)" x="',
+    "</style><svg onload=alert(4)>",
+    "{{7*7}}&amp;&#60;b&#62;",
+)
+
+
+def test_markup_in_names_is_text(browser, tmp_path):
+    """Classes, features, files and notes that hold markup, on the page of a model."""
+    pandas = pytest.importorskip("pandas")
+    from click.testing import CliRunner
+
+    from slimsvm import SVC, save
+    from slimsvm.cli.program import program
+
+    rng = np.random.default_rng(0)
+    X = pandas.DataFrame(rng.standard_normal((80, len(ODD))), columns=ODD)
+    y = np.array(ODD[:3])[np.arange(80) % 3]
+    model = tmp_path / "a<b onclick=alert(5)>.slim"
+    data, out = tmp_path / "<u>rows.csv", tmp_path / "page.html"
+    save(SVC().fit(X, y), model, metadata={ODD[0]: ODD[1], "note": ODD[3]})
+    X.assign(label=y).to_csv(data, index=False)
+    words = ["report", str(model), "--data", str(data), "--output", str(out)]
+    done = CliRunner().invoke(program, words)
+    assert done.exit_code == 0, done.output
+    page = browser.new_page()
+    troubles = []
+    page.on("dialog", lambda dialog: (troubles.append(dialog.message), dialog.dismiss()))
+    page.on("pageerror", lambda error: troubles.append(str(error)))
+    page.on(
+        "request",
+        lambda asked: (
+            asked.url.startswith(("file:", "data:", "blob:")) or troubles.append(asked.url)
+        ),
+    )
+    page.goto(out.as_uri())
+    page.mouse.move(200, 200)
+    assert page.locator("img[src=x], u, b[onclick], svg[onload], [onmouseover]").count() == 0
+    text = page.locator("body").text_content()
+    assert ODD[0] in text and ODD[1] in text and ODD[2] in text
+    page.close()
+    assert troubles == []

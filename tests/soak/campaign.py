@@ -14,6 +14,7 @@ from typing import Any
 ROOT = Path(__file__).resolve().parent.parent.parent
 KEPT = ROOT / "soak"
 MOST_FAILURES = 5  # of one run: more of them say the same
+EVERY = 10.0  # seconds from one writing of the counts to the next: so much is lost by a kill
 
 
 class Campaign:
@@ -57,15 +58,19 @@ class Campaign:
         """
         before = read_results().get(self.name, {}) if self.kept else {}
         seed = first = int(before.get("next_seed", 0)) if self.only is None else self.only
-        begin, n_tried, n_before = time.monotonic(), 0, int(before.get("tried", 0))
+        begin = written = time.monotonic()
+        n_tried, n_before = 0, int(before.get("tried", 0))
         print(f"{self.name}: seeds from {first}")
         while True:
             try:
                 n_tried += trial(seed) or 1
             except Exception:
                 self._failed(seed, traceback.format_exc())
-            seed += 1
-            over = time.monotonic() - begin > self.seconds or n_before + n_tried >= self.size
+            seed, now = seed + 1, time.monotonic()
+            if self.kept and now - written > EVERY:
+                self._count(before, promise, seed, n_tried, now - begin, "")
+                written = now
+            over = now - begin > self.seconds or n_before + n_tried >= self.size
             if over or self.only is not None or len(self.failures) >= MOST_FAILURES:
                 break
         try:

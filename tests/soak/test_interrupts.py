@@ -12,6 +12,8 @@ import sys
 import threading
 import time
 import warnings
+from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -24,6 +26,7 @@ from tests.soak.problems import EXACT, MAKERS, values
 from tests.soak.processes import forked
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="signals of POSIX")
+PACKAGE = str(Path(slimsvm.__file__).parent)
 MOST_AFTER_SECOND = 1.0  # CPU seconds from the second Ctrl-C to the end
 
 
@@ -55,6 +58,9 @@ class Case:
             begin = time.perf_counter()
             self.whole = self.called(copy.deepcopy(self.before))
             self.seconds = time.perf_counter() - begin
+        with at_lines() as lines:
+            self.called(copy.deepcopy(self.before))
+        self.n_lines = lines.n
 
     def called(self, model):
         """Call it."""
@@ -133,6 +139,39 @@ CASES = {
 }  # fmt: skip
 
 
+@contextlib.contextmanager
+def at_lines(*numbers):
+    """Ctrl-C when the package comes to the lines of these numbers, counted as they are executed.
+
+    Work on arrays takes the time of a fit, and few of its lines: random times hit hardly anything
+    else.
+    """
+    counted = SimpleNamespace(n=0)
+
+    def look(frame, event, given):
+        if event == "line":
+            counted.n += 1
+            if counted.n in numbers:
+                signal.raise_signal(signal.SIGINT)
+        return look
+
+    def enter(frame, event, given):
+        return look if PACKAGE in frame.f_code.co_filename else None
+
+    before = sys.gettrace()
+    sys.settrace(enter)
+    try:
+        yield counted
+    finally:
+        sys.settrace(before)
+
+
+def interrupted_at(call, numbers):
+    """Do the call with Ctrl-C at these lines."""
+    with contextlib.suppress(KeyboardInterrupt), at_lines(*numbers):
+        call()
+
+
 def interrupted(call, delays):
     """Do the call while Ctrl-C comes after each delay; returns CPU seconds after the last."""
     sent, ended = [], []
@@ -175,14 +214,19 @@ def test_interrupted_fits(campaign):
             warnings.simplefilter("ignore")
             case = made[name] = made.get(name) or CASES[name]()
             model = copy.deepcopy(case.before)
-            delays = [float(rng.uniform(0.0, 1.1 * case.seconds))]
-            if seed % 3 == 2:
-                delays.append(float(rng.uniform(0.0, 0.03)))
-            after = interrupted(lambda: case.called(model), delays)
+            twice, by_line = seed % 3 == 2, (seed // len(names)) % 2 == 1
+            if by_line:
+                when = [int(rng.integers(1, case.n_lines))]
+                when += [when[0] + int(rng.geometric(0.01))] if twice else []
+                interrupted_at(lambda: case.called(model), when)
+            else:
+                when = [float(rng.uniform(0.0, 1.1 * case.seconds))]
+                when += [float(rng.uniform(0.0, 0.03))] if twice else []
+                after = interrupted(lambda: case.called(model), when)
         faulthandler.cancel_dump_traceback_later()
         try:
             check(case, model, name)
-            if len(delays) == 2:
+            if twice and not by_line:
                 later.append(after)
                 assert after < MOST_AFTER_SECOND, f"{after:.2f} s after the second Ctrl-C"
             handler = signal.getsignal(signal.SIGINT)
@@ -191,7 +235,8 @@ def test_interrupted_fits(campaign):
             assert blas.info() == limits, f"the limits of BLAS are {blas.info()}"
             assert known.predict(np.zeros((1, 2))).size
         except AssertionError as error:
-            raise AssertionError(f"{name}, delays {delays}: {error}") from error
+            what = "lines" if by_line else "seconds"
+            raise AssertionError(f"{name}, Ctrl-C at {what} {when}: {error}") from error
         finally:
             signal.signal(signal.SIGINT, signal.default_int_handler)
             blas.limit(limits={part["prefix"]: part["num_threads"] for part in limits})
@@ -201,9 +246,9 @@ def test_interrupted_fits(campaign):
 
     campaign("interrupted_fits").run(
         trial,
-        f"Ctrl-C, and a second one, at any time of {len(CASES)} kinds of fits, searches and "
-        "streams: the model of before, or a usable one with a true status; handlers, threads and "
-        "limits of BLAS are as they were",
+        f"Ctrl-C, and a second one, at any time and line of {len(CASES)} kinds of fits, searches "
+        "and streams: the model of before, or a usable one with a true status; handlers, threads "
+        "and limits of BLAS are as they were",
         measured,
     )
 

@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
+import slimsvm
+from slimsvm import open_rows
 from slimsvm.ending import REASONS
 from tests.reference.certificates import ESTIMATORS as CERTIFIED
 from tests.reference.certificates import claims
@@ -120,6 +122,90 @@ def test_metamorphic_relations(campaign, tmp_path):
         trial,
         "the same model for permuted, doubled, rotated and shifted rows, swapped labels, CSR, "
         "memory maps, float32, any number of threads",
+    )
+
+
+FROM_ROWS = {
+    "LinearSVC": lambda C: slimsvm.LinearSVC(C=C),
+    "LinearSVR": lambda C: slimsvm.LinearSVR(C=C, epsilon=0.05),
+    "SparseSVC": lambda C: slimsvm.SparseSVC(4, C=C, random_state=0),
+    "SparseSVR": lambda C: slimsvm.SparseSVR(4, C=C, random_state=0),
+    "ReducedSVC": lambda C: slimsvm.ReducedSVC(4, C=C, random_state=0),
+}
+SOURCES = ("npy", "parquet", "csv", "svm", "batches", "dask")
+
+
+def from_source(kind, X, target, block, folder):
+    """The same rows in the same blocks, from somewhere else; None: what reads them is missing."""
+    if kind == "npy":
+        np.save(folder / "X.npy", X)
+        np.save(folder / "y.npy", target)
+        return open_rows(folder / "X.npy", target=folder / "y.npy", batch_rows=block)
+    if kind == "batches":
+        edges = range(0, len(X), block)
+        batches = [(X[k : k + block], target[k : k + block]) for k in edges]
+        return open_rows(batches)
+    if kind == "svm":
+        lines = [
+            f"{label!r} " + " ".join(f"{j + 1}:{v!r}" for j, v in enumerate(row))
+            for row, label in zip(X.tolist(), target.tolist(), strict=True)
+        ]
+        (folder / "X.svm").write_text("\n".join(lines) + "\n")
+        return open_rows(folder / "X.svm", batch_rows=block)
+    if kind == "dask":
+        try:
+            import dask.array
+        except ImportError:
+            return None
+        return dask.array.from_array(X, chunks=(block, -1))
+    try:
+        import pandas
+        import pyarrow  # noqa: F401
+    except ImportError:
+        return None
+    names = [f"x{j}" for j in range(X.shape[1])]
+    table = pandas.DataFrame(X, columns=names).assign(label=target)
+    path = folder / f"X.{kind}"
+    table.to_parquet(path) if kind == "parquet" else table.to_csv(path, index=False)
+    return open_rows(path, target="label", batch_rows=block)
+
+
+def test_sources(campaign, tmp_path):
+    names = sorted(FROM_ROWS)
+
+    def trial(seed):
+        rng = np.random.default_rng(seed)
+        name, kind = names[seed % len(names)], SOURCES[(seed // len(names)) % len(SOURCES)]
+        X, y, f = ordinary(rng, 40)
+        target, C, block = (
+            target_of(name, y, f),
+            10.0 ** rng.uniform(-1, 2),
+            int(rng.integers(4, 16)),
+        )
+        rows = from_source(kind, X, target, block, tmp_path)
+        if rows is None:
+            return
+        new = rng.standard_normal((10, X.shape[1])) * X.std()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            base = FROM_ROWS[name](C).fit(open_rows(X, target=target, batch_rows=block))
+            other = FROM_ROWS[name](C)
+            if kind == "dask":
+                import dask.array
+
+                other.fit(rows, dask.array.from_array(target, chunks=block))
+            else:
+                other.fit(rows)
+            whole = values(fitted(name, C, "scale", X, target), new)
+        assert np.array_equal(values(base, new), values(other, new)), f"{name}, {kind}: other bits"
+        if name.startswith("Linear"):
+            apart = np.abs(values(base, new) - whole).max() / (1.0 + np.abs(whole).max())
+            assert apart <= 1e-5, f"{name}: {apart:.2g} from the fit in memory"
+
+    campaign("sources").run(
+        trial,
+        "memory, memory map, Parquet, CSV, LIBSVM text, batches and Dask in the same blocks: the "
+        "same bits; linear models are those of rows in memory",
     )
 
 

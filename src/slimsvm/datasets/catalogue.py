@@ -2,7 +2,8 @@
 
 ``sha256`` of a file is the digest of its bytes as the server sends them. Where that is not known
 but its numbers are, ``content`` is the digest of the rows and labels (``readers.content_digest``),
-which no other way of writing or packing the same numbers changes. The sizes are checked for all.
+which no other way of writing or packing the same numbers changes. The sizes are checked for all;
+where neither digest is known, a warning says so.
 """
 
 from __future__ import annotations
@@ -182,6 +183,7 @@ CATALOGUE: dict[str, Entry] = {
         "Statlog: splice junctions in sequences of 60 bases, three bits each; LIBSVM collection.",
         _of_libsvm("multiclass/", "dna.scale", "dna.scale.t"),
         readers.libsvm(180),
+        content="6ef9c4e8ec064248443e064291a941a2995d6e85f1232a3264a2de798f978241",
     ),
     "satimage": Entry(
         "6 classes",

@@ -9,7 +9,8 @@ such a mark, and without a checksum that would tell, it starts over.
 Tried again, with growing pauses: lost connections, time-outs, short answers, and the status codes
 by which a server says "later". As long as each try brings new bytes it goes on; ``attempts`` counts
 tries that brought none. Not tried again: a computer that is offline, and status codes that say
-"no". Where a file has several addresses, the next one is taken then.
+"no". Where a file has several addresses, the next one is taken then. Only addresses over TLS are
+asked, and what a server sends us on to is one, too.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ import socket
 import sys
 import time
 import urllib.error
+import urllib.parse
 import urllib.request
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -34,6 +36,9 @@ from slimsvm import __version__
 LATER = frozenset({408, 425, 429, 500, 502, 503, 504})
 NO_NETWORK = frozenset({errno.ENETUNREACH, errno.EHOSTUNREACH, errno.ENETDOWN})
 BLOCK = 1 << 16
+
+
+HERE = frozenset({"localhost", "127.0.0.1", "::1"})  # no network lies between
 
 
 class DownloadError(OSError):
@@ -109,6 +114,27 @@ def fetch(
     ) from failures[-1][1]
 
 
+def _check_tls(url: str) -> None:
+    """Refuse an address to which anybody on the way could answer."""
+    parts = urllib.parse.urlsplit(url)
+    if parts.scheme != "https" and parts.hostname not in HERE:
+        raise DownloadError(f"{url} is no address over TLS (https), and nothing is taken from it")
+
+
+class _OverTLS(urllib.request.HTTPRedirectHandler):
+    """Follow a server that sends us elsewhere, if that is over TLS, too."""
+
+    def redirect_request(
+        self, req: Any, fp: Any, code: int, msg: str, headers: Any, newurl: str
+    ) -> Any:
+        """The request for the new address."""
+        _check_tls(newurl)
+        return super().redirect_request(req, fp, code, msg, headers, newurl)
+
+
+OPENER = urllib.request.build_opener(_OverTLS)
+
+
 class _Download:
     """One file from one address."""
 
@@ -169,7 +195,8 @@ class _Download:
             headers["Range"] = f"bytes={have}-"
             if version:
                 headers["If-Range"] = version
-        with urllib.request.urlopen(
+        _check_tls(self.url)
+        with OPENER.open(
             urllib.request.Request(self.url, headers=headers), timeout=self.timeout
         ) as answer:
             if answer.status == 206 and not answer.headers.get("Content-Range", "").startswith(

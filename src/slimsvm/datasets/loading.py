@@ -22,6 +22,7 @@ from sklearn.utils import Bunch
 from slimsvm.datasets.catalogue import CATALOGUE, Entry, File
 from slimsvm.datasets.download import ChecksumError, DownloadError, alone, fetch
 from slimsvm.datasets.readers import UNREADABLE, Arrays, content_digest, pack, unpack
+from slimsvm.ending import warn
 from slimsvm.persistence.atomic import replacing
 
 # what NumPy raises over a broken archive (one that is encrypted or packed in an unknown way
@@ -289,6 +290,13 @@ def _checked(name: str, entry: Entry, paths: list[Path]) -> Arrays:
     except UNREADABLE as error:
         wrong = f"they cannot be read ({error})"
     if not wrong:
+        if entry.content is None and not all(file.sha256 for file in entry.files):
+            warn(
+                f"No digest of the data set {name!r} is known: what was downloaded came over TLS, "
+                "and has the rows and features that it should have, but nobody can tell whether "
+                f"its numbers are right. The digest of its content is {content_digest(arrays)}.",
+                UserWarning,
+            )
         return arrays
     for path in paths:
         path.unlink(missing_ok=True)
