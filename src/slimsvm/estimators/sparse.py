@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
@@ -258,7 +259,8 @@ class SparseSVR(SparseEstimator, Regressor):
     def _loss(self, descends: bool, n_classes: int) -> Any:
         name = "squared_epsilon_insensitive" if self.loss == "auto" else self.loss
         kind: Any = LOSSES[name]
-        return kind() if name == "least_squares" else kind(epsilon=float(self.epsilon))
+        has_tube = any(own.name == "epsilon" for own in fields(kind))
+        return kind(epsilon=float(self.epsilon)) if has_tube else kind()
 
     def _targets(self, target: Array, n_classes: int) -> Array:
         return target[:, None]
