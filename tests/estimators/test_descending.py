@@ -282,6 +282,32 @@ def test_ill_data(name, n_basis):
     assert model.score(X, y) >= most - 0.05
 
 
+@pytest.mark.parametrize("n", [400, 3000])
+def test_features_in_units_of_their_own(n):
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((n + 1000, 4))
+    y = (X[:, 0] * X[:, 1] > 0).astype(int)
+    unlike = X * [1e-8, 1e8, 1.0, 1.0] + [0.0, 1e8, 0.0, 0.0]
+    with_constant = np.column_stack([X + 1e3, np.full(len(X), 1e8)])
+    for rows in (unlike, with_constant):
+        for gamma in ("scale", 1.0):
+            model = SparseSVC(30, gamma=gamma, random_state=0).fit(rows[:n], y[:n])
+            assert model.score(rows[n:], y[n:]) > 0.9
+    number = SparseSVR(30, C=10.0, random_state=0).fit(unlike[:n], X[:n, 0] * X[:n, 1])
+    assert number.score(unlike[n:], X[n:, 0] * X[n:, 1]) > 0.9
+    # the kernel that was given is kept where a metric is given, or none is wanted
+    plain = SparseSVC(30, metric=None, random_state=0).fit(unlike[:n], y[:n])
+    assert plain.score(unlike[n:], y[n:]) < 0.7
+
+
+def test_labels_without_noise_are_learned_as_they_are():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((17_000, 3))
+    y = np.digitize(np.linalg.norm(X, axis=1), [1.2, 2.0])
+    model = SparseSVC(60, random_state=0).fit(X[:13_000], y[:13_000])
+    assert model.score(X[13_000:], y[13_000:]) > 0.985
+
+
 def test_targets_whose_products_are_beyond_float64_have_a_certificate_of_nothing():
     X, _, y, _ = moons(100)
     model = SparseSVR(4).fit(X, 1e100 * y)
@@ -309,6 +335,12 @@ def test_what_leaves_the_range_of_float32_is_refused(scale, of_y, C, match):
         with pytest.raises(ValueError, match=match):
             stream.partial_fit(scale * X, of_y * y)
         np.testing.assert_array_equal(stream.predict(X), before)
+
+
+def test_weights_beyond_float32_of_few_rows_are_refused():
+    X, _, y, _ = moons(400)
+    with pytest.raises(ValueError, match="choose a C"):
+        SparseSVC(4, random_state=0).fit(X, y, np.full(len(y), 1e-300))
 
 
 def test_a_stream_refuses_a_width_beyond_float32():

@@ -115,7 +115,8 @@ def plan_for(problem: Mapped, n_vectors: int, metric: str | None = "auto") -> Pl
     batch = 128 if n < 5000 else 256 if n < 200_000 else 1024
     work = step_work(min(n, batch), k, d, metric)
     least = int(np.clip(QUICK[n > FEW] / work, *LEAST))
-    n_steps = max(least, n // (4 if numbers else 10))
+    rows_a_step = 4 if numbers else 10 if metric != "diagonal" else 30
+    n_steps = max(least, n // rows_a_step)
     if n >= 200_000:  # many rows: passes over all of them are not what is missing
         n_steps = min(n_steps, max(4000, 8 * k))
     few = max(0.0, 1.0 - n / (ROWS_A_VECTOR * k))

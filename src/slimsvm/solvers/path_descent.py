@@ -8,9 +8,11 @@
    number that makes the held-out rows most likely, with the gap that they have. Many rows: TRIED
    of them are left out of the descent for that; few: descents on three quarters of them, first,
    with a stronger ridge, with slower coefficients, and without a metric, too (up to CHEAP rows; up
-   to IN_TWO the first two, since noise wants the ridge); the best is kept. Rows in a sequence are
-   judged by the last ones (:mod:`slimsvm.solvers.row_order`); of many such rows, short descents say
-   whether a metric is learned at all.
+   to IN_TWO the first two, since noise wants the ridge); the best is kept. Where held-out rows
+   would have the scores more than SURE times as large, smooth labels hide how sure one can be: a
+   descent on labels as they are is tried, too. Rows in a sequence are judged by the last ones
+   (:mod:`slimsvm.solvers.row_order`); of many such rows, short descents say whether a metric is
+   learned at all.
 3. The path downwards: vectors that contribute least leave, and a short descent follows.
 
 Where there are no more distinct rows than vectors were asked for, or few rows at all, rows are the
@@ -68,6 +70,11 @@ AFFORDABLE = 0.5  # of the descent's arithmetic that Newton's method may take
 LEAST_STEPS = 20
 # arithmetic of a descent that is tried in all ways, if rows are few, or not so few; or in two
 RACED, RACED_IN_TWO, IN_TWO = (4e9, 2.5e9), 8e9, 12_000
+# times the steps of a descent that was tried on a part, for all rows; up to so many rows are soon
+# known by heart
+LONGER, BY_HEART = 2.0, 1500
+# factor of the scores from which on smooth labels are in the way; steps on sharp ones, as a share
+SURE, SHARPENED = 2.2, 0.3
 SHORT_RACE = 0.15  # of the steps, for a race of metrics
 STRONGER, SLOWLY = 5.0, 0.05  # times the ridge; the rate of the coefficients
 PRUNED_ON, RIDGE = 2000, 1e-6  # rows on which vectors are told apart; of these, for coefficients
@@ -167,6 +174,9 @@ class _Work:
             if out.size >= 10:
                 part, rest = P.some(np.sort(order[out.size :])), P.some(out)
                 best, factor = self._trial(part, self._raced(part, rest, n_ways), rest)
+            if n > BY_HEART:
+                steps = plan_for(P, asked.n_basis, asked.metric).n_steps
+                self.way = {"n_steps": round(LONGER * steps), **self.way}
         elif score is None:
             if sequence and asked.metric == "auto" and plan_for(P, asked.n_basis).metric:
                 self._race_metric(P, order)
@@ -174,6 +184,7 @@ class _Work:
             tried, P = P.some(order[:h]), P.some(np.sort(order[h:]))
         found = self._descended(P, score, asked.start)
         if tried is not None:
+            found = self._surer(P, found, tried)
             best, factor = self._trial(P, found, tried)
         elif score is not None:
             best, factor = self._trial(P, found, self._held_out())
@@ -222,7 +233,7 @@ class _Work:
     def _raced(self, problem: Mapped, tried: Mapped, n_ways: int) -> Vectors:
         """Of several ways to descend, what the one found that these rows like best; it is kept."""
         found: list[tuple[float, dict[str, Any], Vectors]] = []
-        measure, right = self.path_.scoring.measure, -np.inf
+        right = -np.inf
         ways: list[dict[str, Any]] = [
             {},
             {"ridge": STRONGER * RIDGE_OF_FEW / problem.total_weight},
@@ -231,20 +242,53 @@ class _Work:
         ]
         if self.path_.metric not in ("auto", None):  # asked for by name
             n_ways = min(n_ways, 3)
+
+        def tries(way: dict[str, Any]) -> float:
+            nonlocal right
+            self.way = way
+            v = self._descended(problem)
+            score, cost, factor = self._seen(v, tried)
+            right = right if found else score
+            if not found or problem.n <= FEW or score >= right:
+                # otherwise likelier, perhaps, but more often wrong than the plan
+                found.append((cost, way, v))
+            return factor
+
+        factors = []
         for way in ways[:n_ways]:
             if found and self.fit.limits.reason():
                 break
-            self.way = way
-            v = self._descended(problem)
-            scores = MappedSpan(tried, v).scores(v.coef) + v.intercept
-            scores = scores * _likeliest_factor(tried, scores)
-            score = float(measure(scores, tried.Y, tried.weight))
-            right = right if found else score
-            if problem.n > FEW and score < right:
-                continue  # likelier, perhaps, but more often wrong than the plan
-            found.append((float(np.sum(tried.weight @ tried.loss.value(tried.Y, scores))), way, v))
-        _, self.way, v = min(found, key=lambda one: one[0])
+            factors.append(tries(way))
+        if max(factors) >= SURE and not self.fit.limits.reason():
+            tries({**min(found, key=_cost)[1], "smooth": 0.0})
+        _, self.way, v = min(found, key=_cost)
         return v
+
+    def _seen(self, v: Vectors, tried: Mapped) -> tuple[float, float, float]:
+        """The score of vectors on these rows, their cost, and the factor that makes it least."""
+        scores = MappedSpan(tried, v).scores(v.coef) + v.intercept
+        factor = _likeliest_factor(tried, scores)
+        score = float(self.path_.scoring.measure(scores, tried.Y, tried.weight))
+        cost = float(np.sum(tried.weight @ tried.loss.value(tried.Y, factor * scores)))
+        return score, cost, factor
+
+    def _surer(self, problem: Mapped, found: Vectors, tried: Mapped) -> Vectors:
+        """The same after steps on labels as they are, where smooth ones hide how sure one can be.
+
+        Rows without noise, and many in few dimensions: there the boundary is as sharp as it looks.
+        """
+        plan = plan_for(problem, found.n, self.path_.metric)
+        if not plan.smooth or self.fit.limits.reason():
+            return found
+        score, cost, factor = self._seen(found, tried)
+        if factor < SURE:
+            return found
+        keep = self.way
+        self.way = {**keep, "n_steps": round(SHARPENED * plan.n_steps), "smooth": 0.0}
+        sharp = self._descended(problem, start=_scaled(found, factor))
+        self.way = keep
+        new_score, new_cost, _ = self._seen(sharp, tried)
+        return sharp if new_score >= score and new_cost < cost else found
 
     def _race_metric(self, problem: Mapped, order: Array) -> None:
         """Short descents with and without a metric, judged by rows that come later.
@@ -479,6 +523,10 @@ def expansion_of(
         return Expansion(kernel, basis, coef, intercept, exact=exact), None, None
     f = MappedExpansion(kernel, basis, coef, intercept, exact=exact, metric=metric, widths=widths)
     return f, metric, widths
+
+
+def _cost(one: tuple[float, dict[str, Any], Vectors]) -> float:
+    return one[0]
 
 
 def _in_units(v: Vectors, mean: float, scale: float) -> Vectors:

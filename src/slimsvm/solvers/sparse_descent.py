@@ -20,6 +20,7 @@ from slimsvm.solvers.growth import in_order
 from slimsvm.solvers.path_descent import DescentPath
 from slimsvm.solvers.path_points import Scoring
 from slimsvm.solvers.sparse_asked import AUTO, Asked
+from slimsvm.solvers.units import in_own_units
 from slimsvm.training import Data, Fit
 
 Array = NDArray[Any]
@@ -61,17 +62,22 @@ def refuse_beyond_float32(
             "of float32, in which vectors are found. Scale the features, for example with "
             "StandardScaler."
         )
+    refuse_weights_beyond_float32(weight)
+    if target is not None and not np.abs(target).max() <= LARGEST:
+        raise ValueError(
+            f"y has values as large as {np.abs(target).max():.3g}, which leave the range of "
+            "float32, in which vectors are found. Scale the targets."
+        )
+
+
+def refuse_weights_beyond_float32(weight: Array | None) -> None:
+    """Raise ValueError for weights, C included, whose sums leave the range of float32."""
     heaviest = 1.0 if weight is None else float(weight.max())
     if not LEAST_WEIGHT <= heaviest <= LARGEST:
         raise ValueError(
             f"C times the largest weight is {heaviest:.3g}, which leaves the range of float32, in "
             f"which vectors are found; choose a C for which it is between {LEAST_WEIGHT:g} and "
             f"{LARGEST:g}."
-        )
-    if target is not None and not np.abs(target).max() <= LARGEST:
-        raise ValueError(
-            f"y has values as large as {np.abs(target).max():.3g}, which leave the range of "
-            "float32, in which vectors are found. Scale the targets."
         )
 
 
@@ -124,6 +130,8 @@ def solved_by_descent(
             )
         wanted = min(wanted, fits) if asked.auto else fits
     rows = None if start is not None else _known_vectors(X, wanted, kernel)
+    if rows is None:
+        refuse_weights_beyond_float32(weight)
     options: dict[str, Any] = {
         "coordinates": at,
         "fit_intercept": bool(asked.fit_intercept),
@@ -144,6 +152,8 @@ def solved_by_descent(
             "rows. Scale the features, for example with StandardScaler, or choose other "
             "parameters of the kernel."
         )
+    if rows is None and start is None and form == AUTO:
+        problem = in_own_units(problem, X, scoring.measure, wanted, seed)
     path = DescentPath(
         n_basis=wanted,
         metric=form,
