@@ -185,6 +185,10 @@ def _probabilities(helper: str, body: str) -> str:
     return f"{helper}\n{head}\n{body}}}\n"
 
 
+def _of_one_score(helper: str, body: str) -> str:
+    return _probabilities(helper, f"  float score[1];\n  @_scores(x, score);\n{body}")
+
+
 PROBABILITIES = {
     "logistic": SIGMOID
     + """

@@ -10,6 +10,8 @@ from slimsvm.solvers.dual_chunking import DualChunking
 from slimsvm.solvers.platt_smo import PlattSMO
 from slimsvm.solvers.svm_light import SVMLight
 
+_OF_SVC = "Of :class:`slimsvm.SVC`, except for solver"
+
 
 @recipe(
     SVC,
@@ -37,10 +39,7 @@ new_variables : int, optional
 prefer_cached : bool, default=False
     At least half of the working set has its kernel rows cached (the rule for Ohsumed).""",
     ),
-    others=(
-        "Of :class:`slimsvm.SVC`, except for solver and tol. max_iter limits the iterations; "
-        "shrinking is that of the solver."
-    ),
+    others=f"{_OF_SVC} and tol. max_iter limits the iterations; shrinking is that of the solver.",
     example=("C=10.0", "cache_size", "40"),
 )
 def svm_light(
@@ -92,10 +91,8 @@ progress : float, default=0.001
 seed : int, default=0
     Of the random places from which on second variables are tried.""",
     ),
-    others=(
-        "Of :class:`slimsvm.SVC`, except for solver. tol is the paper's, and max_iter limits steps "
-        "of two variables; cache_size and shrinking have no meaning here."
-    ),
+    others=f"{_OF_SVC}. tol is the paper's, and max_iter limits steps of two variables; "
+    "cache_size and shrinking have no meaning here.",
     example=("C=10.0", "tol", "0.001"),
 )
 def smo(progress: float = 0.001, seed: int = 0, **parameters: Any) -> SVC:
@@ -124,10 +121,7 @@ cache_size : float, default=2000
 seed : int, default=0
     Of the first chunk.""",
     ),
-    others=(
-        "Of :class:`slimsvm.SVC`, except for solver. max_iter limits chunks; shrinking has no "
-        "meaning here."
-    ),
+    others=f"{_OF_SVC}. max_iter limits chunks; shrinking has no meaning here.",
     example=("C=10.0", "cache_size", "2000"),
 )
 def chunking(
@@ -150,10 +144,8 @@ def chunking(
     SVC,
     {"solver": SVMLight(working_set=2, inner="smo", loss="squared_hinge")},
     "lin2003rsvm",
-    others=(
-        "Of :class:`slimsvm.SVC`, except for solver. C multiplies the sum of the squared losses; "
-        "max_iter limits the pair steps."
-    ),
+    others=f"{_OF_SVC}. C multiplies the sum of the squared losses; max_iter limits the pair "
+    "steps.",
     example=("C=10.0", "C", "10.0"),
 )
 def libsvm_q(**parameters: Any) -> SVC:
