@@ -9,7 +9,6 @@ grid grows there.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, ClassVar, Self
 
@@ -28,9 +27,10 @@ from slimsvm.estimators.fitting import Estimator
 from slimsvm.kernels import squared_norms
 from slimsvm.multiclass import OneVsOne, encoded
 from slimsvm.progress import Progress
-from slimsvm.run import Limits, Record
-from slimsvm.search.searches import GridSearchCV, Inside
-from slimsvm.search.shared import Shared
+from slimsvm.run import Limits
+from slimsvm.search.course import Course, Inside
+from slimsvm.search.searches import GridSearchCV
+from slimsvm.search.shared import NotShared, Shared
 from slimsvm.search.stand_in import Book, Interrupted
 from slimsvm.training import AS_ROWS, refuse_broken
 
@@ -43,6 +43,7 @@ GROWN = 2  # times that the grid may grow
 FEW = 1000  # rows up to which there is no race
 MOST = 10_000  # rows of the last pass of a race
 KEPT = 0.25  # of the rows of the first pass, and of its points
+LEAST_KEPT, CLEARLY = 4, 2.5  # points that go on in any case; standard errors
 SEEN = 500  # rows whose distances are looked at
 SCALES = 1000.0  # standard deviations of features that differ by so much are worth a warning
 DIGITS = 6  # of scores that count
@@ -78,29 +79,6 @@ def warn_of_scales(X: Any) -> None:
             "those of the largest ones alone. Scale them first, for example with StandardScaler.",
             UserWarning,
         )
-
-
-class Course:
-    """How far a search is, in squares of rows for each point, and its limits."""
-
-    def __init__(self, limits: Limits, progress: Progress) -> None:
-        self.limits, self.progress = limits, progress
-        self.done = self.planned = 0.0
-
-    def plan(self, n_rows: int, n_points: float) -> None:
-        """There is more to do."""
-        self.planned += float(n_rows) ** 2 * n_points
-
-    def of_pass(self, n_rows: int, n_points: float) -> Callable[[float], None]:
-        """What is called with the share of a pass that is done."""
-        before, cost = self.done, float(n_rows) ** 2 * n_points
-
-        def show(share: float) -> None:
-            self.done = before + share * cost
-            share = min(self.done / max(self.planned, 1.0), 1.0)
-            self.progress(Record(0, self.limits.seconds, {"share": share}))
-
-        return show
 
 
 SEARCH: dict[str, tuple[Any, ...]] = {  # defaults, and values that are accepted
@@ -377,7 +355,6 @@ class ChoosesParameters(BaseEstimator):
             raise Interrupted(str(limits.reason()))
         whole = rows.size == X.shape[0]
         X, y = (X, y) if whole else (X[rows], y[rows])
-        given = {} if weight is None else {"sample_weight": weight[rows]}
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", message="The least populated class")
             splits = list(self._splitter(y).split(X, y))
@@ -398,13 +375,16 @@ class ChoosesParameters(BaseEstimator):
         need = 4.0 * len(points) * rows.size * n_outputs
         kept = 0.0 < need <= OUTPUTS * self.max_memory * 1e6
         inside = Inside(limits, course.of_pass(rows.size, len(points)), kept, only_shared=True)
-        search._inside = inside
+        search._inside, own = inside, None if weight is None else weight[rows]
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", message="One or more of the test scores are non")
             warnings.filterwarnings("ignore", message="(?s).*fits failed out of a total")
             if limits.max_time is not None:
                 warnings.filterwarnings("ignore", message="Max_time was over")
-            search.fit(X, y, **given)
+            try:
+                search.look_up(X, y, own, splits, inside)
+            except NotShared:
+                search.fit(X, y, **({} if own is None else {"sample_weight": own}))
         if not np.isfinite(search.cv_results_["mean_test_score"]).any():
             raise ValueError(
                 f"No point of the search has a score that is a number (scoring={self.scoring!r}, "
@@ -418,11 +398,25 @@ class ChoosesParameters(BaseEstimator):
         return search
 
     def _kept(self, search: Any) -> list[dict[str, Any]]:
-        """The best quarter of the points."""
-        mean = search.cv_results_["mean_test_score"]
+        """The best quarter of the points, without those that are clearly worse than the best.
+
+        Clearly: by more than some standard errors of the difference, as the folds show it.
+        """
+        results = search.cv_results_
+        mean = np.asarray(results["mean_test_score"], np.float64)
+        folds = np.array(
+            [results[f"split{fold}_test_score"] for fold in range(len(search._splits_))], np.float64
+        )
+        behind = folds[:, search.best_index_, None] - folds
+        error = behind.std(axis=0, ddof=1) / np.sqrt(folds.shape[0])
         order = np.argsort(np.where(np.isfinite(mean), -mean, np.inf), kind="stable")
-        kept = order[: max(1, int(np.ceil(KEPT * order.size)))]
-        return [search.cv_results_["params"][k] for k in np.sort(kept)]
+        most = max(1, int(np.ceil(KEPT * order.size)))
+        kept = [
+            k
+            for place, k in enumerate(order[:most])
+            if place < LEAST_KEPT or not behind[:, k].mean() > CLEARLY * error[k]
+        ]
+        return [results["params"][k] for k in sorted(kept)]
 
     # -- predictions -------------------------------------------------------------------------------
 

@@ -41,10 +41,10 @@ from slimsvm.search.choosing import (
     N_CS,
     STEP,
     ChoosesClassifier,
-    Course,
     of_search,
     typical_gamma,
 )
+from slimsvm.search.course import Course
 from slimsvm.search.shared import Shared
 from slimsvm.solvers.sparse_asked import AUTO_FRACTION
 from slimsvm.threads import n_threads
