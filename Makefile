@@ -14,7 +14,7 @@ BIN := $(VENV)/bin
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test test-all test-cpus soak audit test-gallery lint format docs docs-check bench release-check clean clean-venv
+.PHONY: help demo test test-all test-cpus soak audit test-gallery lint format docs docs-check screenshots bench release-check clean clean-venv
 
 help:
 	@echo "make demo        train on generated data and on the digits, beside scikit-learn; writes a picture"
@@ -28,6 +28,7 @@ help:
 	@echo "make format      rewrite the files in this project's style"
 	@echo "make docs        build the documentation into docs/_build/html; warnings are errors"
 	@echo "make docs-check  spelling and links of the documentation (links need the network)"
+	@echo "make screenshots  pictures of the report pages for README and docs; needs Chromium"
 	@echo "make bench       the quick benchmarks, within ten minutes; a run that was killed goes on (anew: make bench AGAIN=--again)"
 	@echo "make release-check  build wheel and sdist, check them, and try them in empty environments of every Python here"
 	@echo "make clean       remove what was built"
@@ -71,6 +72,10 @@ docs-check: $(VENV)/.installed-docs
 
 docs: $(VENV)/.installed-docs
 	$(BIN)/python -m sphinx -W --keep-going -b html docs docs/_build/html
+
+screenshots: $(VENV)/.installed-demo
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[browser]"
+	PYTHONPATH=. $(BIN)/python docs/screenshots.py
 
 bench: $(VENV)/.installed-bench
 	@$(BIN)/python -m pip install --quiet --quiet --disable-pip-version-check --editable ".[peers]" || \

@@ -29,6 +29,25 @@ Array = NDArray[Any]
 Form = tuple[int, float, float, int]  # of a kernel; see slimsvm.forms
 
 
+def unmapped(vectors: Array, metric: Array | None) -> Array:
+    """The shortest rows that a metric takes to these vectors, as near as it can.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from slimsvm.mapping import unmapped
+    >>> unmapped(np.array([[2.0, 0.0]]), np.array([4.0, 0.0]))
+    array([[0.5, 0. ]])
+    """
+    if metric is None:
+        return vectors
+    if metric.ndim == 2:
+        return np.asarray(vectors @ np.linalg.pinv(metric, rcond=1e-6))
+    size = np.abs(metric)
+    seen = size > 1e-6 * size.max(initial=0.0)  # a feature that does not count may be anything
+    return np.asarray(np.where(seen, vectors / np.where(seen, metric, 1.0), 0.0))
+
+
 def mapped(X: Any, metric: Array | None, dtype: Any) -> Array:
     """Rows in a metric: None, factors of the features, or a matrix with a column a coordinate."""
     if metric is None:

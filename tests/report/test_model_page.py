@@ -7,6 +7,8 @@ import pytest
 import scipy.sparse as sp
 from sklearn.datasets import load_digits
 from sklearn.metrics import accuracy_score, confusion_matrix
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 from slimsvm import (
     SVC,
@@ -44,28 +46,59 @@ def test_a_sparse_machine(digits, sparse_digits):
     page, data = check(
         model_page(sparse_digits, X, y, name="digits.slim", facts={"bytes": 4096, "format": "slim"})
     )
-    assert {"12", "4.0 kB", "digits.slim"} <= {
-        word.removeprefix("SparseSVC: ") for word in page.texts
-    }
-    assert "microseconds a row" in page.text and str(sparse_digits.status_) in page.text
+    assert {"12", "digits.slim", "one row alone", "a row in a batch"} <= set(page.texts)
+    assert "4.0 kB as a file" in page.text
+    assert "microseconds a row" in page.text and "microseconds for one row alone" in page.text
+    assert str(sparse_digits.status_) in page.text
     (comparison,) = data["comparisons"]
-    on_data = [model for model in comparison["models"] if model["method"] == "on the data"]
-    assert [model["vectors"] for model in on_data] == [
-        point.n_basis for point in sparse_digits.path_
-    ]
-    for model in on_data:
-        assert model["score"] == pytest.approx(
-            100 * accuracy_score(y, sparse_digits.truncated(model["vectors"]).predict(X))
-        )
+    series = {}
+    for model in comparison["models"]:
+        series.setdefault(model["method"], []).append(model)
+    assert list(series) == ["half of the data", "the other half", "the training rows"]
+    for models in series.values():
+        assert [model["vectors"] for model in models] == [p.n_basis for p in sparse_digits.path_]
+    # no row both chooses the size and says how good it is: together the halves are the data
+    for one, other in zip(series["half of the data"], series["the other half"], strict=True):
+        whole = 100 * accuracy_score(y, sparse_digits.truncated(one["vectors"]).predict(X))
+        assert (one["score"] + other["score"]) / 2 == pytest.approx(whole)
+    assert comparison["scored"] == "the other half"
     assert {
-        model["counts"]
-        for model in comparison["models"]
-        if model["method"] == "on the training rows"
-    } == {False}
+        name for name, models in series.items() if any(model["counts"] for model in models)
+    } == {"half of the data"}
     counts = confusion_matrix(y, sparse_digits.predict(X))
     assert f"({np.trace(counts)} of 500)" in page.text
     assert len(page.all("img")) == 12
     assert sparse_digits.n_jobs is None  # as it was
+
+
+def test_held_out_rows_choose_the_size(digits):
+    """Where the training held rows out, these choose, and all of the data scores."""
+    X, y = digits
+    model = SparseSVC(
+        12, C=10, gamma=0.5, refine=False, validation_fraction=0.2, random_state=0
+    ).fit(X[:400], y[:400])
+    (comparison,) = check(model_page(model, X[400:600], y[400:600]))[1]["comparisons"]
+    chosen = [m for m in comparison["models"] if m["counts"]]
+    assert {m["method"] for m in chosen} == {"rows held out at training"}
+    assert [m["score"] for m in chosen] == [100 * p.validation_score for p in model.path_]
+    assert comparison["scored"] == "the data"
+    last = next(m for m in comparison["models"] if (m["method"], m["vectors"]) == ("the data", 12))
+    assert last["score"] == pytest.approx(100 * model.score(X[400:600], y[400:600]))
+
+
+def test_a_pipeline_is_tried_in_the_units_of_its_rows(rows):
+    X, y = rows
+    pipeline = make_pipeline(StandardScaler(), SVC(gamma=20)).fit(1000 * X, y)
+    page, data = check(model_page(pipeline, 1000 * X, y))
+    assert f"({np.sum(pipeline.predict(1000 * X) == y)} of 200)" in page.text
+    assert [f["high"] for f in data["trying"]["features"]] == list((1000 * X).max(axis=0))
+
+
+def test_what_cannot_be_tried_says_why(rows):
+    X, y = rows
+    model = SVC(kernel=lambda A, B: A @ B.T).fit(X, y)
+    page, data = check(model_page(model))
+    assert data["trying"] is None and "The kernel is a Python function" in page.text
 
 
 def test_the_confusion_matrix_is_that_of_scikit_learn(digits, sparse_digits):
@@ -128,7 +161,7 @@ def test_sequences(rows):
     labels = [np.arange(20) % 2 for _ in range(10)]
     model = ChainSVM(kernel="linear").fit(list(X.reshape(10, 20, 2)), labels)
     page, _ = check(model_page(model))
-    assert "ChainSVM: model" in page.texts and "microseconds a row" in page.text
+    assert page.text.count("ChainSVM: ") == 1 and "microseconds a row" in page.text
     with pytest.raises(ValueError, match="ChainSVM labels sequences"):
         model_page(model, list(X.reshape(10, 20, 2)), labels)
 
@@ -141,12 +174,12 @@ def test_regression(machine, rows):
     y = X[:, 0] ** 2
     machine.fit(X, y)
     page, data = check(model_page(machine, X, y))
-    assert f"{np.mean((machine.predict(X) - y) ** 2):.6g}" in page.texts
+    assert f"{np.sqrt(np.mean((machine.predict(X) - y) ** 2)):.4g}" in page.texts
     scatter = next(chart for chart in data["charts"] if chart["x"]["label"] == "target")
     assert len(scatter["series"][0]["points"]) == 200 and not scatter["series"][0]["line"]
     for comparison in data["comparisons"]:
         assert (
-            comparison["models"][-1]["method"] == "on the training rows"
+            comparison["models"][-1]["method"] == "the training rows"
             and "R²" in comparison["measure"]
         )
 

@@ -119,9 +119,11 @@ def test_numbers_are_short():
         "0.1235",
         "85.09",
         "1.00e-7",
-        "123500",
+        "123,457",
         "3.00e+12",
     ]
+    seconds = [0.0123, 0.25, 3.14159, 12.3, 246.2]
+    assert run("a.map(s.duration)", seconds) == ["12 ms", "0.25 s", "3.1 s", "12 s", "246 s"]
     assert run("[s.number(null), s.number(NaN)]") == ["unknown", "unknown"]
 
 
@@ -141,3 +143,35 @@ def test_losses_begin_with_none_and_grow():
     assert (
         losses[0] == 0 and losses == sorted(set(losses)) and len(losses) == 14 and losses[5] == 0.5
     )  # as the slider's attributes say
+
+
+def test_names_of_series_stay_inside_and_apart():
+    """Six curves of a few points each, at random: names in the box, none on top of another."""
+    rng = random.Random(0)
+    box = {"left": 48, "right": 700, "top": 28, "bottom": 340}
+    cases = []
+    for _ in range(30):
+        labels = [
+            {
+                "width": rng.randint(60, 170),
+                "points": [
+                    {"x": rng.uniform(50, 690), "y": rng.uniform(30, 330)}
+                    for _ in range(rng.randint(1, 5))
+                ],
+            }
+            for _ in range(6)
+        ]
+        cases.append(labels)
+    answers = run("a.cases.map((labels) => s.placed(labels, a.box))", {"cases": cases, "box": box})
+    apart = 0
+    for labels, places in zip(cases, answers, strict=True):
+        boxes = [(p["x"], p["x"] + w["width"], p["y"]) for p, w in zip(places, labels, strict=True)]
+        for left, right, middle in boxes:
+            assert box["left"] <= left and right <= box["right"] + 1e-9
+            assert box["top"] <= middle - 8 and middle + 8 <= box["bottom"]
+        apart += all(
+            one[1] <= other[0] or other[1] <= one[0] or abs(one[2] - other[2]) >= 14
+            for at, one in enumerate(boxes)
+            for other in boxes[:at]
+        )
+    assert apart == len(cases)

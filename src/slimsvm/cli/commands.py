@@ -20,7 +20,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from slimsvm.cli.data import Data, Request, read, widen
-from slimsvm.cli.export import export_facts
 from slimsvm.cli.files import (
     ModelFile,
     as_lines,
@@ -73,7 +72,7 @@ from slimsvm.cli.streaming import (
 from slimsvm.compression import compress as compressed
 from slimsvm.kernels import KERNELS
 from slimsvm.notebook import size_in_words
-from slimsvm.report.speed import seconds_per_row
+from slimsvm.report.speed import measured
 from slimsvm.report.words import describe, describe_in_words, plain
 from slimsvm.sources.files import kind_of
 
@@ -431,9 +430,7 @@ def info(model: str, machine: str, n_jobs: int, as_json: bool) -> None:
     file = ModelFile(model)
     estimator = file.load(machine)
     facts = {**describe(estimator), "format": file.format, "bytes": file.n_bytes, **file.about()}
-    seconds, facts["rows_measured"] = seconds_per_row(estimator, n_jobs)
-    facts["microseconds_per_row"] = 1e6 * seconds
-    facts |= export_facts(estimator)
+    facts |= measured(estimator, n_jobs)
     click.echo(json.dumps(plain(facts)) if as_json else describe_in_words(facts))
 
 

@@ -76,19 +76,3 @@ def written(estimator: Any, out: str, language: str, options: dict[str, Any]) ->
         to_javascript(estimator, out, **options)
     facts = {"bytes": os.path.getsize(out)}
     return {**facts, "model_bytes": own} if own else facts
-
-
-def export_facts(estimator: Any) -> dict[str, Any]:
-    """What a model takes elsewhere: multiplications a row, bytes of a header in C.
-
-    Nothing for one that has no export.
-    """
-    from slimsvm.export.description import described
-    from slimsvm.export.numbers import CODE_BYTES, numbers_of
-
-    try:
-        d = described(estimator)
-        sizes = {form: numbers_of(d, form).nbytes + CODE_BYTES for form in ("float32", "int8")}
-    except ValueError:
-        return {}
-    return {"multiplications_per_row": d.n_multiplications, "c_bytes": sizes}

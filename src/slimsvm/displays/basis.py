@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from slimsvm.displays.axes import Display, demand_fitted, last_step
+from slimsvm.mapping import unmapped
 
 Array = NDArray[Any]
 # of a square that is taken for a picture unless image_shape says otherwise: fewer features are
@@ -98,6 +99,7 @@ class BasisDisplay(Display):
         largest = np.argsort(-np.abs(coef).max(axis=1), kind="stable")[:n_vectors]
         chosen = vectors[largest]
         chosen = np.asarray(chosen.todense() if hasattr(chosen, "todense") else chosen, float)
+        chosen = unmapped(chosen, getattr(model, "metric_", None))
         shape = picture_shape(chosen.shape[1], image_shape)
         if feature_names is None:
             feature_names = getattr(

@@ -89,7 +89,9 @@ def source(d: Description, n: Numbers) -> Iterator[str]:
         "bytes": n.nbytes,
     }
     yield f"// {d.name} of slimsvm {__version__}: see about, predict, scores and probabilities.\n"
-    yield f"export const about = {json.dumps(about)};\n"
+    # whatever the names of classes are, they do not end a script element around the module
+    said = json.dumps(about).replace("<", "\\u003c")
+    yield f"export const about = {said};\n"
     yield f"const model = {json.dumps(_settings(d))};\n"
     yield "const numbers = {\n"
     for key, values in n.arrays.items():

@@ -1,4 +1,4 @@
-"""The page of one model: what it is, its training, its results on data, its vectors as pictures.
+"""The page of one model: one question a section, and the model itself to be tried.
 
 Everything is taken from the public attributes of the estimator, so that models from files can be
 shown as well; the page says what a file lacks (the steps of the training, in the files of other
@@ -7,42 +7,64 @@ programs).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import warnings
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
-from sklearn.base import is_regressor
-from sklearn.metrics import accuracy_score, confusion_matrix, r2_score
 
+from slimsvm.displays.axes import last_step
 from slimsvm.displays.basis import picture_shape
-from slimsvm.estimators import OneClassSVM
+from slimsvm.mapping import unmapped
+from slimsvm.report.on_data import MOST_POINTS, as_rows, comparable, few, on_data, score_tile, sizes
 from slimsvm.report.page import Page
 from slimsvm.report.parts import (
     Axis,
+    Badge,
     Chart,
-    Comparison,
     Facts,
-    Matrix,
-    Model,
+    Folded,
+    Heading,
     Part,
-    Pictures,
     Series,
     Table,
     Text,
+    Tiles,
 )
-from slimsvm.report.speed import of_sequences, seconds_per_row
-from slimsvm.report.words import describe, lines_of, short
+from slimsvm.report.pictures import Pictures
+from slimsvm.report.speed import measured, of_sequences
+from slimsvm.report.trying import trying
+from slimsvm.report.words import (
+    code_tiles,
+    describe,
+    lines_of,
+    size_tiles,
+    speed_tiles,
+    summary,
+)
 from slimsvm.run import DISTANCE
 
 Array = NDArray[Any]
 
-MOST_CLASSES = 40  # of a confusion matrix; of more, the worst confusions are listed
-MOST_CONFUSIONS = 50
 MOST_PICTURES = 100
 MOST_CURVES = 8
-MOST_POINTS = 400  # of a curve
+MOST_VALUES = 1 << 22  # of vectors that say which values features have
+# why a fit ended: what the badge says, and whether that is as it should be
+STATUS = {
+    "converged": ("Converged", True),
+    "loaded": ("From another program", True),
+    "trained": ("Trained", True),
+}
+# what a certificate speaks of, after "within 0.1"
+SCOPES = {
+    "full": "of the optimum of the exact problem",
+    "subspace": "of the best model with these vectors",
+}
+SPEED = (
+    "Measured on this computer when the page was written, with predict in Python: one row alone, "
+    "where most of the time goes into the call, and many rows at once."
+)
 
 # of the certificate: name, and what it means
 MEANINGS = {
@@ -74,7 +96,7 @@ def model_page(
 
     Parameters
     ----------
-    estimator : a fitted estimator of this package
+    estimator : a fitted estimator of this package, or a Pipeline that ends with one
         What to show.
     X : array or sparse matrix of shape (n, n_features), optional
         Rows to try it on, better not those it was trained on.
@@ -113,174 +135,103 @@ def model_page(
     >>> html.count("<img"), "Confusion matrix" in html
     (10, True)
     """
+    model, taken = last_step(estimator), as_rows(X)
     shape = picture_shape(int(estimator.n_features_in_), image_shape)
-    if X is not None and of_sequences(estimator):
+    if X is not None and of_sequences(model):
         raise ValueError(
-            f"{type(estimator).__name__} labels sequences, and the page shows rows: leave the "
-            "data out."
+            f"{type(model).__name__} labels sequences, and the page shows rows: leave the data out."
         )
-    X = X if X is None or hasattr(X, "shape") else np.asarray(X)
-    y = None if y is None else _comparable(estimator, np.asarray(y))
-    about = {**describe(estimator), **(facts or {})}
-    seconds, about["rows_measured"] = seconds_per_row(estimator, n_jobs)
-    about["microseconds_per_row"] = 1e6 * seconds
-    path = about.pop("path", [])  # has a section of its own
-    page = Page(f"{about['machine']}: {name}", about.get("status", {}).get("sentence", ""))
-    page.section("The model", Facts(lines_of(about)))
-    before = estimator.get_params(deep=False)["n_jobs"]
-    estimator.set_params(n_jobs=n_jobs)
+    y = None if y is None else comparable(model, np.asarray(y))
+    before = model.get_params(deep=False)["n_jobs"]
+    model.set_params(n_jobs=n_jobs)
     try:
-        page.section("Size and accuracy", *_path(estimator, path, X, y))
-        if X is not None:
-            page.section(f"On the data: {X.shape[0]:,} rows", *_on_data(estimator, X, y))
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "X does not have valid feature names")
+            rows = taken if model is estimator or taken is None else estimator[:-1].transform(taken)
+            page = _page(estimator, model, taken, rows, y, name, shape, facts or {})
     finally:
-        estimator.set_params(n_jobs=before)
-    page.section("Certificate", *_certificate(about.get("certificate")))
-    page.section("Training", *_convergence(estimator))
-    page.section("Vectors as pictures", *_pictures(estimator, shape))
+        model.set_params(n_jobs=before)
     return page.html()
 
 
-def _comparable(estimator: Any, y: Array) -> Array:
-    """The labels, if they are text or numbers as those of the model are."""
-    numbers, wanted = (
-        y.dtype.kind in "fiub",
-        getattr(estimator, "classes_", np.zeros(1)).dtype.kind in "fiub",
+def _page(
+    estimator: Any,
+    model: Any,
+    given: Any,
+    rows: Any,
+    y: Array | None,
+    name: str,
+    shape: tuple[int, int] | None,
+    facts: dict[str, Any],
+) -> Page:
+    """The page, one question a section; ``rows`` are those that come to the last step."""
+    about = {**describe(model), **facts, **measured(model, model.n_jobs)}
+    path = about.pop("path", [])  # has a section of its own
+    status, proof = about.get("status", {}), about.get("certificate") or {}
+    badge = STATUS.get(status.get("reason", ""), ("Stopped early", False))
+    if badge == STATUS["converged"] and proof.get("violation", 0.0) > proof.get("tol", np.inf):
+        badge = STATUS["trained"]  # it ended as it should, by another rule than the tolerance
+    page = Page(
+        name,
+        summary(about),
+        top=[
+            Badge(*badge),
+            Tiles([*score_tile(model, rows, y), *size_tiles(about), *speed_tiles(about)[:2]]),
+        ],
     )
-    if numbers != wanted:
-        kinds = ("numbers", "text") if numbers else ("text", "numbers")
-        raise ValueError(f"The labels of the data are {kinds[0]}, those of the model {kinds[1]}.")
-    if (
-        y.dtype.kind == "f"
-        and hasattr(estimator, "classes_")
-        and (between := y[y != np.round(y)]).size
-    ):
-        raise ValueError(
-            f"The data has labels such as {between[0]:g}, which are no classes: the model tells "
-            f"the classes {_some(estimator.classes_)} apart. Pass rows with labels of classes; "
-            "numbers of any size are the targets of a regression."
-        )
-    return y
-
-
-def _some(classes: Array) -> str:
-    """The first of many."""
-    return ", ".join(str(label) for label in classes[:10].tolist()) + (
-        ", ..." if len(classes) > 10 else ""
+    if not of_sequences(model):
+        vectors = _vectors(model) if model is estimator else None
+        page.section("Try it", *trying(estimator, given, y, vectors, shape))
+    page.section("How small can it be?", *sizes(model, path, rows, y))
+    page.section("How fast is it?", Text(SPEED), Tiles([*speed_tiles(about), *code_tiles(about)]))
+    data = []
+    if rows is not None:
+        data = [Heading(f"On the data: {rows.shape[0]:,} rows"), *on_data(model, rows, y)]
+    certificate = [Heading("Certificate"), *_certificate(about.get("certificate"))]
+    page.section("Can I trust it?", Text(status.get("sentence", "")), *data, *certificate)
+    page.section("Which vectors does it keep?", *_pictures(model, shape))
+    page.section(
+        "Details",
+        Folded("Everything known of the model", [Facts(lines_of(about))]),
+        Folded("How the training went", _convergence(model)),
     )
+    return page
 
 
-def _path(estimator: Any, path: list[dict[str, Any]], X: Any, y: Any) -> list[Part]:
-    """The score at every size of the basis: on the data if it has labels, else that of training."""
-    if len(path) < 2:
-        return []
-    regression = is_regressor(estimator)
-    measure, unit = ("R², %", "% R²") if regression else ("accuracy, %", "%")
-    models = []
-    if y is not None:
-        score = r2_score if regression else accuracy_score
-        models = [
-            Model(
-                "on the data",
-                p["n_basis"],
-                100 * float(score(y, estimator.truncated(p["n_basis"]).predict(X))),
-            )
-            for p in path
-        ]
-    for which, label in (
-        ("validation_score", "held out at training"),
-        ("training_score", "on the training rows"),
-    ):
-        if not all(p[which] is None for p in path):
-            counts = not models  # the first of these that is there decides
-            models += [Model(label, p["n_basis"], _percent(p[which]), counts=counts) for p in path]
-    note = (
-        "One fit holds the models of all these sizes: truncated(n_basis) returns them without "
-        "training. The model here has "
-    )
-    return [Text(f"{note}{estimator.n_basis_:,}."), Comparison("This model", models, measure, unit)]
-
-
-def _on_data(estimator: Any, X: Any, y: Any) -> list[Part]:
-    predicted = estimator.predict(X)
-    outliers = isinstance(estimator, OneClassSVM)
-    if y is None or (outliers and not np.isin(y, (-1, 1)).all()):
-        if outliers:
-            return [
-                Facts([("outliers", f"{int(np.sum(predicted == -1)):,} of {len(predicted):,}")])
-            ]
-        return [Text("The data has no labels to compare the predictions with.")]
-    if is_regressor(estimator):
-        return _errors(predicted, y)
-    labels = np.unique(np.concatenate([getattr(estimator, "classes_", np.array([-1, 1])), y]))
-    counts = confusion_matrix(y, predicted, labels=labels)
-    names = [str(label) for label in labels.tolist()]
-    right = int(np.trace(counts))
-    parts: list[Part] = [
-        Facts([("accuracy", f"{100 * right / len(y):.4g} % ({right:,} of {len(y):,})")])
-    ]
-    rows = [
-        [
-            name,
-            int(counts[i].sum()),
-            _share(counts[i, i], counts[i].sum()),
-            _share(counts[i, i], counts[:, i].sum()),
-        ]
-        for i, name in enumerate(names)
-    ]
-    if len(names) <= MOST_CLASSES:
-        parts.append(Matrix(names, counts))
-    wrong = [(int(counts[i, j]), names[i], names[j]) for i, j in np.argwhere(counts) if i != j]
-    if len(names) > 2 and wrong:
-        worst = [[true, said, n] for n, true, said in sorted(wrong, reverse=True)[:MOST_CONFUSIONS]]
-        parts.append(
-            Table(
-                ["class of the data", "prediction", "rows"], worst, "The most frequent confusions"
-            )
-        )
-    parts.append(
-        Table(["class", "rows", "found, %", "right where predicted, %"], rows, "Each class")
-    )
-    return parts
-
-
-def _errors(predicted: Array, y: Array) -> list[Part]:
-    """What is said of a regression."""
-    difference = predicted - y
-    lines = [
-        ("R²", f"{r2_score(y, predicted):.6g}" if len(y) > 1 else "needs two rows"),
-        ("mean squared error", f"{np.mean(difference**2):.6g}"),
-        ("mean absolute error", f"{np.mean(np.abs(difference)):.6g}"),
-        ("largest error", f"{np.max(np.abs(difference)):.6g}"),
-    ]
-    some = _few(len(y), MOST_POINTS)
-    rows = Series("rows", y[some], predicted[some], line=False)
-    ends = [float(y.min()), float(y.max())]
-    return [
-        Facts(lines),
-        Chart(
-            "Predictions against targets",
-            Axis("target"),
-            Axis("prediction"),
-            [rows, Series("equal", ends, ends)],
-        ),
-    ]
+def _vectors(model: Any) -> Array | None:
+    """Basis or support vectors as rows of features, dense."""
+    first = getattr(model, "estimators_", [model])[0]  # of a CrossTraining
+    vectors = getattr(first, "basis_", getattr(first, "support_vectors_", None))
+    if vectors is None or not hasattr(vectors, "shape") or not vectors.shape[0]:
+        return None
+    if vectors.shape[0] * vectors.shape[1] > MOST_VALUES:
+        vectors = vectors[:: 1 + vectors.shape[0] * vectors.shape[1] // MOST_VALUES]
+    found = unmapped(np.asarray(_dense(vectors)), getattr(first, "metric_", None))
+    return found if found.shape[1] == model.n_features_in_ else None
 
 
 def _certificate(certificate: dict[str, Any] | None) -> list[Part]:
     if certificate is None or not np.isfinite(certificate["violation"]):
         return [Text("The model does not say how far from its optimum it is.")]
-    holds = (
-        f"Within the tolerance: {'yes' if certificate['violation'] <= certificate['tol'] else 'no'}"
-    )
-    if certificate["scope"] == DISTANCE:
-        holds = (
-            "The objective is the squared distance in feature space, the violation the distance "
-            "as a share of the norm"
+    objective, gap = certificate["objective"], certificate["gap"]
+    of = SCOPES.get(certificate["scope"], "of its optimum")
+    said = f"Its objective, {objective:.4g}, is proved to be within {gap:.2g} {of}."
+    if not np.isfinite(gap):
+        said = "No bound on the distance of its objective from the optimum is known."
+    elif certificate["scope"] == DISTANCE:
+        said = (
+            "Its distance to the model it was made from, in feature space, is "
+            f"{certificate['violation']:.2g} of the norm of that."
         )
+    elif certificate["violation"] > certificate["tol"]:
+        said += f" The tolerance that was asked for, {certificate['tol']:g}, is not reached."
     known = [(name, certificate[name]) for name in MEANINGS if certificate.get(name) is not None]
-    rows = [[name.replace("_", " "), short(value), MEANINGS[name]] for name, value in known]
-    return [Table(["what", "value", "meaning"], rows, holds)]
+    rows = [
+        [name.replace("_", " "), f"{v:.3g}" if isinstance(v, float) else str(v), MEANINGS[name]]
+        for name, v in known
+    ]
+    table = Table(["what", "value", "meaning"], rows, "The certificate")
+    return [Text(said), Folded("The certificate in numbers", [table])]
 
 
 def _convergence(estimator: Any) -> list[Part]:
@@ -299,7 +250,7 @@ def _convergence(estimator: Any) -> list[Part]:
         curves = []
         for at, run in enumerate(runs[:MOST_CURVES]):
             if name in run:
-                some = _few(len(run["seconds"]), MOST_POINTS)
+                some = few(len(run["seconds"]), MOST_POINTS)
                 label = name if len(runs) == 1 else f"problem {at + 1}"
                 curves.append(
                     Series(
@@ -328,12 +279,7 @@ def _runs(history: dict[str, Array]) -> list[dict[str, Array]]:
 def _pictures(estimator: Any, shape: tuple[int, int] | None) -> list[Part]:
     model = getattr(estimator, "estimators_", [estimator])[0]  # of a CrossTraining
     vectors = getattr(model, "basis_", getattr(model, "support_vectors_", None))
-    if (
-        shape is None
-        or vectors is None
-        or not vectors.shape[0]
-        or vectors.shape[1] != shape[0] * shape[1]
-    ):
+    if shape is None or vectors is None or not vectors.shape[0]:
         return []
     coef = (
         model.basis_coef_
@@ -350,10 +296,10 @@ def _pictures(estimator: Any, shape: tuple[int, int] | None) -> list[Part]:
         f"{which}, largest coefficients first; each picture goes from its smallest value (black) "
         "to its largest (white)."
     )
-    return [
-        Text(note),
-        Pictures(_dense(vectors[order]), shape, [_vote(model, coef, int(at)) for at in order]),
-    ]
+    rows = unmapped(np.asarray(_dense(vectors[order])), getattr(model, "metric_", None))
+    if rows.shape[1] != shape[0] * shape[1]:
+        return []
+    return [Text(note), Pictures(rows, shape, [_vote(model, coef, int(at)) for at in order])]
 
 
 def _vote(model: Any, coef: Array, at: int) -> str:
@@ -371,18 +317,5 @@ def _vote(model: Any, coef: Array, at: int) -> str:
     return f"norm {np.linalg.norm(row):.3g}"
 
 
-def _few(n: int, most: int) -> Sequence[int] | Array:
-    """Places of n things, or of at most ``most`` of them, the first and the last included."""
-    return range(n) if n <= most else np.unique(np.linspace(0, n - 1, most).astype(np.intp))
-
-
 def _dense(values: Any) -> Any:
     return values.toarray() if sp.issparse(values) else values
-
-
-def _percent(value: float | None) -> float | None:
-    return None if value is None else 100 * value
-
-
-def _share(part: int, whole: int) -> float | None:
-    return None if whole == 0 else round(100 * float(part) / float(whole), 3)

@@ -1,11 +1,12 @@
 "use strict";
-/* Draws the charts of the page, answers the slider, sorts the tables. Everything it shows comes from the JSON in the page; text is set as
-   text, never as HTML. The page is complete without it but for charts and slider. The functions above "The page" know nothing of it. */
+/* Draws the charts of the page, answers the slider, switches sets and methods, sorts the tables. Everything it shows comes from the JSON in the
+   page; text is set as text, never as HTML. The functions above "The page" know nothing of it. */
 
 // Losses of accuracy that the slider offers, in percentage points.
 const LOSSES = [0, 0.05, 0.1, 0.2, 0.3, 0.5, 0.75, 1, 1.5, 2, 3, 5, 7.5, 10];
 const ACCURACIES = [0, 50, 80, 90, 95, 98, 99, 99.5, 99.8, 99.9, 99.95, 99.98, 99.99];
 const APART = 0.07; // least distance of ticks, as a share of the axis
+const ENOUGH = 180; // width of the words above the line
 const known = (value) => typeof value === "number" && isFinite(value);
 
 /* The models to take if the score may be so much below the best: the one with the fewest vectors, and the one trained quickest. */
@@ -22,8 +23,12 @@ function number(value, digits = 4) {
   if (!known(value)) return "unknown";
   if (Number.isInteger(value) && Math.abs(value) < 1e9) return value.toLocaleString("en");
   const size = Math.abs(value);
-  return size >= 1e6 || (size < 1e-3 && size > 0) ? value.toExponential(2) : String(Number(value.toPrecision(digits)));
+  if (size >= 1e9 || (size < 1e-3 && size > 0)) return value.toExponential(2);
+  return size >= 1e4 ? Math.round(value).toLocaleString("en") : String(Number(value.toPrecision(digits)));
 }
+
+const duration = (s) => (s < 0.0995 ? `${number(1000 * s, 2)} ms` : `${number(s, s < 100 ? 2 : 3)} s`);
+const vectorsOf = (n) => (n === 1 ? "1 vector" : `${number(Math.round(n))} vectors`);
 
 /* A scale takes values to 0..1 and has ticks. Kinds: linear, log, and error: the logarithm of what is missing to 100. */
 function scale(kind, values) {
@@ -79,6 +84,29 @@ function marker(shape, x, y, r) {
   }
 }
 
+/* Places for the names of series beside their points: for each label {points, width} the middle line and left end of its text. A place is better
+   the fewer points, names and covered places it hides; the last point of a series comes first. Nothing leaves the box {left, right, top, bottom}. */
+function placed(labels, box, covered = []) {
+  const height = 16, taken = [...covered], all = labels.flatMap((label) => label.points);
+  const overlap = (a, b) => Math.max(0, Math.min(a.right, b.right) - Math.max(a.left, b.left)) * Math.max(0, Math.min(a.bottom, b.bottom) - Math.max(a.top, b.top));
+  return labels.map(({ points, width }) => {
+    let found = null;
+    const from = [points[points.length - 1], points[0], ...points.slice(1, -1)].slice(0, 12);
+    from.forEach((p, turn) => {
+      for (const [dx, dy] of [[10, 0], [-10 - width, 0], [-width / 2, -15], [-width / 2, 15], [8, -15], [8, 15], [-8 - width, -15], [-8 - width, 15], [-width / 2, -32], [-width / 2, 32], [10, -48], [10, 48]]) {
+        const left = Math.min(Math.max(p.x + dx, box.left), box.right - width), middle = Math.min(Math.max(p.y + dy, box.top + height / 2), box.bottom - height / 2);
+        const own = { left, right: left + width, top: middle - height / 2, bottom: middle + height / 2 };
+        let cost = turn + Math.hypot(left - p.x - dx, middle - p.y - dy) / 4 + Math.abs(dy) / 8;
+        for (const other of taken) cost += overlap(own, other);
+        for (const q of all) if (q.x > own.left - 4 && q.x < own.right + 4 && q.y > own.top - 2 && q.y < own.bottom + 2) cost += 40;
+        if (!found || cost < found.cost) found = { x: left, y: middle, cost, own };
+      }
+    });
+    taken.push(found.own);
+    return { x: found.x, y: found.y };
+  });
+}
+
 /* Rows in order of one column; what is missing comes last, whichever way. */
 function sorted(rows, value, up) {
   return rows.map((row, at) => [value(row), at, row]).sort(([a, i], [b, j]) => {
@@ -91,8 +119,8 @@ function sorted(rows, value, up) {
 
 function described(model, unit) {
   const parts = [`${model.score.toFixed(2)} ${unit}`];
-  if (known(model.vectors)) parts.unshift(model.vectors === 1 ? "1 vector" : `${number(model.vectors)} vectors`);
-  if (known(model.seconds)) parts.push(`${number(model.seconds, 3)} s of training`);
+  if (known(model.vectors)) parts.unshift(vectorsOf(model.vectors));
+  if (known(model.seconds)) parts.push(`${duration(model.seconds)} of training`);
   return `${model.method}: ${parts.join(", ")}${model.note ? ` (${model.note})` : ""}`;
 }
 
@@ -109,10 +137,10 @@ function node(parent, name, attributes = {}, text = "") {
 
 class Chart {
   constructor(figure, spec) {
-    Object.assign(this, { figure, spec, hidden: new Set(), taken: [], threshold: null, cursor: -1 });
+    Object.assign(this, { figure, spec, hidden: new Set(spec.hidden || []), taken: null, guest: null, threshold: null, cursor: -1 });
     this.svg = figure.querySelector("svg.chart");
     this.readout = figure.querySelector(".readout");
-    this.legend();
+    this.hint = this.readout.textContent;
     this.draw();
     this.svg.addEventListener("pointermove", (event) => this.point(event));
     this.svg.addEventListener("pointerdown", (event) => this.point(event));
@@ -121,65 +149,69 @@ class Chart {
   }
 
   width() {
-    return Math.max(280, Math.round(this.figure.clientWidth || 600));
-  }
-
-  legend() {
-    const list = this.figure.querySelector(".legend");
-    this.spec.series.forEach((series, at) => {
-      const button = node(node(list, "li"), "button", { type: "button", "aria-pressed": "true" });
-      const frame = this.svg.cloneNode(false);
-      for (const name of ["role", "tabindex", "aria-label", "class"]) frame.removeAttribute(name);
-      frame.setAttribute("viewBox", "0 0 16 16");
-      frame.setAttribute("aria-hidden", "true");
-      button.appendChild(frame);
-      node(frame, "path", { class: `mark s${series.style % 8}`, d: marker(series.style, 8, 8, 5) });
-      node(button, "span", {}, series.name);
-      button.addEventListener("click", () => {
-        this.hidden.has(at) ? this.hidden.delete(at) : this.hidden.add(at);
-        button.setAttribute("aria-pressed", String(!this.hidden.has(at)));
-        this.draw();
-      });
-    });
+    return Math.round(this.figure.clientWidth); // of one that is not shown: 0
   }
 
   draw() {
-    const { spec, svg } = this, width = (this.drawn = this.width()), height = Math.round(Math.min(380, Math.max(240, width * 0.6)));
-    const [left, right, top, bottom] = [52, 12, 10, 40];
+    const { spec, svg } = this, width = (this.drawn = this.width()), height = Math.round(Math.min(440, Math.max(360, width * 0.5)));
+    const [left, right, top, bottom] = [48, 16, 28, 44];
     svg.replaceChildren();
-    svg.setAttribute("viewBox", `0 0 ${width} ${height}`);
-    const shown = spec.series.map((series, at) => (this.hidden.has(at) ? { ...series, points: [] } : series));
-    const all = shown.flatMap((series) => series.points);
     this.places = [];
     this.cursor = -1;
+    this.readout.textContent = this.hint;
+    if (width < 100) return;
+    svg.setAttribute("viewBox", `0 0 ${width} ${height}`);
+    const shown = spec.series.filter((series) => series.points.length && (!this.hidden.has(series.name) || series.name === this.guest)); // what an answer names must be seen
+    const all = shown.flatMap((series) => series.points);
     if (!all.length) return;
     const X = scale(spec.x.scale, all.map((p) => p.x)), Y = scale(spec.y.scale, all.map((p) => p.y));
     const x = (v) => left + X.at(v) * (width - left - right), y = (v) => height - bottom - Y.at(v) * (height - top - bottom);
     for (const tick of Y.ticks) {
       node(svg, "line", { class: "grid", x1: left, x2: width - right, y1: y(tick), y2: y(tick) });
-      node(svg, "text", { x: left - 6, y: y(tick) + 4, "text-anchor": "end" }, number(tick));
+      node(svg, "text", { x: left - 8, y: y(tick) + 4, "text-anchor": "end" }, number(tick));
     }
     for (const tick of X.ticks) {
-      node(svg, "line", { class: "grid", x1: x(tick), x2: x(tick), y1: height - bottom, y2: height - bottom + 5 });
+      node(svg, "line", { class: "axis", x1: x(tick), x2: x(tick), y1: height - bottom, y2: height - bottom + 5 });
       node(svg, "text", { x: x(tick), y: height - bottom + 18, "text-anchor": "middle" }, number(tick));
     }
-    node(svg, "line", { class: "grid", x1: left, x2: width - right, y1: height - bottom, y2: height - bottom });
-    node(svg, "text", { x: width - right, y: height - 4, "text-anchor": "end" }, spec.x.label);
-    if (known(this.threshold) && Y.at(this.threshold) >= 0 && Y.at(this.threshold) <= 1)
+    node(svg, "line", { class: "axis", x1: left, x2: width - right, y1: height - bottom, y2: height - bottom });
+    node(svg, "text", { class: "name", x: width - right, y: height - 6, "text-anchor": "end" }, `${spec.x.label} →`);
+    node(svg, "text", { class: "name", x: 0, y: 14 }, `↑ ${spec.y.label}`);
+    let atRight = false;
+    if (known(this.threshold) && Y.at(this.threshold) >= 0 && Y.at(this.threshold) <= 1) {
       node(svg, "line", { class: "threshold", x1: left, x2: width - right, y1: y(this.threshold), y2: y(this.threshold) });
+      const near = (from, end) => all.filter((p) => x(p.x) > from && x(p.x) < end && Math.abs(y(p.y) - y(this.threshold) + 10) < 16).length;
+      atRight = near(width - right - ENOUGH, width) < near(left, left + ENOUGH);
+      node(svg, "text", { class: "enough", x: atRight ? width - right : left + 4, y: y(this.threshold) - 6, "text-anchor": atRight ? "end" : "start" }, "good enough above this line");
+    }
     for (const series of shown) {
       const group = node(svg, "g", { class: `s${series.style % 8}` });
-      const line = series.points.filter((p) => p.counts !== false);
+      const counted = series.points.filter((p) => p.counts !== false), line = counted.length ? counted : series.points;
       if (series.line !== false && line.length > 1)
-        node(group, "path", { class: "path", d: "M" + line.map((p) => `${x(p.x).toFixed(1)} ${y(p.y).toFixed(1)}`).join("L") });
+        node(group, "path", { class: counted.length ? "path" : "path dashed", d: "M" + line.map((p) => `${x(p.x).toFixed(1)} ${y(p.y).toFixed(1)}`).join("L") });
       for (const p of series.points) {
         const place = { x: x(p.x), y: y(p.y), text: p.text || `${series.name}: ${spec.x.label} ${number(p.x)}, ${spec.y.label} ${number(p.y)}` };
         this.places.push(place);
-        if (series.points.length <= 60)
-          node(group, "path", { class: p.counts === false ? "mark hollow" : "mark", d: marker(series.style, place.x, place.y, 4) });
-        if (this.taken.includes(p.id) && p.id !== undefined) node(svg, "circle", { class: "ring", cx: place.x, cy: place.y, r: 10 });
+        if (series.points.length <= 60 || series.line === false)
+          node(group, "path", { class: p.counts === false ? "mark hollow" : "mark", d: marker(series.style, place.x, place.y, series.points.length > 60 ? 2 : 4.5) });
+        if (this.taken !== null && p.id === this.taken) node(svg, "circle", { class: "ring", cx: place.x, cy: place.y, r: 10 });
       }
     }
+    if (spec.series.length < 2) return;
+    const line = known(this.threshold) ? y(this.threshold) : -100, from = atRight ? width - right - ENOUGH : left;
+    this.name(shown, x, y, { left, right: width - right, top, bottom: height - bottom }, [{ left: from, right: from + ENOUGH, top: line - 18, bottom: line }]);
+  }
+
+  name(shown, x, y, box, covered) {
+    const texts = shown.map((series) => node(this.svg, "text", { class: `label s${series.style % 8}` }, series.name));
+    const labels = shown.map((series, at) => ({
+      points: series.points.map((p) => ({ x: x(p.x), y: y(p.y) })),
+      width: texts[at].getComputedTextLength ? texts[at].getComputedTextLength() : 7 * series.name.length,
+    }));
+    placed(labels, box, covered).forEach((place, at) => {
+      texts[at].setAttribute("x", place.x.toFixed(1));
+      texts[at].setAttribute("y", (place.y + 4).toFixed(1));
+    });
   }
 
   point(event) {
@@ -208,40 +240,87 @@ class Chart {
   }
 }
 
-/* A set of models: its charts, its table, and the sentence that says which to take. */
+/* A set of models: its panels (a chart, an answer, switches for methods) and the rows of its table. */
 class Comparison {
-  constructor(section, spec) {
-    Object.assign(this, { section, spec });
-    this.sentence = section.querySelector(".take");
-    this.charts = spec.charts.map((chart) => new Chart(section.querySelector(`figure[data-chart="${chart.key}"]`), this.chart(chart)));
+  constructor(spec, at) {
+    Object.assign(this, { spec, charts: [], first: new Set(spec.first) });
+    this.parts = [...document.querySelectorAll(`[data-set="${at}"]`)];
+    this.panels = this.parts.filter((part) => part.dataset.view);
+    for (const panel of this.panels) {
+      const chart = new Chart(panel.querySelector("figure"), this.chart(panel.dataset.view));
+      this.charts.push(chart);
+      this.switches(panel.querySelector(".methods"), chart);
+    }
   }
 
-  chart(chart) {
-    const { models, unit } = this.spec;
-    const series = this.spec.methods.map(({ name, style }) => ({
+  chart(view) {
+    const { models, methods, unit, measure } = this.spec;
+    const series = methods.map(({ name, style }) => ({
       name, style,
-      points: models.map((m, id) => ({ m, id })).filter(({ m }) => m.method === name && m[chart.x] > 0 && known(m.score))
-        .filter(({ m }) => !(m.part && chart.x === "seconds")) // the seconds are those of the whole fit, which has a point
-        .map(({ m, id }) => ({ id, x: m[chart.x], y: m.score, counts: m.counts, text: described(m, unit) })).sort((a, b) => a.x - b.x),
+      points: models.map((m, id) => ({ m, id })).filter(({ m }) => m.method === name && m[view] > 0 && known(m.score))
+        .filter(({ m }) => !(m.part && view === "seconds")) // the seconds are those of the whole fit, which has a point
+        .map(({ m, id }) => ({ id, x: m[view], y: m.score, counts: m.counts, text: described(m, unit) })).sort((a, b) => a.x - b.x),
     }));
-    return { x: { label: chart.label, scale: "log" }, y: { label: this.spec.measure, scale: this.spec.scale }, series: series.filter((s) => s.points.length) };
+    const x = { label: view === "vectors" ? "vectors" : "seconds of training", scale: "log" };
+    return { x, y: { label: measure, scale: this.spec.scale }, series: series.filter((s) => s.points.length), hidden: methods.map((m) => m.name).filter((name) => !this.first.has(name)) };
+  }
+
+  switches(place, chart) {
+    if (!place || chart.spec.series.length < 2) return;
+    const list = (parent, all) => {
+      const items = node(parent, "ul", { "aria-label": "Methods in the chart" });
+      for (const series of all) {
+        const button = node(node(items, "li"), "button", { type: "button", "aria-pressed": String(!chart.hidden.has(series.name)) });
+        const frame = chart.svg.cloneNode(false);
+        for (const name of ["role", "tabindex", "aria-label", "class"]) frame.removeAttribute(name);
+        frame.setAttribute("viewBox", "0 0 16 16");
+        frame.setAttribute("aria-hidden", "true");
+        button.appendChild(frame);
+        node(frame, "path", { class: `mark s${series.style % 8}`, d: marker(series.style, 8, 8, 5) });
+        node(button, "span", {}, series.name);
+        button.addEventListener("click", () => {
+          chart.hidden.has(series.name) ? chart.hidden.delete(series.name) : chart.hidden.add(series.name);
+          button.setAttribute("aria-pressed", String(!chart.hidden.has(series.name)));
+          chart.draw();
+        });
+      }
+    };
+    const { series } = chart.spec, more = series.filter((one) => !this.first.has(one.name));
+    list(place, [...this.first].flatMap((name) => series.filter((one) => one.name === name)));
+    if (!more.length) return;
+    const folded = node(place, "details");
+    node(folded, "summary", {}, more.length === 1 ? "1 more method" : `${more.length} more methods`);
+    list(folded, more);
+  }
+
+  answer(place, model, value, best) {
+    place.replaceChildren();
+    if (!model) return;
+    const { unit, models, rows, scored } = this.spec, score = (m) => `${m.score.toFixed(2)} ${unit}`;
+    node(place, "strong", {}, value);
+    const below = best - model.score < 0.005 ? "the best of all" : `${(best - model.score).toFixed(2)} below the best`;
+    let text = ` ${model.method}: ${score(model)}, ${below}.`;
+    if (rows) text = ` ${score(model)} on ${model.method}, where this size was chosen: ${below}.`;
+    const other = scored && models.find((m) => m.method === scored && m.vectors === model.vectors);
+    if (other && known(other.score)) text += ` ${score(other)} on ${scored}.`;
+    node(place, "span", {}, text);
   }
 
   take(loss) {
-    const { models, unit, name } = this.spec, { best, threshold, small, quick } = choose(models, loss);
-    if (!known(best)) return { name };
-    const texts = [small && `Fewest vectors: ${described(small, unit)}.`, quick && `Quickest training: ${described(quick, unit)}.`].filter(Boolean);
-    this.sentence.textContent = `Best: ${best.toFixed(2)} ${unit}. ${texts.join(" ")}`;
-    for (const chart of this.charts) {
-      chart.threshold = threshold;
-      chart.taken = [small, quick].filter(Boolean).map((m) => models.indexOf(m));
-      chart.draw();
-    }
-    for (const row of this.section.querySelectorAll("tr[data-model]")) {
-      const model = models[Number(row.getAttribute("data-model"))];
-      row.classList.toggle("taken", model === small || model === quick);
-    }
-    return { name, small, quick };
+    const { models } = this.spec, { best, threshold, small, quick } = choose(models, loss);
+    if (!known(best)) return {};
+    this.panels.forEach((panel, at) => {
+      const vectors = panel.dataset.view === "vectors", model = vectors ? small : quick;
+      this.answer(panel.querySelector(".answer"), model, model ? (vectors ? vectorsOf(model.vectors) : duration(model.seconds)) : "", best);
+      Object.assign(this.charts[at], { threshold, taken: model ? models.indexOf(model) : null, guest: model ? model.method : null });
+      this.charts[at].draw();
+    });
+    for (const part of this.parts)
+      for (const row of part.querySelectorAll("tr[data-model]")) {
+        const model = models[Number(row.getAttribute("data-model"))];
+        row.classList.toggle("taken", model === small || model === quick);
+      }
+    return { best, small, quick };
   }
 }
 
@@ -266,26 +345,48 @@ function sortable(table) {
 function start() {
   const data = JSON.parse(document.getElementById("data").textContent);
   for (const spec of data.charts) new Chart(document.querySelector(`figure[data-chart="${spec.key}"]`), spec);
-  const sets = data.comparisons.map((spec) => new Comparison(document.getElementById(spec.key), spec));
+  const chooser = document.getElementById("set");
+  const choice = (at) => document.querySelectorAll("[data-set]").forEach((part) => { part.hidden = part.dataset.set !== String(at); });
+  if (chooser) choice(chooser.value);
+  const sets = data.comparisons.map((spec, at) => new Comparison(spec, at));
   document.querySelectorAll("table.sortable").forEach(sortable);
   const slider = document.getElementById("loss");
   if (!slider) return;
-  const rows = [...document.querySelectorAll("#choice tbody tr")];
+  const rows = [...document.querySelectorAll("#answers tbody tr")];
+  const loss = () => LOSSES[Number(slider.value)];
   const update = () => {
-    const loss = LOSSES[Number(slider.value)], text = loss === 1 ? "1 percentage point" : `${loss} percentage points`;
+    const text = loss() === 1 ? "1 percentage point" : `${loss()} percentage points`;
     document.getElementById("loss-text").textContent = text;
     slider.setAttribute("aria-valuetext", text);
     sets.forEach((set, at) => {
-      const { small, quick } = set.take(loss);
+      const { best, small, quick } = set.take(loss());
       if (!rows[at]) return;
-      rows[at].children[1].textContent = small ? described(small, set.spec.unit) : "";
-      rows[at].children[2].textContent = quick ? described(quick, set.spec.unit) : "";
+      const cells = [...rows[at].children].slice(1);
+      cells[0].textContent = known(best) ? best.toFixed(2) : "";
+      for (const [cell, model, value] of [[cells[1], small, small && vectorsOf(small.vectors)], [cells[2], quick, quick && duration(quick.seconds)]]) {
+        cell.replaceChildren();
+        if (!model) continue;
+        node(cell, "b", {}, value);
+        node(cell, "span", {}, ` ${model.method}, ${model.score.toFixed(2)} %`);
+      }
     });
   };
   slider.setAttribute("max", String(LOSSES.length - 1));
   slider.addEventListener("input", update);
   update();
+  if (!chooser) return;
+  const select = (at) => {
+    chooser.value = String(at);
+    choice(at);
+    sets[at].take(loss());
+  };
+  chooser.addEventListener("change", () => select(Number(chooser.value)));
+  rows.forEach((row, at) => row.querySelector("button").addEventListener("click", () => {
+    select(at);
+    document.querySelector("main h2").scrollIntoView();
+    chooser.focus({ preventScroll: true });
+  }));
 }
 
 if (typeof document !== "undefined") start();
-if (typeof module !== "undefined") module.exports = { LOSSES, choose, marker, number, scale, sorted };
+if (typeof module !== "undefined") module.exports = { LOSSES, choose, duration, marker, number, placed, scale, sorted };

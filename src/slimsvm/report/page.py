@@ -18,12 +18,9 @@ from importlib.resources import files
 from typing import Any
 
 from slimsvm import __version__
-from slimsvm.report.parts import Comparison, Data, Part
+from slimsvm.report.comparison import Comparison, chooser, control
+from slimsvm.report.parts import Data, Part
 from slimsvm.report.words import plain
-
-QUESTION = "What accuracy may I lose?"
-FEW_SECTIONS = 8  # whose list is unfolded
-FIRST_LOSS = 5  # place in the script's list of losses: half a percentage point
 
 
 @dataclass
@@ -36,6 +33,11 @@ class Page:
         Of the page.
     lead : str
         A sentence or two below the title.
+    top : sequence of parts
+        What comes before the first section.
+    sets : sequence of Comparison
+        Sets of models to choose from, whose panels are in the sections: a bar for that choice, and
+        for the accuracy that may be lost, stays at the top of the window.
 
     Examples
     --------
@@ -50,6 +52,8 @@ class Page:
 
     title: str
     lead: str = ""
+    top: Sequence[Part] = ()
+    sets: Sequence[Comparison] = ()
     sections: list[tuple[str, tuple[Part, ...]]] = field(default_factory=list)
 
     def section(self, title: str, *parts: Part) -> None:
@@ -60,26 +64,30 @@ class Page:
     def html(self) -> str:
         """The whole page."""
         data = Data()
-        names = [
-            part.name
-            for _, parts in self.sections
-            for part in parts
-            if isinstance(part, Comparison)
-        ]
+        bar = ""
+        if self.sets:
+            inside = f"{chooser(self.sets, data)}{control(data)}"
+            bar = f'<div class="bar" role="region" aria-label="What to compare">{inside}</div>'
+        head = "".join(part.html(data) for part in self.top)
         body = []
         for at, (title, parts) in enumerate(self.sections):
-            body.append(f'<section aria-labelledby="s-{at}"><h2 id="s-{at}">{escape(title)}</h2>')
-            body += [part.html(data) for part in parts]
-            body.append("</section>")
-        style, script = (
-            files("slimsvm.report").joinpath(name).read_text(encoding="utf-8")
-            for name in ("page.css", "page.js")
-        )
-        trusted = f"style-src '{_digest(style)}'; script-src '{_digest(script)}'"
+            inside = "".join(part.html(data) for part in parts)
+            body.append(
+                f'<section aria-labelledby="s-{at}"><h2 id="s-{at}">{escape(title)}</h2>'
+                f"{inside}</section>"
+            )
+        style, script, trying = map(_text, ("page.css", "page.js", "try.js"))
+        # the model, and below it in the same module what asks it
+        module = f"{data.module}\n{trying}" if data.module else ""
+        scripts = [script, module] if module else [script]
+        run = " ".join(f"'{_digest(text)}'" for text in scripts)
         policy = (
-            f"default-src 'none'; img-src data:; {trusted}; base-uri 'none'; form-action 'none'"
+            f"default-src 'none'; img-src data:; style-src '{_digest(style)}'; script-src {run}; "
+            "base-uri 'none'; form-action 'none'"
         )
-        numbers = safe_json({"charts": data.charts, "comparisons": data.comparisons})
+        numbers = safe_json(
+            {"charts": data.charts, "comparisons": data.comparisons, "trying": data.trying}
+        )
         return "\n".join(
             [
                 "<!DOCTYPE html>",
@@ -90,15 +98,17 @@ class Page:
                 f"<title>{escape(self.title)}</title><style>{style}</style></head><body>",
                 f"<header><h1>{escape(self.title)}</h1>"
                 + (f"<p>{escape(self.lead)}</p>" if self.lead else "")
-                + "</header>",
-                "<noscript><p>Charts and slider need JavaScript; all numbers are in the "
+                + f"{head}</header>",
+                "<noscript><p>Charts and sliders need JavaScript; all numbers are in the "
                 "tables.</p></noscript>",
-                self._contents() if len(self.sections) > 3 else "",
-                _slider(names) if names else "",
+                self._contents() if len(self.sections) > 2 else "",
+                bar,
                 f"<main>{''.join(body)}</main>",
                 f'<footer><p class="quiet">Written by slimsvm {escape(__version__)}.</p></footer>',
                 f'<script type="application/json" id="data">{numbers}</script>',
-                f"<script>{script}</script></body></html>",
+                f"<script>{script}</script>",
+                f'<script type="module">{module}</script>' if module else "",
+                "</body></html>",
                 "",
             ]
         )
@@ -108,11 +118,7 @@ class Page:
             f'<li><a href="#s-{at}">{escape(title)}</a></li>'
             for at, (title, _) in enumerate(self.sections)
         ]
-        unfolded = " open" * (len(links) <= FEW_SECTIONS)
-        return (
-            f'<nav aria-label="Sections"><details{unfolded}><summary>Sections</summary>'
-            f"<ul>{''.join(links)}</ul></details></nav>"
-        )
+        return f'<nav aria-label="Sections"><ul>{"".join(links)}</ul></nav>'
 
 
 def safe_json(value: Any) -> str:
@@ -131,31 +137,10 @@ def safe_json(value: Any) -> str:
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 
 
+def _text(name: str) -> str:
+    return files("slimsvm.report").joinpath(name).read_text(encoding="utf-8")
+
+
 def _digest(text: str) -> str:
     """How the policy of the page names a text that it trusts."""
     return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode("ascii")
-
-
-def _slider(names: Sequence[str]) -> str:
-    """The question, the slider, and of several comparisons the table of all answers."""
-    control = (
-        f'<div class="slider"><label for="loss">{QUESTION}</label><input type="range" id="loss" '
-        f'min="0" max="13" step="1" value="{FIRST_LOSS}" aria-describedby="loss-text" /><output '
-        'id="loss-text" for="loss"></output></div>'
-    )
-    if len(names) < 2:
-        return control
-    rows = "".join(
-        f'<tr><th scope="row">{escape(name)}</th><td></td><td></td></tr>' for name in names
-    )
-    head = "".join(
-        f'<th scope="col">{name}</th>' for name in ("set", "fewest vectors", "quickest training")
-    )
-    table = (
-        "<table><caption>Which model to "
-        f"take</caption><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"
-    )
-    return (
-        f'{control}<div id="choice" class="scroll tall" tabindex="0" role="group" '
-        f'aria-label="Which model to take">{table}</div>'
-    )

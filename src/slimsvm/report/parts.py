@@ -1,4 +1,4 @@
-"""The parts of a page: text, facts, tables, charts, comparisons, confusion matrices and pictures.
+"""The parts of a page: text, large numbers, facts, tables, charts and confusion matrices.
 
 Each part knows how to write itself as HTML. What a script must draw (charts, and the answers to the
 slider) is left as an empty figure, and its numbers are put into the data of the page. Whatever
@@ -7,9 +7,6 @@ comes from outside (names of classes, files, methods) passes through ``escape``.
 
 from __future__ import annotations
 
-import base64
-import struct
-import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from html import escape
@@ -26,11 +23,25 @@ SHADES = 4  # of a confusion matrix, besides none
 
 @dataclass
 class Data:
-    """What the script of the page gets: charts and comparisons, with the keys of their elements."""
+    """What the scripts of the page get.
+
+    Attributes
+    ----------
+    charts : list
+        With the keys of their elements.
+    comparisons : list
+        Sets of models to choose from, in the order of their places.
+    trying : dict or None
+        How the model of the page can be tried; ``module`` is that model in JavaScript.
+    """
 
     charts: list[dict[str, Any]] = field(default_factory=list)
     comparisons: list[dict[str, Any]] = field(default_factory=list)
+    trying: dict[str, Any] | None = None
+    module: str = ""
     n_keys: int = 0
+    n_sliders: int = 0
+    places: dict[int, int] = field(default_factory=dict)  # of comparisons, by identity
 
     def key(self, kind: str) -> str:
         """A name that no other element of the page has."""
@@ -54,6 +65,59 @@ class Text:
     def html(self, data: Data) -> str:
         """The part as HTML."""
         return f"<p>{escape(self.text)}</p>"
+
+
+@dataclass(frozen=True)
+class Heading:
+    """The title of what follows inside of a section."""
+
+    text: str
+
+    def html(self, data: Data) -> str:
+        """The part as HTML."""
+        return f"<h3>{escape(self.text)}</h3>"
+
+
+@dataclass(frozen=True)
+class Badge:
+    """Two or three words in a frame: how something ended."""
+
+    text: str
+    good: bool = True
+
+    def html(self, data: Data) -> str:
+        """The part as HTML."""
+        return f'<p class="badge {"good" if self.good else "poor"}">{escape(self.text)}</p>'
+
+
+@dataclass(frozen=True)
+class Tiles:
+    """Large numbers, each with what it is and a line below that says how it was found."""
+
+    items: Sequence[tuple[str, str, str]]
+
+    def html(self, data: Data) -> str:
+        """The part as HTML."""
+        tiles = "".join(
+            f"<li><b>{escape(value)}</b><span>{escape(name)}</span>"
+            + (f"<small>{escape(note)}</small>" if note else "")
+            + "</li>"
+            for value, name, note in self.items
+        )
+        return f'<ul class="tiles">{tiles}</ul>'
+
+
+@dataclass(frozen=True)
+class Folded:
+    """Parts that open when they are asked for."""
+
+    summary: str
+    parts: Sequence[Part]
+
+    def html(self, data: Data) -> str:
+        """The part as HTML."""
+        inside = "".join(part.html(data) for part in self.parts)
+        return f"<details><summary>{escape(self.summary)}</summary>{inside}</details>"
 
 
 @dataclass(frozen=True)
@@ -162,114 +226,7 @@ class Chart:
             "y": {"label": self.y.label, "scale": self.y.scale},
         }
         data.charts.append({"key": key, **axes, "series": series})
-        return _figure(key, self.caption)
-
-
-@dataclass(frozen=True)
-class Model:
-    """One of the models that a comparison compares.
-
-    Attributes
-    ----------
-    method : str
-        How it was made; models of one method are connected by a line.
-    vectors : float or None
-        How many vectors it has.
-    score : float or None
-        In percent.
-    seconds : float or None
-        Of its training.
-    note : str
-        Anything that must be known of it.
-    counts : bool
-        Whether its score can be compared with the others'; if not, it is drawn hollow, and never
-        the model to take.
-    part : bool
-        Whether it came out of the fit of a larger one, whose seconds it has.
-    """
-
-    method: str
-    vectors: float | None
-    score: float | None
-    seconds: float | None = None
-    note: str = ""
-    counts: bool = True
-    part: bool = False
-
-
-@dataclass(frozen=True)
-class Comparison:
-    """Models for one task: score against vectors and seconds, and the table.
-
-    It also says which model to take for a loss that the reader chooses.
-    """
-
-    name: str
-    models: Sequence[Model]
-    measure: str = "test accuracy, %"
-    unit: str = "%"
-    # marker and colour of each method, the same in all comparisons of a page
-    styles: dict[str, int] = field(default_factory=dict)
-
-    def html(self, data: Data) -> str:
-        """The part as HTML."""
-        key = data.key("set")
-        charts = []
-        figures = []
-        for name, label in (("vectors", "vectors"), ("seconds", "seconds of training")):
-            if (
-                len(
-                    {getattr(model, name) for model in self.models if model.score is not None}
-                    - {None}
-                )
-                > 1
-            ):
-                charts.append({"key": data.key("chart"), "x": name, "label": label})
-                figures.append(
-                    _figure(charts[-1]["key"], f"{self.name}: {self.measure}, against {label}")
-                )
-        methods = list(dict.fromkeys(model.method for model in self.models))
-        styles = {**{method: at for at, method in enumerate(methods)}, **self.styles}
-        least = min((model.score for model in self.models if model.score is not None), default=0.0)
-        data.comparisons.append(
-            {
-                "key": key,
-                "name": self.name,
-                "measure": self.measure,
-                "unit": self.unit,
-                # of R^2, which may be below zero, a logarithm shows nothing
-                "scale": "error" if least >= 0 else "linear",
-                "charts": charts,
-                "methods": [{"name": method, "style": styles[method]} for method in methods],
-                "models": [vars(model) for model in self.models],
-            }
-        )
-        drawn = f'<div class="charts">{"".join(figures)}</div>'
-        return (
-            f'<div id="{key}"><p class="take" '
-            f'aria-live="polite"></p>{drawn}{self._table().html(data)}</div>'
-        )
-
-    def _table(self) -> Table:
-        names = {
-            "method": "method",
-            "vectors": "vectors",
-            "score": self.measure,
-            "seconds": "seconds of training",
-            "note": "note",
-        }
-        used = [
-            name
-            for name in names
-            if any(getattr(model, name) not in (None, "") for model in self.models)
-        ]
-        rows = [[getattr(model, name) for name in used] for model in self.models]
-        return Table(
-            [names[name] for name in used],
-            rows,
-            f"{self.name}: all models",
-            keys=range(len(self.models)),
-        )
+        return figure(self.caption, key)
 
 
 @dataclass(frozen=True)
@@ -293,7 +250,7 @@ class Matrix:
             cells = []
             for j in range(len(self.labels)):
                 shade = int(np.ceil(SHADES * self.counts[i, j] / totals[i]))
-                classes = f"right g{shade}" if i == j else f"b{shade}"
+                classes = f"right g{shade}" if i == j else f"b{shade}" if shade else "zero"
                 cells.append(f'<td class="{classes}">{int(self.counts[i, j]):,}</td>')
             rows.append(f'<tr><th scope="row">{escape(label)}</th>{"".join(cells)}</tr>')
         caption = "Rows: the class of the data. Columns: what the model says."
@@ -304,65 +261,6 @@ class Matrix:
         )
 
 
-@dataclass(frozen=True)
-class Pictures:
-    """Rows as grey pictures, each from its smallest value (black) to its largest (white)."""
-
-    rows: Array
-    shape: tuple[int, int]
-    captions: Sequence[str]
-
-    def html(self, data: Data) -> str:
-        """The part as HTML."""
-        items = []
-        for row, caption in zip(self.rows, self.captions, strict=True):
-            image = base64.b64encode(
-                grey_png(np.asarray(row, np.float64).reshape(self.shape))
-            ).decode("ascii")
-            items.append(
-                f'<li><img src="data:image/png;base64,{image}" alt="" '
-                f"/><span>{escape(caption)}</span></li>"
-            )
-        return f'<ul class="pictures">{"".join(items)}</ul>'
-
-
-def grey_png(values: Array) -> bytes:
-    r"""A matrix as a grey PNG of 8 bits, from its smallest value (black) to its largest (white).
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from slimsvm.report.parts import grey_png
-    >>> grey_png(np.eye(8))[:8]
-    b'\x89PNG\r\n\x1a\n'
-    """
-    low, high = float(values.min()), float(values.max())
-    pixels = (
-        np.zeros(values.shape, np.uint8)
-        if high == low
-        else np.rint(255 * ((values - low) / (high - low))).astype(np.uint8)
-    )
-    height, width = pixels.shape
-    # the first byte of a line names its filter: none
-    lines = np.hstack([np.zeros((height, 1), np.uint8), pixels])
-
-    def chunk(kind: bytes, content: bytes) -> bytes:
-        return (
-            struct.pack(">I", len(content))
-            + kind
-            + content
-            + struct.pack(">I", zlib.crc32(kind + content))
-        )
-
-    header = struct.pack(">IIBBBBB", width, height, 8, 0, 0, 0, 0)
-    return (
-        b"\x89PNG\r\n\x1a\n"
-        + chunk(b"IHDR", header)
-        + chunk(b"IDAT", zlib.compress(lines.tobytes(), 9))
-        + chunk(b"IEND", b"")
-    )
-
-
 def shown(value: Any) -> str:
     """A value as tables show it.
 
@@ -370,7 +268,7 @@ def shown(value: Any) -> str:
     --------
     >>> from slimsvm.report.parts import shown
     >>> shown(12345), shown(0.123456789), shown(None), shown(True), shown("a"), shown(float("nan"))
-    ('12,345', '0.12346', '', 'yes', 'a', '')
+    ('12,345', '0.1235', '', 'yes', 'a', '')
     """
     if value is None or (isinstance(value, float) and not np.isfinite(value)):
         return ""
@@ -380,7 +278,9 @@ def shown(value: Any) -> str:
         isinstance(value, float) and value.is_integer() and abs(value) < 1e9
     ):
         return f"{int(value):,}"
-    return f"{value:.5g}" if isinstance(value, float) else str(value)
+    if isinstance(value, float):
+        return f"{value:,.0f}" if 1e4 <= abs(value) < 1e9 else f"{value:.4g}"
+    return str(value)
 
 
 def _cell(value: Any, number: bool) -> str:
@@ -390,14 +290,15 @@ def _cell(value: Any, number: bool) -> str:
     return f'<td class="number" data-value="{escape(exact)}">{escape(shown(value))}</td>'
 
 
-def _figure(key: str, caption: str) -> str:
-    """A place for a chart; the script finds it by its key."""
+def figure(caption: str, key: str | None = None) -> str:
+    """A place for a chart; the script finds it by its key, or by the panel around it."""
     words = escape(caption)
+    named = "" if key is None else f' data-chart="{key}"'
     return (
-        f'<figure data-chart="{key}"><figcaption>{words}</figcaption><svg class="chart" '
+        f'<figure{named}><figcaption>{words}</figcaption><svg class="chart" '
         f'role="img" tabindex="0" aria-label="{words}. The arrow keys go from point to '
-        'point."></svg><output class="readout" aria-live="polite"></output><ul class="legend" '
-        'aria-label="Shown in the chart"></ul></figure>'
+        'point."></svg><output class="readout" aria-live="polite">Point at a mark, or use the '
+        "arrow keys, for its numbers.</output></figure>"
     )
 
 

@@ -9,12 +9,15 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from slimsvm.export.description import described
+from slimsvm.export.numbers import CODE_BYTES, numbers_of
 from slimsvm.oracles import Chain
 
 BATCH = 10_000  # rows; more gain nothing
 MAX_VALUES = 1 << 25  # of one batch of dense rows: 256 MB
 MAX_SECONDS = 1.0  # of one measurement; slow models get smaller batches
 REPEATS = 3
+ONE_ROW_SECONDS = 0.05  # of all calls with one row
 
 
 def seconds_per_row(estimator: Any, n_jobs: int | None = None) -> tuple[float, int]:
@@ -47,6 +50,43 @@ def seconds_per_row(estimator: Any, n_jobs: int | None = None) -> tuple[float, i
             return min(_measured(estimator, rows[:n]) for _ in range(REPEATS)) / n, n
     finally:
         estimator.set_params(n_jobs=before)
+
+
+def seconds_of_one_row(estimator: Any) -> float:
+    """Seconds of ``predict`` for one row alone: the median of many calls.
+
+    Examples
+    --------
+    >>> from slimsvm import SVC
+    >>> from slimsvm.report.speed import seconds_of_one_row
+    >>> 0 < seconds_of_one_row(SVC().fit([[0.0], [1.0]], [0, 1])) < 1
+    True
+    """
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "X does not have valid feature names")
+        row = random_rows(estimator, 1)
+        first = min(_measured(estimator, row), _measured(estimator, row))
+        n_calls = int(np.clip(ONE_ROW_SECONDS / max(first, 1e-9), 5, 200))
+        return float(np.median([_measured(estimator, row) for _ in range(n_calls)]))
+
+
+def measured(estimator: Any, n_jobs: int | None = None) -> dict[str, Any]:
+    """What a prediction takes: microseconds here, bytes and multiplications elsewhere.
+
+    The latter are left out for models that have no export.
+    """
+    seconds, n_rows = seconds_per_row(estimator, n_jobs)
+    facts: dict[str, Any] = {
+        "rows_measured": n_rows,
+        "microseconds_per_row": 1e6 * seconds,
+        "microseconds_one_row": 1e6 * seconds_of_one_row(estimator),
+    }
+    try:
+        d = described(estimator)
+        sizes = {form: numbers_of(d, form).nbytes + CODE_BYTES for form in ("float32", "int8")}
+    except ValueError:
+        return facts
+    return {**facts, "multiplications_per_row": d.n_multiplications, "c_bytes": sizes}
 
 
 def random_rows(estimator: Any, n_rows: int) -> Any:

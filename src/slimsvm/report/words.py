@@ -166,11 +166,92 @@ def lines_of(facts: dict[str, Any]) -> list[tuple[str, str]]:
         lines.append(
             ("prediction", f"{facts['microseconds_per_row']:.3g} microseconds a row ({batch})")
         )
+    if "microseconds_one_row" in facts:
+        alone = f"{facts['microseconds_one_row']:.3g} microseconds for one row alone"
+        lines.append(("", f"{alone} (measured, a call each)"))
     if "c_bytes" in facts:
         count = f"{facts['multiplications_per_row']:,} multiplications a row"
         sizes = (f"{size_in_words(n)} ({form})" for form, n in facts["c_bytes"].items())
         lines.append(("as C code", f"{', '.join(sizes)}, {count}"))
     return lines
+
+
+def summary(facts: dict[str, Any]) -> str:
+    """The model in one sentence.
+
+    Examples
+    --------
+    >>> from slimsvm.report.words import summary
+    >>> summary({"machine": "SparseSVC", "kernel": {"name": "rbf"}, "n_basis": 50,
+    ...     "classes": [0, 1], "n_features": 4})
+    'SparseSVC: 50 basis vectors, rbf kernel, 4 features, 2 classes.'
+    """
+    said = []
+    for name, word in (("n_basis", "basis vector"), ("n_support_vectors", "support vector")):
+        if name in facts:
+            said.append(_counted(facts[name], word))
+            break
+    said.append(f"{facts['kernel']['name']} kernel")
+    said.append(_counted(facts["n_features"], "feature"))
+    if "classes" in facts:
+        n = len(facts["classes"])
+        said.append(f"{n:,} class{'es' if n != 1 else ''}")
+    return f"{facts['machine']}: {', '.join(said)}."
+
+
+def size_tiles(facts: dict[str, Any]) -> list[tuple[str, str, str]]:
+    """How many vectors a model has, and how many bytes."""
+    tiles = []
+    for name, word in (("n_basis", "basis vectors"), ("n_support_vectors", "support vectors")):
+        if name in facts:
+            tiles.append((f"{facts[name]:,}", word, ""))
+            break
+    held = facts.get("bytes")
+    note = "in memory" + (f"; {size_in_words(held)} as a file" if held else "")
+    return [*tiles, (size_in_words(facts["model_bytes"]), "size", note)]
+
+
+def speed_tiles(facts: dict[str, Any]) -> list[tuple[str, str, str]]:
+    """Latency of one row, time of a row among many, and how many rows that is in a second."""
+    alone, batch = facts["microseconds_one_row"], facts["microseconds_per_row"]
+    n = f"{facts['rows_measured']:,} at once"
+    return [
+        (_time(alone), "one row alone", "latency of a call"),
+        (_time(batch), "a row in a batch", n),
+        (f"{_rounded(1e6 / batch)}", "rows a second", n),
+    ]
+
+
+def code_tiles(facts: dict[str, Any]) -> list[tuple[str, str, str]]:
+    """What the model takes as C: nothing where it has no export."""
+    if "c_bytes" not in facts:
+        return []
+    sizes = facts["c_bytes"]
+    return [
+        (size_in_words(sizes["float32"]), "as C, float32", "numbers and code"),
+        (size_in_words(sizes["int8"]), "as C, int8", "numbers and code"),
+        (f"{facts['multiplications_per_row']:,}", "multiplications a row", "counted"),
+    ]
+
+
+def _counted(n: int, word: str) -> str:
+    return f"{n:,} {word}{'' if n == 1 else 's'}"
+
+
+def _time(microseconds: float) -> str:
+    if microseconds < 1000:
+        return f"{float(f'{microseconds:.2g}'):g} µs"
+    milliseconds = microseconds / 1000
+    if milliseconds < 1000:
+        return f"{float(f'{milliseconds:.2g}'):g} ms"
+    return f"{float(f'{milliseconds / 1000:.2g}'):g} s"
+
+
+def _rounded(count: float) -> str:
+    for size, word in ((1e9, " G"), (1e6, " M")):
+        if count >= size:
+            return f"{float(f'{count / size:.2g}'):g}{word}"
+    return f"{int(float(f'{count:.2g}')):,}"
 
 
 def path_in_words(path: list[dict[str, Any]]) -> list[tuple[str, str]]:
