@@ -22,7 +22,7 @@ def test_writes_beside_the_model_and_says_so(slimsvm, files, model):
     result = slimsvm("report", "m.slim", "--data", "c.svm")
     assert result.stdout == "" and "page written to m.slim.html" in result.stderr
     page, _ = check(Path("m.slim.html").read_text(encoding="utf-8"))
-    assert f"({np.sum(model.predict(X) == y)} of 300)" in page.text and "SVC: m.slim" in page.texts
+    assert f"({np.sum(model.predict(X) == y)} of 300)" in page.text and "m.slim" in page.texts
     assert sorted(path.name for path in Path().glob("*html*")) == [
         "m.slim.html"
     ]  # nothing temporary is left
