@@ -44,6 +44,7 @@ CHROMIUM = (
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="needs Chromium")
 AXE = Path(__file__).parents[2] / "node_modules" / "axe-core" / "axe.min.js"
 
+PATIENCE = 300_000  # milliseconds: a busy computer is no failure
 NASTY = "<img src=x onerror=alert(1)></script>"
 
 
@@ -100,6 +101,7 @@ def show(browser, address):
 
     def run(url=address, **options):
         context = browser.new_context(**options)
+        context.set_default_timeout(PATIENCE)
         page = context.new_page()
         troubles = []
         page.on("console", lambda message: troubles.append(message.text))
@@ -362,6 +364,7 @@ def test_axe_finds_nothing_serious(browser, address, digits, iris, width, scheme
         context = browser.new_context(
             viewport={"width": width, "height": 900}, color_scheme=scheme, bypass_csp=True
         )
+        context.set_default_timeout(PATIENCE)
         page = context.new_page()
         page.goto(url)
         page.evaluate("document.querySelectorAll('details').forEach((d) => { d.open = true })")
