@@ -167,6 +167,30 @@ def test_sparse_weights_on_features_that_are_alike():
     assert model.certificate_.holds and np.count_nonzero(model.coef_) < 30
 
 
+@pytest.mark.parametrize("intercept", [True, "free", False])
+@pytest.mark.parametrize("kind", [np.asarray, sp.csr_matrix])
+def test_sparse_weights_at_a_large_C_meet_the_conditions_of_the_optimum(intercept, kind):
+    """Redundant features, C = 1,000: the slopes of the loss say whether weights are the best."""
+    X, y = make_classification(150, 14, n_informative=6, flip_y=0.2, random_state=1)
+    X = np.where(np.abs(X) > 0.3, X, 0.0)
+    X = np.hstack([X, X[:, :10] - X[:, 2:12]])
+    sign, C = 2.0 * y - 1.0, 1e3
+    model = LinearSVC(penalty="l1", C=C, fit_intercept=intercept).fit(kind(X), y)
+    assert model.certificate_.holds and model.n_iter_ < 50
+    error = np.maximum(0.0, 1.0 - sign * model.decision_function(kind(X)))
+    w, Z = model.coef_[0], X
+    if intercept is True:
+        w, Z = np.append(w, model.intercept_), np.hstack([X, np.ones((150, 1))])
+    slope = -2.0 * C * (Z.T @ (sign * error))
+    assert 0 < np.count_nonzero(w) < w.size
+    np.testing.assert_allclose(slope[w != 0.0], -np.sign(w[w != 0.0]), atol=1e-4)
+    assert np.abs(slope[w == 0.0]).max() <= 1.0 + 1e-4
+    if intercept == "free":
+        assert 2.0 * C * (sign @ error) == pytest.approx(0.0, abs=1e-4)
+    objective = np.abs(w).sum() + C * (error @ error)
+    assert model.certificate_.objective == pytest.approx(objective, rel=1e-9)
+
+
 def test_weights_become_sparse_and_dense_again(tmp_path):
     X, y = load_iris(return_X_y=True)
     model = LinearSVC(penalty="l1", C=0.1).fit(X, y)

@@ -36,6 +36,7 @@ from slimsvm.compiled import compiled
 from slimsvm.kernels import squared_norms
 from slimsvm.problems.linear import TINY, LinearSolution
 from slimsvm.run import FULL, Certificate
+from slimsvm.solvers.linear_l1_newton import MOST_FEATURES, Expansion
 
 Array = NDArray[Any]
 SLOPE = 0.01  # share of the expected fall that a step must bring (LIBLINEAR's sigma)
@@ -46,6 +47,7 @@ MOST_NEWTON = 100  # steps for a free intercept on its own
 # weights that are not zero, and entries of the rows with an error, up to which all move at once
 LARGEST, MOST_ENTRIES = 1000, 2e7
 RIDGE = 1e-12  # of that step's system
+MANY = 3  # passes after which all weights move at once, zero or not
 AT_ONCE = 5  # such steps, between passes
 # a step that does not lower the objective but for rounding must lower the largest slope
 ROUNDED, FLATTER = 1e-14, 0.5
@@ -289,7 +291,7 @@ class L1Descent:
         columns, work, passes = problem.columns, 0.0, 0
         far = np.flatnonzero(state.gap > tol * np.maximum(state.objective, TINY))
         open_ = [int(c) for c in far]
-        look = 1
+        look = int(state.n_iter < MANY or problem.columns.shape[1] > MOST_FEATURES)
         while open_ and work < WORK and state.n_iter + passes < max_iter and passes < look:
             for c in open_:
                 y, weight = problem.of_column(c)
@@ -307,12 +309,36 @@ class L1Descent:
             passes += 1
             look = min(50, 1 + state.n_iter // 2)
         state.n_iter += passes
+        if state.n_iter >= MANY and problem.columns.shape[1] <= MOST_FEATURES:
+            for c in open_:
+                self._expanded(problem, state, c, tol)
+            state.n_iter += 1
+            open_ = []
         for c in open_:
             for _ in range(AT_ONCE):
                 if not self._newton(problem, state, c):
                     break
             self._look(problem, state, c)
         state.done = bool((state.gap <= tol * np.maximum(state.objective, TINY)).all())
+
+    def _expanded(self, problem: L1Problem, state: L1State, c: int, tol: float) -> None:
+        """Newton's steps in all weights of a column, zero or not; single weights crawl here."""
+        y, weight = problem.of_column(c)
+        expansion = Expansion(problem.columns, problem.free, y, weight)
+        penalty = np.ones(expansion.H.shape[0])
+        if problem.free:
+            penalty[-1] = 0.0
+        d = state.W.shape[1]
+        for _ in range(AT_ONCE):
+            w = np.append(state.W[c], state.b[c]) if problem.free else state.W[c]
+            found = expansion.step(penalty, w, state.e[c])
+            if found is None:
+                break
+            state.W[c], state.e[c] = found[0][:d], found[1]
+            state.b[c] = found[0][d:].sum() if problem.free else state.b[c]
+            self._look(problem, state, c)
+            if state.gap[c] <= tol * max(float(state.objective[c]), TINY):
+                break
 
     def _newton(self, problem: L1Problem, state: L1State, c: int) -> bool:
         """One step of Newton's in all weights that are not zero, as far as their signs hold.
