@@ -9,9 +9,20 @@ from sklearn.calibration import CalibratedClassifierCV
 from sklearn.datasets import load_iris
 from sklearn.decomposition import PCA
 from sklearn.exceptions import NotFittedError
+from sklearn.impute import SimpleImputer
+from sklearn.kernel_approximation import Nystroem, RBFSampler
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import FunctionTransformer, MinMaxScaler, RobustScaler, StandardScaler
+from sklearn.preprocessing import (
+    Binarizer,
+    FunctionTransformer,
+    MinMaxScaler,
+    PolynomialFeatures,
+    PowerTransformer,
+    QuantileTransformer,
+    RobustScaler,
+    StandardScaler,
+)
 
 from slimsvm import SVC, LinearSVC, SparseSVC, load, save
 
@@ -26,8 +37,24 @@ X, y = load_iris(return_X_y=True)
         make_pipeline(RobustScaler(), make_pipeline(StandardScaler(), SparseSVC(n_basis=5))),
         CalibratedClassifierCV(SVC(), ensemble=False),
         CalibratedClassifierCV(make_pipeline(StandardScaler(), LinearSVC()), method="isotonic"),
+        CalibratedClassifierCV(SVC(), method="temperature"),
+        make_pipeline(SimpleImputer(missing_values=1.4, add_indicator=True), SVC()),
+        make_pipeline(PowerTransformer(), PolynomialFeatures(), LinearSVC()),
+        make_pipeline(QuantileTransformer(n_quantiles=20), Binarizer(threshold=0.3), SVC()),
+        make_pipeline(Nystroem(n_components=9), RBFSampler(n_components=9), LinearSVC()),
     ],
-    ids=["scaler", "three steps", "nested", "calibrated", "isotonic"],
+    ids=[
+        "scaler",
+        "three steps",
+        "nested",
+        "calibrated",
+        "isotonic",
+        "temperature",
+        "imputer",
+        "powers",
+        "quantiles",
+        "approximate kernels",
+    ],
 )
 def test_the_same_predictions_from_a_file(model, tmp_path):
     model.fit(X, y)

@@ -78,9 +78,9 @@ def save(
     ----------
     estimator : one of slimsvm's estimators, or a pipeline of them
         A fitted one, of any class; or a ``Pipeline`` or ``CalibratedClassifierCV`` of scikit-learn
-        around them whose other steps have arrays as their state (scalers, PCA, TruncatedSVD). The
-        path of a sparse model is kept, so that ``truncated`` works on the one that is loaded; so is
-        the state of a stream, so that ``partial_fit`` goes on as if nothing had happened.
+        around them whose other steps have arrays as their state (scalers, imputers, PCA, Nystroem).
+        The path of a sparse model is kept, so that ``truncated`` works on the one that is loaded;
+        so is the state of a stream, so that ``partial_fit`` goes on as if nothing had happened.
     path : str, path-like or file object
         Where to write; the usual ending is ``.slim``. A file object is open for bytes, and stays
         open.

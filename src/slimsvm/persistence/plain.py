@@ -9,6 +9,8 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any
 
+import numpy as np
+
 from slimsvm.declarations import demand
 
 # class -> the module that has it
@@ -19,14 +21,25 @@ PLAIN = {
     "MaxAbsScaler": "sklearn.preprocessing",
     "RobustScaler": "sklearn.preprocessing",
     "Normalizer": "sklearn.preprocessing",
+    "Binarizer": "sklearn.preprocessing",
+    "PowerTransformer": "sklearn.preprocessing",
+    "QuantileTransformer": "sklearn.preprocessing",
+    "PolynomialFeatures": "sklearn.preprocessing",
+    "SimpleImputer": "sklearn.impute",
+    "MissingIndicator": "sklearn.impute",
+    "Nystroem": "sklearn.kernel_approximation",
+    "RBFSampler": "sklearn.kernel_approximation",
     "PCA": "sklearn.decomposition",
     "TruncatedSVD": "sklearn.decomposition",
     "VarianceThreshold": "sklearn.feature_selection",
     "CalibratedClassifierCV": "sklearn.calibration",
     "_CalibratedClassifier": "sklearn.calibration",
     "_SigmoidCalibration": "sklearn.calibration",
+    "_TemperatureScaling": "sklearn.calibration",
     "IsotonicRegression": "sklearn.isotonic",
 }
+DTYPES = ("_fit_dtype", "_fill_dtype")  # of an imputer
+NUMBERS = ("<f4", "<f8", ">f4", ">f8", "<i4", "<i8", ">i4", ">i8")
 MARK = "sklearn:"  # before their names in a file
 
 
@@ -56,7 +69,8 @@ def taken_apart(value: Any) -> tuple[dict[str, Any], dict[str, Any]]:
     """Parameters and all other attributes of one of these."""
     parameters = value.get_params(deep=False) if hasattr(value, "get_params") else {}
     away = {*parameters, "f_"}  # the function of an IsotonicRegression follows from its thresholds
-    return parameters, {k: v for k, v in vars(value).items() if k not in away}
+    held = {k: v for k, v in vars(value).items() if k not in away}
+    return parameters, held | {k: v.str for k, v in held.items() if k in DTYPES}
 
 
 def put_together(name: str, parameters: dict[str, Any], attributes: dict[str, Any]) -> Any:
@@ -65,6 +79,10 @@ def put_together(name: str, parameters: dict[str, Any], attributes: dict[str, An
     for attribute in attributes:
         right = attribute.isidentifier() and not attribute.startswith("__")
         demand(right, f"{name} has no attribute {attribute!r}")
+    dtypes = {k: v for k, v in attributes.items() if k in DTYPES}
+    for own in dtypes.values():
+        demand(own in NUMBERS, f"{name} has values of the unknown type {own!r}")
+    attributes = attributes | {k: np.dtype(v) for k, v in dtypes.items()}
     if not hasattr(kind, "get_params"):
         made = kind.__new__(kind)
     else:
