@@ -65,6 +65,7 @@ OTHERS = {
     "sparse_asked, sparse_path, sparse_descent, path_points": "what is asked for, what comes out",
     "path_descent": "the three above, one after the other; tests/estimators/test_descending.py",
     "interior_point, row_cache": "parts of svm_light; its tests have exact answers",
+    "pair_sigmoids": "probabilities for these; tests/estimators/test_probability.py",
     "pair_strips": "many small problems at once; tests/solvers/test_pair_strips.py",
     "smo, small_qp": "solve the small problems of a round; tests/solvers has exact answers",
     "pursuit, refine, reduced_set": "look for vectors; what others would give has no bound",

@@ -51,44 +51,63 @@ class DecomposedPairs(PairProbabilities, PairwiseClassifier):
         """The dual problem of one pair."""
         raise NotImplementedError
 
-    def _shared(self, parts: list[Part], data: Data, fit: Fit) -> PairGrams:
+    def _begin(self, data: Data, n_pairs: int) -> None:
+        """Where it begins, and what is said and made ready before any pair is solved."""
         if data.start is None:
             data.start = self._last_point(data)
         self._warn_of_probability()
-        n_sigmoids = len(parts) if self._wants_probabilities else 0
+        n_sigmoids = n_pairs if self._wants_probabilities else 0
         data.about["_probA"], data.about["_probB"] = np.zeros((2, n_sigmoids))
+
+    def _shared(self, parts: list[Part], data: Data, fit: Fit) -> PairGrams:
+        self._begin(data, len(parts))
+        return self._grams(parts, data, fit)
+
+    def _grams(self, parts: list[Part], data: Data, fit: Fit) -> PairGrams:
         if self.solver is not None and not isinstance(self.solver, Decomposition):
             return OwnGrams(data.rows, parts, self._cache_bytes, fit.threads, 0)
         return PairGrams(data.rows, parts, self._cache_bytes, fit.threads, WHOLE)
 
     def _solved(self, data: Data, fit: Fit) -> Any:
-        """The pairs; many small ones in strips."""
-        sizes = np.bincount(data.target)
+        """The pairs; many small ones in strips, and a single small one in one call."""
         plain = (
             self._in_strips
-            and sizes.size > 2
             and self.solver is None
             and not self.warm_start
             and not fit.watchers
             and data.start is None
             and data.margins is None
         )
-        if not plain:
-            return super()._solved(data, fit)
-        from slimsvm.solvers.pair_strips import is_for_strips, solved_in_strips  # many classes only
+        from slimsvm.solvers import pair_strips as small  # its loops are compiled when called
 
-        if not is_for_strips(data.rows, sizes):
+        sizes = np.bincount(data.target)
+        alone = plain and not self._wants_probabilities and small.is_for_one_call(data.rows, sizes)
+        if not alone and not (plain and small.is_for_strips(data.rows, sizes)):
             return super()._solved(data, fit)
-        parts = OneVsOne(data.classes.size).parts(data.target)
-        shared = self._shared(parts, data, fit)
+        self._begin(data, 0 if alone else sizes.size * (sizes.size - 1) // 2)
+        upper = self._finite_C * data.weight
         asked: dict[str, Any] = {"tol": float(self.tol), "max_iter": int(self.max_iter)}
-        asked |= {"limits": fit.limits, "n_threads": fit.threads}
-        if self._wants_probabilities:
-            given = data.sample_weight[data.used]
-            asked["sigmoids"] = (given, data.about["_probA"], data.about["_probB"])
-        pairs = solved_in_strips(data.rows, sizes, self._finite_C * data.weight, **asked)
+        asked |= {"limits": fit.limits}
+        if alone:
+            sign = np.where(data.target > 0, 1.0, -1.0)
+            pairs = small.solved_in_one_call(data.rows, sign, upper, **asked)
+        else:
+            if self._wants_probabilities:
+                from slimsvm.solvers.pair_sigmoids import sigmoids_of_strips
+
+                given, A, B = (
+                    data.sample_weight[data.used],
+                    data.about["_probA"],
+                    data.about["_probB"],
+                )
+                asked["sigmoids"] = sigmoids_of_strips(sizes, given, A, B)
+            pairs = small.solved_in_strips(data.rows, sizes, upper, n_threads=fit.threads, **asked)
+        if not pairs.open.size:
+            return pairs, {}
+        parts = OneVsOne(data.classes.size).parts(data.target)
+        grams = self._grams(parts, data, fit)
         left = {
-            int(k): self._train(parts[k], data, fit, fit.limits.part(1), shared) for k in pairs.open
+            int(k): self._train(parts[k], data, fit, fit.limits.part(1), grams) for k in pairs.open
         }
         return pairs, left
 

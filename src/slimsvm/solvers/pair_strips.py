@@ -17,29 +17,38 @@ Symbols as in :mod:`slimsvm.solvers.decomposition`; a strip belongs to class ``f
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from slimsvm.compiled import compiled
+from slimsvm.compiled import compiled, compiled_sum
 from slimsvm.gram import ROUNDING as KERNEL_ROUNDING
 from slimsvm.multiclass import Part
 from slimsvm.precision import RANDOM
-from slimsvm.probability import N_FOLDS, places, platt
 from slimsvm.run import FULL, Certificate, Limits, Result, Status
-from slimsvm.solvers.out_of_fold import STEPS_A_ROW, fold_tol, held_out
 from slimsvm.solvers.smo import level_and_ends, pair_steps
 from slimsvm.threads import parallel
-from slimsvm.tiles import Operand, Strips, block
+from slimsvm.tiles import Operand, Strips, block, square
 
 Array = NDArray[Any]
+ALONE = 200  # rows of two classes that are solved in one call
 LARGEST = 512  # rows of a pair; larger ones are worth the interpreter
 MOST_NEWTONS = 100  # for one pair
 ROUNDED = 1e-12  # of the bound
 # what is known of a pair
 STEPS, VIOLATION, GAP, OBJECTIVE, LEVEL, NORM, ROUNDING, SUPPORT, OPEN, ROWS, VALUES = range(11)
+
+
+@compiled_sum
+def _dot(x: Array, y: Array, n: int) -> float:
+    """Of the first n."""
+    total = 0.0
+    for k in range(n):
+        total += x[k] * y[k]
+    return total
 
 
 @compiled
@@ -65,9 +74,7 @@ def _newton_steps(
             largest = max(largest, K[free[r], free[r]])
         for r in range(m):
             for c in range(r + 1):
-                s = K[free[r], free[c]] * 1.0
-                for k in range(c):
-                    s -= L[r, k] * L[c, k]
+                s = K[free[r], free[c]] - _dot(L[r], L[c], c)
                 if c < r:
                     L[r, c] = s / L[c, c]
                 elif s > 1e-12 * largest:
@@ -78,9 +85,7 @@ def _newton_steps(
         for right in range(2):
             for r in range(m):
                 s = o[free[r]] if right == 0 else 1.0
-                for k in range(r):
-                    s -= L[r, k] * x[right, k]
-                x[right, r] = s / L[r, r]
+                x[right, r] = (s - _dot(L[r], x[right], r)) / L[r, r]
             for r in range(m - 1, -1, -1):
                 s = x[right, r]
                 for k in range(r + 1, m):
@@ -117,24 +122,19 @@ def _newton_steps(
     return n + 1
 
 
-@compiled
-def _pair(
+def _in_the_interpreter(
     K: Array, sign: Array, upper: Array, a: Array, o: Array, tol: float, most: int, exact: bool,
     about: Array,
 ) -> None:  # fmt: skip
     """One pair, in place; ``about`` is what is known of it."""
     n = a.size
-    diag = np.empty(n)
-    for v in range(n):
-        a[v], o[v], diag[v] = 0.0, -sign[v], K[v, v]
+    a[:], o[:], diag = 0.0, -sign, np.diag(K).copy()
     steps, violation = pair_steps(K, diag, sign, upper, a, o, n, tol, most)
     about[OPEN] = 0.0
     if exact and violation <= tol:
         free, L, x = np.empty(n, np.int64), np.empty((n, n)), np.empty((2, n))
         for _ in range(MOST_NEWTONS):
-            scale, before = 1.0, violation
-            for v in range(n):
-                scale = max(scale, abs(o[v]))
+            scale, before = max(1.0, np.abs(o).max()), violation
             more = _newton_steps(K, sign, upper, a, o, free, L, x)
             if more < 0:
                 about[OPEN] = 1.0
@@ -152,16 +152,25 @@ def _pair(
                 break
         else:
             about[OPEN] = 1.0
-        for v in range(
-            n
-        ):  # at a bound but for rounding errors: without this, it would count as free
+    about[STEPS] = steps
+    _measure(exact, sign, upper, a, o, about)
+
+
+_pair = compiled(_in_the_interpreter)
+
+
+@compiled
+def _measure(exact: bool, sign: Array, upper: Array, a: Array, o: Array, about: Array) -> None:
+    """Where a pair is, into ``about``; what is ``exact`` is at a bound but for rounding errors."""
+    if exact:  # without this, it would count as free
+        for v in range(a.size):
             if a[v] <= ROUNDED * upper[v]:
                 a[v] = 0.0
             elif upper[v] - a[v] <= ROUNDED * upper[v]:
                 a[v] = upper[v]
     level, bottom, top = level_and_ends(a, o, sign, upper)
     gap = objective = norm = shared = slopes = support = 0.0
-    for v in range(n):
+    for v in range(a.size):
         s, reduced = o[v] + sign[v], sign[v] * (o[v] - level)
         gap += a[v] * reduced + upper[v] * max(0.0, -reduced)
         objective += 0.5 * sign[v] * a[v] * s - a[v]
@@ -170,14 +179,14 @@ def _pair(
         slope = upper[v] if reduced < 0.0 else 0.0
         shared += abs(a[v] * s) + abs(slope * s)
         slopes += slope * slope
-    about[STEPS], about[VIOLATION], about[GAP] = steps, max(0.0, top - bottom), max(0.0, gap)
+    about[VIOLATION], about[GAP] = max(0.0, top - bottom), max(0.0, gap)
     about[OBJECTIVE], about[LEVEL], about[NORM] = objective, level, np.sqrt(norm)
     about[ROUNDING] = shared + RANDOM * (norm + np.sqrt(norm * slopes))
     about[SUPPORT] = support
 
 
 @compiled
-def _matrix(
+def matrix_of_pair(
     first: int, j: int, S: Array, own: Array, own_at: Array, ends: Array, room: Array
 ) -> Array:
     """The kernel values of classes ``first`` and j, within ``room``."""
@@ -200,7 +209,7 @@ def _matrix(
 
 
 @compiled
-def _room(first: int, ends: Array, like: Array) -> Array:
+def room_for_pairs(first: int, ends: Array, like: Array) -> Array:
     """For the largest matrix of a strip."""
     largest = 0
     for j in range(first + 1, ends.size - 1):
@@ -215,11 +224,11 @@ def _strip(
 ) -> None:  # fmt: skip
     """All pairs of class ``first`` with a later one: coefficients in LIBSVM's layout."""
     n_classes, a0, a1 = ends.size - 1, ends[first], ends[first + 1]
-    n_first, room = a1 - a0, _room(first, ends, S)
+    n_first, room = a1 - a0, room_for_pairs(first, ends, S)
     k = first * n_classes - first * (first + 1) // 2
     for j in range(first + 1, n_classes):
         b0, b1 = ends[j], ends[j + 1]
-        K = _matrix(first, j, S, own, own_at, ends, room)
+        K = matrix_of_pair(first, j, S, own, own_at, ends, room)
         n = n_first + b1 - b0
         sign, bound, a, o = np.empty(n), np.empty(n), np.empty(n), np.empty(n)
         for r in range(n):
@@ -231,44 +240,6 @@ def _strip(
             coef[j - 1, a0 + r] = a[r]
         for r in range(n_first, n):
             coef[first, b0 + r - n_first] = -a[r]
-        k += 1
-
-
-@compiled
-def _sigmoids(
-    first: int, S: Array, own: Array, own_at: Array, ends: Array, upper: Array, coef: Array,
-    place: Array, weight: Array, tol: float, most: int, A: Array, B: Array,
-) -> None:  # fmt: skip
-    """Platt's sigmoids of a strip that is solved: each pair again without one fold after another.
-
-    ``place`` of each row in its class says in which fold it is.
-    """
-    n_classes, a0, a1 = ends.size - 1, ends[first], ends[first + 1]
-    n_first, room = a1 - a0, _room(first, ends, S)
-    k = first * n_classes - first * (first + 1) // 2
-    for j in range(first + 1, n_classes):
-        K = _matrix(first, j, S, own, own_at, ends, room)
-        n = n_first + ends[j + 1] - ends[j]
-        sign, bound, a, s, diag = np.empty(n), np.empty(n), np.empty(n), np.zeros(n), np.empty(n)
-        fold, of_first, each, score = (
-            np.empty(n, np.int64),
-            np.empty(n, np.bool_),
-            s.copy(),
-            s.copy(),
-        )
-        for r in range(n):
-            row = a0 + r if r < n_first else ends[j] + r - n_first
-            of_first[r], diag[r] = r < n_first, K[r, r]
-            sign[r] = 1.0 if r < n_first else -1.0
-            bound[r], each[r] = upper[row], weight[row]
-            a[r] = abs(coef[j - 1 if r < n_first else first, row])
-            fold[r] = (place[row] + (0 if r < n_first else n_first)) % N_FOLDS
-            if a[r] > 0.0:
-                line = K[r]
-                for v in range(n):
-                    s[v] += sign[r] * a[r] * line[v]
-        held_out(K, diag, sign, bound, a, s, fold, tol, most, score)
-        A[k], B[k] = platt(score, of_first, each)
         k += 1
 
 
@@ -316,7 +287,7 @@ def solved_in_strips(
     max_iter: int,
     limits: Limits,
     n_threads: int,
-    sigmoids: tuple[Array, Array, Array] | None = None,
+    sigmoids: Callable[..., None] | None = None,
 ) -> SolvedPairs:
     """Solve all pairs of classes; rows are sorted by class.
 
@@ -337,8 +308,9 @@ def solved_in_strips(
         Time and interrupt; at the limit every pair that is left makes one step.
     n_threads : int
         Results are the same bits for any number.
-    sigmoids : tuple of arrays, optional
-        Weights of the rows, and A and B of Platt's sigmoids, which are to be filled.
+    sigmoids : callable, optional
+        What is to be done with every strip that is solved
+        (:func:`slimsvm.solvers.pair_sigmoids.sigmoids_of_strips`).
     """
     n_classes, n = sizes.size, operand.n
     ends = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
@@ -365,20 +337,37 @@ def solved_in_strips(
         steps = most if reason is None else min(1, most)
         _strip(c, S, own, own_at, ends, upper, tol, steps, not single, coef, about)
         if sigmoids is not None:
-            weight, A, B = sigmoids
-            goal, steps = fold_tol(tol, n), STEPS_A_ROW * n if reason is None else 1
-            _sigmoids(c, S, own, own_at, ends, upper, coef, place, weight, goal, steps, A, B)
+            steps = -1 if reason is None else 1
+            sigmoids(c, S, own, own_at, ends, upper, coef, tol, steps)
         k = c * n_classes - c * (c + 1) // 2
         seconds[k : k + n_classes - 1 - c] = limits.seconds
 
-    place = np.empty(0, np.intp)
-    if sigmoids is not None:
-        place = np.concatenate([places(int(size)) for size in sizes])
     parallel(within, n_classes, n_threads)
     parallel(strip, n_classes - 1, n_threads)
     open_ = (about[:, OPEN] > 0.0) | (error * about[:, NORM] > tol)
     open_ = open_ if not why else np.zeros_like(open_)
     return SolvedPairs(coef, about, seconds, np.flatnonzero(open_), why[0] if why else None)
+
+
+def is_for_one_call(operand: Operand, sizes: Array) -> bool:
+    """Whether two classes are so few rows that the interpreter would take longer than the steps."""
+    return bool(sizes.size == 2 and operand.n <= ALONE and operand.dtype == np.float64)
+
+
+def solved_in_one_call(
+    operand: Operand, sign: Array, upper: Array, *, tol: float, max_iter: int, limits: Limits
+) -> SolvedPairs:
+    """The same for one pair, whose rows need not be sorted, in float64."""
+    n = operand.n
+    K, a, o, about = np.empty((n, n)), np.empty(n), np.empty(n), np.zeros((1, 11))
+    square(operand, K)
+    most = 10**12 if max_iter < 0 else max_iter
+    # what it calls is compiled: as a whole, it would take longer to compile than all of that
+    _in_the_interpreter(K, sign, upper, a, o, tol, most, True, about[0])
+    about[0, ROWS], about[0, VALUES] = n, n * n
+    open_ = np.flatnonzero(about[:, OPEN] > 0.0)
+    seconds = np.array([limits.seconds])
+    return SolvedPairs((sign * a)[None, :], about, seconds, open_, limits.reason())
 
 
 def rounded_pairs(pairs: SolvedPairs, operand: Operand, tol: float) -> Result:
@@ -403,6 +392,7 @@ def rounded_pairs(pairs: SolvedPairs, operand: Operand, tol: float) -> Result:
         "active": about[:, ROWS],
         "n_support": about[:, SUPPORT],
         "norm": about[:, NORM],
-        "problem": np.flatnonzero(left),
     }
+    if left.size > 1:
+        history["problem"] = np.flatnonzero(left)
     return Result(None, certificate, Status(reason), history, int(about[:, STEPS].max(initial=1)))
