@@ -6,7 +6,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
+
 import slimsvm
+from slimsvm.compiled import compiled, prefetch
 
 INNER = "from slimsvm.compiled import compiled\n\n@compiled\ndef inner(x):\n    return x + {}\n"
 OUTER = """
@@ -102,3 +105,16 @@ def test_no_compiled_loop_names_an_infinity():
     files = sorted(Path(slimsvm.__file__).parent.rglob("*.py"))
     found = {str(file): infinities(file.read_text(encoding="utf-8")) for file in files}
     assert {file: lines for file, lines in found.items() if lines} == {}
+
+
+def test_what_is_asked_for_early_changes_nothing():
+    @compiled
+    def total(x, ahead):
+        s = 0.0
+        for i in range(x.size):
+            prefetch(x, i + ahead)  # beyond the end, too
+            s += x[i]
+        return s
+
+    for kind in (float, np.float32, np.int32):
+        assert total(np.arange(100, dtype=kind), 10**6) == 4950.0

@@ -142,3 +142,25 @@ def _of_two(name: str) -> Callable[..., Any]:
 # for compiled loops only
 smaller = _of_two("minnum")
 larger = _of_two("maxnum")
+
+
+def _asked_for(typing_context: Any, array: Any, i: Any) -> Any:
+    """Ask for array[i] of a flat array, which is needed soon: it may be far from the processor.
+
+    Any i is allowed.
+    """
+
+    def code(context: Any, builder: Any, signature: Any, given: Any) -> Any:
+        data = context.make_array(signature.args[0])(context, builder, given[0]).data
+        pointer, number = ir.IntType(8).as_pointer(), ir.IntType(32)
+        kind = ir.FunctionType(ir.VoidType(), [pointer, number, number, number])
+        ask = builder.module.declare_intrinsic("llvm.prefetch", [pointer], kind)
+        place = builder.bitcast(builder.gep(data, [given[1]]), pointer)
+        # to be read, to be kept, data and no code
+        builder.call(ask, [place, *(ir.Constant(number, flag) for flag in (0, 3, 1))])
+        return context.get_dummy_value()
+
+    return types.void(array, types.intp), code
+
+
+prefetch: Any = intrinsic(_asked_for)

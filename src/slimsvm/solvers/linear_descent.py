@@ -37,7 +37,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from slimsvm.compiled import compiled
+from slimsvm.compiled import compiled, prefetch
 from slimsvm.problems.linear import (
     FAR,
     TINY,
@@ -55,6 +55,7 @@ FIRST = 0.3  # of the first sweep's violation: when the active variables are so 
 MOST_STRICT, LEAST_STRICT = 0.03, 0.5  # factors of that from one look to the next
 WORK = 4e8  # entries visited in a step: about half a second
 LOOK = 10.0  # passes over all entries from one look to the next, at most: it costs two or three
+AHEAD, NEXT = 8, 4  # rows ahead whose numbers, and whose entries, are asked for
 # places in a column's numbers
 CENTRE, WB, ACTIVE, TOP, BOTTOM, SWEEPS, TARGET, SEEN, VISITED = range(9)
 # and in a row's
@@ -84,6 +85,7 @@ def descend(
         line[i, BOUND], line[i, CURVE], line[i, V] = bound[i], sq[i] + bias_sq + shift[i], v[i]
         if not is_dense:
             line[i, FIRST_ENTRY], line[i, LAST_ENTRY] = indptr[i], indptr[i + 1]
+    lines = line.reshape(8 * n)
     while left > 0.0:
         # 1. an order of the active variables, drawn anew
         for s in range(active - 1):
@@ -98,6 +100,14 @@ def descend(
         while s < active:
             i = order[s]
             own = line[i]
+            # rows are far apart: those that are next but a few are asked for now
+            if s + AHEAD < active:
+                prefetch(lines, 8 * order[s + AHEAD])
+            if not is_dense and s + NEXT < active:
+                soon = int(line[order[s + NEXT], FIRST_ENTRY])
+                prefetch(indices, soon)
+                prefetch(data, soon)
+                prefetch(data, soon + 8)
             old, curve, most = own[V], own[CURVE], own[BOUND]
             g = bias * wb + centre + own[SHIFT] * old
             first, last = 0, 0
