@@ -84,7 +84,8 @@ OTHERS = {
     "nested, removed_rows": "decomposition in stages; tests/solvers/test_nested.py",
     "shared_path": "many related problems; tests/search has them one by one",
 }
-DIRECT = {"least_squares"}  # one linear system: no tolerance makes it stop early
+# one linear system, or for three features as good as that: no tolerance makes it stop early
+DIRECT = {"least_squares", "linear_l1"}
 DRAWN = {
     "smooth_newton",
     "least_squares",

@@ -17,6 +17,7 @@ Symbols as in :mod:`slimsvm.solvers.decomposition`; a strip belongs to class ``f
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -29,15 +30,17 @@ from slimsvm.gram import ROUNDING as KERNEL_ROUNDING
 from slimsvm.multiclass import Part
 from slimsvm.precision import RANDOM
 from slimsvm.run import FULL, Certificate, Limits, Result, Status
-from slimsvm.solvers.smo import level_and_ends, pair_steps
+from slimsvm.solvers.smo import WELL, level_and_ends, pair_steps
 from slimsvm.threads import parallel
 from slimsvm.tiles import Operand, Strips, block, square
 
 Array = NDArray[Any]
 ALONE = 200  # rows of two classes that are solved in one call
 LARGEST = 512  # rows of a pair; larger ones are worth the interpreter
+A_ROW = 100  # steps for each row of a pair: more are made where Ctrl-C and max_time are heard
 MOST_NEWTONS = 100  # for one pair
 ROUNDED = 1e-12  # of the bound
+UNBALANCED = 1e-9  # sum of coefficients, of their sizes: more than rounding
 # what is known of a pair
 STEPS, VIOLATION, GAP, OBJECTIVE, LEVEL, NORM, ROUNDING, SUPPORT, OPEN, ROWS, VALUES = range(11)
 
@@ -77,7 +80,7 @@ def _newton_steps(
                 s = K[free[r], free[c]] - _dot(L[r], L[c], c)
                 if c < r:
                     L[r, c] = s / L[c, c]
-                elif s > 1e-12 * largest:
+                elif s > WELL * largest:
                     L[r, r] = np.sqrt(s)
                 else:
                     return -1
@@ -96,15 +99,18 @@ def _newton_steps(
             sum_x += x[0, r]
             sum_y += x[1, r]
         # 3. as far as the first bound
-        t, at = 1.0, -1
+        t, at, total, size = 1.0, -1, 0.0, 0.0
         for r in range(m):
             v = free[r]
             x[0, r] = x[1, r] * (sum_x / sum_y) - x[0, r]
+            total, size = total + x[0, r], size + abs(x[0, r])
             move = sign[v] * x[0, r]
             if move > 0.0 and a[v] + t * move > upper[v]:
                 t, at = (upper[v] - a[v]) / move, r
             elif move < 0.0 and a[v] + t * move < 0.0:
                 t, at = -a[v] / move, r
+        if abs(total) > UNBALANCED * size:  # the sum must stay: the factor has no digits left
+            return -1
         for r in range(m):
             v = free[r]
             change = t * x[0, r]
@@ -169,8 +175,9 @@ def _measure(exact: bool, sign: Array, upper: Array, a: Array, o: Array, about: 
             elif upper[v] - a[v] <= ROUNDED * upper[v]:
                 a[v] = upper[v]
     level, bottom, top = level_and_ends(a, o, sign, upper)
-    gap = objective = norm = shared = slopes = support = 0.0
+    gap = objective = norm = shared = slopes = support = balance = total = 0.0
     for v in range(a.size):
+        balance, total = balance + sign[v] * a[v], total + a[v]
         s, reduced = o[v] + sign[v], sign[v] * (o[v] - level)
         gap += a[v] * reduced + upper[v] * max(0.0, -reduced)
         objective += 0.5 * sign[v] * a[v] * s - a[v]
@@ -183,6 +190,8 @@ def _measure(exact: bool, sign: Array, upper: Array, a: Array, o: Array, about: 
     about[OBJECTIVE], about[LEVEL], about[NORM] = objective, level, np.sqrt(norm)
     about[ROUNDING] = shared + RANDOM * (norm + np.sqrt(norm * slopes))
     about[SUPPORT] = support
+    if abs(balance) > UNBALANCED * total:
+        about[OPEN] = 1.0
 
 
 @compiled
@@ -318,7 +327,7 @@ def solved_in_strips(
     n_pairs = n_classes * (n_classes - 1) // 2
     own, coef = np.empty(int(own_at[-1]), operand.dtype), np.zeros((n_classes - 1, n))
     about, seconds = np.zeros((n_pairs, 11)), np.zeros(n_pairs)
-    most = 10**12 if max_iter < 0 else max_iter
+    most = sys.maxsize if max_iter < 0 else max_iter
     why: list[str] = []
     single = operand.dtype == np.float32
     # what errors of kernel values do to s, for a unit of the norm of the coefficients
@@ -334,7 +343,7 @@ def solved_in_strips(
             why.append(reason)
         rows = operand.take(slice(int(ends[c]), int(ends[c + 1])))
         S = block(rows, Strips(operand.take(slice(int(ends[c]), n))))
-        steps = most if reason is None else min(1, most)
+        steps = min(most, A_ROW * LARGEST) if reason is None else min(1, most)
         _strip(c, S, own, own_at, ends, upper, tol, steps, not single, coef, about)
         if sigmoids is not None:
             steps = -1 if reason is None else 1
@@ -344,7 +353,7 @@ def solved_in_strips(
 
     parallel(within, n_classes, n_threads)
     parallel(strip, n_classes - 1, n_threads)
-    open_ = (about[:, OPEN] > 0.0) | (error * about[:, NORM] > tol)
+    open_ = _is_open(about, tol, most) | (error * about[:, NORM] > tol)
     open_ = open_ if not why else np.zeros_like(open_)
     return SolvedPairs(coef, about, seconds, np.flatnonzero(open_), why[0] if why else None)
 
@@ -361,13 +370,18 @@ def solved_in_one_call(
     n = operand.n
     K, a, o, about = np.empty((n, n)), np.empty(n), np.empty(n), np.zeros((1, 11))
     square(operand, K)
-    most = 10**12 if max_iter < 0 else max_iter
+    most = sys.maxsize if max_iter < 0 else max_iter
     # what it calls is compiled: as a whole, it would take longer to compile than all of that
-    _in_the_interpreter(K, sign, upper, a, o, tol, most, True, about[0])
+    _in_the_interpreter(K, sign, upper, a, o, tol, min(most, A_ROW * n), True, about[0])
     about[0, ROWS], about[0, VALUES] = n, n * n
-    open_ = np.flatnonzero(about[:, OPEN] > 0.0)
+    open_ = np.flatnonzero(_is_open(about, tol, most))
     seconds = np.array([limits.seconds])
     return SolvedPairs((sign * a)[None, :], about, seconds, open_, limits.reason())
+
+
+def _is_open(about: Array, tol: float, most: int) -> Array:
+    """Pairs that could not be solved so, or not within the steps that nobody can interrupt."""
+    return (about[:, OPEN] > 0.0) | ((about[:, VIOLATION] > tol) & (about[:, STEPS] < most))
 
 
 def rounded_pairs(pairs: SolvedPairs, operand: Operand, tol: float) -> Result:
