@@ -36,7 +36,7 @@ from slimsvm.compiled import compiled
 from slimsvm.kernels import squared_norms
 from slimsvm.problems.linear import TINY, LinearSolution
 from slimsvm.run import FULL, Certificate
-from slimsvm.solvers.linear_l1_newton import MOST_FEATURES, Expansion
+from slimsvm.solvers.linear_l1_newton import MOST_FEATURES, Expansion, product
 
 Array = NDArray[Any]
 SLOPE = 0.01  # share of the expected fall that a step must bring (LIBLINEAR's sigma)
@@ -46,6 +46,8 @@ WORK = 2e8  # entries visited in a step of all columns: about half a second
 MOST_NEWTON = 100  # steps for a free intercept on its own
 # weights that are not zero, and entries of the rows with an error, up to which all move at once
 LARGEST, MOST_ENTRIES = 1000, 2e7
+# columns that are made dense: if they have few entries, or one of DENSE is not zero
+SMALL, DENSE = 100_000, 5
 RIDGE = 1e-12  # of that step's system
 MANY = 3  # passes after which all weights move at once, zero or not
 AT_ONCE = 5  # such steps, between passes
@@ -210,6 +212,20 @@ class L1Problem:
         """Whether the intercept has no penalty."""
         return self.scaling == np.inf
 
+    def some(self, chosen: Array) -> Any:
+        """Some columns, with that of a free intercept: dense, unless they would be mostly zeros."""
+        A, n = self.columns, self.columns.shape[0]
+        shape = (n, chosen.size + self.free)
+        if n * shape[1] > SMALL:
+            few = A[:, chosen]
+            if DENSE * few.nnz < few.shape[0] * few.shape[1]:
+                ones = [np.ones((n, 1))] if self.free else []
+                return sp.hstack([few, *ones], format="csr")
+        Z = np.zeros(shape)
+        _chosen_columns(A.indptr, A.indices, A.data, chosen, Z)
+        Z[:, chosen.size :] = 1.0
+        return Z
+
     def of_column(self, k: int) -> tuple[Array, Array]:
         """Signs and weights of a column."""
         weight = self.weight if self.weight.ndim == 1 else self.weight[:, k]
@@ -352,16 +368,12 @@ class L1Descent:
         n_features, size = chosen.size, chosen.size + problem.free
         if not n_features or size > LARGEST or rows.size * size > MOST_ENTRIES:
             return False
-        Z, columns = np.zeros((y.size, size)), problem.columns
-        _chosen_columns(columns.indptr, columns.indices, columns.data, chosen, Z)
-        if problem.free:
-            Z[:, -1] = 1.0
+        Z = problem.some(chosen)
         sign = np.concatenate([np.sign(w[chosen]), np.zeros(size - n_features)])
-        part, curvature = Z[rows], 2.0 * weight[rows]
-        slope = sign - part.T @ (curvature * y[rows] * e[rows])
+        slope = sign - Z.T @ (2.0 * weight * y * np.maximum(e, 0.0))
         if np.abs(slope).max() <= FLAT:
             return False
-        H = (part * curvature[:, None]).T @ part
+        H = product(Z[rows], 2.0 * weight[rows])
         H[np.diag_indices(size)] += RIDGE * float(np.trace(H)) / size + TINY
         _, step, failed = dposv(H, -slope)
         if failed:

@@ -68,6 +68,16 @@ def _sweeps(H: Array, penalty: Array, z: Array, r: Array, target: float, most: i
     return largest
 
 
+def product(Z: Any, weight: Array) -> Array:
+    """Z' diag(weight) Z, dense."""
+    root = np.sqrt(weight)[:, None]
+    if not sp.issparse(Z):
+        part = Z * root
+        return np.asarray(part.T @ part)
+    part = sp.csr_array(Z.multiply(root))
+    return np.asarray((part.T @ part).toarray())
+
+
 def _violation(penalty: Array, z: Array, r: Array) -> float:
     """How far the conditions of the optimum are from holding."""
     away = np.where(z != 0.0, np.abs(r + penalty * np.sign(z)), np.abs(r) - penalty)
@@ -129,11 +139,7 @@ class Expansion:
         for rows, sign in ((error & ~self.seen, 1.0), (self.seen & ~error, -1.0)):
             at = np.flatnonzero(rows)
             if at.size:
-                root = np.sqrt(2.0 * self.weight[at])
-                part = self.Z[at]
-                part = part.multiply(root[:, None]) if sp.issparse(part) else part * root[:, None]
-                product = part.T @ part
-                self.H += sign * (product.toarray() if sp.issparse(product) else product)
+                self.H += sign * product(self.Z[at], 2.0 * self.weight[at])
         if int((error != self.seen).sum()) > 0 and not error.any():
             self.H[:] = 0.0  # nothing but rounding
         self.seen = error.copy()
