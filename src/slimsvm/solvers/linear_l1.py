@@ -44,12 +44,13 @@ MOST_HALVINGS = 20
 LEAST_CURVATURE = 1e-12
 WORK = 2e8  # entries visited in a step of all columns: about half a second
 MOST_NEWTON = 100  # steps for a free intercept on its own
-# weights that are not zero, and entries of the rows with an error, up to which all move at once
-LARGEST, MOST_ENTRIES = 1000, 2e7
+# weights that are not zero, up to which all move at once
+LARGEST = 1000
 # columns that are made dense: if they have few entries, or one of DENSE is not zero
 SMALL, DENSE = 100_000, 5
 RIDGE = 1e-12  # of that step's system
 MANY = 3  # passes after which all weights move at once, zero or not
+CHEAP = 300  # weights with which such a step costs less than a pass, mostly
 AT_ONCE = 5  # such steps, between passes
 # a step that does not lower the objective but for rounding must lower the largest slope
 ROUNDED, FLATTER = 1e-14, 0.5
@@ -331,7 +332,7 @@ class L1Descent:
             state.n_iter += 1
             open_ = []
         for c in open_:
-            for _ in range(AT_ONCE):
+            for _ in range(AT_ONCE if np.count_nonzero(state.W[c]) <= CHEAP else 1):
                 if not self._newton(problem, state, c):
                     break
             self._look(problem, state, c)
@@ -366,7 +367,7 @@ class L1Descent:
         w, e = state.W[c], state.e[c]
         chosen, rows = np.flatnonzero(w), np.flatnonzero(e > 0.0)
         n_features, size = chosen.size, chosen.size + problem.free
-        if not n_features or size > LARGEST or rows.size * size > MOST_ENTRIES:
+        if not n_features or size > LARGEST:
             return False
         Z = problem.some(chosen)
         sign = np.concatenate([np.sign(w[chosen]), np.zeros(size - n_features)])
