@@ -81,7 +81,7 @@ OTHERS = {
     "structural_gap": "measures what others found; tests/contracts/test_every_certificate.py",
     "core_rounds, online_rounds": "as published, one row a round; test_every_certificate.py",
     "out_of_fold": "decision values of rows left out; tests/estimators/test_cross_training.py",
-    "nested, removed_rows": "decomposition in stages; tests/solvers/test_nested.py",
+    "nested, nested_on_rows, removed_rows": "decomposition in stages; solvers/test_nested.py",
     "shared_path": "many related problems; tests/search has them one by one",
 }
 # one linear system, or for three features as good as that: no tolerance makes it stop early
