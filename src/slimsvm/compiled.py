@@ -59,7 +59,8 @@ def compiled_sum(loop: Loop) -> Loop:
 
 def _compiled(loop: Loop, options: dict[str, Any]) -> Loop:
     try:
-        return _fresh(_kept_if_it_can_be(njit(cache=True, **options)(loop)))  # type: ignore[no-any-return]
+        made: Loop = _fresh(_kept_if_it_can_be(njit(cache=True, **options)(loop)))
+        return made
     except RuntimeError as error:
         # numba: "no locator available": neither the folder of the module nor the home is writable
         _warn(error)
