@@ -15,6 +15,11 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--minutes", type=float, default=30.0)
     parser.add_argument("--only", default="", help="as -k of pytest")
+    parser.add_argument(
+        "--complete",
+        action="store_true",
+        help="end a campaign that has reached the size that is aimed at",
+    )
     asked = parser.parse_args()
     pytest = [sys.executable, "-m", "pytest", str(HERE), "-q", "-m", "long or not long"]
     pytest += ["-p", "no:cacheprovider", *(["-k", asked.only] if asked.only else [])]
@@ -25,7 +30,8 @@ def main():
         return 2
     share = asked.minutes / n_campaigns
     print(f"{n_campaigns} campaigns, {share:.2f} minutes each", flush=True)
-    ended = subprocess.run([*pytest, "-s", "--soak-minutes", str(share)]).returncode
+    pytest += ["-s", "--soak-minutes", str(share), *(["--soak-complete"] * asked.complete)]
+    ended = subprocess.run(pytest).returncode
     write_table()
     return ended
 

@@ -61,7 +61,7 @@ class Campaign:
         begin = written = time.monotonic()
         n_tried, n_before = 0, int(before.get("tried", 0))
         print(f"{self.name}: seeds from {first}")
-        while True:
+        while n_before < self.size:
             try:
                 n_tried += trial(seed) or 1
             except Exception:
@@ -74,7 +74,7 @@ class Campaign:
             if over or self.only is not None or len(self.failures) >= MOST_FAILURES:
                 break
         try:
-            said = measured()
+            said = measured() if n_tried else ""
         except AssertionError as error:
             said = str(error)
             self._failed(seed - 1, traceback.format_exc())

@@ -3,14 +3,16 @@
 import pytest
 
 from tests.soak.campaign import Campaign
+from tests.soak.report import SIZES
 
 QUICK = 1.0  # seconds of each campaign in "make test"
+ENOUGH = 500  # trials of a campaign for which no size is aimed at
 
 
 def pytest_addoption(parser):
     group = parser.getgroup("soak")
     group.addoption("--soak-minutes", type=float, help="minutes of each campaign; counted and kept")
-    group.addoption("--soak-size", type=int, help="with minutes: end when so much was tried")
+    group.addoption("--soak-complete", action="store_true", help="end at the size aimed at")
     group.addoption("--soak-seed", type=int, help="try this seed only")
 
 
@@ -23,7 +25,8 @@ def campaign(request):
     def make(name):
         seconds = QUICK if minutes is None else 60.0 * minutes
         kept = minutes is not None and only is None
-        size = request.config.getoption("--soak-size", None) if kept else None
+        complete = kept and request.config.getoption("--soak-complete", False)
+        size = SIZES.get(name, ENOUGH) if complete else None
         return Campaign(name, seconds, kept, only, size)
 
     return make

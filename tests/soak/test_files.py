@@ -4,7 +4,9 @@ import contextlib
 import gc
 import io
 import os
+import re
 import resource
+import subprocess
 import sys
 import time
 import warnings
@@ -277,3 +279,25 @@ def test_data_files(campaign, tmp, name):
 
     campaign(f"data_files_{Path(name).suffix[1:]}").run(trial, PROMISE + "; only finite numbers")
     gc.collect()
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("format", ["libsvm", "svmlight", "slim", "svm", "csv", "npz"])
+def test_fuzzed_parsers(campaign, tmp, format):
+    """The same by a fuzzer that sees the branches, where one is installed."""
+    pytest.importorskip("atheris")
+    made = campaign(f"fuzzed_files_{format}")
+
+    def trial(seed):
+        seconds = int(min(20, max(3, made.seconds)))
+        words = [f"-seed={seed + 1}", f"-max_total_time={seconds}", f"-artifact_prefix={tmp}/"]
+        ended = subprocess.run(
+            [sys.executable, "-m", "tests.soak.fuzz", format, *words],
+            cwd=KEPT.parent.parent.parent,
+            capture_output=True,
+            text=True,
+        )
+        assert ended.returncode == 0, ended.stderr[-4000:]
+        return int(re.findall(r"number_of_executed_units: *(\d+)", ended.stderr)[-1])
+
+    made.run(trial, "inputs made by a fuzzer that sees the branches (atheris): " + PROMISE)
