@@ -26,6 +26,7 @@ NAMES = (
     "scale",
     "startup",
     "probabilities",
+    "beside",
     "certificates",
     "streams",
     "export",
