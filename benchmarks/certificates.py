@@ -92,7 +92,8 @@ def table() -> str:
     for key, cell in stored.items():
         if "failed" in cell:
             continue
-        key = key if "/" not in key else f"recipes.{key.split('/')[1]}"
+        first, *rest = key.split("/")
+        key = f"recipes.{rest[0]}" if first.startswith("recipes-") else first
         own = totals.setdefault(key, Counter())
         own.update({name: cell[name] for name in ("problems", "claims")})
         own.update({name: len(cell[name]) for name in ("false", "errors")})
