@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from slimsvm import __version__
 from slimsvm.export.description import Description, all_described
+from slimsvm.export.onnx_file import pieces, size_of
 from slimsvm.export.onnx_model import Decisions, outputs
 from slimsvm.export.operators import CODES, IR_VERSION, OPSET, Graph
 from slimsvm.persistence.atomic import replacing
@@ -81,14 +82,14 @@ def to_onnx(
     for name, value, own, shape in write_graph(g, found, x, wanted, raw_scores):
         g.call(value, name)
         g.result(name, own, shape)
-    if model.ByteSize() > MOST_BYTES:
+    if (size := size_of(model)) > MOST_BYTES:
         raise ValueError(
-            f"The model takes {model.ByteSize():,} bytes; a file of ONNX holds {MOST_BYTES:,}. "
+            f"The model takes {size:,} bytes; a file of ONNX holds {MOST_BYTES:,}. "
             "Make it smaller with slimsvm.compress, or use dtype='float32'."
         )
     if path is not None:
         with replacing(path) as file:
-            file.write(model.SerializeToString())
+            file.writelines(pieces(model))
     return model
 
 

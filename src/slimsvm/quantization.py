@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 Array = NDArray[Any]
 FORMS = ("float32", "float16", "int8")
+BLOCK = 1 << 18  # numbers that become codes at a time
 LARGEST = 127  # of the codes of int8
 
 
@@ -62,7 +63,7 @@ class Packed:
 
 def packed(values: Array, form: str, centred: bool = False) -> Packed:
     """The array in this form; ``centred``: about the middle of its columns, for int8."""
-    values = np.asarray(values, np.float64)
+    values = np.asarray(values)
     if form != "int8":
         with np.errstate(over="ignore"):
             codes = values.astype(form)
@@ -79,13 +80,23 @@ def packed(values: Array, form: str, centred: bool = False) -> Packed:
         return Packed(codes)
     centre = None
     if centred and len(values):
-        centre = (0.5 * (values.min(axis=0) + values.max(axis=0))).astype(np.float32)
-        values = values - centre
-    size = np.abs(values).max(axis=-1, initial=0.0)
-    scales = np.atleast_1d(np.where(size > 0, size / LARGEST, 1.0)).astype(np.float32)
-    by = scales[:, None] if values.ndim == 2 else scales
-    codes = np.clip(np.rint(values / by), -LARGEST, LARGEST).astype(np.int8)
-    return Packed(codes, scales, centre)
+        low, high = (
+            np.asarray(end, np.float64) for end in (values.min(axis=0), values.max(axis=0))
+        )
+        centre = (0.5 * (low + high)).astype(np.float32)
+    rows = np.atleast_2d(values)
+    codes, scales = np.empty(rows.shape, np.int8), np.empty(rows.shape[0], np.float32)
+    step = max(1, BLOCK // max(1, rows.shape[1]))
+    for first in range(0, rows.shape[0], step):  # a large model is not copied whole
+        part = slice(first, first + step)
+        own = rows[part].astype(np.float64)
+        if centre is not None:
+            own -= centre
+        size = np.abs(own).max(axis=1, initial=0.0)
+        scales[part] = np.where(size > 0, size / LARGEST, 1.0)
+        own /= scales[part, None]
+        codes[part] = np.clip(np.rint(own, out=own), -LARGEST, LARGEST)
+    return Packed(codes.reshape(values.shape), scales, centre)
 
 
 def packed_model(own: dict[str, Array], form: str, mean: Array | None) -> dict[str, Packed]:

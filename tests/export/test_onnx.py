@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.compose import ColumnTransformer
+from sklearn.datasets import load_iris
 from sklearn.decomposition import PCA
 from sklearn.exceptions import NotFittedError
 from sklearn.pipeline import make_pipeline
@@ -14,6 +15,7 @@ from sklearn.preprocessing import MinMaxScaler, PolynomialFeatures, RobustScaler
 
 import slimsvm
 from slimsvm.export.description import described
+from slimsvm.export.onnx_file import size_of
 from tests.export.models import SET_UPS, classes, exact_outputs, fitted, largest_value, scores_of
 
 onnx = pytest.importorskip("onnx")
@@ -226,3 +228,13 @@ def test_regression_and_outliers_in_skl2onnx():
         first = runtime.InferenceSession(made.SerializeToString()).run(None, {"X": X})[0]
         assert first.shape == (len(X), 1)
         assert np.abs(first[:, 0] - model.predict(X)).max() < 1e-12
+
+
+def test_the_file_is_the_message(tmp_path):
+    """Written piece by piece, it is what Protocol Buffers reads back as the same model."""
+    X, y = load_iris(return_X_y=True)
+    for estimator in (slimsvm.SVC(), slimsvm.SVC(kernel="laplacian"), slimsvm.LinearSVC()):
+        model = slimsvm.to_onnx(estimator.fit(X, y), tmp_path / "model.onnx")
+        written = (tmp_path / "model.onnx").read_bytes()
+        assert onnx.load_model_from_string(written) == model
+        assert size_of(model) == len(written)

@@ -18,6 +18,7 @@ from slimsvm.multiclass import OneVsOne
 from slimsvm.probability import LEAST
 
 Array = NDArray[Any]
+BLOCK = 256  # vectors at a time
 FEW_CLASSES = 4  # up to which coefficients have a column for each pair, mostly not zero
 
 
@@ -51,12 +52,19 @@ def _values(g: Graph, d: Description, z: str) -> Any:
     v = g("Concat", z, squares(g, z, 1), axis=1)
 
     def exponentials(part: slice) -> str:
-        own, width = B[part] - centre, widths[part]
-        A = np.empty((own.shape[1] + 1, own.shape[0]), g.dtype)
-        np.multiply(own.T, 2.0 * width, out=A[:-1], casting="same_kind")
-        A[-1] = -width
-        last = -width * np.einsum("ij,ij->i", own, own)
-        return g("Exp", g("Gemm", v, g.numbers(A), g.numbers(last)))
+        own, width = B[part], widths[part]
+        last = np.empty(len(own))
+
+        def fill(A: Array) -> None:
+            for first in range(0, len(own), BLOCK):  # a large model is not copied whole
+                some = slice(first, first + BLOCK)
+                b = own[some] - centre
+                np.multiply(b.T, 2.0 * width[some], out=A[:-1, some], casting="same_kind")
+                last[some] = -width[some] * np.einsum("ij,ij->i", b, b)
+            A[-1] = -width
+
+        A = g.filled((own.shape[1] + 1, own.shape[0]), fill)
+        return g("Exp", g("Gemm", v, A, g.numbers(last)))
 
     return exponentials
 
@@ -64,8 +72,13 @@ def _values(g: Graph, d: Description, z: str) -> Any:
 def _of_products(g: Graph, d: Description, z: str, part: slice) -> str:
     """(gamma z.b + coef0)^degree, or the hyperbolic tangent."""
     assert d.basis is not None
-    A = np.multiply(d.basis[part].T, d.gamma, dtype=np.float64)
-    products = g("Gemm", z, g.numbers(A), g.numbers(d.coef0))
+    own = d.basis[part]
+
+    def fill(A: Array) -> None:
+        np.multiply(own.T, d.gamma, out=A, casting="same_kind")
+
+    A = g.filled((own.shape[1], own.shape[0]), fill)
+    products = g("Gemm", z, A, g.numbers(d.coef0))
     if d.form == "sigmoid":
         return g("Tanh", products)
     return _power(g, products, d.degree)

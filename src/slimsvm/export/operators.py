@@ -6,6 +6,7 @@ are given, which doubles the memory that a large model takes.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -75,6 +76,20 @@ class Graph:
         else:
             tensor.data_type = CODES[str(values.dtype)]
             tensor.raw_data = np.ascontiguousarray(values).tobytes()
+        return str(tensor.name)
+
+    def filled(self, shape: tuple[int, int], fill: Callable[[Array], None]) -> str:
+        """A constant in the type of the graph, which a function fills in place.
+
+        Where nobody else holds it, the array is gone before its bytes are copied into the graph.
+        """
+        values = np.empty(shape, self.dtype)
+        fill(values)
+        tensor = self.proto.initializer.add(name=self.name("c"), data_type=CODES[self.dtype.name])
+        tensor.dims.extend(shape)
+        raw = values.tobytes()
+        del values
+        tensor.raw_data = raw
         return str(tensor.name)
 
     def body(self, name: str) -> Graph:
