@@ -20,7 +20,6 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.linalg import cholesky, solve_triangular
-from scipy.sparse.linalg import lsqr
 from sklearn.utils.extmath import randomized_svd
 
 from slimsvm.ending import SUBSPACE, Certificate
@@ -43,7 +42,8 @@ HELD, AT_MOST = 0.85, 0.2  # of the variance, by this share of the coordinates: 
 LOOKED_AT = 4000  # rows
 WIDE = 2000  # features from which on sparse rows are wide
 SINGULAR = 60  # directions of the largest variance for these
-RIDGE, LSQR_STEPS = 10.0, 30  # of the weights that are directions, too
+# of the weights that are directions, too: the ridge; steps, and share of the slopes that is left
+RIDGE, RIDGE_STEPS, RIDGE_EXACT = 10.0, 30, 1e-2
 SEEN = 64  # rows on which errors of kernel values are seen
 # steps of Newton's method for the intercepts, at most; with the second derivatives of the step
 # before, as long as slopes fall to this share
@@ -365,25 +365,37 @@ def directions_of_wide(X: Any, target: Array | None, weight: Array | None, rng: 
     and before them the weights of ridge regression to the targets, which singular vectors may miss.
     """
     n, d = X.shape
-    X = X.tocsr().astype(np.float64)
+    X = X.tocsr().astype(np.float32)
     found = np.empty((d, 0))
     if target is not None:
-        Y = np.where(target > 0, 1.0, -1.0)
-        found = np.stack([_ridge_weights(X, Y[:, c], weight) for c in range(Y.shape[1])], axis=1)
+        found = _ridge_weights(X, np.where(target > 0, 1.0, -1.0), weight)
     q = min(SINGULAR, d - 1, n - 1)
     _, size, right = randomized_svd(
         X, q, n_iter=2, random_state=int(rng.integers(2**31 - 1)) if rng is not None else 0
     )
-    whole = np.hstack([found, right[size > 1e-9 * size.max()].T])
+    whole = np.hstack([found, right[size > 1e-6 * size.max()].T.astype(np.float64)])
     return np.asarray(np.linalg.qr(whole)[0])
 
 
-def _ridge_weights(X: Any, y: Array, weight: Array | None) -> Array:
+def _ridge_weights(X: Any, Y: Array, weight: Array | None) -> Array:
+    """Weights for all columns of Y: conjugate gradients side by side, a pass over X for all."""
     w = np.ones(X.shape[0]) if weight is None else weight / weight.mean()
-    root = np.sqrt(w)
-    rows = sp.diags_array(root) @ X
-    y = y - np.average(y, weights=w)
-    return np.asarray(lsqr(rows, root * y, damp=np.sqrt(RIDGE), iter_lim=LSQR_STEPS)[0])
+    rows = (sp.diags_array(np.sqrt(w)).astype(np.float32) @ X).tocsr()
+    turned = rows.T.tocsr()
+    right = (Y - np.average(Y, axis=0, weights=w)) * np.sqrt(w)[:, None]
+    residual = (turned @ right.astype(np.float32)).astype(np.float64)
+    found, step = np.zeros_like(residual), residual.copy()
+    size = first = np.square(residual).sum(axis=0)
+    for _ in range(RIDGE_STEPS):
+        if not np.any(size > RIDGE_EXACT**2 * first):
+            break
+        moved = turned @ (rows @ step.astype(np.float32)) + RIDGE * step
+        t = size / np.maximum((step * moved).sum(axis=0), np.finfo(float).tiny)
+        found += t * step
+        residual -= t * moved
+        before, size = size, np.square(residual).sum(axis=0)
+        step = residual + size / np.maximum(before, np.finfo(float).tiny) * step
+    return found
 
 
 # -- values of all rows ----------------------------------------------------------------------------
