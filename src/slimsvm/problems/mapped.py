@@ -395,7 +395,7 @@ def _ridge_weights(X: Any, Y: Array, weight: Array | None) -> Array:
         residual -= t * moved
         before, size = size, np.square(residual).sum(axis=0)
         step = residual + size / np.maximum(before, np.finfo(float).tiny) * step
-    return found
+    return np.asarray(found)
 
 
 # -- values of all rows ----------------------------------------------------------------------------
