@@ -80,6 +80,7 @@ OTHERS = {
     "whole_gap": "measures what others found; tests/contracts/test_every_rows.py",
     "structural_gap": "measures what others found; tests/contracts/test_every_certificate.py",
     "core_rounds, online_rounds": "as published, one row a round; test_every_certificate.py",
+    "units": "looks at features before a descent begins; tests/estimators/test_descending.py",
     "out_of_fold": "decision values of rows left out; tests/estimators/test_cross_training.py",
     "nested, nested_on_rows, removed_rows": "decomposition in stages; solvers/test_nested.py",
     "shared_path": "many related problems; tests/search has them one by one",
