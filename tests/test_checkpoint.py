@@ -10,11 +10,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 from sklearn.base import clone
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 import slimsvm
 import slimsvm.estimators.dual as dual
 from slimsvm import Checkpoint, keeping
 from slimsvm.datasets import checkers
+from slimsvm.search.sharing import Sharing
 from slimsvm.snapshots import Frozen
 
 EXACT = {
@@ -35,7 +38,14 @@ OTHERS = {
     "CoreVectorSVC": slimsvm.CoreVectorSVC(gamma=20.0, random_state=0),
     "SparseSVC-pursuit": slimsvm.SparseSVC(5, gamma=20.0, basis="pursuit", loss="squared_hinge"),
     "SparseSVC-hinge": slimsvm.SparseSVC(5, gamma=20.0, basis="pursuit", loss="hinge"),
+    "CrammerSingerSVC": slimsvm.CrammerSingerSVC(gamma=20.0, space="kernel"),
+    "CrammerSingerSVC-linear": slimsvm.CrammerSingerSVC(kernel="linear"),
+    "CrammerSingerSVC-sampled": slimsvm.CrammerSingerSVC(
+        gamma=20.0, sample_size=50, tol=0.02, space="sampled"
+    ),
+    "CrammerSingerSVC-subspace": slimsvm.CrammerSingerSVC(gamma=20.0, space="subspace", n_basis=8),
 }
+BEGIN_ANEW = ("SparseSVC-pursuit",)  # and smaller sizes of a path by cuts, after its largest one
 
 
 class Killed(BaseException):
@@ -92,12 +102,43 @@ def test_a_fit_goes_on(name, tmp_path, killed_after, monkeypatch):
         assert np.isfinite(values(now, X[:50])).all() and not now.certificate_.holds
         again = clone(estimator).set_callbacks(Checkpoint(path, every=1e9)).fit(X, y)
         # the tolerance of the exact ones is 1e-3; the others do the same steps
-        slack = 0.05 if name in EXACT else 1e-9
+        slack = 0.05 if name in EXACT else 1e-3 if "subspace" in name else 1e-9
         assert np.abs(values(again, X) - values(whole, X)).max() <= slack
-        if name not in ("SparseSVC-pursuit", "SparseSVC-hinge"):
-            assert done[0] <= total
+        assert done[0] <= total - int(share * total) + 1 or name in BEGIN_ANEW
         assert np.array_equal(values(slimsvm.load(path), X), values(again, X))
         path.unlink()
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("name", ["SVC", "SVR", "SparseSVC"])
+def test_a_fit_on_rows_goes_on(name, tmp_path, killed_after):
+    set_most, done = killed_after
+    path, (X, y) = tmp_path / "kept.slim", rows(name, 2600)
+    estimator = clone({**EXACT, **OTHERS}[name])
+    if name == "SVC":
+        y = y + (X[:, 0] > 0.8)
+    seeded = "random_state" in estimator.get_params()
+    estimator.set_params(**({"random_state": 3} if seeded else {}))
+
+    def fitted(every):
+        far = slimsvm.open_rows(X, target=y, batch_rows=1000)
+        return clone(estimator).set_callbacks(Checkpoint(path, every=every)).fit(far)
+
+    whole, total = fitted(1e9), done[0]  # of steps
+    path.unlink()
+    set_most(max(1, int(0.7 * total)))
+    with pytest.raises(Killed):
+        fitted(1e-9)
+    set_most(10**9)
+    now = slimsvm.load(path)
+    assert np.isfinite(values(now, X[:50])).all() and not now.certificate_.holds
+    again = fitted(1e9)
+    assert np.abs(values(again, X) - values(whole, X)).max() <= (0.05 if name in EXACT else 1e-9)
+    assert done[0] < total
+    y[0] = y[1]
+    X[0] += 1.0
+    with pytest.warns(UserWarning, match="rows, targets or weights are others"):
+        fitted(1e9)
 
 
 def test_a_finished_fit_is_not_done_again(tmp_path, killed_after):
@@ -207,6 +248,54 @@ def test_shared_parts_stay_shared():
     rng = np.random.default_rng(5)
     one, two, again = Frozen([array, array, rng]).thawed()
     assert one is two and one is not array and again.random() == np.random.default_rng(5).random()
+
+
+SEARCHES = {
+    "SVC": (slimsvm.SVC(), {"C": [0.1, 1.0, 10.0], "gamma": [1.0, 10.0]}),
+    "pipeline": (
+        make_pipeline(StandardScaler(), slimsvm.SVC()),
+        {"svc__C": [0.1, 1.0, 10.0], "svc__gamma": [1.0, 10.0]},
+    ),
+    "SVR": (slimsvm.SVR(), {"C": [0.1, 1.0], "epsilon": [0.1, 0.2, 0.3]}),
+    "NuSVC": (slimsvm.NuSVC(), {"nu": [0.1, 0.2, 0.3], "gamma": [1.0, 10.0]}),
+    "LinearSVC": (slimsvm.LinearSVC(), {"C": [0.1, 1.0, 10.0], "loss": ["hinge", "squared_hinge"]}),
+}
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("name", SEARCHES)
+def test_a_search_goes_on(name, tmp_path, monkeypatch):
+    (estimator, grid), path = SEARCHES[name], tmp_path / "kept.npz"
+    X, y = rows(name, 200)
+    y = y if name == "SVR" else np.where(y > 0, "b", "a").astype(object)
+    usual, done, most = Sharing._record, [0], [10**9]
+
+    def record(self, *given):
+        usual(self, *given)
+        done[0] += 1
+        if done[0] >= most[0]:
+            raise Killed
+
+    monkeypatch.setattr(Sharing, "_record", record)
+    search = slimsvm.GridSearchCV(estimator, grid, cv=3).set_callbacks(Checkpoint(path, 1e-9))
+    alone = slimsvm.GridSearchCV(estimator, grid, cv=3).fit(X, y)
+    whole = alone.cv_results_["mean_test_score"]
+    assert done[0] == 18
+    done[0], most[0] = 0, 7
+    with pytest.raises(Killed):
+        search.fit(X, y)
+    done[0], most[0] = 0, 10**9
+    again = search.fit(X, y).cv_results_["mean_test_score"]
+    assert done[0] == 18 - 7 and search.shared_.n_shared == 18
+    np.testing.assert_allclose(again, whole, atol=0.02)
+    done[0] = 0
+    np.testing.assert_array_equal(search.fit(X, y).cv_results_["mean_test_score"], again)
+    assert done[0] == 0
+    with pytest.warns(UserWarning, match="not gone on from: rows are others"):
+        search.fit(X[1:], y[1:])
+    model = slimsvm.SVC().set_callbacks(Checkpoint(path))
+    with pytest.raises(ValueError, match="no checkpoint to go on from"):
+        model.fit(X, y)
 
 
 PROGRAM = """

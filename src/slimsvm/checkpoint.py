@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+import threading
+import time
+import zipfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -29,7 +32,9 @@ class Checkpoint:
 
     The file is a model that :func:`slimsvm.load` reads at any moment, and it is replaced whole. A
     fit with the same parameters and data that finds it goes on from there; with others it begins
-    anew, and a warning says what differs. At the end the file holds the finished model.
+    anew, and a warning says what differs. At the end the file holds the finished model. Of a search
+    (:class:`slimsvm.GridSearchCV`, :class:`slimsvm.RandomizedSearchCV`) it holds what is known of
+    its fits, and is no model.
 
     Parameters
     ----------
@@ -106,6 +111,60 @@ class Checkpoint:
         """Write the finished model; a fit that finds it has nothing left to do."""
         self._write(model, self._keeper.so_far())
         del self._keeper, self._facts
+
+    # -- a search ----------------------------------------------------------------------------------
+
+    def of_search(self, facts: dict[str, Any]) -> dict[Any, Any]:
+        """What an earlier search left, if it is this one's: scores of its fits, by their points.
+
+        The file of a search is no model, since there is none before the search ends.
+        """
+        self._check_path()
+        self._last, self._lock = time.monotonic(), threading.Lock()
+        if not os.path.exists(self.path):
+            return {}
+        try:
+            with np.load(self.path, allow_pickle=False) as file:
+                stored = json.loads(bytes(file["search"]))
+                arrays = [file[f"a{k}"] for k in range(stored["n"])]
+            then: dict[str, Any] = stored["facts"]
+            known: dict[Any, Any] = Frozen.of(stored["tree"], arrays).thawed()
+        except (ValueError, KeyError, TypeError, OSError, zipfile.BadZipFile) as error:
+            raise ValueError(
+                f"{self.path} is there, but is no checkpoint of a search, and is left as it is "
+                f"({error}). Move it away, or give another path."
+            ) from error
+        for name, now in facts.items():
+            if then.get(name) != now:
+                warn(
+                    f"The checkpoint {self.path} is not gone on from: {name} "
+                    f"{'are others' if name == 'rows' else f'was {then.get(name)}, not {now}'}.",
+                    UserWarning,
+                )
+                return {}
+        return known
+
+    def keep_search(self, facts: dict[str, Any], known: dict[Any, Any], end: bool = False) -> None:
+        """Write what is known, if it is time to."""
+        from slimsvm.persistence.atomic import replacing
+
+        with self._lock:
+            if not end and time.monotonic() - self._last < self.every:
+                return
+            try:
+                frozen = Frozen(dict(known))
+                about = {"facts": facts, "tree": frozen.tree, "n": len(frozen.arrays)}
+                search = np.frombuffer(json.dumps(about).encode(), np.uint8)
+                arrays = {f"a{k}": array for k, array in enumerate(frozen.arrays)}
+                with replacing(self.path) as file:
+                    np.savez_compressed(file, search=search, **arrays)
+            except (OSError, TypeError) as error:
+                warn(
+                    f"The checkpoint {self.path} could not be written ({error}); the search goes "
+                    "on.",
+                    UserWarning,
+                )
+            self._last = time.monotonic()
 
     def _check_path(self) -> None:
         target = Path(os.path.realpath(self.path))
@@ -207,7 +266,8 @@ def _facts(estimator: Any, data: Data) -> dict[str, Any]:
                 parameters[key] = json.loads(json.dumps(encode(value, key, _digest)))
             except ValueError as error:
                 raise ValueError(f"A checkpoint cannot keep this {name}: {error}") from error
-    rows = MemoryRows(data.X, data.target, data.weight)
+    far = data.about.get("rows")  # that are not in memory
+    rows = MemoryRows(data.X, data.target, data.weight) if far is None else far
     classes = [str(label) for label in np.asarray(data.classes).tolist()]
     return {
         "class": name,

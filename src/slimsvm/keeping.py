@@ -65,6 +65,10 @@ class Level(Kept):
             except NOT_KEPT:
                 self.known = None
             else:
+                if getattr(solver, "in_place", False):  # who began the run has its state, too
+                    begun = init()
+                    vars(begun).update(vars(state))
+                    state = begun
                 self.state, self.records = known.state, known.records
                 return state, list(known.records)
         return init(), []
@@ -159,9 +163,11 @@ class Keeper:
     @staticmethod
     def _freeze(level: Level) -> None:
         assert level.live is not None
-        solver, _, state = level.live
+        solver, problem, state = level.live
         if getattr(solver, "keeps_state", False):
             try:
+                if hasattr(solver, "before_keeping"):
+                    solver.before_keeping(problem, state)
                 level.state, level.fresh = Frozen(state, level.outside), True
             except TypeError:
                 level.state = None
@@ -204,12 +210,12 @@ class _AsItIs:
                 raise NotReady
             solver, problem, _ = level.live
             state = level.state.thawed(level.outside)
-        if state is None:
-            state = init()
         unknown = Certificate(FULL, np.nan, np.inf, np.inf, 0.0, "float32")
-        history = {"seconds": np.empty(0)}
-        model = solver.model(problem, state)
-        return Result(model, unknown, Status("stopped"), history, max(1, state.n_iter))
+        about = (unknown, Status("stopped"), {"seconds": np.empty(0)})
+        if state is None and hasattr(solver, "nothing"):  # to begin takes long
+            return Result(solver.nothing(problem), *about, 1)
+        state = init() if state is None else state
+        return Result(solver.model(problem, state), *about, max(1, state.n_iter))
 
 
 @contextmanager

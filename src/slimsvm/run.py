@@ -10,7 +10,9 @@ rule holds) and ``record()``: a dict of numbers for the history, or, of a solver
 list of their records, of which the watchers know already. A solver that is done although its
 certificate does not hold has stalled, unless it says ``done_is_converged``. One whose state is all
 that it needs to go on, with a problem that is as new, says ``keeps_state``; what else must be done
-then, it does in ``resume(problem, state)`` (:mod:`slimsvm.keeping`).
+then, it does in ``before_keeping(problem, state)``, which raises TypeError where nothing can be
+kept, and in ``resume(problem, state)`` (:mod:`slimsvm.keeping`). One that says ``in_place`` goes on
+with the very state that it was given as a start.
 """
 
 from __future__ import annotations

@@ -90,7 +90,10 @@ class Frozen:
         self._places[id(value)] = len(self._held)
         self._held.append(value)
         if isinstance(value, np.ndarray):
-            return {"array": self._kept(value)}
+            words = value.dtype == object and all(type(of) is str for of in value.flat)
+            return (
+                {"words": self._kept(value.astype(str))} if words else {"array": self._kept(value)}
+            )
         if isinstance(value, list):
             return {"list": [self._taken(part) for part in value]}
         if isinstance(value, dict):
@@ -142,8 +145,9 @@ class _Thawing:
     def _met(self, kind: str, content: Any, tree: dict[str, Any]) -> Any:
         place = len(self.met)
         self.met.append(None)
-        if kind == "array":
-            self.met[place] = self.arrays[content].copy()
+        if kind in ("array", "words"):
+            kept = self.arrays[content]
+            self.met[place] = kept.copy() if kind == "array" else kept.astype(object)
         elif kind == "list":
             self.met[place] = []
             self.met[place].extend(self.value(part) for part in content)

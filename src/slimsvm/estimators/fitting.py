@@ -239,26 +239,27 @@ class Estimator(ShowsItsFit, CallbackSupportMixin, BaseEstimator):
         return [c for c in getattr(self, "_skl_callbacks", None) or () if hasattr(c, "keeping")][:1]
 
     @contextmanager
-    def _kept(self, data: Data, fit: Fit) -> Iterator[None]:
+    def _kept(
+        self, data: Data, fit: Fit, so_far: Callable[[], Any] | None = None
+    ) -> Iterator[None]:
         """With a :class:`slimsvm.Checkpoint` the fit goes on from it, and is kept in it."""
+        now = so_far or (lambda: self._so_far(data, fit, "_solved"))
         with ExitStack() as stack:
             for checkpoint in self._checkpoints():
-                seed = stack.enter_context(
-                    checkpoint.keeping(self, data, lambda: self._so_far(data, fit))
-                )
+                seed = stack.enter_context(checkpoint.keeping(self, data, now))
                 if getattr(self, "random_state", 0) is None:  # the same draws when it goes on
                     self.random_state = seed
                     stack.callback(setattr, self, "random_state", None)
             yield
 
-    def _so_far(self, data: Data, fit: Fit) -> Self:
+    def _so_far(self, data: Data, fit: Fit, solve: str) -> Self:
         """The model of now, while the fit goes on: runs say what they have."""
         model = copy(self)
         for name in (*CALLBACKS, "_skl_callbacks", "_parent_callback_ctx"):
             model.__dict__.pop(name, None)
         ended = replace(fit, limits=Limits(stopped=True), watchers=(lambda record: None,))
         own = replace(data, about=dict(data.about))
-        ending = model._concluded(own, model._solved(own, ended), ended)
+        ending = model._concluded(own, getattr(model, solve)(own, ended), ended)
         words = (
             f"Kept by a checkpoint after {fit.limits.seconds:.1f} s, while the fit went on: how "
             "far from the optimum is not known."
@@ -269,7 +270,7 @@ class Estimator(ShowsItsFit, CallbackSupportMixin, BaseEstimator):
 
     def _concluded_on_few_rows(self, data: Data, fit: Fit) -> Ending:
         """The model of some rows, where the limits left no time for one step over all of them."""
-        n, few = data.used.size, self._few(data)
+        n, few = data.used.size, self._few(self._here(data))
         self._prepared(few)
         unlimited = replace(fit, limits=Limits(), watchers=())
         ending = self._concluded(few, self._solved(few, unlimited), unlimited)
@@ -281,6 +282,14 @@ class Estimator(ShowsItsFit, CallbackSupportMixin, BaseEstimator):
             "is from the optimum is not known."
         )
         return Ending(certificate, Status(reason, words), ending.history)
+
+    def _here(self, data: Data) -> Data:
+        """The same, or of rows that are elsewhere some."""
+        if "rows" not in data.about:
+            return data
+        from slimsvm.far.fits import some_of
+
+        return self._encoded(*self._checked(*some_of(data.about["rows"])))
 
     def _few(self, data: Data) -> Data:
         """The problem of some rows."""

@@ -14,7 +14,7 @@ from slimsvm.gram import Gram, make_gram
 from slimsvm.multiclass import OneVsOne, Part
 from slimsvm.precision import is_small
 from slimsvm.problems.dual_qp import DualQP
-from slimsvm.problems.far_gram import Held, Known, far_gram, known_of
+from slimsvm.problems.far_gram import Held, far_gram, known_of
 from slimsvm.rows import Block
 from slimsvm.run import Limits, Result
 from slimsvm.solvers.nested_on_rows import solver_for
@@ -37,8 +37,8 @@ def targets_in(block: Block) -> tuple[Array, Array]:
 class FarProblems:
     """The rows of a fit, and the Grams of some of them."""
 
-    def __init__(self, model: Any, data: Data, fit: Fit) -> None:
-        self.model, self.fit, self.kernel = model, fit, data.kernel
+    def __init__(self, model: Any, data: Data, threads: int) -> None:
+        self.model, self.threads, self.kernel = model, threads, data.kernel
         self.rows = data.about["rows"]
         _refuse(model)
         labels = ("labels", 1.0, data.classes, data.factors) if data.classes.size else ("numbers",)
@@ -52,21 +52,27 @@ class FarProblems:
 
     def gram(self, numbers: Array) -> Gram:
         """Of the rows with these numbers."""
-        budget, threads = self.model._cache_bytes, self.fit.threads
+        budget, threads = self.model._cache_bytes, self.threads
         if numbers.size <= FEW:
             dtype = np.float64 if is_small(numbers.size) else None
             X = self.rows.take(numbers).X
             return make_gram(prepare(self.kernel, X, dtype=dtype, alone=True), budget, threads)
-        known = replace(self.known, diag=self.known.diag[numbers])
-        if self.known.diag.strides == (0,):
-            known = Known(self.known.diag[: numbers.size], known.largest, known.rounding)
-        return far_gram(Held(self.rows, numbers, self.frame, known), budget, threads)
+        held = Held(self.rows, numbers, self.frame, self.known.of(numbers))
+        return far_gram(held, budget, threads)
 
-    def solved(self, problem: DualQP, limits: Limits) -> Result:
+    def solved(self, problem: DualQP, fit: Fit, limits: Limits) -> Result:
         """One of its problems."""
         solver = solver_for(problem.gram, bool(self.model.shrinking), self.seed)
-        result: Result = self.model._decomposed(problem, self.fit, limits, solver=solver)
+        result: Result = self.model._decomposed(problem, fit, limits, solver=solver)
         return result
+
+
+def problems_of(model: Any, data: Data, fit: Fit) -> FarProblems:
+    """Those of a fit; a checkpoint, which asks again, does not read all rows again."""
+    if "problems" not in data.about:
+        data.about["problems"] = FarProblems(model, data, fit.threads)
+    found: FarProblems = data.about["problems"]
+    return found
 
 
 def _refuse(model: Any) -> None:
@@ -86,7 +92,7 @@ def _refuse(model: Any) -> None:
 
 def pairs_on_rows(model: Any, data: Data, fit: Fit) -> list[Result]:
     """Step 4 of a classifier; the data become those of the support vectors of any pair."""
-    far = FarProblems(model, data, fit)
+    far = problems_of(model, data, fit)
     label = far.target.copy()
     label[far.weight <= 0] = -1
     used: list[Array] = []
@@ -95,7 +101,7 @@ def pairs_on_rows(model: Any, data: Data, fit: Fit) -> list[Result]:
         rows = part.rows
         names = data.classes[[part.positive, part.negative]].tolist()
         problem = model._problem(far.gram(rows), part, far.weight[rows], names)
-        result = far.solved(problem, limits)
+        result = far.solved(problem, fit, limits)
         own = np.flatnonzero(result.model.a)
         used.append(rows[own])
         return replace(result, model=replace(result.model, a=result.model.a[own], s=np.empty(0)))
@@ -116,11 +122,11 @@ def pairs_on_rows(model: Any, data: Data, fit: Fit) -> list[Result]:
 
 def regression_on_rows(model: Any, data: Data, fit: Fit) -> tuple[Array, Result]:
     """Step 4 of a regression: coefficients of the support vectors, which the data become."""
-    far = FarProblems(model, data, fit)
+    far = problems_of(model, data, fit)
     rows = far.used
     gram = far.gram(rows)
     problem = model._problem(gram, far.target[rows].astype(np.float64), far.weight[rows])
-    result = far.solved(problem, fit.limits)
+    result = far.solved(problem, fit, fit.limits)
     coef = problem.coef(result.model.a)
     own = np.flatnonzero(coef)
     data.used, data.about = rows[own], {}

@@ -50,11 +50,28 @@ def fit_on_rows(model: Any, X: Any, y: Any, sample_weight: Any, begin: float) ->
             finally:
                 if hasattr(rows, "forget"):
                     rows.forget()
-        model.__dict__.pop("transformer_", None)
-        if rows.transformer is not None:
-            model.transformer_ = rows.transformer
-        _remember_features(model, rows)
+        _completed(model, rows)
+    for checkpoint in model._checkpoints() if rows.n > FEW else ():
+        checkpoint.finish(model)
     return model
+
+
+def _completed(model: Any, rows: Any) -> Any:
+    """The model with what it must remember of the rows."""
+    model.__dict__.pop("transformer_", None)
+    if rows.transformer is not None:
+        model.transformer_ = rows.transformer
+    model.n_features_in_ = int(rows.n_features_in)
+    model.__dict__.pop("feature_names_in_", None)
+    if rows.names is not None:
+        model.feature_names_in_ = np.asarray(rows.names, dtype=object)
+    return model
+
+
+def some_of(rows: Any) -> tuple[Any, Any, Any]:
+    """X, y and weights of some rows, brought here."""
+    some = rows.take(drawn_rows(rows.n, SOME, 0))
+    return some.X, some.y, some.weight
 
 
 def _fitted_here(model: Any, rows: Any) -> None:
@@ -62,24 +79,20 @@ def _fitted_here(model: Any, rows: Any) -> None:
     model._fit(every.X, every.y, every.weight)
 
 
-def _remember_features(model: Any, rows: Any) -> None:
-    model.n_features_in_ = int(rows.n_features_in)
-    model.__dict__.pop("feature_names_in_", None)
-    if rows.names is not None:
-        model.feature_names_in_ = np.asarray(rows.names, dtype=object)
-
-
 def _fitted_there(model: Any, rows: Any, begin: float) -> None:
     with model._fitting(begin) as fit:
         rows.n_threads = fit.threads
         data = summarised(model, rows)
-        try:
-            solved = model._solved_on_rows(data, fit)
-            ending = model._concluded(data, solved, fit)
-        except OutOfTime:
-            some = rows.take(drawn_rows(rows.n, SOME, 0))
-            here = model._encoded(*model._checked(some.X, some.y, some.weight))
-            ending = model._concluded_on_few_rows(here, fit)
+
+        def so_far() -> Any:
+            return _completed(model._so_far(data, fit, "_solved_on_rows"), rows)
+
+        with model._kept(data, fit, so_far):
+            try:
+                solved = model._solved_on_rows(data, fit)
+                ending = model._concluded(data, solved, fit)
+            except OutOfTime:
+                ending = model._concluded_on_few_rows(data, fit)
     seen = data.about.get("seen", rows.n)
     if seen < rows.n and ending.status.reason != "max_time":
         words = f"{ending.status} The vectors were found on {seen:,} of {rows.n:,} rows."

@@ -33,16 +33,23 @@ class Known:
     diag: Array
     largest: float  # squared norm of a row
     rounding: float  # error of a value that is to be expected
+    none: Operand  # no rows, prepared as all others
+
+    def of(self, numbers: Array) -> Known:
+        """The same of some rows."""
+        constant = self.diag.strides == (0,)
+        return replace(self, diag=self.diag[: numbers.size] if constant else self.diag[numbers])
 
 
-def about(block: Block, frame: Frame) -> tuple[Array, float, float]:
+def about(block: Block, frame: Frame) -> tuple[Array, float, float, Operand]:
     """A task: values of rows with themselves (one number if all are equal), and the like."""
     operand = frame.prepare(block.X)
     diag = operand.diag()
     if diag.size and (diag == diag[0]).all():
         diag = diag[:1]
     largest = 0.0 if operand.sq is None else float(operand.sq.max(initial=0.0))
-    return diag, largest, operand.rounding()
+    none = replace(operand.take(np.empty(0, np.intp)), source=None, picked=None)
+    return diag, largest, operand.rounding(), none
 
 
 def known_of(rows: Any, frame: Frame) -> Known:
@@ -55,7 +62,8 @@ def known_of(rows: Any, frame: Frame) -> Known:
     )
     if first.size == 1 and (diag == first).all():
         diag = np.broadcast_to(first, rows.n)
-    return Known(diag, max(part[1] for part in parts), max(part[2] for part in parts))
+    largest, rounding = (max(part[i] for part in parts) for i in (1, 2))
+    return Known(diag, largest, rounding, parts[0][3])
 
 
 def products_at(block: Block, places: Array, vectors: Operand, delta: Array, frame: Frame) -> Array:
@@ -82,8 +90,10 @@ class Held(Operand):
     """
 
     def __init__(self, rows: Rows, numbers: Array, frame: Frame, known: Known) -> None:
-        none = frame.prepare(rows.take(numbers[:1]).X).take(np.empty(0, np.intp))
-        super().__init__(none.kernel, none.X, none.sq, none.shift)
+        none = known.none
+        typed = none.X if none.sq is None else none.X.astype(frame.dtype)
+        sq = None if none.sq is None else none.sq.astype(frame.dtype)
+        super().__init__(none.kernel, typed, sq, none.shift)
         self.rows, self.numbers, self.of, self.known = rows, numbers, frame, known
         self._place = np.full(numbers.size, -1, np.intp)  # among those here
         self._own = np.empty(0, np.intp)  # which is in each of these places; -1: none any more

@@ -82,8 +82,10 @@ class FoldFits:
         train_too: bool,
         threads: int,
         stop: Callable[[], str],
+        is_known: Callable[[Candidate, int], bool] = lambda candidate, fold: False,
     ) -> None:
         self.X, self.y, self.weight, self.enter = X, y, weight, enter
+        self.is_known = is_known
         self.decision, self.train_too, self.threads, self.stop = decision, train_too, threads, stop
         self.failed = False
 
@@ -92,7 +94,12 @@ class FoldFits:
         if kind_of(candidates[0].estimator) is KERNELS:
             return self._with_matrices(folds, candidates, max_bytes)
         chains = list(_chains(candidates))
-        tasks = [(fold, chain) for fold in folds for chain in chains]
+        tasks = [
+            (fold, left)
+            for fold in folds
+            for chain in chains
+            if (left := [one for one in chain if not self.is_known(one, fold[0])])
+        ]
         parallel(lambda k: self._chain(*tasks[k]), len(tasks), self.threads)
         return 0
 
@@ -137,6 +144,8 @@ class FoldFits:
             _, train, _ = fold
             w = np.ones(train.size) if self.weight is None else _safe_indexing(self.weight, train)
             for candidate in candidates:
+                if self.is_known(candidate, fold[0]):
+                    continue
                 X = self.X[train]
                 X = X[:, train] if candidate.estimator._precomputed else X
                 kernel = candidate.estimator._kernel_for(X, np.asarray(w, np.float64))

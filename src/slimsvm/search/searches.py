@@ -106,6 +106,8 @@ class SharedWork(BaseSearchCV):
         try:
             work = self._work_of(X, y, params)
         except NotShared as why:
+            if self._checkpoint() is not None:
+                warn(f"The checkpoint keeps nothing of this search: {why}.", UserWarning)
             super().fit(X, y, **params)
             n_fits = len(self.cv_results_["params"]) * self.n_splits_
             self.shared_ = Shared(n_fits, 0, reason=str(why))
@@ -135,6 +137,11 @@ class SharedWork(BaseSearchCV):
         hidden = "shared_" in self.__dict__ and not self.shared_.n_shared
         return sorted(names - {"shared_"} if hidden else names)
 
+    def _checkpoint(self) -> Any:
+        """The callback that keeps what is known, if there is one."""
+        callbacks = getattr(self, "_skl_callbacks", None) or ()
+        return next((c for c in callbacks if hasattr(c, "keep_search")), None)
+
     # -- whether there is anything to share --------------------------------------------------------
 
     def _work_of(self, X: Any, y: Any, params: dict[str, Any]) -> _Work:
@@ -145,7 +152,8 @@ class SharedWork(BaseSearchCV):
         groups = given.pop("groups", None)
         if config["array_api_dispatch"] or (config["enable_metadata_routing"] and given):
             raise NotShared("array API or metadata routing is in use")
-        if getattr(self, "_skl_callbacks", None) or hasattr(self, PROPAGATED):
+        callbacks = list(getattr(self, "_skl_callbacks", None) or ())
+        if hasattr(self, PROPAGATED) or callbacks not in ([], [self._checkpoint()]):
             raise NotShared("callbacks look at every fit")
         threads = max(n_threads(self.n_jobs), n_threads(getattr(self.estimator, "n_jobs", None)))
         X, y = indexable(X, y)
@@ -220,7 +228,7 @@ class SharedWork(BaseSearchCV):
             reason = limits.reason()
             return words.get(reason, reason) if reason else ""
 
-        sharing.stop, sharing.limits = stop, limits
+        sharing.stop, sharing.limits, sharing.checkpoint = stop, limits, self._checkpoint()
         responses = [getattr(scorer, "_response_method", None) for scorer in self._each_scorer()]
         decision = any(response != "predict" for response in responses)
         try:

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
 
+import joblib
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
@@ -45,6 +46,8 @@ SEARCHED = {
 ABOUT_ONE_FIT = {"warm_start", "max_time", "max_iter", "verbose", "n_jobs", "random_state"}
 ABOUT_ONE_FIT |= {"probability", "solver"}
 ALWAYS_SHARED = ("linear", "poly", "rbf", "precomputed")
+# parameters that change no result: a search may go on with others
+ABOUT_THE_WORK = ("n_jobs", "verbose", "cache_size", "memory", "max_memory")
 ALONG = "went from each C to the next, and carried the scores of held-out rows along"
 PATHS = "{} kernel matrices, " + ALONG
 CACHED = "a cache of kernel rows for each of {} kernels, " + ALONG
@@ -91,6 +94,8 @@ class Sharing:
         self.limits = Limits()
         self.keep_outputs = self._above = False
         self.show: Callable[[float], None] = lambda share: None  # how much of the work is done
+        self.checkpoint: Any = None
+        self._book: Book | None = None
         self.n_kernels = self.n_shared = self.n_fits = 0
         self.seconds, self.reasons = 0.0, dict[str, None]()
 
@@ -151,6 +156,9 @@ class Sharing:
         before = len(book.known)
         self._decision, self._train_too, self._book = decision, train_too, book
         self._splits, self._all = splits, self.whole.get_params()
+        if self.checkpoint is not None:
+            self._facts = self._facts_of(book)
+            book.known.update(self.checkpoint.of_search(self._facts))
         if not self.prefix:
             X = self._checked_rows()
             self._work_through(X, self.y, self.sample_weight, folds, found)
@@ -161,11 +169,30 @@ class Sharing:
                     self.show = partial(_part, show, k, len(folds))
                     Z, y, weight, places = self._transformed(*own)
                     self._work_through(Z, y, weight, [places], found)
+        if self.checkpoint is not None:
+            self.checkpoint.keep_search(self._facts, book.known, end=True)
         self.seconds += time.perf_counter() - begin
         reason, new = self.stop(), len(book.known) - before
         self.n_shared += new
         if reason and new < len(candidates) * len(splits):
             book.reason = reason
+
+    def _facts_of(self, book: Book) -> dict[str, Any]:
+        """What makes a search the same, but for its points."""
+        own = {k: repr(v) for k, v in self._all.items() if k not in book.names}
+        return {
+            "estimator": type(self.estimator).__name__,
+            "searched": book.names,
+            "parameters": {k: v for k, v in own.items() if not k.endswith(ABOUT_THE_WORK)},
+            "outputs": [self._decision, self._train_too, self.keep_outputs],
+            "rows": joblib.hash((self.X, self.y, self.sample_weight, self._splits)),
+        }
+
+    def _is_known(self, candidate: Candidate, fold: int) -> bool:
+        """Whether the fit is in the book, from a checkpoint."""
+        if self._book is None or self.checkpoint is None:
+            return False
+        return self._book.key({**self._all, **candidate.parameters}, fold) in self._book.known
 
     def outputs(self, splits: list[tuple[Array, Array]]) -> list[tuple[Array, Array, Array]]:
         """Of the estimator itself, for each fold: the rows, their outputs, and the classes."""
@@ -310,6 +337,7 @@ class Sharing:
             train_too=self._train_too,
             threads=self.threads,
             stop=self.stop,
+            is_known=self._is_known,
         )
         self.n_kernels += fits.run(folds, candidates, self.max_bytes)
         if fits.failed:
@@ -333,6 +361,7 @@ class Sharing:
 
     def n_done(self, n_folds: int) -> int:
         """Candidates that are in the book for all folds."""
+        assert self._book is not None
         counts = Counter(key[1:] for key in self._book.known)
         return sum(count >= n_folds for count in counts.values())
 
@@ -360,6 +389,8 @@ class Sharing:
         made: dict[Any, FoldProblem] = {}
         encoded: dict[str, Any] = {}
         for candidate in candidates:
+            if self._is_known(candidate, fold):
+                continue
             own = candidate.estimator
             group = repr(getattr(own, "class_weight", None))
             try:
@@ -408,4 +439,7 @@ class Sharing:
         """Into the book."""
         train, test = self._splits[fold]
         known.rows = [np.asarray(test), np.asarray(train)]
+        assert self._book is not None
         self._book.known[self._book.key({**self._all, **candidate.parameters}, fold)] = known
+        if self.checkpoint is not None:
+            self.checkpoint.keep_search(self._facts, self._book.known)

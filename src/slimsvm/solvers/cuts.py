@@ -138,6 +138,7 @@ class CutState:
     # by how much the newest cuts are violated more than xi, in units of the mean loss; where that
     # decides the end
     excess: Array | None = None
+    grown: Any = None  # of a fit that is kept: see :meth:`SubspaceSpace.grown`
 
     @property
     def gap(self) -> Array:

@@ -49,7 +49,7 @@ for the small problem.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -225,6 +225,9 @@ class CuttingPlane:
     (True, 0.5)
     """
 
+    keeps_state: ClassVar[bool] = True
+    in_place: ClassVar[bool] = True
+
     line_search: bool = True
     towards: float = 0.1
     max_idle: int = 20
@@ -284,6 +287,16 @@ class CuttingPlane:
             scores,
             n_basis=space.n_basis,
         )
+
+    @staticmethod
+    def before_keeping(problem: OneSlack, state: CutState) -> None:
+        """A space that has grown is kept with the state."""
+        state.grown = problem.space.grown()
+
+    @staticmethod
+    def resume(problem: OneSlack, state: CutState) -> None:
+        """Go on with a state that was kept."""
+        problem.space.grow_again(state.grown)
 
     @staticmethod
     def _value(problem: OneSlack, W: Array, b: Array) -> Array:

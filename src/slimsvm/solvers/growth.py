@@ -43,6 +43,16 @@ class Growth:
             self._found.extend(self._offered[: columns.accepted.size][columns.accepted].tolist())
         self._offered = None
 
+    def remembered(self, columns: KernelColumns) -> tuple[list[int], np.random.Generator]:
+        """What another one needs to go on from here."""
+        self._note(columns)
+        return list(self._found), self.rng
+
+    def remember(self, known: tuple[list[int], np.random.Generator]) -> None:
+        """Go on from there."""
+        self._found, self._offered = list(known[0]), None
+        self.rng.bit_generator.state = known[1].bit_generator.state
+
     def indices(self, columns: KernelColumns) -> Array | None:
         """The rows that joined, if all vectors are rows."""
         self._note(columns)

@@ -138,6 +138,14 @@ class JointSpace(Space):
         """Whether the space may gain coordinates."""
         return bool(self.space.growing)
 
+    def grown(self) -> Any:
+        """As the space of one label."""
+        return self.space.grown()
+
+    def grow_again(self, known: Any) -> None:
+        """As the space of one label."""
+        self.space.grow_again(known)
+
     @property
     def n_basis(self) -> int:
         """Of the space."""

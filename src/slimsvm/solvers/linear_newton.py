@@ -34,7 +34,7 @@ Symbols: W weights of features (d, columns); G gradients; D second derivatives o
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
@@ -147,6 +147,8 @@ class LinearNewton:
         Make and factorise Newton's matrix, instead of conjugate gradients; by default where that is
         faster.
     """
+
+    keeps_state: ClassVar[bool] = True
 
     direct: bool | None = None
 

@@ -27,7 +27,7 @@ from slimsvm.gram import Gram
 from slimsvm.problems.dual_qp import DualQP
 from slimsvm.problems.far_gram import FarGram
 from slimsvm.solvers.decomposition import Decomposition
-from slimsvm.solvers.dual_state import State, variables_of
+from slimsvm.solvers.dual_state import DualSolution, State, variables_of
 from slimsvm.solvers.nested import Aside, Nested, NestedState
 from slimsvm.solvers.removed_rows import products_in_parts, slack
 
@@ -84,6 +84,11 @@ class NestedOnRows(Nested):
         S.objective = problem.objective(S.a, S.s)
         self._localise(problem, S)
         self._begin_anew(S)
+
+    @staticmethod
+    def nothing(problem: DualQP) -> DualSolution:
+        """The model of a problem that has not begun; no row is read for it."""
+        return DualSolution(problem.start, np.empty(0), (0.0, 0.0))
 
     def _see_all(self, problem: DualQP, S: NestedState) -> bool:
         """A pass over all rows may take longer than there is time for."""

@@ -222,6 +222,19 @@ class SampledSpace(Space):
             self._capacity = min(self._n_places, max(FIRST_SLOTS // 2, 2 * place))
         return place
 
+    def grown(self) -> Any:
+        """The cuts, without their products: these are made again."""
+        cuts = [None if of is None else (of.parts, of.responses, of.place) for of in self.slots]
+        return cuts, self.G, self._totals, self._linears, self._capacity
+
+    def grow_again(self, known: Any) -> None:
+        """Have the cuts of a space that was kept."""
+        cuts, self.G, self._totals, self._linears, self._capacity = known
+        self.slots = [
+            None if of is None else Sample(of[0], of[1], self.take(of[0]), of[2]) for of in cuts
+        ]
+        self.size = self.max_size = len(cuts)
+
     def release(self, active: set[int], other: set[int]) -> None:
         """Forget all cuts but those in these slots.
 

@@ -71,6 +71,13 @@ class Space:
     kept_in: Any = np.float64
     growing: bool = False
 
+    def grown(self) -> Any:
+        """What a space that is as new needs to be this one; TypeError where that is not known."""
+        return None
+
+    def grow_again(self, known: Any) -> None:
+        """Be the space that gave this."""
+
     @property
     def n_basis(self) -> int:
         """Number of vectors, or features, that carry weight; for the history."""
@@ -393,6 +400,23 @@ class SubspaceSpace(Space):
         if vectors is not None and vectors.shape[0]:
             self.columns.append(vectors[: self.max_basis - before])
         return self.size - before
+
+    def grown(self) -> Any:
+        """The vectors, and what their choice remembers."""
+        if self.grow is None:
+            return None
+        return np.array(self.columns.vectors), self.grow.remembered(self.columns)
+
+    def grow_again(self, known: Any) -> None:
+        """Let the vectors of a space join that was kept."""
+        if known is None:
+            return
+        (vectors, remembered), columns = known, self.columns
+        span, accepted = columns.span.appended(vectors[columns.m :])
+        if not accepted.all():
+            raise ValueError("the vectors that were kept are not those of these rows")
+        columns.span, columns.accepted = span, np.empty(0, bool)
+        self.grow.remember(remembered)  # type: ignore[union-attr]
 
     def further(self, n_old: int, cuts: PerRow, P: Array) -> Array:
         """The coordinates of old cuts along the vectors from n_old on: (new, cuts).
