@@ -35,6 +35,7 @@ row violates, one if not.
 
 from __future__ import annotations
 
+import copy
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
@@ -155,6 +156,14 @@ class Expanding:
     bottom: float = FAR
     top: float = -FAR
     done: bool = False
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Expanding:
+        """A copy; of kernel values, those in use: the memory for more of them stays untouched."""
+        fields = {k: copy.deepcopy(v, memo) for k, v in vars(self).items() if k != "K"}
+        again = object.__new__(type(self))
+        again.__dict__.update(fields, K=np.empty_like(self.K))
+        again.K[: self.m, : self.m] = self.K[: self.m, : self.m]
+        return again
 
     @property
     def alive(self) -> Array:
