@@ -41,6 +41,7 @@ AS_LIBSVM = {
 }
 # rows from which on it is quicker to let them join one after the other
 QUICKER = 150_000
+MANY = 40_000
 ENDLESS = 1e10  # C=inf: LIBSVM's own iterations end by rounding errors, too
 
 
@@ -136,7 +137,9 @@ class DualEstimator(SupportVectors, Estimator):
             seed = int(rng.randint(LARGEST_SEED))
             from slimsvm.solvers.nested import Nested
 
-            return Nested(first=FIRST, shrinking=shrinking, seed=seed)
+            # a few stages fewer, where there are many rows and their values are cheap
+            first = 2 * FIRST if n >= MANY and problem.gram.cheap else FIRST
+            return Nested(first=first, shrinking=shrinking, seed=seed)
         return Decomposition(shrinking=shrinking)
 
     def _last_coef(self, data: Data, target: Array | None) -> Array | None:

@@ -39,8 +39,6 @@ NONE = np.empty(0, np.intp)
 class NestedOnRows(Nested):
     """Decomposition over a growing set of rows, of which few are here."""
 
-    growth: float = 2.0
-
     @staticmethod
     def _again(gram: Gram, rows: Array) -> None:
         """Nothing is to be done: they are no columns yet."""
