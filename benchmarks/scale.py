@@ -10,6 +10,7 @@ sizes that many times smaller, for a computer that is busy.
 
 from __future__ import annotations
 
+import json
 import os
 import random
 import resource
@@ -469,4 +470,74 @@ def cells(quick: bool) -> list[Cell]:
 
 
 RESULTS = Path(__file__).parent / "results" / "scale.json"
-TABLES: dict[str, Any] = {}
+
+
+def _said(key: str, of: dict[str, Any], others: dict[str, Any]) -> str:
+    """A measurement in words."""
+    kind = key.split("/")[0]
+    if kind == "memory-and-time":
+        here = others.get("in-memory/2e7", {})
+        text = (
+            f"{of['rows']:,} rows in Parquet, 100 vectors, 500 MB: peak "
+            f"{of['megabytes_above']:.0f} MB above the import ({of['allowed']:.0f} allowed), {of['cpu_seconds']:.0f} CPU s in "
+            f"{of['passes']:.1f} passes (reading once: {of['cpu_seconds_of_reading_once']:.1f}), "
+            f"accuracy {100 * of['accuracy']:.2f} %"
+        )
+        if "accuracy" in here:
+            text += f"; in memory {here['cpu_seconds']:.0f} CPU s, {100 * here['accuracy']:.2f} %"
+        return text
+    if kind == "equal-bits":
+        right = [name for name, same in of["equal"].items() if same]
+        return (
+            f"{of['rows']:,} rows: equal bits by {', '.join(right)} ({len(right)} of "
+            f"{len(of['equal'])}); `fit(X, y)` differs by {of['plain_differs_by']:.1e}"
+        )
+    if kind == "dask":
+        return (
+            f"{of['rows']:,} rows: Dask with two workers {of['dask']:.1f} s, two threads in memory "
+            f"{of['memory']:.1f} s, ratio {of['ratio']:.2f}"
+        )
+    if kind == "killed":
+        return (
+            f"{of['fits']} fits of {of['rows']:,} rows, a random worker killed in each: "
+            f"{of['equal']} with equal bits, slowest {of['slowest']:.2f} times the usual time"
+        )
+    if kind == "any-time":
+        return (
+            f"`SVC(max_time=60)` on {of['rows']:,} rows: {100 * of['accuracy']:.2f} % after "
+            f"{of['seconds']:.0f} s; best of subsets that end in that time {100 * of['best']:.2f} %"
+        )
+    if kind == "covtype":
+        return (
+            f"`SVC` on {of['rows']:,} rows of covtype to the end: {of['memory_cpu_seconds']:.0f} "
+            f"CPU s in memory, {of['files_cpu_seconds']:.0f} from Parquet in {of['passes']:.0f} "
+            f"passes; objectives differ by {of['objective_differs_by']:.1e}"
+        )
+    if kind == "kills":
+        return (
+            f"{key.split('/')[1]} fit, checkpoint every {of['every']:g} s, {of['kills']} kills: "
+            f"{of['finished']} finished, {of['unreadable']} unreadable files, most lost "
+            f"{of['most_lost']:.1f} s"
+        )
+    if kind == "bytes":
+        return (
+            f"{of['workers']} workers, {of['rows']:,} rows: {of['passes']} passes, "
+            f"{of['state']:,.0f} bytes of task and state to each worker and "
+            f"{of['part']:,.0f} bytes of a sum in a pass"
+        )
+    return (
+        f"{of['rows']:,} rows generated on the fly: {of['cpu_seconds']:.1f} CPU s in "
+        f"{of['passes']:.1f} passes ({of['cpu_seconds_of_a_pass_alone']:.1f} CPU s to generate "
+        f"once), {of['megabytes_above']:.0f} MB, accuracy {100 * of['accuracy']:.2f} %"
+    )
+
+
+def table() -> str:
+    """The stored results in Markdown."""
+    cells = json.loads(RESULTS.read_text())["cells"] if RESULTS.exists() else {}
+    done = {key: of for key, of in cells.items() if "rows" in of or "kills" in of}
+    lines = [f"- {_said(key, of, cells)}." for key, of in done.items() if key != "in-memory/2e7"]
+    return "\n".join(lines)
+
+
+TABLES = {"scale": table}
