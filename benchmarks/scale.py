@@ -141,7 +141,6 @@ def fit_in_memory(n: str, max_memory: str) -> dict[str, Any]:
 def equal_bits(n: str) -> dict[str, Any]:
     """Memory, memory map, Parquet, and Dask on 1, 2 and 4 workers; and plain arrays."""
     import dask.array as da
-    from distributed import Client, LocalCluster
 
     import slimsvm
 
@@ -160,8 +159,7 @@ def equal_bits(n: str) -> dict[str, Any]:
         }
         fitted = {name: model().fit(rows) for name, rows in sources.items()}
         for workers in (1, 2, 4):
-            local = {"n_workers": workers, "threads_per_worker": 1, "dashboard_address": None}
-            with LocalCluster(**local) as cluster, Client(cluster):
+            with processes(workers):
                 chunks = da.from_array(X, chunks=(step, FEATURES)), da.from_array(y, chunks=step)
                 fitted[f"dask-{workers}"] = model().fit(*chunks)
     plain, some = model().fit(X, y), X[:100_000]
@@ -178,7 +176,6 @@ def equal_bits(n: str) -> dict[str, Any]:
 def on_dask(n: str, workers: str) -> dict[str, Any]:
     """Seconds on workers that are processes, beside as many threads in memory."""
     import dask.array as da
-    from distributed import Client, LocalCluster
 
     X, y = in_memory(smaller(n))
     step = max(1, len(X) // 16)
@@ -186,8 +183,7 @@ def on_dask(n: str, workers: str) -> dict[str, Any]:
     begin = time.perf_counter()
     model().fit(X, y)
     here = time.perf_counter() - begin
-    local = {"n_workers": int(workers), "threads_per_worker": 1, "dashboard_address": None}
-    with LocalCluster(**local) as cluster, Client(cluster) as client:
+    with processes(int(workers)) as client:
         data = da.from_array(X, chunks=(step, FEATURES)), da.from_array(y, chunks=step)
         data = tuple(client.persist(data))
         model(10).fit(*data)  # workers have compiled
@@ -388,7 +384,6 @@ def bytes_sent(n: str, workers: str) -> dict[str, Any]:
     import pickle
 
     import dask.array as da
-    from distributed import Client, LocalCluster
 
     from slimsvm.far.coding import rows_of
     from slimsvm.sources import dask_rows
@@ -405,8 +400,7 @@ def bytes_sent(n: str, workers: str) -> dict[str, Any]:
         counted["parts"] += len(pickle.dumps(found))
         return found
 
-    local = {"n_workers": int(workers), "threads_per_worker": 1, "dashboard_address": None}
-    with LocalCluster(**local) as cluster, Client(cluster):
+    with processes(int(workers)):
         data = da.from_array(X, chunks=(step, FEATURES)), da.from_array(y, chunks=step)
         rows_of(*data).forget()
         dask_rows.DaskRows.sum = counting  # type: ignore[method-assign]
@@ -479,8 +473,9 @@ def _said(key: str, of: dict[str, Any], others: dict[str, Any]) -> str:
         here = others.get("in-memory/2e7", {})
         text = (
             f"{of['rows']:,} rows in Parquet, 100 vectors, 500 MB: peak "
-            f"{of['megabytes_above']:.0f} MB above the import ({of['allowed']:.0f} allowed), {of['cpu_seconds']:.0f} CPU s in "
-            f"{of['passes']:.1f} passes (reading once: {of['cpu_seconds_of_reading_once']:.1f}), "
+            f"{of['megabytes_above']:.0f} MB above the import ({of['allowed']:.0f} allowed), "
+            f"{of['cpu_seconds']:.0f} CPU s in {of['passes']:.1f} passes "
+            f"(reading once: {of['cpu_seconds_of_reading_once']:.1f}), "
             f"accuracy {100 * of['accuracy']:.2f} %"
         )
         if "accuracy" in here:
