@@ -155,7 +155,7 @@ class Checkpoint:
                 frozen = Frozen(dict(known))
                 about = {"facts": facts, "tree": frozen.tree, "n": len(frozen.arrays)}
                 search = np.frombuffer(json.dumps(about).encode(), np.uint8)
-                arrays = {f"a{k}": array for k, array in enumerate(frozen.arrays)}
+                arrays: dict[str, Any] = {f"a{k}": a for k, a in enumerate(frozen.arrays)}
                 with replacing(self.path) as file:
                     np.savez_compressed(file, search=search, **arrays)
             except (OSError, TypeError) as error:

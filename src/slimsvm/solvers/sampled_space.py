@@ -225,7 +225,9 @@ class SampledSpace(Space):
     def grown(self) -> Any:
         """The cuts, without their products: these are made again."""
         cuts = [None if of is None else (of.parts, of.responses, of.place) for of in self.slots]
-        return cuts, self.G, self._totals, self._linears, self._capacity
+        # copies: what is the space's own would be looked for in the new one
+        own = (array.copy() for array in (self.G, self._totals, self._linears))
+        return cuts, *own, self._capacity
 
     def grow_again(self, known: Any) -> None:
         """Have the cuts of a space that was kept."""

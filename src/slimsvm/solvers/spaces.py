@@ -403,20 +403,24 @@ class SubspaceSpace(Space):
 
     def grown(self) -> Any:
         """The vectors, and what their choice remembers."""
-        if self.grow is None:
+        grow: Any = self.grow
+        if grow is None:
             return None
-        return np.array(self.columns.vectors), self.grow.remembered(self.columns)
+        if not hasattr(grow, "remembered"):
+            raise TypeError("what this space grows by does not say what it remembers")
+        return np.array(self.columns.vectors), grow.remembered(self.columns)
 
     def grow_again(self, known: Any) -> None:
         """Let the vectors of a space join that was kept."""
         if known is None:
             return
         (vectors, remembered), columns = known, self.columns
+        grow: Any = self.grow
         span, accepted = columns.span.appended(vectors[columns.m :])
         if not accepted.all():
             raise ValueError("the vectors that were kept are not those of these rows")
         columns.span, columns.accepted = span, np.empty(0, bool)
-        self.grow.remember(remembered)  # type: ignore[union-attr]
+        grow.remember(remembered)
 
     def further(self, n_old: int, cuts: PerRow, P: Array) -> Array:
         """The coordinates of old cuts along the vectors from n_old on: (new, cuts).
