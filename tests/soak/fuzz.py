@@ -7,6 +7,7 @@ nothing here runs. Whatever the bytes are, reading must end in a result or in a 
 OSError; everything else is a crash, which libFuzzer writes to a file that reproduces it.
 """
 
+import inspect
 import os
 import sys
 import tempfile
@@ -15,28 +16,38 @@ from pathlib import Path
 
 import atheris
 
-with atheris.instrument_imports(include=["slimsvm"]):
-    from slimsvm import persistence
-    from slimsvm.cli.data import read
-
+from slimsvm.cli import data, text
+from slimsvm.persistence import libsvm, native, plain, svmlight, values
+from slimsvm.persistence import text as model_text
 from tests.soak.test_files import CLEAR, foreign, models, tables
+
+PARSERS = (data, text, libsvm, svmlight, native, plain, values, model_text)
+
+
+def instrument():
+    """The functions of parsers alone: Numba could not compile loops that are instrumented."""
+    for module in PARSERS:
+        for name, value in list(vars(module).items()):
+            if inspect.isfunction(value) and value.__module__ == module.__name__:
+                setattr(module, name, atheris.instrument_func(value))
 
 
 def target(name, folder):
     """What reads a file of that format, and files to begin with."""
     path = folder / f"input.{name}"
     if name == "slim":
-        return path, persistence.load, list(models().values())
+        return path, native.load, list(models().values())
     if name in ("libsvm", "svmlight"):
         files = [content for (kind, _), content in foreign(folder).items() if kind == name]
-        load = getattr(persistence, f"load_{name}")
+        load = getattr({"libsvm": libsvm, "svmlight": svmlight}[name], f"load_{name}")
         return path, lambda path: load(path, n_features=3), files
-    return path, lambda path: read(os.fspath(path)), [tables(folder)[f"x.{name}"]]
+    return path, lambda path: data.read(os.fspath(path)), [tables(folder)[f"x.{name}"]]
 
 
 def main():
     """Fuzz one format; libFuzzer ends the process."""
     folder = Path(tempfile.mkdtemp())
+    instrument()
     path, load, files = target(sys.argv[1], folder)
     begin = folder / "corpus"
     begin.mkdir()
