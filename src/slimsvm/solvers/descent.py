@@ -57,6 +57,7 @@ LOOK, EASY, FASTER = 0.12, 0.011, 8.0
 # as many steps, at least, as this arithmetic is worth (a tenth of a second for few rows, which are
 # gone through several times; a quarter for others), between these numbers
 FEW, QUICK, LEAST = 2000, (2e9, 5e9), (250, 600)
+LONG = 3e10  # arithmetic of a descent beyond which a diagonal metric has fewer steps
 CHECKS, PATIENCE = 20, 5  # looks at the rows held out, if there are any; without a gain: the end
 
 
@@ -115,8 +116,9 @@ def plan_for(problem: Mapped, n_vectors: int, metric: str | None = "auto") -> Pl
     batch = 128 if n < 5000 else 256 if n < 200_000 else 1024
     work = step_work(min(n, batch), k, d, metric)
     least = int(np.clip(QUICK[n > FEW] / work, *LEAST))
-    rows_a_step = 4 if numbers else 10 if metric != "diagonal" else 30
-    n_steps = max(least, n // rows_a_step)
+    n_steps = max(least, n // (4 if numbers else 10))
+    if metric == "diagonal":  # many coordinates: the first steps of a long way bring the most
+        n_steps = min(n_steps, max(least, n // 30, int(LONG / work)))
     if n >= 200_000:  # many rows: passes over all of them are not what is missing
         n_steps = min(n_steps, max(4000, 8 * k))
     few = max(0.0, 1.0 - n / (ROWS_A_VECTOR * k))
