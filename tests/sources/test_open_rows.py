@@ -192,7 +192,7 @@ def test_files_that_are_not_there(tmp_path):
         open_rows(tmp_path / "*.parquet")
     with pytest.raises(ValueError, match="has no files that end in"):
         open_rows(tmp_path)
-    with pytest.raises(FileNotFoundError, match="no file or folder"):
+    with pytest.raises(FileNotFoundError, match="No such file or directory"):
         open_rows(tmp_path / "x.parquet")
     (tmp_path / "broken.parquet").write_bytes(b"PAR1 no more")
     with pytest.raises(ValueError, match=r"broken.parquet cannot be read"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import glob
 import os
 from collections.abc import Sequence
@@ -81,7 +82,7 @@ def _expanded(path: str) -> list[str]:
         if not found:
             raise ValueError(f"No file matches {path!r} (in {os.getcwd()}).")
         return found
-    raise FileNotFoundError(f"There is no file or folder {path!r} (in {os.getcwd()}).")
+    raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
 
 
 def _hidden(path: str, folder: str) -> bool:
