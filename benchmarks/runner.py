@@ -272,9 +272,13 @@ class Store:
             return {"cells": {}}
         try:
             stored: dict[str, Any] = json.loads(self.path.read_text(encoding="utf-8"))
-            if all(isinstance(cell, dict) for cell in stored["cells"].values()):
+            cells = stored["cells"].values()
+            if not all(isinstance(cell, dict) for cell in cells):
+                error = "a cell is no object"
+            elif not all(isinstance(cell.get("all_seconds", []), list) for cell in cells):
+                error = "the seconds of a cell are no list"
+            else:
                 return stored
-            error = "a cell is no object"
         except (ValueError, KeyError, TypeError, AttributeError) as trouble:
             error = f"{type(trouble).__name__}: {trouble}"
         raise SystemExit(

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import threading
 import time
 import zipfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -183,7 +184,9 @@ class Checkpoint:
         """What an earlier fit left, if it is this one's; and the seed."""
         from slimsvm.persistence.native import read_checkpoint
 
-        fresh = int(np.random.default_rng().integers(LARGEST_SEED))
+        # fits without random_state are the same each time, with a checkpoint too
+        free = "random_state" in facts["parameters"]
+        fresh = int(np.random.default_rng().integers(LARGEST_SEED)) if free else 0
         if not os.path.exists(self.path):
             return None, fresh
         try:
@@ -203,7 +206,10 @@ class Checkpoint:
             warn(f"The checkpoint {self.path} is not gone on from: {why}.", UserWarning)
             return None, fresh
         try:
-            known: Kept = _stored(about["kept"], arrays)
+            kept = about["kept"]
+            if _seal(kept["tree"], [arrays[name] for name in kept["arrays"]]) != about["seal"]:
+                raise ValueError("the state of its solver is not what was written")
+            known: Kept = _stored(kept, arrays)
             return known, int(about["seed"])
         except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
             raise ValueError(
@@ -217,7 +223,8 @@ class Checkpoint:
             frozen = Frozen(_plain(kept))
             names = [keep(f"checkpoint{k}.npy", array) for k, array in enumerate(frozen.arrays)]
             stored = {"tree": frozen.tree, "arrays": names}
-            return {"checkpoint": {**self._facts, "kept": stored}}
+            seal = _seal(frozen.tree, frozen.arrays)
+            return {"checkpoint": {**self._facts, "kept": stored, "seal": seal}}
 
         try:
             write(model, self.path, None, further)
@@ -253,6 +260,15 @@ def _stored(entry: Any, arrays: dict[str, Array]) -> Any:
     return made(Frozen.of(entry["tree"], [arrays[name] for name in entry["arrays"]]).thawed())
 
 
+def _seal(tree: Any, arrays: Sequence[Array]) -> str:
+    """A digest of what is kept of solvers: their states are not checked in any other way."""
+    seal = hashlib.sha256(json.dumps(json.loads(json.dumps(tree)), sort_keys=True).encode())
+    for array in arrays:
+        seal.update(f"{array.dtype.str}{array.shape}".encode())
+        seal.update(np.ascontiguousarray(array).tobytes())
+    return seal.hexdigest()
+
+
 def _facts(estimator: Any, data: Data) -> dict[str, Any]:
     """What makes a fit the same: class, parameters, data."""
     from slimsvm.persistence.values import encode
@@ -279,8 +295,6 @@ def _facts(estimator: Any, data: Data) -> dict[str, Any]:
 
 def _digest(name: str, array: Array) -> str:
     """In place of an array that is a parameter."""
-    import hashlib
-
     return hashlib.sha256(np.ascontiguousarray(array).tobytes()).hexdigest()
 
 

@@ -14,8 +14,6 @@ import tempfile
 import warnings
 from pathlib import Path
 
-import atheris
-
 from slimsvm.cli import data, text
 from slimsvm.persistence import libsvm, native, plain, svmlight, values
 from slimsvm.persistence import text as model_text
@@ -26,6 +24,8 @@ PARSERS = (data, text, libsvm, svmlight, native, plain, values, model_text)
 
 def instrument():
     """The functions of parsers alone: Numba could not compile loops that are instrumented."""
+    import atheris
+
     for module in PARSERS:
         for name, value in list(vars(module).items()):
             if inspect.isfunction(value) and value.__module__ == module.__name__:
@@ -46,6 +46,8 @@ def target(name, folder):
 
 def main():
     """Fuzz one format; libFuzzer ends the process."""
+    import atheris
+
     folder = Path(tempfile.mkdtemp())
     instrument()
     path, load, files = target(sys.argv[1], folder)

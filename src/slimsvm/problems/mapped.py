@@ -45,9 +45,7 @@ SINGULAR = 60  # directions of the largest variance for these
 # of the weights that are directions, too: the ridge; steps, and share of the slopes that is left
 RIDGE, RIDGE_STEPS, RIDGE_EXACT = 10.0, 30, 1e-2
 SEEN = 64  # rows on which errors of kernel values are seen
-# steps of Newton's method for the intercepts, at most; with the second derivatives of the step
-# before, as long as slopes fall to this share
-CENTRING, STILL_GOOD = 50, 0.1
+CENTRING = 50  # steps of Newton's method for the intercepts, at most
 
 
 @dataclass(frozen=True)
@@ -679,19 +677,16 @@ def centred_by(
     """
     b = np.array(intercept, np.float64)
     now, slope, size = at(b)
-    curve, good = np.empty(0), False  # second derivatives; whether those of before will do
     for _ in range(CENTRING):
         if np.all(np.abs(slope) <= exact * np.maximum(size, 1e-300)):
             break
-        own = not good
-        if own:
-            curve, good = bend(b), True
+        curve = bend(b)
         if curve.ndim == 2:
             step = -np.linalg.lstsq(curve, slope, rcond=1e-12)[0]
         else:
             step = -slope / np.where(curve <= 1e-12 * total, total, curve)
         t = 1.0
-        while t > (1e-10 if own else 0.1):
+        while t > 1e-10:
             new, new_slope, new_size = at(b + t * step)
             # slopes go on falling where values show nothing but rounding
             falls = np.abs(new_slope).sum() < 0.5 * np.abs(slope).sum()
@@ -699,13 +694,9 @@ def centred_by(
                 break
             t *= 0.5
         else:
-            if own:
-                break
-            good = False
-            continue
-        good = bool(np.abs(new_slope).sum() <= STILL_GOOD * np.abs(slope).sum())
+            break
         gained, b, now, slope, size = now - new, b + t * step, new, new_slope, new_size
-        if gained <= 1e-15 * abs(now) and not falls and own:
+        if gained <= 1e-15 * abs(now) and not falls:
             break
     return b
 
