@@ -14,11 +14,13 @@ bound are put on it, and what the equality then misses goes to the variable with
 its bounds.
 
 Symbols: y the multiplier of the equality; rho, nu, tau, sigma what is missing of the four linear
-conditions; mu the complementarity that is aimed at. Cost of an iteration: n^3/3.
+conditions; mu the complementarity that is aimed at. Cost of an iteration: n^3/3; with H = G G' and
+G of d columns (:class:`Factored`) n d^2, by the Sherman-Morrison-Woodbury formula.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -35,12 +37,73 @@ MOST = 100  # iterations
 ON_BOUND, NEARLY, HELD = 1e-9, 1e-6, 1e-3
 
 
+class Whole:
+    """H as a matrix."""
+
+    def __init__(self, H: Array) -> None:
+        self.H, self.diagonal = H, np.diag(H)
+
+    def times(self, x: Array) -> Array:
+        """H x."""
+        return np.asarray(self.H @ x)
+
+    def scaled(self, factor: float) -> Whole:
+        """The same times a number."""
+        return Whole(self.H * factor)
+
+    def with_diagonal(self, diagonal: Array) -> Callable[[Array], Array]:
+        """Solves with H + diag; where rounding makes that singular, with more on the diagonal."""
+        more = 0.0
+        while True:
+            matrix = self.H.copy()
+            matrix[np.diag_indices(matrix.shape[0])] += diagonal + more
+            try:
+                factor = cho_factor(matrix, lower=True, overwrite_a=True, check_finite=False)
+            except LinAlgError:
+                more = max(10.0 * more, 1e-14 * float(np.max(self.diagonal + diagonal)))
+                continue
+            return lambda right: np.asarray(cho_solve(factor, right, check_finite=False))
+
+
+class Factored:
+    """H = G G', where G has few columns.
+
+    Examples
+    --------
+    >>> G = np.array([[1.0], [2.0]])
+    >>> solved = Factored(G).with_diagonal(np.ones(2))(np.array([1.0, 0.0]))
+    >>> np.allclose((G @ G.T + np.eye(2)) @ solved, [1.0, 0.0])
+    True
+    """
+
+    def __init__(self, G: Array) -> None:
+        self.G, self.diagonal = G, np.einsum("ij,ij->i", G, G)
+
+    def times(self, x: Array) -> Array:
+        """H x."""
+        return np.asarray(self.G @ (x @ self.G))
+
+    def scaled(self, factor: float) -> Factored:
+        """The same times a number."""
+        return Factored(self.G * np.sqrt(factor))
+
+    def with_diagonal(self, diagonal: Array) -> Callable[[Array], Array]:
+        """Solves with H + diag."""
+        over = self.G / diagonal[:, None]
+        inner = Whole(self.G.T @ over).with_diagonal(np.ones(self.G.shape[1]))
+
+        def solve(right: Array) -> Array:
+            return np.asarray(right / diagonal - over @ inner(right @ over))
+
+        return solve
+
+
 class InteriorPoint:
     """One problem on its way to the solution; ``iterate`` until ``done``, then ``solution``.
 
     Parameters
     ----------
-    H : array of shape (n, n)
+    H : array of shape (n, n), or Factored
         Symmetric, positive semidefinite.
     c : array of shape (n,)
         Linear part.
@@ -63,17 +126,22 @@ class InteriorPoint:
     """
 
     def __init__(
-        self, H: Array, c: Array, upper: Array, z: Array | None = None, total: float = 0.0
+        self,
+        H: Array | Factored,
+        c: Array,
+        upper: Array,
+        z: Array | None = None,
+        total: float = 0.0,
     ) -> None:
-        n = c.size
+        n, given = c.size, H if isinstance(H, Factored) else Whole(H)
         self.upper_given, self.n_iter, self.done = np.asarray(upper, np.float64), 0, False
         # 1. the problem, scaled
-        largest = float(np.max(np.diag(H), initial=0.0))
+        largest = float(np.max(given.diagonal, initial=0.0))
         typical = float(np.max(np.abs(c), initial=0.0)) / largest if largest > 0.0 else 1.0
         finite = self.upper_given[np.isfinite(self.upper_given)]
         self.unit = min(float(finite.max(initial=0.0)) or typical, typical) or 1.0
         value = max(float(np.max(np.abs(c), initial=0.0)), self.unit * largest) or 1.0
-        self.H, self.c = H * (self.unit / value), c / value
+        self.H, self.c = given.scaled(self.unit / value), c / value
         self.upper = self.upper_given / self.unit
         self.z = np.zeros(n) if z is None else np.asarray(z, np.float64)
         self.equality, self.total = z is not None, total / self.unit
@@ -81,7 +149,7 @@ class InteriorPoint:
         # 2. where it begins: the problem without bounds, with H + I
         self._factor(np.ones(n))
         self.x, self.y = self._solve(-self.c, self.total)
-        slope = self.H @ self.x + self.c - self.z * self.y
+        slope = self.H.times(self.x) + self.c - self.z * self.y
         self.g = np.maximum(np.abs(self.x), 1e-2)
         self.t = np.where(self.bounded, np.maximum(np.abs(self.upper - self.x), 1e-2), 1.0)
         self.p = np.maximum(np.abs(slope), 1e-2)
@@ -89,23 +157,14 @@ class InteriorPoint:
         self._look()
 
     def _factor(self, diagonal: Array) -> None:
-        """H with more on its diagonal; where rounding makes that singular, with more still."""
-        more = 0.0
-        while True:
-            matrix = self.H.copy()
-            at = np.diag_indices(matrix.shape[0])
-            matrix[at] += diagonal + more
-            try:
-                self.factor = cho_factor(matrix, lower=True, overwrite_a=True, check_finite=False)
-                break
-            except LinAlgError:
-                more = max(10.0 * more, 1e-14 * float(np.max(np.diag(self.H) + diagonal)))
-        self.along = cho_solve(self.factor, self.z, check_finite=False)
+        """H with more on its diagonal."""
+        self.factor = self.H.with_diagonal(diagonal)
+        self.along = self.factor(self.z)
         self.stiff = float(self.z @ self.along)
 
     def _solve(self, right: Array, rest: float) -> tuple[Array, float]:
         """x and y of  (H + D) x - z y = right,   z'x = rest."""
-        x = cho_solve(self.factor, right, check_finite=False)
+        x = self.factor(right)
         if not self.equality or not self.stiff > 0.0:
             return x, 0.0
         y = (rest - float(self.z @ x)) / self.stiff
@@ -113,7 +172,7 @@ class InteriorPoint:
 
     def _look(self) -> None:
         """What is missing of the conditions, the gap, and whether that is the end."""
-        Hx = self.H @ self.x
+        Hx = self.H.times(self.x)
         self.rho = self.total - float(self.z @ self.x) if self.equality else 0.0
         self.nu = self.x - self.g
         self.tau = np.where(self.bounded, self.upper - self.x - self.t, 0.0)
@@ -193,7 +252,7 @@ class InteriorPoint:
 
 
 def minimised(
-    H: Array, c: Array, upper: Array, z: Array | None = None, total: float = 0.0
+    H: Array | Factored, c: Array, upper: Array, z: Array | None = None, total: float = 0.0
 ) -> Array:
     """The solution of one problem; arguments of :class:`InteriorPoint`.
 
