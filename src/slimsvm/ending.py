@@ -243,7 +243,7 @@ def percent(share: float) -> str:
     return f"{100.0 * share:.3g} %" if share < 1.0 else f"{100.0 * share:,.0f} %"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class Ending:
     """What every estimator says of its fit."""
 

@@ -82,7 +82,7 @@ def few_outputs(
             before += n_classes - c - 1
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class Expansion:
     """A kernel expansion with one or several columns of coefficients.
 
@@ -296,7 +296,7 @@ def _add_products(
     out[start:end] += tile.T @ coef[first:last]
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class MappedExpansion(Expansion):
     """The same for the rbf kernel in a metric, whose vectors have widths of their own.
 

@@ -95,7 +95,7 @@ def class_factors(
 # -- one-vs-one ----------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class Part:
     """The problem of one pair of classes, by their places among the sorted labels."""
 

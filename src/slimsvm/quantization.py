@@ -14,7 +14,7 @@ BLOCK = 1 << 18  # numbers that become codes at a time
 LARGEST = 127  # of the codes of int8
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class Packed:
     """An array in few bytes: codes, times a scale for each row, plus a centre for each column.
 

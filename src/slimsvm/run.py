@@ -54,7 +54,7 @@ class Record:
     values: Mapping[str, float]
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class Result:
     """What :func:`run` returns."""
 
@@ -95,7 +95,7 @@ class OutOfTime(Exception):
     """A limit was reached in the middle of work that leaves nothing usable behind."""
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class Limits:
     """The time limit and the interrupt of one fit, which may consist of several runs.
 

@@ -75,7 +75,7 @@ class Buffer:
             self._spare.append(self._bytes)
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class Operand:
     """Rows prepared for products: one type, centred if possible, and squared norms.
 
@@ -379,7 +379,7 @@ def _dense(X: Any) -> Array:
 # -- the same preparation for any block ------------------------------------------------------------
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Frame:
     """How rows are prepared for products.
 

@@ -64,7 +64,7 @@ class Unsupported(ValueError):
     """What scikit-learn's estimators may do with the same arguments, but ours do not."""
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class Fit:
     """What goes with one call of fit: limits, threads, and who watches."""
 
@@ -77,7 +77,7 @@ class Fit:
         return 1 if self.watchers else min(self.threads, n_problems)
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class Data:
     """What a fit works on.
 

@@ -17,6 +17,7 @@ import tempfile
 import time
 import warnings
 from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -282,9 +283,15 @@ def saved(model: Any, X: Any) -> Any:
     return np.concatenate([facts(model, X), facts(through_file(model), X)])
 
 
+@cache  # once a process: the data of all cases takes longer than most fits
+def named() -> dict[str, Callable[[], Any]]:
+    """All cases."""
+    return dict(cases())
+
+
 def made(key: str) -> tuple[str, Any, float]:
     """The numbers of one case; an error is one number that no other case has."""
-    function = dict(cases())[key]
+    function = named()[key]
     begin = time.perf_counter()
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")

@@ -46,7 +46,7 @@ MOST_RESTARTS = 40  # by then beta is far above the trace, and the matrix is its
 BLOCK = 256  # columns of K that ICF 1 has in memory at a time
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class Factor:
     """V with V V' ~ K.
 

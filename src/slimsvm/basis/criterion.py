@@ -91,7 +91,7 @@ class Sum:
         return out
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class Values:
     """What is known of q vectors."""
 

@@ -24,7 +24,7 @@ SPARSE_DENSITY = 1 / 3
 GROWTH = 1 / 8  # of the present size: so many vectors join at once
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class Selection:
     """New basis vectors, the best first.
 
@@ -45,7 +45,7 @@ class Selection:
         return int(self.vectors.shape[0])
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class Here:
     """The model on the present basis, for choices that depend on more than its residual."""
 
@@ -53,7 +53,7 @@ class Here:
     scores: Array  # (n, columns), intercept included
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class Wanted:
     """What a choice is asked for; see :meth:`Basis.select`."""
 

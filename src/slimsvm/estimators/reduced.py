@@ -37,7 +37,7 @@ PUBLISHED = InstanceOf("solvers.rsvm", "RSVM")
 SMALL = 1 << 22  # kernel values of a pair up to which pairs are trained side by side, one a thread
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class PairBasis:
     """The basis of one pair of classes: places among the rows of the pair; and a seed."""
 

@@ -16,7 +16,7 @@ Array = NDArray[Any]
 TINY = float(np.finfo(float).tiny)
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class Coordinates:
     """The rows in the coordinates that the solver sees, and the way back.
 

@@ -33,7 +33,7 @@ from slimsvm.gram import Gram
 Array = NDArray[Any]
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class DualQP:
     """One dual problem; see the module's text for the symbols.
 

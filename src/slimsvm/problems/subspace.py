@@ -65,7 +65,7 @@ def total_weight(block: Block) -> float:
     return float(weights(block).sum())
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class Subspace:
     """The problem over a basis.
 

@@ -34,7 +34,7 @@ def scores_in(block: Block, span: Any, coef: Array) -> Array:
     return np.asarray(span.scores_in(block, coef))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class Direction:
     """A change of the function: of coefficients (m, k) and intercepts (k,), for k of the columns.
 
@@ -60,7 +60,7 @@ class Direction:
         return np.asarray(known[1])
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class Trail:
     """Scores over a span, as a start, coefficients (m, c) and intercepts (c,) or zero, and moves.
 
@@ -125,7 +125,7 @@ class Trail:
         return scores
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class _Kept:
     """The scores of a block after so many moves of a trail."""
 

@@ -91,7 +91,7 @@ def count_positive(
         count[v] = count[v] + 1 if held else 0
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class Removed:
     """Rows that left the problem together, and what is known of them."""
 
@@ -104,7 +104,7 @@ class Removed:
     check_level: tuple[float, float]
 
 
-@dataclass(kw_only=True)
+@dataclass(kw_only=True, eq=False, repr=False)
 class Measured:
     """What every state of a dual solver says of itself."""
 
@@ -116,7 +116,7 @@ class Measured:
     n_values: int = 0
 
 
-@dataclass(kw_only=True)
+@dataclass(kw_only=True, eq=False, repr=False)
 class LocalArrays:
     """What a solver has of the active variables, side by side."""
 
@@ -128,7 +128,7 @@ class LocalArrays:
     o_: Array = field(default_factory=lambda: np.empty(0))
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class State(Measured, LocalArrays):
     """Everything the solver knows; see the module's symbols."""
 
@@ -190,7 +190,7 @@ def variables_of(problem: DualQP, rows: Array) -> Array:
     return np.flatnonzero(kept[problem.row])
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class DualSolution:
     """The dual point and what belongs to it.
 

@@ -27,7 +27,7 @@ SOLVABLE = {  # by LIBLINEAR: penalty, loss, whether it is the dual problem
 }
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class AskedOfLinear:
     """How a linear problem is to be solved.
 

@@ -71,7 +71,7 @@ class PathPoint:
         return Certificate(scope, self.objective, relative, gap, *about).rounded(self.rounding)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class PathModel:
     """The models at all sizes, smallest first, and which of them was looked for."""
 
@@ -82,7 +82,7 @@ class PathModel:
     row_duals: Array | None = None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class Scoring:
     """How well a model does: ``measure`` of scores, targets and weights; rows held out, if any."""
 

@@ -24,7 +24,7 @@ FEWEST = 50  # basis vectors that a fraction of the rows stands for, at least, i
 EXACT_STEPS = 50
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class AskedOfPair:
     """What a pair of classes is trained with, beside rows and weights."""
 
@@ -37,7 +37,7 @@ class AskedOfPair:
     watchers: Any = ()
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class Way:
     """One way to train: its loss, from beta, and its solver, from beta, C and a seed.
 

@@ -26,7 +26,7 @@ OTHERS = (
 )
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class Asked:
     """The parameters of SparseSVC and SparseSVR that decide how they are fitted, by their names."""
 
