@@ -85,7 +85,10 @@ def values(model, X):
 def test_a_fit_goes_on(name, tmp_path, killed_after, monkeypatch):
     monkeypatch.setattr(dual, "FIRST", 200)
     set_most, done = killed_after
-    path, (X, y) = tmp_path / "kept.slim", rows(name, 800 if name in EXACT else 300)
+    path, (X, y) = (
+        tmp_path / "kept.slim",
+        rows(name, 800 if name in EXACT else 80 if "Crammer" in name else 300),
+    )
     estimator = {**EXACT, **OTHERS}[name]
     if "SVC" in name:  # three classes: pairs that have ended, one that has not, one that waits
         y = y + (X[:, 0] > 0.6) if name in EXACT else y

@@ -450,8 +450,21 @@ def reference(model, form="dense"):
     return KNOWN[model, form]
 
 
-@pytest.mark.parametrize("model", MODELS)
-@pytest.mark.parametrize("name", ["mapped", "threads", "forgetful", "sent", "batches", "dask"])
+# Dask does for all of them what "sent" does, and takes most of the time: one of each kind of pass
+ON_DASK = (
+    "newton", "pursuit", "cuts", "explicit", "structured-subspace", "sampled", "certify",
+    "all-rows", "reduced", "linear",
+)  # fmt: skip
+EVERYWHERE = [
+    pytest.param(
+        model, name, marks=[pytest.mark.long] if name == "dask" and model not in ON_DASK else []
+    )
+    for name in ("mapped", "threads", "forgetful", "sent", "batches", "dask")
+    for model in MODELS
+]
+
+
+@pytest.mark.parametrize(("model", "name"), EVERYWHERE)
 def test_equal_edges_give_equal_bits(model, name, tmp_path):
     rows = source(name, *data(), tmp_path)
     found, expected = MODELS[model](rows), reference(model)[0]
