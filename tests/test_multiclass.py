@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 import pytest
+from sklearn.utils.multiclass import _ovr_decision_function
 
 from slimsvm.multiclass import Joint, OneVsOne, OneVsRest, class_factors, encoded
 from slimsvm.run import Limits
@@ -87,3 +88,13 @@ def test_classes_without_weight_are_not_there():
         encoded(np.array(["a", 1], object), np.ones(2))
     with pytest.raises(ValueError, match="not negative"):
         class_factors({0: -1.0, 1: 1.0}, classes=np.arange(2), y=np.arange(2))
+
+
+@pytest.mark.parametrize("kind", [np.float32, np.float64])
+def test_decision_values_have_the_bits_of_scikit_learn(kind):
+    rng = np.random.default_rng(0)
+    for n_classes in (3, 5, 12):
+        values = rng.normal(size=(60, n_classes * (n_classes - 1) // 2)).astype(kind)
+        values[rng.random(values.shape) < 0.1] = 0.0
+        theirs = _ovr_decision_function(values < 0, -values, n_classes)
+        np.testing.assert_array_equal(OneVsOne(n_classes).decision(values), theirs)

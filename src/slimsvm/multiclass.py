@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.class_weight import compute_class_weight
-from sklearn.utils.multiclass import _ovr_decision_function, check_classification_targets
+from sklearn.utils.multiclass import check_classification_targets
 
 from slimsvm.compiled import compiled
 from slimsvm.run import Limits, Result
@@ -140,6 +140,23 @@ def most_votes(values: Array, n_classes: int, winner: Array) -> None:
         winner[r] = best
 
 
+@compiled
+def votes_and_sums(values: Array, votes: Array, sums: Array) -> None:
+    """Of each row of pair values the votes for each class, and the sum of what speaks for it."""
+    n_classes = votes.shape[1]
+    for r in range(values.shape[0]):
+        votes[r] = 0.0
+        sums[r] = 0.0
+        at = 0
+        for i in range(n_classes):
+            for j in range(i + 1, n_classes):
+                value = values[r, at]
+                sums[r, i] += value
+                sums[r, j] -= value
+                votes[r, j if value < 0.0 else i] += 1.0
+                at += 1
+
+
 @dataclass(frozen=True)
 class OneVsOne:
     """A problem for each pair (0, 1), (0, 2), ..., the first positive; of two, the second class is.
@@ -215,7 +232,10 @@ class OneVsOne:
             return np.asarray(values[:, 0])
         if shape == "ovo":
             return values
-        return np.asarray(_ovr_decision_function(values < 0, -values, self.n_classes))
+        votes, sums = np.empty((2, values.shape[0], self.n_classes))
+        votes_and_sums(np.ascontiguousarray(values), votes, sums)
+        # as scikit-learn has it, to the last bit: sums decide between equal votes alone
+        return np.asarray(votes + sums / (3 * (np.abs(sums) + 1)))
 
     def chosen(self, values: Array, shape: str = "ovr", break_ties: bool = False) -> Array:
         """The class with most votes; of equal ones the first, or the one with the largest sum."""

@@ -10,7 +10,6 @@ import joblib
 import numpy as np
 from sklearn import get_config, model_selection
 from sklearn.base import is_classifier, is_regressor
-from sklearn.metrics import accuracy_score, r2_score
 from sklearn.model_selection._search import BaseSearchCV
 from sklearn.utils._param_validation import Interval, RealNotInt
 from sklearn.utils.validation import _check_method_params, indexable
@@ -27,6 +26,7 @@ from slimsvm.search.stand_in import (
     each,
     is_plain,
     itself,
+    own_score,
     seeing_rows,
     stand_in,
 )
@@ -263,7 +263,7 @@ class SharedWork(BaseSearchCV):
         work = self._work_of(X, y, {} if weight is None else {"sample_weight": weight})
         points = list(model_selection.ParameterGrid(self._searched()))
         self._share(work, points, splits)
-        sharing, score = work.sharing, r2_score if is_regressor(self.estimator) else accuracy_score
+        sharing, classes = work.sharing, not is_regressor(self.estimator)
         if not sharing.n_shared:
             raise NotShared("nothing is known")
         out = []
@@ -273,7 +273,7 @@ class SharedWork(BaseSearchCV):
                 known, value = work.book.known.get(work.book.key(parameters, fold)), np.nan
                 if known is not None:
                     own = None if weight is None else weight[test]
-                    value = float(score(y[test], known.predicted[0], sample_weight=own))
+                    value = own_score(y[test], known.predicted[0], own, classes)
                 each_time = sharing.seconds / sharing.n_fits
                 out.append({"fit_time": each_time, "score_time": 0.0, "test_scores": value})
         self.cv_results_ = self._format_results(points, len(splits), out)
