@@ -51,6 +51,7 @@ def test_claims_that_were_false_once():
     # Newton's method in float64, on rows that had been rounded to float32, as the model is
     assert_true("SparseSVC/descent", (134,))
     assert_true("SparseSVR/descent", (60, 81, 95, 130))
+    assert_true("LowRankSVC", (783,))  # scores of long rows, whose last digits cost C each
 
 
 @pytest.mark.long

@@ -2,6 +2,8 @@
 its own gap.
 """
 
+from fractions import Fraction
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -181,3 +183,36 @@ def test_zero_rows_and_zero_bounds():
 def test_what_is_refused(arguments, words):
     with pytest.raises(ValueError, match=words):
         FactoredDual(*arguments)
+
+
+def exact_values(problem, a):
+    """P(V'a) and D(a) of a problem without shift, in fractions."""
+    V = [[Fraction(float(v)) for v in row] for row in problem.V]
+    w = [sum(Fraction(float(x)) * row[j] for x, row in zip(a, V, strict=True)) for j in range(3)]
+    missing = [1 - sum(v * u for v, u in zip(row, w, strict=True)) for row in V]
+    loss = sum(Fraction(float(c)) * max(t, 0) for c, t in zip(problem.upper, missing, strict=True))
+    half = sum(u * u for u in w) / 2
+    return half + loss, half - sum(Fraction(float(x)) for x in a)
+
+
+def test_rounding_counts_the_scores_of_long_rows():
+    """Rows of length 1,000 with a w of length 0.01: their scores have lost digits, and each such
+    digit costs C; the sizes of |w|^2 and of the sum of a say nothing of that."""
+    rng = np.random.default_rng(0)
+    seen = []
+    for _ in range(20):
+        V = 1000.0 * (rng.standard_normal((12, 3)) + np.array([3.0, 0.0, 0.0]))
+        problem = FactoredDual(V, 1.0, 0.0, 1e4)
+        a = run(DualDescent(own_value=True), problem, tol=1e-9, max_iter=500).model.a
+        w = problem.combined(a)
+        values = problem.primal(w), problem.dual(a, w)
+        off = [
+            abs(float(x - Fraction(y)))
+            for x, y in zip(exact_values(problem, a), values, strict=True)
+        ]
+        rounding = problem.rounding(a, w)
+        before = 16 * 2.2e-16 * (w @ w + a.sum())  # what was counted once
+        assert max(off) <= rounding
+        seen.append((max(off), rounding, before))
+    true, found, before = np.array(seen).T
+    assert np.any(true > before) and found.sum() <= 100 * true.sum()

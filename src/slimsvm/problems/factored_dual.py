@@ -159,9 +159,21 @@ class FactoredDual:
         return float(0.5 * (w @ w) + 0.5 * (self.shift @ np.square(a)) - self.linear @ a)
 
     def rounding(self, a: Array, w: Array) -> float:
-        """What sums in float64 may change of either value; V is what it is."""
-        size = float(w @ w) + float(self.linear @ a) + float(self.shift @ np.square(a))
-        return 16.0 * float(np.finfo(float).eps) * size
+        """About what sums in float64 may have changed of D(a) and of P(w); V is what it is.
+
+        Rows that are long beside what w makes of them lose digits of their scores, and each of
+        them costs its slope times that; so do those of V'a, where w is that.
+        """
+        eps = (4.0 + np.sqrt(self.V.shape[1])) * float(np.finfo(float).eps)  # of a sum of so many
+        norms = np.sqrt(np.maximum(self.diag() - self.shift, 0.0))
+        length, pulled = float(np.linalg.norm(w)), eps * float(a @ norms)
+        off = norms * (eps * length + pulled) + eps * np.abs(self.linear)
+        missing = self.linear - self.scores(w)
+        felt = missing > -off
+        with np.errstate(divide="ignore"):
+            slope = np.minimum(self.upper[felt], (missing + off)[felt] / self.shift[felt])
+        ends = float(np.abs(self.linear) @ a) + float(self.shift @ np.square(a))
+        return float(slope @ off[felt] + length * pulled + eps * (length**2 + ends))
 
     def primal(self, w: Array) -> float:
         """P(w); infinite where an unbounded variable without a shift has something missing."""

@@ -332,7 +332,7 @@ class DualDescent:
     def certificate(self, problem: FactoredDual, state: DescentState, tol: float) -> Certificate:
         """Value of the best primal point, and duality gap; ``violation`` is their ratio."""
         measured = (state.primal, state.relative_gap, state.gap, tol, str(problem.V.dtype))
-        return Certificate(SUBSPACE, *measured).rounded(problem.rounding(state.a, state.w))
+        return Certificate(SUBSPACE, *measured).rounded(problem.rounding(state.a, state.best))
 
     def model(self, problem: FactoredDual, state: DescentState) -> DualPoint:
         """The dual point, w, and the best primal point."""
