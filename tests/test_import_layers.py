@@ -14,6 +14,7 @@ SOURCE = Path(__file__).resolve().parent.parent / "src" / PACKAGE
 # src/slimsvm.
 LAYERS = (
     "on_demand",
+    "options",
     "compiled",
     "sums",
     "atomics",

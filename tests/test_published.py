@@ -558,7 +558,7 @@ def test_balls_keep_their_limits(recipe):
     if recipe is cvm:
         with pytest.warns(ConvergenceWarning, match="max_memory=0.05"):
             recipe(C=100.0, gamma=GAMMA, max_memory=0.05, random_state=0).fit(X, y)
-    with pytest.raises(ValueError, match="n_candidates=0 must be 1 or more"):
+    with pytest.raises(ValueError, match="n_candidates=0 must be an integer, 1 or more"):
         CoreRounds(n_candidates=0)
 
 
@@ -788,12 +788,31 @@ def test_the_cache_begins_with_what_the_margins_say(monkeypatch):
         (lambda: Decomposition(selection="best"), "'steepest', 'basic'"),
         (lambda: Decomposition(keep=1.0), "1 excluded"),
         (lambda: recipes.rsvm_decomposition(working_set="q"), "from 1 to the rows"),
-        (lambda: recipes.chunking(chunk=2.5), "from 2 to the number of rows"),
+        (lambda: recipes.chunking(chunk=2.5), "an integer, 2 or more"),
+        (lambda: recipes.chunking(seed="x"), "an integer, 0 or more"),
+        (lambda: recipes.smo(seed=-1), "an integer, 0 or more"),
+        (lambda: recipes.smo("x"), "between 0 and 1, both excluded"),
+        (lambda: recipes.svm_light(shrinking="no"), "True or False"),
+        (lambda: recipes.svm_light(prefer_cached=2), "True or False"),
+        (lambda: recipes.svm_light(history=True), "an integer, 1 or more"),
+        (lambda: recipes.svm_light(threshold=-1.0), "a finite number above 0"),
+        (lambda: recipes.rsvm_smooth(beta="x"), "a finite number above 0"),
+        (lambda: recipes.rsvm_smooth(beta=np.inf), "a finite number above 0"),
+        (lambda: recipes.rsvm_decomposition(working_set=True), "from 1 to the rows"),
+        (lambda: LinearLagrangian(share="x"), "between 0 and 1, both excluded"),
+        (lambda: CuttingPlane(line_search=None), "True or False"),
+        (lambda: SampledCuts(sample_size=1.5), "an integer, 1 or more"),
+        (lambda: CoreRounds(n_candidates=None), "an integer, 1 or more"),
+        (lambda: OnlineRounds(n_candidates="x"), "an integer, 1 or more"),
+        (lambda: Discard(beyond="x"), "zero or more"),
+        (lambda: Discard(merged=1), "True or False"),
+        (lambda: Greedy(alone="x"), "True or False"),
+        (lambda: FixedPoint(max_iter=None), "an integer, 1 or more"),
         (lambda: Margin(retrain="powers"), "'share', 'always'"),
         (lambda: Unsupervised(n_candidates=2.5), "an integer"),
         (lambda: PursuitRows(n_rows=0), "1 or more"),
         (lambda: Pursuit(n_starts=0), "1 or more"),
-        (lambda: FixedPoint(tol=0.0), "positive"),
+        (lambda: FixedPoint(tol=0.0), "above 0"),
         (lambda: greedy_subset(5, retrain="later"), "'powers'"),
     ],
 )

@@ -187,7 +187,7 @@ def test_chunks_hold_the_support_vectors_and_the_worst_violators(data):
 
 def test_what_is_refused(data):
     X, y, _, _ = data
-    with pytest.raises(ValueError, match="from 2 to"):
+    with pytest.raises(ValueError, match="2 or more"):
         chunking(1)
     with pytest.raises(ValueError, match="interior_point"):
         chunking(inner="qp")

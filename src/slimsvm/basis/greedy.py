@@ -40,11 +40,10 @@ from slimsvm.basis.selection import (
     Wanted,
     against_basis,
     among,
-    at_least,
     drawn,
-    one_of,
     rows_at,
 )
+from slimsvm.options import flags, none_or_at_least, one_of
 from slimsvm.problems.columns import KernelColumns
 from slimsvm.problems.span import DEPENDENT
 from slimsvm.threads import parallel, single_threaded_blas
@@ -88,7 +87,8 @@ class Greedy(Basis):
     retrain: str = "sizes"
 
     def __post_init__(self) -> None:
-        at_least(1, n_candidates=self.n_candidates)
+        none_or_at_least(1, n_candidates=self.n_candidates)
+        flags(alone=self.alone)
         one_of(("sizes", "powers", "always"), retrain=self.retrain)
 
     @property

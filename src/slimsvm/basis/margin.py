@@ -18,11 +18,10 @@ from slimsvm.basis.selection import (
     Selection,
     Wanted,
     against_basis,
-    at_least,
     grown_share,
-    one_of,
     rows_at,
 )
+from slimsvm.options import none_or_at_least, one_of
 from slimsvm.problems.span import DEPENDENT
 
 Array = NDArray[Any]
@@ -59,7 +58,7 @@ class Margin(Basis):
     retrain: str = "share"
 
     def __post_init__(self) -> None:
-        at_least(1, n_candidates=self.n_candidates)
+        none_or_at_least(1, n_candidates=self.n_candidates)
         one_of(("share", "always"), retrain=self.retrain)
 
     @property

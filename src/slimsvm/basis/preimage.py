@@ -49,12 +49,12 @@ from slimsvm.basis.selection import (
     Basis,
     Selection,
     Wanted,
-    at_least,
     drawn,
     moved,
     rows_at,
 )
 from slimsvm.kernels import RBF, squared_norms
+from slimsvm.options import at_least, between, flags, none_or_at_least
 from slimsvm.threads import single_threaded_blas
 from slimsvm.tiles import Operand
 
@@ -104,8 +104,9 @@ class PursuitRows(Basis):
     orthogonal: bool = True
 
     def __post_init__(self) -> None:
-        at_least(1, n_candidates=self.n_candidates)
-        at_least(1, n_rows=self.n_rows)
+        none_or_at_least(1, n_candidates=self.n_candidates)
+        none_or_at_least(1, n_rows=self.n_rows)
+        flags(orthogonal=self.orthogonal)
 
     def _choose(self, wanted: Wanted) -> Selection:
         """Up to ``n_new`` rows, fewer if the candidates are in the span already."""
@@ -174,8 +175,8 @@ class Pursuit(Basis):
     _seen: dict[str, int] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        at_least(1, n_starts=self.n_starts, n_rows=self.n_rows, max_rows=self.max_rows)
-        at_least(1, n_candidates=self.n_candidates)
+        none_or_at_least(1, n_starts=self.n_starts, n_rows=self.n_rows, max_rows=self.max_rows)
+        none_or_at_least(1, n_candidates=self.n_candidates)
         at_least(0, max_iter=self.max_iter)
 
     def _choose(self, wanted: Wanted) -> Selection:
@@ -288,9 +289,9 @@ class FixedPoint(Basis):
     tol: float = 1e-3
 
     def __post_init__(self) -> None:
-        at_least(1, n_candidates=self.n_candidates, max_iter=self.max_iter)
-        if not self.tol > 0.0:
-            raise ValueError(f"tol={self.tol!r} must be positive.")
+        none_or_at_least(1, n_candidates=self.n_candidates)
+        at_least(1, max_iter=self.max_iter)
+        between(0.0, np.inf, tol=self.tol)
 
     def _choose(self, wanted: Wanted) -> Selection:
         """One vector; a row where no start leads anywhere."""

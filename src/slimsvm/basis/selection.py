@@ -7,7 +7,6 @@ all of it in one form. For a precomputed kernel a basis vector is the index of a
 from __future__ import annotations
 
 from dataclasses import dataclass
-from numbers import Integral
 from typing import Any, ClassVar, Protocol, runtime_checkable
 
 import numpy as np
@@ -136,20 +135,6 @@ class Basis(Protocol):
     def _choose(self, wanted: Wanted) -> Selection:
         """The vectors, chosen in the way of this class."""
         ...
-
-
-def at_least(least: int, **values: Any) -> None:
-    """Raise ValueError unless these parameters of a choice are integers of this size, or None."""
-    for name, value in values.items():
-        if value is not None and not (isinstance(value, Integral) and int(value) >= least):
-            raise ValueError(f"{name}={value!r} must be an integer, {least} or more.")
-
-
-def one_of(choices: tuple[str, ...], **values: Any) -> None:
-    """Raise ValueError unless these parameters of a choice are among the names."""
-    for name, value in values.items():
-        if value not in choices:
-            raise ValueError(f"{name}={value!r} is not one of {', '.join(map(repr, choices))}.")
 
 
 def grown_share(m: int) -> int:

@@ -23,10 +23,10 @@ from slimsvm.basis.selection import (
     Selection,
     Wanted,
     against_basis,
-    at_least,
     drawn,
     rows_at,
 )
+from slimsvm.options import none_or_at_least
 from slimsvm.problems.columns import largest_diagonal
 from slimsvm.problems.span import DEPENDENT, JITTER
 from slimsvm.tiles import Strips, block
@@ -62,7 +62,7 @@ class Unsupervised(Basis):
     n_candidates: int | None = 59
 
     def __post_init__(self) -> None:
-        at_least(1, n_candidates=self.n_candidates)
+        none_or_at_least(1, n_candidates=self.n_candidates)
 
     def _choose(self, wanted: Wanted) -> Selection:
         """Up to ``n_new`` rows; all candidates, in order, if there are not more.

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from numbers import Integral
+from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from slimsvm.multiclass import OneVsOne
+from slimsvm.options import flags
 from slimsvm.row_hashes import codes
 
 Array = NDArray[Any]
@@ -49,7 +50,8 @@ class Discard:
     merged: bool = True
 
     def __post_init__(self) -> None:
-        if not self.beyond >= 0.0:
+        flags(noise=self.noise, redundant=self.redundant, merged=self.merged)
+        if not (isinstance(self.beyond, Real) and 0.0 <= self.beyond < np.inf):
             raise ValueError(f"beyond={self.beyond!r} must be zero or more.")
 
     @classmethod

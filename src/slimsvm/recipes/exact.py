@@ -35,9 +35,12 @@ shrinking : bool, default=True
 inner : {'interior_point', 'smo'}
     How the problem in the working set is solved.
 new_variables : int, optional
-    New variables in each iteration, from 1 to q; by default q, or half of them for 'basic'.
+    New variables in each iteration, from 2 to q; by default q, or half of them for 'basic'.
 prefer_cached : bool, default=False
-    At least half of the working set has its kernel rows cached (the rule for Ohsumed).""",
+    At least half of the working set has its kernel rows cached (the rule for Ohsumed).
+threshold : float, default=0
+    Above which the multiplier estimates must be for h iterations: "positive (or above some
+    threshold)".""",
     ),
     others=f"{_OF_SVC} and tol. max_iter limits the iterations; shrinking is that of the solver.",
     example=("C=10.0", "cache_size", "40"),
@@ -53,6 +56,7 @@ def svm_light(
     *,
     new_variables: int | None = None,
     prefer_cached: bool = False,
+    threshold: float = 0.0,
     **parameters: Any,
 ) -> SVC:
     """SVM-light as it was published: decomposition with small working sets, at every size.
@@ -62,9 +66,10 @@ def svm_light(
 
     Notes
     -----
-    The extraction of the text has lost most of its digits: q = 10, h = 100, 40 megabytes and eps =
-    0.001 are the settings of the printed paper. :class:`slimsvm.SVC` by itself has working sets of
-    a thousand variables, and is many times faster.
+    The text at hand has lost most of its digits, and its best q differs from task to task: q = 10,
+    h = 100, 40 megabytes and eps = 0.001 are the defaults of the program SVM-light.
+    :class:`slimsvm.SVC` by itself has working sets of a thousand variables, and is many times
+    faster.
     """
     solver = SVMLight(
         working_set=working_set,
@@ -73,6 +78,7 @@ def svm_light(
         prefer_cached=prefer_cached,
         shrinking=shrinking,
         history=history,
+        threshold=threshold,
         inner=inner,
     )
     made = {"solver": solver, "tol": eps}

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from slimsvm.basis import FixedPoint, Greedy, Margin, PursuitRows, Unsupervised
-from slimsvm.basis.selection import one_of
 from slimsvm.estimators.sparse import SparseSVC
+from slimsvm.options import one_of
 from slimsvm.recipes.table import PLANES, UNLIMITED, configured, recipe
 
 _N_BASIS = """\

@@ -27,6 +27,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from slimsvm.options import at_least
 from slimsvm.solvers.core_vector import DRAWN, INNER, POOL, Ball, BallState, CoreVector, settle
 from slimsvm.solvers.smo import FAR
 
@@ -61,8 +62,7 @@ class CoreRounds(CoreVector):
     n_candidates: int = DRAWN
 
     def __post_init__(self) -> None:
-        if not self.n_candidates >= 1:
-            raise ValueError(f"n_candidates={self.n_candidates!r} must be 1 or more.")
+        at_least(1, n_candidates=self.n_candidates)
 
     def step(self, problem: Ball, state: BallState, tol: float, max_iter: int) -> None:
         """Some rounds; where no point is outside, the next stage or the end."""

@@ -49,11 +49,13 @@ for the small problem.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from numbers import Real
 from typing import Any, ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from slimsvm.options import at_least, flags, one_of
 from slimsvm.rows import PerRow
 from slimsvm.run import Certificate
 from slimsvm.solvers.cuts import (
@@ -235,16 +237,15 @@ class CuttingPlane:
     keep_rows: bool = True
 
     def __post_init__(self) -> None:
-        if self.stop not in STOPS:
-            raise ValueError(f"stop={self.stop!r} is not one of {', '.join(map(repr, STOPS))}.")
+        one_of(STOPS, stop=self.stop)
+        flags(line_search=self.line_search, keep_rows=self.keep_rows)
         if self.stop == "violation" and self.line_search:
             raise ValueError(
                 "stop='violation' looks at cuts that are taken at the solution of the small "
                 "problem, and line_search=True takes them elsewhere; use line_search=False."
             )
-        if not self.max_idle >= 1:
-            raise ValueError(f"max_idle={self.max_idle!r} must be 1 or more rounds.")
-        if not 0.0 < self.towards <= 1.0:
+        at_least(1, max_idle=self.max_idle)
+        if not (isinstance(self.towards, Real) and 0.0 < self.towards <= 1.0):
             raise ValueError(f"towards={self.towards!r} must be in (0, 1].")
 
     def init(self, problem: OneSlack, start: Any = None) -> CutState:

@@ -22,12 +22,12 @@ interior-point solver, and (support vectors) x n kernel values to look for viola
 from __future__ import annotations
 
 from dataclasses import dataclass
-from numbers import Integral
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from slimsvm.options import at_least, one_of
 from slimsvm.problems.dual_qp import DualQP
 from slimsvm.run import FULL, Certificate
 from slimsvm.solvers.dual_state import DualSolution, Measured, history_line, measure
@@ -113,10 +113,9 @@ class DualChunking:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        if not isinstance(self.chunk, Integral) or self.chunk < 2:
-            raise ValueError(f"chunk={self.chunk!r} must be from 2 to the number of rows.")
-        if self.inner not in INNER:
-            raise ValueError(f"inner={self.inner!r} must be one of {INNER}.")
+        at_least(2, chunk=self.chunk)
+        at_least(0, seed=self.seed)
+        one_of(INNER, inner=self.inner)
 
     def init(self, problem: DualQP, start: Array | None = None) -> ChunkState:
         """A random chunk, with both classes; or that of the support vectors of ``start``."""

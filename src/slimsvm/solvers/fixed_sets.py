@@ -28,7 +28,6 @@ may move.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from numbers import Integral
 from typing import Any, Protocol
 
 import numpy as np
@@ -36,6 +35,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from slimsvm.compiled import compiled
+from slimsvm.options import is_whole
 from slimsvm.problems.factored_dual import FactoredDual
 from slimsvm.problems.reduced import Reduced
 from slimsvm.run import SUBSPACE, Certificate
@@ -198,7 +198,7 @@ class FixedSets(ReducedSolver):
     working_set: int = 10
 
     def __post_init__(self) -> None:
-        if not isinstance(self.working_set, Integral) or self.working_set < 1:
+        if not is_whole(self.working_set) or self.working_set < 1:
             raise ValueError(f"working_set={self.working_set!r} must be from 1 to the rows.")
 
     def init(self, problem: Any, start: Array | None = None) -> SetsState:

@@ -64,6 +64,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -134,7 +135,7 @@ class Lagrangian(ReducedSolver):
     share: float = 0.5
 
     def __post_init__(self) -> None:
-        if not 0.0 < self.share < 1.0:
+        if not (isinstance(self.share, Real) and 0.0 < self.share < 1.0):
             raise ValueError(
                 f"share={self.share!r}, which is beta times C, must be between 0 and 1, both "
                 "excluded: beyond, the iteration may cycle or "

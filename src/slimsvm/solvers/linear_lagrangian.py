@@ -21,6 +21,7 @@ step and column, and as much where the gap is taken, every tenth step.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -70,7 +71,7 @@ class LinearLagrangian:
     share: float = 0.95
 
     def __post_init__(self) -> None:
-        if not 0.0 < self.share < 1.0:
+        if not (isinstance(self.share, Real) and 0.0 < self.share < 1.0):
             raise ValueError(
                 f"share={self.share!r}, the step times C, must be between 0 and 1, both excluded: "
                 "beyond, the iteration may cycle or diverge."

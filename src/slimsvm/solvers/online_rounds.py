@@ -28,6 +28,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from slimsvm.options import at_least
 from slimsvm.solvers.online import WORK, Expanding, Online, Passing
 from slimsvm.solvers.online_loops import CANDIDATES, SEEDS
 from slimsvm.solvers.smo import FAR, TINY
@@ -62,8 +63,7 @@ class OnlineRounds(Online):
     n_candidates: int = CANDIDATES
 
     def __post_init__(self) -> None:
-        if not self.n_candidates >= 1:
-            raise ValueError(f"n_candidates={self.n_candidates!r} must be 1 or more.")
+        at_least(1, n_candidates=self.n_candidates)
 
     def init(self, problem: Passing, start: Expanding | None = None) -> Expanding:
         """Begin with a few rows of each class, in the order in which they come."""

@@ -34,6 +34,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from slimsvm.kernels import Linear
+from slimsvm.options import at_least, between
 from slimsvm.problems.dual_qp import DualQP
 from slimsvm.run import FULL, Certificate
 from slimsvm.solvers.dual_state import DualSolution, Measured, history_line, measure
@@ -101,8 +102,8 @@ class PlattSMO:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        if not 0.0 < self.progress < 1.0:
-            raise ValueError(f"progress={self.progress!r} must be between 0 and 1, both excluded.")
+        between(0.0, 1.0, progress=self.progress)
+        at_least(0, seed=self.seed)
 
     @property
     def stalls(self) -> str:

@@ -34,6 +34,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from slimsvm.losses import LeastSquares, Loss, SmoothHinge, SquaredHinge
+from slimsvm.options import between, one_of
 from slimsvm.problems.reduced import Reduced, ReducedSolution, ReducedState, SignedFeatures, begin
 from slimsvm.run import Certificate, Result, run
 from slimsvm.solvers.duality import ReducedSolver
@@ -140,13 +141,12 @@ class RSVM:
     working_set: int = 10
 
     def __post_init__(self) -> None:
-        for name, known in (("solver", SOLVERS), ("penalty", PENALTIES)):
-            if getattr(self, name) not in known:
-                raise ValueError(f"{name}={getattr(self, name)!r} must be one of {known}.")
+        one_of(SOLVERS, solver=self.solver)
+        one_of(PENALTIES, penalty=self.penalty)
         if self.beta is not None and self.solver not in ("smooth", "lagrangian"):
             raise ValueError(f"solver={self.solver!r} has no beta; got beta={self.beta!r}.")
-        if self.beta is not None and not self.beta > 0.0:
-            raise ValueError(f"beta={self.beta!r} must be positive.")
+        if self.beta is not None:
+            between(0.0, np.inf, beta=self.beta)
         FixedSets(working_set=self.working_set)  # complains
 
     @property

@@ -52,6 +52,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from slimsvm.options import at_least, flags, one_of
 from slimsvm.rows import joined
 from slimsvm.run import SAMPLED, Certificate
 from slimsvm.solvers.cuts import Cuts, CutState, padded
@@ -223,11 +224,9 @@ class SampledCuts(CuttingPlane):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        for name in ("sample_size", "max_draws", "quiet"):
-            if not getattr(self, name) >= 1:
-                raise ValueError(f"{name}={getattr(self, name)!r} must be 1 or more.")
-        if self.sampling not in (LINEAR, CONSTANT):
-            raise ValueError(f"sampling={self.sampling!r} is not one of {LINEAR!r}, {CONSTANT!r}.")
+        at_least(1, sample_size=self.sample_size, max_draws=self.max_draws, quiet=self.quiet)
+        flags(whole=self.whole)
+        one_of((LINEAR, CONSTANT), sampling=self.sampling)
 
     def init(self, problem: OneSlack, start: Any = None) -> SampledState:
         """Begin at zero."""

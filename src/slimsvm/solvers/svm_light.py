@@ -42,13 +42,13 @@ Cost of an iteration: (rows of the set that are not cached) x (active rows) kern
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from numbers import Integral
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from slimsvm.compiled import compiled
+from slimsvm.options import at_least, between, flags, is_whole, one_of
 from slimsvm.precision import rounding
 from slimsvm.problems.dual_qp import DualQP
 from slimsvm.run import FULL, Certificate
@@ -106,11 +106,19 @@ def look(
 
 @compiled
 def judge(
-    a: Array, o: Array, sign: Array, upper: Array, alive: Array, level: float, count: Array
+    a: Array,
+    o: Array,
+    sign: Array,
+    upper: Array,
+    alive: Array,
+    level: float,
+    count: Array,
+    threshold: float,
 ) -> tuple[float, float, int, float]:
     """The largest violation, the duality gap of the hinge, the support vectors, and |a|^2.
 
-    Counts for how many iterations in a row the multiplier estimate of a bound was positive.
+    Counts for how many iterations in a row the multiplier estimate of a bound was above the
+    threshold.
     """
     worst, gap, n_support, square = 0.0, 0.0, 0, 0.0
     for v in range(a.size):
@@ -120,7 +128,7 @@ def judge(
             continue
         estimate = reduced if not above else -reduced
         bound = not above or not below
-        count[v] = count[v] + 1 if bound and estimate > 0.0 else 0
+        count[v] = count[v] + 1 if bound and estimate > threshold else 0
         if alive[v]:
             wrong = -estimate if bound else abs(reduced)
             worst = wrong if wrong > worst else worst
@@ -203,6 +211,8 @@ class SVMLight:
         Whether variables that stay at a bound leave the problem.
     history : int
         Iterations in which a multiplier estimate must be positive before its variable leaves, h.
+    threshold : float
+        Above which the estimates must be instead: "positive (or above some threshold)".
     inner : {"interior_point", "smo"}
         How the problem in the working set is solved.
     loss : {"hinge", "squared_hinge"}
@@ -224,25 +234,28 @@ class SVMLight:
     prefer_cached: bool = False
     shrinking: bool = True
     history: int = 100
+    threshold: float = 0.0
     inner: str = "interior_point"
     loss: str = "hinge"
 
     def __post_init__(self) -> None:
         q, new = self.working_set, self.new_variables
-        if not isinstance(q, Integral) or q < 2 or q % 2:
+        if not is_whole(q) or q < 2 or q % 2:
             raise ValueError(
                 f"working_set={q!r} must be an even number from 2 to the number of rows."
             )
         # one alone has no feasible direction to move in
-        if new is not None and not (isinstance(new, Integral) and 2 <= new <= q):
+        if new is not None and not (is_whole(new) and 2 <= new <= q):
             raise ValueError(f"new_variables={new!r} must be from 2 to working_set={q}.")
-        if not isinstance(self.history, Integral) or self.history < 1:
-            raise ValueError(f"history={self.history!r} must be 1 or more.")
+        at_least(1, history=self.history)
+        if self.threshold != 0.0:
+            between(0.0, np.inf, threshold=self.threshold)
+        flags(prefer_cached=self.prefer_cached, shrinking=self.shrinking)
         if self.prefer_cached and q < CACHED_FROM:
             raise ValueError(f"prefer_cached needs a working_set of 4 or more; got {q}.")
-        for name, known in (("selection", SELECTIONS), ("inner", INNER), ("loss", LOSSES)):
-            if getattr(self, name) not in known:
-                raise ValueError(f"{name}={getattr(self, name)!r} must be one of {known}.")
+        one_of(SELECTIONS, selection=self.selection)
+        one_of(INNER, inner=self.inner)
+        one_of(LOSSES, loss=self.loss)
 
     # -- the run -----------------------------------------------------------------------------------
 
@@ -294,7 +307,7 @@ class SVMLight:
         ends = [end for end in (S.bottom, S.top) if abs(end) < FAR]
         S.level = free / n_free if n_free else float(np.mean(ends)) if ends else 0.0
         S.violation, S.hinge_gap, S.n_support, square = judge(
-            S.a_, S.o_, S.sign_, S.upper_, S.alive_, S.level, S.count_
+            S.a_, S.o_, S.sign_, S.upper_, S.alive_, S.level, S.count_, self.threshold
         )
         S.norm = float(np.sqrt(square + sum(float(S.a[g.rows] @ S.a[g.rows]) for g in S.gone)))
 
