@@ -21,7 +21,7 @@ from slimsvm import (
     recipes,
     save,
 )
-from slimsvm.basis import FixedPoint, Greedy, Margin, Pursuit, PursuitRows, Unsupervised
+from slimsvm.basis import FixedPoint, Greedy, Margin, Pursuit, PursuitRows, Unsupervised, greedy
 from slimsvm.cross_training import Discard
 from slimsvm.datasets import checkers
 from slimsvm.gram import Gram
@@ -453,6 +453,26 @@ def test_the_pool_of_the_greedy_rule():
     ]
     assert both[0].basis_indices_.tolist() != both[1].basis_indices_.tolist()
     assert both[1].certificate_.objective < both[0].certificate_.objective
+
+
+@pytest.mark.parametrize("retrain", ["powers", "always"])
+def test_the_greedy_rule_sees_p_candidates_for_every_vector(monkeypatch, retrain):
+    """And none of them is in the subset already."""
+    X, y = small(24)
+    seen, joined = [], []
+
+    def spy(self, pool, alone, known=greedy._Model.join_best):
+        best = known(self, pool, alone)
+        seen.append(set(pool.tolist()))
+        joined.append(int(pool[best]))
+        return best
+
+    monkeypatch.setattr(greedy._Model, "join_best", spy)
+    options = {"n_candidates": 10, "retrain": retrain, "gamma": GAMMA, "random_state": 0}
+    model = greedy_subset(16, **options).fit(X, y)
+    assert model.basis_indices_.tolist() == joined and len(joined) == 16
+    assert [len(pool) for pool in seen] == [min(10, 24 - i) for i in range(16)]
+    assert all(pool.isdisjoint(joined[:i]) for i, pool in enumerate(seen))
 
 
 def test_margin_over_all_rows_after_every_training():

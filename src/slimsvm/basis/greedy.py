@@ -133,8 +133,10 @@ class Greedy(Basis):
         with single_threaded_blas():
             for _ in range(n_new):
                 pool = candidates
+                if self.undisturbed:  # as published: p candidates, none that joined before
+                    pool = pool[free[pool]]
                 if self.n_candidates is not None:
-                    pool = drawn(candidates, self.n_candidates, rng)
+                    pool = drawn(pool, self.n_candidates, rng)
                 pool = pool[free[pool]]
                 best = model.join_best(pool, self.alone) if pool.size else -1
                 if best < 0:

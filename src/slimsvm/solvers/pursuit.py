@@ -94,6 +94,9 @@ def pursue(
                 if found is None or selection.indices is None
                 else [*found, selection.indices[accepted]]
             )
+            if choose.undisturbed and selection.indices is not None:
+                # as published: p candidates are p rows that may still join
+                candidates = np.setdiff1d(candidates, selection.indices[accepted])
             state = solve(problem, (state.coef, state.intercept), LOOSE)
             tell(watchers, Record(columns.m, limits.seconds, state.record()), limits)
         if columns.m == 0:
