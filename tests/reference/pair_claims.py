@@ -95,14 +95,16 @@ def of_lowranksvc(p):
     for (given, result), (_, factor) in zip(solved, factors, strict=True):
         _, operand, sign, upper = given[:4]
         X = dense(operand.source if operand.picked is None else operand.source[operand.picked])
+        published = not isinstance(e.factorization, str)  # then equal rows stay apart
         if result.model.retrained:
-            rows, own, w = _merged(X, sign, upper, result.model.a)
+            rows, own, w = _merged(X, sign, upper, result.model.a, published)
             K = p.K(X[rows], X[rows])
             found.append((-np.inf, optimum.regularised(K, "hinge", own, w, True)[1]))
             value = np.nan
             continue
         _, place = places(operand.X if operand.index is None else operand.X[operand.index])
-        F = dense(factor.V).astype(np.float64)[place]
+        F = dense(factor.V).astype(np.float64)
+        F = F if published else F[place]
         found.append(optimum.regularised(F @ F.T, "hinge", sign, upper, bool(e.fit_intercept)))
         v = F.T @ (sign * result.model.a)
         lost = optimum.loss_values("hinge", sign, F @ v + float(result.model.intercept))
@@ -113,9 +115,11 @@ def of_lowranksvc(p):
     return [of_optimum(c, *true), of_model(c, value, *true)]
 
 
-def _merged(X, sign, upper, a):
+def _merged(X, sign, upper, a, apart):
     """Support vectors, their signs, and the bounds of all rows that are equal to them."""
     rows = np.flatnonzero(a > 0)
+    if apart:
+        return rows, sign[rows], upper[rows]
     same = [np.equal(X, X[r]).all(axis=1) & (sign == sign[r]) for r in rows]
     return rows, sign[rows], np.array([upper[own].sum() for own in same])
 

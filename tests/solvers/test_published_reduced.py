@@ -5,7 +5,7 @@ import pytest
 from scipy.optimize import minimize
 from scipy.spatial.distance import cdist
 
-from slimsvm import LowRankSVC, ReducedSVC, load, save
+from slimsvm import LowRankSVC, ReducedSVC, load, open_rows, save
 from slimsvm.kernels import RBF
 from slimsvm.losses import SmoothHinge, SquaredHinge
 from slimsvm.problems.factored_dual import FactoredDual
@@ -212,6 +212,8 @@ def test_a_tenth_of_the_rows_is_a_tenth(data):
     X, y, _ = data
     for recipe in (rsvm_smooth, rsvm_least_squares, rsvm_lagrangian):
         assert recipe(C=1.0, random_state=0).fit(X, y).n_basis_ == 15
+        rows = open_rows(X, target=y, batch_rows=64)
+        assert recipe(C=1.0, random_state=0).fit(rows).n_basis_ == 15
     assert ReducedSVC(random_state=0).fit(X, y).n_basis_ == 50
     small = icf_pivoted(gamma=GAMMA).fit(X, y).factor_error_
     assert small == pytest.approx(icf_pivoted(15, gamma=GAMMA).fit(X, y).factor_error_)
@@ -230,6 +232,19 @@ def test_icfsvm_by_decomposition(data, recipe):
     one, other = model.certificate_, exact.certificate_
     assert abs(one.objective - other.objective) <= one.gap + other.gap
     assert np.mean(model.predict(X) == exact.predict(X)) > 0.97
+
+
+@pytest.mark.parametrize("recipe", [icf_pivoted, icf_threshold, icf_retrain])
+def test_equal_rows_of_icfsvm_are_variables_of_their_own(data, recipe):
+    """As in the slides' tables, which count their support vectors; the estimator makes them one."""
+    X, y, _ = data
+    X, y = np.repeat(X[:40], 2, axis=0), np.repeat(y[:40], 2)
+    model = recipe(20, C=1.0, gamma=GAMMA, tol=1e-4).fit(X, y)
+    support = set(model.support_.tolist())
+    assert any({2 * i, 2 * i + 1} <= support for i in range(40))
+    kind = "threshold" if recipe is icf_threshold else "pivoted"
+    merged = LowRankSVC(kind, 20, C=1.0, gamma=GAMMA).fit(X, y)
+    assert len(set((merged.support_ // 2).tolist())) == merged.support_.size
 
 
 def test_several_classes_limits_and_files(data, tmp_path):
@@ -254,7 +269,7 @@ def test_several_classes_limits_and_files(data, tmp_path):
     [
         (lambda: RSVM("primal"), "'smooth', 'least_squares'"),
         (lambda: rsvm_smooth(penalty="l2"), "'norm', 'kernel'"),
-        (lambda: rsvm_smooth(beta=-1.0), "positive"),
+        (lambda: rsvm_smooth(beta=-1.0), "above 0"),
         (lambda: RSVM("least_squares", beta=1.0), "has no beta"),
         (lambda: rsvm_decomposition(working_set=0), "from 1 to"),
         (lambda: icf_pivoted(working_set=0), "from 1 to"),

@@ -36,7 +36,9 @@ def solved_on_rows(model: Any, data: Data, fit: Fit) -> tuple[list[Result], list
         pair = (part.positive, part.negative)
         own = rows.relabelled(PairCoded(data.classes, data.factors, float(model.C), *pair))
         weight = joined(own.map(weights))
-        basis = basis_on_rows(model.n_basis, own, weight, rng)
+        # as published, a share is that share, however few
+        fewest = FEWEST if isinstance(model.solver, str) else 1
+        basis = basis_on_rows(model.n_basis, own, weight, rng, fewest)
         about = {"many": way.many, "function_norm": by_norm}
         V = SignedFeatures(own, frame, basis, model.max_memory, **about)
         asked: dict[str, Any] = {"tol": float(model.tol), "max_iter": int(model.max_iter)}
@@ -48,12 +50,14 @@ def solved_on_rows(model: Any, data: Data, fit: Fit) -> tuple[list[Result], list
     return results, bases, every
 
 
-def basis_on_rows(n_basis: Any, rows: Any, weight: Array, rng: np.random.Generator) -> Array:
+def basis_on_rows(
+    n_basis: Any, rows: Any, weight: Array, rng: np.random.Generator, fewest: int = FEWEST
+) -> Array:
     """Distinct rows of the pair, by their numbers."""
     used = np.flatnonzero(weight > 0)
     size = n_basis
     if not isinstance(size, Integral):
-        size = max(FEWEST, round(float(size) * used.size))
+        size = max(fewest, round(float(size) * used.size))
     if int(size) > min(MOST, used.size):
         raise ValueError(
             f"n_basis={n_basis} of {used.size:,} rows is more than the {MOST:,} vectors "

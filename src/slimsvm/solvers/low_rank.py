@@ -6,9 +6,10 @@ Problem: with K ~ F F' (:mod:`slimsvm.basis.cholesky`) and V = diag(y) F,
     (and y'a = 0 with an intercept).
 
 Four steps: equal rows of one class become one variable whose bound is the sum of theirs, so that
-weights are repetitions; the factor; the problem on it, by :mod:`slimsvm.solvers.dual_descent`, or
-with an intercept as a linear one on the rows of F by :mod:`slimsvm.solvers.decomposition`; and
-perhaps the exact solution over the support vectors found, with an intercept.
+weights are repetitions (not in the method as published); the factor; the problem on it, by
+:mod:`slimsvm.solvers.dual_descent`, or with an intercept as a linear one on the rows of F by
+:mod:`slimsvm.solvers.decomposition`; and perhaps the exact solution over the support vectors found,
+with an intercept.
 
 The method is that of Fine & Scheinberg (2001) and of Lin & Lin (2003), lin2003rsvm.
 """
@@ -59,8 +60,8 @@ class ICFSVM:
     The dual problem is solved by decomposition with working sets of a fixed size ("ICFSVM in dual
     form: use decomposition to implement", Lin & Lin 2003, lin2003rsvm; see
     :mod:`slimsvm.solvers.fixed_sets` for what the slides leave open), whose end is the largest
-    violation of a condition; few rows are not brought any nearer; and a share of the rows is that
-    share of all of them, however few.
+    violation of a condition; few rows are not brought any nearer; a share of the rows is that
+    share of all of them, however few; and equal rows are rows and variables of their own.
 
     Parameters
     ----------
@@ -151,9 +152,14 @@ class LowRank:
     def solve(self, operand: Operand, sign: Array, upper: Array, limits: Limits) -> Result:
         """The model of the rows with these signs and upper bounds."""
         # 1. equal rows have one row of the factor; equal rows of one class are one variable
-        first, place = places(operand.X if operand.index is None else operand.X[operand.index])
-        _, chosen, which = np.unique(2 * place + (sign > 0), return_index=True, return_inverse=True)
-        upper, own = np.bincount(which, upper), sign[chosen]
+        if self.published is not None:
+            first = place = chosen = np.arange(operand.n)
+            own = sign
+        else:
+            first, place = places(operand.X if operand.index is None else operand.X[operand.index])
+            both = 2 * place + (sign > 0)
+            _, chosen, which = np.unique(both, return_index=True, return_inverse=True)
+            upper, own = np.bincount(which, upper), sign[chosen]
         # 2. the factor, in half of the time
         half = limits.part(2)
         distinct = operand if first.size == operand.n else operand.take(first)
