@@ -68,7 +68,11 @@ def of_reducedsvc(p):
         b = float(model.intercept_[k])
         f = p.K(X, model.basis_) @ np.asarray(model.basis_coef_, float)[:, k] + b
         coef = np.asarray(model.basis_coef_, float)[:, k]
-        square = coef @ p.K(model.basis_, model.basis_) @ coef if by_norm else coef @ coef
+        if by_norm:
+            square = coef @ p.K(model.basis_, model.basis_) @ coef
+        else:  # equal vectors have equal shares in a coefficient, and a penalty each
+            same = [np.equal(dense(R), own).all(axis=1).sum() for own in dense(model.basis_)]
+            square = float(np.square(coef) @ (1.0 / np.maximum(same, 1)))
         lost = (
             optimum.slopes(loss, sign[:, None], f[:, None], beta)[0]
             if (loss in optimum.SMOOTH)

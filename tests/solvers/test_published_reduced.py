@@ -234,6 +234,25 @@ def test_icfsvm_by_decomposition(data, recipe):
     assert np.mean(model.predict(X) == exact.predict(X)) > 0.97
 
 
+def test_equal_rows_may_be_in_the_basis_more_than_once(data, monkeypatch):
+    """R is a random subset of the samples, whether or not some of them are equal."""
+    X, y, _ = data
+    X, y = np.repeat(X[:30], 3, axis=0), np.repeat(np.where(y[:30] > 0, 1.0, -1.0), 3)
+    drawn = []
+
+    def spy(self, *given, known=ReducedSVC._basis):
+        drawn.append(known(self, *given))
+        return drawn[-1]
+
+    monkeypatch.setattr(ReducedSVC, "_basis", spy)
+    model = rsvm_least_squares(0.5, C=2.0, gamma=GAMMA, random_state=0).fit(X, y)
+    R = drawn[0].basis
+    assert R.size == 45 and len(set((R // 3).tolist())) == model.n_basis_ < 45
+    V = np.hstack([np.exp(-GAMMA * cdist(X, X[R], "sqeuclidean")), np.ones((90, 1))])
+    u = np.linalg.solve(V.T @ V + np.eye(46) / 4.0, V.T @ y)
+    assert np.allclose(model.decision_function(X), V @ u, atol=1e-8)
+
+
 @pytest.mark.parametrize("recipe", [icf_pivoted, icf_threshold, icf_retrain])
 def test_equal_rows_of_icfsvm_are_variables_of_their_own(data, recipe):
     """As in the slides' tables, which count their support vectors; the estimator makes them one."""

@@ -230,14 +230,15 @@ class ReducedSVC(BasisVectors, Classifier):
 
     def _basis(self, part: Part, place: Array, first: Array, rng: np.random.Generator) -> PairBasis:
         """The basis of a pair; ``first`` is the first row of each value, ``place`` each row's."""
-        rows = part.rows
+        rows, published = part.rows, PUBLISHED.is_satisfied_by(self.solver)
         at = first
-        if rows.size < place.size:
+        if published:  # "randomly selects a subset R of m samples": equal ones are several
+            at = np.arange(rows.size)
+        elif rows.size < place.size:
             at = np.unique(place[rows], return_index=True)[1]
         size = self.n_basis
         if not isinstance(size, Integral):
-            fewest = 1 if PUBLISHED.is_satisfied_by(self.solver) else FEWEST
-            size = max(fewest, round(float(size) * rows.size))
+            size = max(1 if published else FEWEST, round(float(size) * rows.size))
         basis = at[np.sort(drawn(np.arange(at.size), int(size), rng))]
         return PairBasis(rows, basis, int(rng.integers(2**31 - 1)))
 
@@ -246,7 +247,7 @@ class ReducedSVC(BasisVectors, Classifier):
         common = np.unique(np.concatenate(places))  # one basis for all pairs: each row once
         coef = np.zeros((common.size, len(results)))
         for k, result in enumerate(results):
-            coef[np.searchsorted(common, places[k]), k] = result.model.u[:-1]
+            np.add.at(coef[:, k], np.searchsorted(common, places[k]), result.model.u[:-1])
         intercept = np.array([float(result.model.u[-1]) for result in results])
         rows = first[common]
         self.classes_, self.class_weight_ = data.classes, data.factors

@@ -36,9 +36,8 @@ def solved_on_rows(model: Any, data: Data, fit: Fit) -> tuple[list[Result], list
         pair = (part.positive, part.negative)
         own = rows.relabelled(PairCoded(data.classes, data.factors, float(model.C), *pair))
         weight = joined(own.map(weights))
-        # as published, a share is that share, however few
-        fewest = FEWEST if isinstance(model.solver, str) else 1
-        basis = basis_on_rows(model.n_basis, own, weight, rng, fewest)
+        published = not isinstance(model.solver, str)
+        basis = basis_on_rows(model.n_basis, own, weight, rng, published)
         about = {"many": way.many, "function_norm": by_norm}
         V = SignedFeatures(own, frame, basis, model.max_memory, **about)
         asked: dict[str, Any] = {"tol": float(model.tol), "max_iter": int(model.max_iter)}
@@ -51,18 +50,20 @@ def solved_on_rows(model: Any, data: Data, fit: Fit) -> tuple[list[Result], list
 
 
 def basis_on_rows(
-    n_basis: Any, rows: Any, weight: Array, rng: np.random.Generator, fewest: int = FEWEST
+    n_basis: Any, rows: Any, weight: Array, rng: np.random.Generator, published: bool = False
 ) -> Array:
-    """Distinct rows of the pair, by their numbers."""
+    """Distinct rows of the pair, by their numbers; as published any, and no least number."""
     used = np.flatnonzero(weight > 0)
     size = n_basis
     if not isinstance(size, Integral):
-        size = max(fewest, round(float(size) * used.size))
+        size = max(1 if published else FEWEST, round(float(size) * used.size))
     if int(size) > min(MOST, used.size):
         raise ValueError(
             f"n_basis={n_basis} of {used.size:,} rows is more than the {MOST:,} vectors "
             "that rows out of memory allow; pass their number, such as n_basis=500."
         )
+    if published:
+        return np.sort(drawn(used, int(size), rng))
     some = np.sort(drawn(used, min(used.size, 4 * int(size)), rng))
     some = some[distinct(rows.take(some).X)]
     return np.sort(drawn(some, min(int(size), some.size), rng))

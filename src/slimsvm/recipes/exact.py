@@ -66,7 +66,7 @@ def svm_light(
 
     Notes
     -----
-    The text at hand has lost most of its digits, and its best q differs from task to task: q = 10,
+    The text at hand has lost most of its digits, and its best q is not that of all tasks: q = 10,
     h = 100, 40 megabytes and eps = 0.001 are the defaults of the program SVM-light.
     :class:`slimsvm.SVC` by itself has working sets of a thousand variables, and is many times
     faster.

@@ -20,9 +20,9 @@ Source: Lin & Lin (2003), lin2003rsvm, the slides "How to Solve RSVM" and after.
 A share of the rows is that share of them, however few. What the slides leave open: the end of the
 iterative methods ("as close criteria as possible": that of each is said where it stands; LSVM's is
 the relative duality gap), Armijo's constants (1e-4; steps 1, 1/2, 1/4, ...; a whole step where
-rounding hides any fall and the gradient halves), R (drawn from the distinct rows of a pair), and
-how K_RR is treated where it is singular (directions with less than 1e-12 of its largest eigenvalue
-are left out).
+rounding hides any fall and the gradient halves), R (rows of a pair, all as likely), and how K_RR is
+treated where it is singular (directions with less than 1e-12 of its largest eigenvalue are left
+out).
 """
 
 from __future__ import annotations
