@@ -45,6 +45,14 @@ def test_what_is_not_known_is_said():
     assert "within 0.01 %" in sentence("converged", "gap", replace(ONE, objective=-2.0))
 
 
+def test_no_bound_on_the_distance_of_a_value_that_is_not_known():
+    """There was time for the bound of a subspace, and none for the objective."""
+    unknown = Certificate("full", np.nan, np.inf, np.inf, 1e-3, "float32")
+    assert replace(unknown, projection_error=2.0, bound=3.0).bound is None
+    assert replace(unknown, objective=1.0, bound=3.0).bound == 3.0
+    assert unknown.interval == (-np.inf, np.inf)
+
+
 def test_several_problems_in_one():
     three = [ONE, replace(ONE, violation=0.5, precision="float32"), ONE]
     whole = merged(three)

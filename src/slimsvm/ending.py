@@ -99,6 +99,8 @@ class Certificate:
         for name in ("violation", "gap"):  # of sums beyond the range of float64, nothing is known
             if np.isnan(getattr(self, name)):
                 object.__setattr__(self, name, np.inf)
+        if np.isnan(self.objective):  # how far a value is that is not known, says nothing
+            object.__setattr__(self, "bound", None)
 
     @property
     def holds(self) -> bool:

@@ -155,8 +155,7 @@ def regularised(
     """
     n = target.size
     if loss in SMOOTH:
-        F = factored(K) if F is None else F
-        return smooth(F, loss, target[:, None], weight, intercept, beta)
+        return smooth(F, loss, target[:, None], weight, intercept, beta, K)
     if loss in ("hinge", "squared_hinge"):
         sign, q, high, shift = target, -np.ones(n), weight.copy(), np.zeros(n)
         if loss == "squared_hinge":  # no multiplier is larger: P(0) bounds every loss
@@ -229,13 +228,16 @@ def slopes(loss, Y, S, beta=5.0):
     return losses(loss, Y, S, beta), -2.0 * Y * P * s, H
 
 
-def smooth(F, loss, Y, weight, intercept, beta=5.0):
+def smooth(F, loss, Y, weight, intercept, beta=5.0, K=None):
     """The interval of the optimum over functions with a column for every column of Y.
 
     By Newton's method on the coordinates F. From any point, with multipliers g that are the slopes
     there, the minimum is no more than 1/2 |u + F'g|^2 below, if those of a column add up to zero;
-    what is left of that sum is taken times the intercept.
+    what is left of that sum is taken times the intercept. Without coordinates the eigenvectors of K
+    are, nearly, and where that has led is judged by K itself.
     """
+    judged = F is None
+    F = factored(K) if judged else F
     (n, k), c = F.shape, Y.shape[1]
     Z = np.column_stack([F, np.ones(n)]) if intercept else F
     ridge = np.ones(Z.shape[1])
@@ -272,9 +274,27 @@ def smooth(F, loss, Y, weight, intercept, beta=5.0):
         u, now = u + length * step, after
     u = found
     g = weight[:, None] * slopes(loss, Y, Z @ u, beta)[1]
+    if judged:
+        return by_inner_products(K, loss, Y, weight, -g, u[k:], beta)
     size = float((np.linalg.norm(F, axis=1)[:, None] * np.abs(g)).sum()) * np.linalg.norm(u[:k])
     off = EPS * (size + value(u))
     return value(u) - apart(u, g) - off, value(u) + off
+
+
+def by_inner_products(K, loss, Y, weight, a, b, beta=5.0):
+    """The interval that the optimum is in, from the function with the coefficients a and b.
+
+    The same bound as in :func:`smooth`, and the same widening as in :func:`minimum`.
+    """
+    f = K @ a
+    value = 0.5 * float(np.sum(a * f))
+    f = f + b if len(b) else f
+    value += weight @ losses(loss, Y, f, beta)
+    g = weight[:, None] * slopes(loss, Y, f, beta)[1]
+    left = a + g
+    apart = 0.5 * float(np.sum(left * (K @ left))) + float(np.abs(b * g.sum(axis=0)).sum())
+    off = EPS * (float(np.square(np.sqrt(np.diag(K)) @ np.abs(a)).sum()) + value)
+    return value - max(apart, 0.0) - off, value + off
 
 
 # -- structured outputs ----------------------------------------------------------------------------

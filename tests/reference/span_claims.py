@@ -37,7 +37,7 @@ def of_sparse(p, model, targets, weight, X, loss, epsilon=0.1):
 
     def best(K, F):
         if loss == "softmax":
-            return optimum.smooth(F, loss, targets, weight, intercept)
+            return optimum.smooth(F, loss, targets, weight, intercept, K=K)
         about = {"intercept": intercept, "epsilon": epsilon, "beta": beta, "F": F}
         return sums([optimum.regularised(K, loss, t, weight, **about) for t in targets.T])
 
@@ -52,7 +52,7 @@ def of_sparse(p, model, targets, weight, X, loss, epsilon=0.1):
     @cache
     def whole():
         K = p.K(X, X)
-        return best(K, optimum.factored(K))
+        return best(K, None)
 
     def within(c, K_XB, K_BB):
         """In the span; as far as rounding shows how long its directions are."""
