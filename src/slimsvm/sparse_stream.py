@@ -191,7 +191,8 @@ def point_of(S: StreamState) -> PathPoint:
     """The model that the stream has now."""
     assert S.coordinates is not None
     v = vectors_of(S)
-    f, metric, widths = expansion_of(v, S.coordinates, S.kernel, S.norm, S.form, False)
+    about = (S.coordinates, S.kernel, S.norm, S.form, False)
+    f, metric, widths = expansion_of(v, *about, labels=bool(S.classes))
     shown = 1.0 - S.wrong if S.watched else float("nan")
     return PathPoint(
         v.n, f.basis, f.coef, f.intercept, None, S.loss, np.inf, shown, None,

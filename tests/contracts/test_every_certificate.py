@@ -51,6 +51,8 @@ def test_claims_that_were_false_once():
     # Newton's method in float64, on rows that had been rounded to float32, as the model is
     assert_true("SparseSVC/descent", (134,))
     assert_true("SparseSVR/descent", (60, 81, 95, 130))
+    # an optimum of zero, an intercept on the edge of the tube that was stored in float32
+    assert_true("SparseSVR/descent", (225,))
     assert_true("LowRankSVC", (783,))  # scores of long rows, whose last digits cost C each
     # true, but judged by eigenvectors of K, whose rounding a large C makes use of
     assert_true("OnlineSVC/budget", (84,))

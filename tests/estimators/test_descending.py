@@ -381,3 +381,27 @@ def test_a_call_that_fails_leaves_the_stream_as_it_was():
     for one in (model, other):
         one.partial_fit(X[400:], y[400:])
     assert np.array_equal(model.decision_function(X), other.decision_function(X))
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_targets_far_from_zero_keep_their_digits(stream):
+    """The vectors are in float32, which counts by eights from a hundred million on."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((1500, 3)).astype(np.float32)
+    y = np.sin(X[:, 0].astype(np.float64)) + 100_000_003.0
+    model = SparseSVR(10, basis="descent", C=10.0, random_state=0)
+    model = model.partial_fit(X, y) if stream else model.fit(X, y)
+    assert model.basis_coef_.dtype == np.float32
+    off = np.abs(model.predict(X) - y)
+    assert np.mean(off) < (0.5 if stream else 0.1)
+    if not stream:  # the loss of the model is within what the certificate says of its value
+        loss = np.maximum(0.0, off - model.epsilon) ** 2
+        assert 10.0 * loss.sum() <= model.certificate_.interval[1]
+
+
+def test_bytes_of_a_regression_count_its_intercept():
+    X = np.random.default_rng(0).standard_normal((1500, 3))
+    options = {"basis": "descent", "random_state": 0, "max_iter": 1}
+    for limit in range(400, 424, 4):
+        model = SparseSVR(max_bytes=limit, **options).fit(X, X[:, 0])
+        assert limit - 24 < model.model_nbytes_ <= limit

@@ -560,12 +560,26 @@ class MappedSpan:
         own = self.K_BB @ coef
         plain = self.K_BB - self.jitter * np.eye(self.k)
         jitter = price_of_jitter(plain, self.jitter, coef) if self.k else 0.0
-        off = rounding(self._error(), coef, own, *self._felt(look))
+        error = self._error()
+        off = rounding(error, coef, own, *self._felt(look)) + self._bent(error, coef, look)
         return Certificate(SUBSPACE, *about).rounded(2.0 * off + jitter)
 
     def _felt(self, look: Look) -> tuple[Array, Array]:
         """Slopes and scores, for the error that rounding makes."""
         return look.slopes, look.scores
+
+    def _bent(self, error: float, coef: Array, look: Look) -> float:
+        """What errors of scores cost where slopes say nothing: rows on a kink, losses of zero."""
+        off = self._off(error, np.abs(look.scores), coef, look.intercept)
+        return float(self.problem.weight @ np.square(off).sum(axis=1))
+
+    def _off(self, error: float, scores: Array, coef: Array, intercept: Array) -> Array:
+        """The errors of scores of these sizes; intercepts of targets are stored in float64."""
+        P = self.problem
+        stored = (P.rounded or self.dtype) if P.takes_labels else np.float64
+        own = np.sqrt(np.square(coef).sum(axis=0))
+        eps = float(np.finfo(stored).eps)
+        return np.asarray(error * (scores + own) + eps * np.abs(intercept))
 
     def _error(self) -> float:
         """Of a kernel value, seen on a few rows: of its own type, and of what is stored.

@@ -327,6 +327,11 @@ class RowsSpan(MappedSpan):
     def _felt(self, look: Look) -> tuple[Array, Array]:
         return look.slopes, self._shared[None]
 
+    def _bent(self, error: float, coef: Array, look: Look) -> float:
+        largest = np.abs(look.scores.near).max(axis=0, initial=0.0)
+        off = self.near._off(error, largest, coef, look.intercept)
+        return float(self.problem.total_weight * np.square(off).sum())
+
     def _error(self) -> float:
         return self.near._error()
 

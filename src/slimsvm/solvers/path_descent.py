@@ -439,7 +439,8 @@ class _Work:
     def _expansion(self, v: Vectors) -> tuple[Expansion, Any, Any]:
         """The function in terms of the features; its metric and widths."""
         P = self.problem
-        return expansion_of(v, P.coordinates, self.kernel, P.norm, P.form, self._exact)
+        about = (P.coordinates, self.kernel, P.norm, P.form, self._exact)
+        return expansion_of(v, *about, labels=P.takes_labels)
 
     def _point(self, v: Vectors, about: Certificate, look: Look | None = None) -> PathPoint:
         f, metric, widths = self._expansion(v)
@@ -498,14 +499,16 @@ class _Work:
 
 
 def expansion_of(
-    v: Vectors, at: Coordinates, kernel: Any, norm: float, form: Any, exact: bool
+    v: Vectors, at: Coordinates, kernel: Any, norm: float, form: Any, exact: bool, *, labels: bool
 ) -> tuple[Expansion, Array | None, Array | None]:
     """Vectors in inner coordinates as a function of features; with its metric and widths.
 
-    In float32, unless ``exact``.
+    In float32, unless ``exact``; but intercepts only for labels, since targets may lie far from
+    zero, where float32 has no digits left for what the function says beside it.
     """
     dtype = np.float64 if exact else np.float32
-    coef, intercept = (v.coef / norm).astype(dtype), v.intercept.astype(dtype)
+    coef = (v.coef / norm).astype(dtype)
+    intercept = v.intercept.astype(dtype if labels else np.float64)
     B, at = v.placed(v.B.astype(np.float64)), at.then(v.metric)
     if form[0] != EXPONENTIAL:
         plain = Expansion(kernel, (B / at.turn).astype(dtype), coef, intercept, exact=exact)

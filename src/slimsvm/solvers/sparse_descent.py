@@ -112,7 +112,10 @@ def solved_by_descent(
     form = FORMS[asked.metric] if learned else None
     start, at = _begun(last, data)
     limit = int(asked.max_bytes or 0)
-    if start is not None and limit and start.n > _vectors_within(limit, d, outputs, form, at)[0]:
+    # in numbers of four bytes; those of targets have eight
+    intercepts = outputs if data.classes.size else 2 * outputs
+    sizes = (d, outputs, intercepts, form)
+    if start is not None and limit and start.n > _vectors_within(limit, *sizes, at)[0]:
         start, at = None, None
     if at is None:
         turns = isinstance(asked.metric, str) and asked.metric != "diagonal"
@@ -122,7 +125,7 @@ def solved_by_descent(
     q = at.turn.shape[1] if np.ndim(at.turn) == 2 else d
     wanted = asked.wanted
     if limit:
-        fits, least, form = _vectors_within(limit, d, outputs, form, at)
+        fits, least, form = _vectors_within(limit, *sizes, at)
         if fits < 1:
             raise ValueError(
                 f"max_bytes={limit} is too small for one vector: a model of {d} features "
@@ -200,7 +203,7 @@ def _pivots(K: Array, k: int) -> Array:
 
 
 def _vectors_within(
-    max_bytes: int, d: int, outputs: int, form: str | None, at: Any
+    max_bytes: int, d: int, outputs: int, intercepts: int, form: str | None, at: Any
 ) -> tuple[int, int, str | None]:
     """How many vectors a model of so many bytes has, with its metric, intercepts and widths.
 
@@ -211,14 +214,14 @@ def _vectors_within(
     fixed = 0 if np.ndim(at.turn) == 0 else int(np.size(at.turn))
 
     def number(metric: int) -> int:
-        return (max_bytes // FLOAT - outputs - max(fixed, metric)) // a_vector
+        return (max_bytes // FLOAT - intercepts - max(fixed, metric)) // a_vector
 
     full, diagonal = number(d * q), number(d)
     k = {"full": full, "diagonal": diagonal, None: number(0)}.get(form, full)
     metric = {"full": d * q, None: 0}.get(form, d)
     if form == AUTO and q > 2 * full:  # a matrix would leave few vectors, or none
         k, form = diagonal, "diagonal"
-    return k, FLOAT * (a_vector + outputs + max(fixed, metric)), form
+    return k, FLOAT * (a_vector + intercepts + max(fixed, metric)), form
 
 
 def _begun(last: Expansion | None, data: Data) -> tuple[Vectors, Coordinates] | tuple[None, None]:
