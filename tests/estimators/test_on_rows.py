@@ -21,6 +21,8 @@ from slimsvm import (
     open_rows,
 )
 from slimsvm.oracles import Multiclass
+from slimsvm.problems.mapped_rows import centre_at, look_at
+from slimsvm.rows import BlockedRows
 
 N, D = 3600, 4
 EDGES = (0, 1500, 3000, N)
@@ -220,3 +222,19 @@ def test_what_exact_fits_on_rows_refuse(model):
     y = targets["number" if isinstance(model, SVR) else "two"]
     with pytest.raises(ValueError, match="needs all rows in memory"):
         model.fit(open_rows(X, target=y, batch_rows=1500))
+
+
+def test_no_pass_is_made_twice(monkeypatch):
+    X, targets, _ = data()
+    rows, passes = open_rows(X, target=targets["two"], batch_rows=1000), []
+    before = BlockedRows.sum
+
+    def counting(self, task, *state):
+        if task in (centre_at, look_at):
+            trail, intercept = state[-2:]
+            passes.append((task.__name__, trail.serial, len(trail.moves), intercept.tobytes()))
+        return before(self, task, *state)
+
+    monkeypatch.setattr(BlockedRows, "sum", counting)
+    SparseSVC(10, random_state=0).fit(rows)
+    assert len(passes) > 2 and len(set(passes)) == len(passes)

@@ -11,6 +11,8 @@ import pytest
 
 import slimsvm
 from slimsvm import SVC, LinearSVC, SparseSVC
+from slimsvm.sources import partitions
+from slimsvm.sources.dask_rows import from_dask
 
 dask = pytest.importorskip("dask")
 da = pytest.importorskip("dask.array")
@@ -131,6 +133,55 @@ def test_a_collection_that_changes_between_passes():
         with pytest.raises(ValueError, match=r"is not what it was in the first pass"):
             model.fit([dask.delayed(block, pure=False)(k) for k in range(3)])
     assert not hasattr(model, "support_")
+
+
+def random_sums(block):
+    return np.exp(3.0 * block.X).sum(axis=0), float(block.X[0, 0])
+
+
+@pytest.mark.parametrize("groups", [[[0, 2, 4], [1, 3], [5, 7, 8, 9], [6]], [list(range(10))]])
+def test_bits_do_not_depend_on_which_blocks_go_together(groups):
+    X, y = data()
+    expected = slimsvm.open_rows(X, target=y, batch_rows=300)
+    blocks = [dask.delayed((X[a : a + 300], y[a : a + 300])) for a in range(0, N, 300)]
+    rows = from_dask(blocks)
+    rows._places._groups = groups
+    for found, there in zip(rows.sum(random_sums), expected.sum(random_sums), strict=True):
+        np.testing.assert_array_equal(found, there)
+    assert [of[1] for of in rows.map(random_sums)] == X[::300, 0].tolist()
+    which = np.array([2999, 0, 1500, 650, 1500])
+    np.testing.assert_array_equal(rows.take(which).X, X[which])
+
+
+def test_partitions_that_stay_are_compared_and_coded_once(monkeypatch):
+    X, y = data()
+    calls = {"compared": 0, "coded": 0}
+    before = partitions.checksum
+
+    def counting(*piece):
+        calls["compared"] += 1
+        return before(*piece)
+
+    def coded(block):
+        calls["coded"] += 1
+        return 2.0 * block.y, np.ones(block.n)
+
+    monkeypatch.setattr(partitions, "checksum", counting)
+    piece = (X, y, None)
+    about = partitions.About(0, 0, N, before(*piece))
+    for held, times in ((True, 1), (False, 3)):
+        calls |= {"compared": 0, "coded": 0}
+        first = partitions.Before(f"a test, {held}", (coded,), held=held)
+        sent = partitions.Sent(lambda block: block.y.sum(), (), first, 1)
+        own = partitions.Own([0], [about], [()])
+        found = [partitions.parts_of(sent, own, piece) for _ in range(3)]
+        assert found == [[2 * y.sum()]] * 3
+        assert calls == {"compared": times, "coded": times}
+        other = (X.copy(), y, None)  # another object: compared again
+        partitions.parts_of(sent, own, other)
+        assert calls["compared"] == times + 1
+        with pytest.raises(ValueError, match="is not what it was in the first pass"):
+            partitions.parts_of(sent, own, (X + 1.0, y, None))
 
 
 class Cluster:

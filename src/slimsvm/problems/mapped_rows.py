@@ -127,14 +127,22 @@ def look_at(
 
 def centre_at(
     block: Block, loss: Loss | Softmax, trail: Trail, b: Array
-) -> tuple[float, Array, Array]:
-    """A task: see :func:`slimsvm.problems.mapped.risk_and_slopes`."""
-    return risk_and_slopes(loss, targets(block), weights(block), trail.at(block) + b)
+) -> tuple[float, Array, Array, Array, float, float]:
+    """A task: all that is asked of the scores with some intercepts, in one pass.
+
+    See :func:`slimsvm.problems.mapped.risk_and_slopes` and :func:`slimsvm.problems.mapped.bends`;
+    and the weight of rows whose class is found, and of all rows.
+    """
+    F, Y, w = trail.at(block) + b, targets(block), weights(block)
+    right = found_among(F, Y, w), float(w.sum())
+    return *risk_and_slopes(loss, Y, w, F), bends(loss, Y, w, F), *right
 
 
-def bend_at(block: Block, loss: Loss | Softmax, trail: Trail, b: Array) -> Array:
-    """A task: see :func:`slimsvm.problems.mapped.bends`."""
-    return bends(loss, targets(block), weights(block), trail.at(block) + b)
+def found_among(F: Array, Y: Array, w: Array) -> float:
+    """The weight of rows whose class is found."""
+    if Y.shape[1] > 1:
+        return float(w @ (F.argmax(axis=1) == Y.argmax(axis=1)))
+    return float(w @ ((F[:, 0] > 0) == (Y[:, 0] > 0)))
 
 
 def along_at(
@@ -150,15 +158,6 @@ def along_at(
     """A task: see :func:`slimsvm.problems.mapped.derivatives_along`."""
     F, line = trail.at(block) + b, direction.at(block, frame) + d_intercept
     return derivatives_along(loss, targets(block), weights(block), F + t * line, line)
-
-
-def right_at(block: Block, trail: Trail, b: Array) -> tuple[float, float]:
-    """A task: the weight of rows whose class is found, and of all rows."""
-    F, Y, w = trail.at(block) + b, targets(block), weights(block)
-    right = (F[:, 0] > 0) == (Y[:, 0] > 0)
-    if Y.shape[1] > 1:
-        right = F.argmax(axis=1) == Y.argmax(axis=1)
-    return float(w @ right), float(w.sum())
 
 
 def spread_at(block: Block, trail: Trail, b: Array, mean: float) -> tuple[float, ...]:
@@ -260,23 +259,37 @@ class MappedRows:
         b = vectors.intercept
         if look is None:
             trail = Trail(self.span(vectors).frame, b.size, (vectors.coef, np.zeros_like(b)))
+            scores = Scores(trail, np.empty(0))
         else:
-            trail = look.scores.trail
+            scores = look.scores
         if labels:
-            right, total = self.rows.sum(right_at, trail, b)
+            right, total = self.centre(scores, b)[4:]
             return float(right / total)
         mean = float(np.average(self.near.Y[:, 0], weights=self.near.weight))
-        wrong, squares, off, total = self.rows.sum(spread_at, trail, b, mean)
+        wrong, squares, off, total = self.rows.sum(spread_at, scores.trail, b, mean)
         spread = squares - off**2 / total
         return 1.0 - float(wrong / spread) if spread > 0 else 0.0
+
+    def centre(self, scores: Scores, b: Array) -> tuple[Any, ...]:
+        """What :func:`centre_at` says of these intercepts; each pass is made once."""
+        b = np.asarray(b, np.float64)
+        found = scores.known.get(b.tobytes().hex())
+        if found is None:
+            found = self.rows.sum(centre_at, self.loss, scores.trail, b)
+            scores.known[b.tobytes().hex()] = found
+        return found
 
 
 @dataclass(frozen=True)
 class Scores:
-    """The scores of all rows as a trail, and those of the rows that are near."""
+    """The scores of all rows as a trail, and those of the rows that are near.
+
+    ``known``: sums over all rows with some intercepts, by the bytes of these.
+    """
 
     trail: Trail
     near: Array
+    known: dict[str, tuple[Any, ...]] = field(default_factory=dict, repr=False)
 
 
 class RowsSpan(MappedSpan):
@@ -306,8 +319,8 @@ class RowsSpan(MappedSpan):
         rows, trail = P.rows, scores.trail
         if P.fit_intercept:
             b = centred_by(
-                lambda at: rows.sum(centre_at, P.loss, trail, at),
-                lambda at: rows.sum(bend_at, P.loss, trail, at),
+                lambda at: P.centre(scores, at)[:3],
+                lambda at: P.centre(scores, at)[3],
                 b,
                 P.total_weight,
                 self._centring,
@@ -321,8 +334,7 @@ class RowsSpan(MappedSpan):
 
     def risk_at(self, look: Look, intercept: Array) -> float:
         """The losses of all rows, weighted, with other intercepts."""
-        P = self.problem
-        return float(P.rows.sum(centre_at, P.loss, look.scores.trail, intercept)[0])
+        return float(self.problem.centre(look.scores, intercept)[0])
 
     def _felt(self, look: Look) -> tuple[Array, Array]:
         return look.slopes, self._shared[None]

@@ -1,9 +1,10 @@
 """Rows of a Dask collection: every pass is a set of pure tasks, and a tree of sums.
 
-A task reads a partition, works on it, and returns something small; parts are added up in the tree
-of :class:`slimsvm.rows.TreeSum`, so that results are the same bits for any number of workers. There
-is no other state: a worker that is lost, or comes later, changes nothing but the time, since Dask
-runs a task again that is lost. What tasks keep beside a block (:mod:`slimsvm.sources.kept`) is made
+A task takes the partitions of one place, a few at once, works on them, and returns something small
+(:mod:`slimsvm.sources.partitions`); parts are added up in the tree of
+:class:`slimsvm.rows.TreeSum`, so that results are the same bits for any number of workers. There is
+no other state: a worker that is lost, or comes later, changes nothing but the time, since Dask runs
+a task again that is lost. What tasks keep beside a block (:mod:`slimsvm.sources.kept`) is made
 again where it is missing.
 
 The client is Dask's own choice: the current one of ``distributed``, or a scheduler of this process.
@@ -12,35 +13,38 @@ The client is Dask's own choice: the current one of ``distributed``, or a schedu
 from __future__ import annotations
 
 import hashlib
+import time
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from slimsvm.rows import (
-    COPIES,
-    FAN_IN,
-    Block,
-    Labels,
-    MemoryRows,
-    PerRow,
-    Task,
-    added,
-    by_block,
-    gathered,
-    serial,
+from slimsvm.rows import FAN_IN, Labels, MemoryRows, PerRow, Task, by_block, gathered, serial
+from slimsvm.sources.kept import forget
+from slimsvm.sources.opened import fitted_on
+from slimsvm.sources.partitions import (
+    About,
+    Before,
+    Own,
+    Sent,
+    given_block,
+    learned,
+    look_at,
+    nodes_of,
+    parts_of,
+    together,
 )
-from slimsvm.sources.batches import checksum, piece_of
-from slimsvm.sources.kept import forget, put, taken
-from slimsvm.sources.opened import Piece, applied, fitted_on
-from slimsvm.threads import single_threaded_blas
 
 Array = NDArray[Any]
-KEPT_BYTES = 2e9  # by each process, beside its blocks
 HELD_SHARE = 0.5  # of the memory of the workers: partitions that fit stay there between passes
+AT_ONCE = 32  # blocks of one task, at most: what is lost with a worker
+TASKS_A_THREAD = 2  # in a pass, at least, where there are blocks enough: workers are not all alike
+HERE = 64  # blocks up to which the parts of a sum are added up at the client
+ASKED = 5.0  # seconds after which it is asked again where partitions are
+# bytes of a task's state up to which it goes with each task, and not once to each worker
+WITH_TASKS = 1 << 17
 
 
 def is_dask(X: Any) -> bool:
@@ -50,137 +54,51 @@ def is_dask(X: Any) -> bool:
     return hasattr(X, "__dask_graph__")
 
 
-# -- what runs where the blocks are ----------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class About:
-    """What is known of a block, and what is done with it before any task."""
-
-    k: int
-    start: int
-    n: int
-    check: int
-    serial: str
-    labels: tuple[Labels, ...] = ()
-    features: tuple[Any, ...] = ()  # what is made of X, last of all
-    transformer: Any = None
-    max_bytes: float = KEPT_BYTES
-
-
-@dataclass(frozen=True)
-class Sent:
-    """A task and its state, sent once; Dask does not look into it."""
-
-    task: Task
-    state: tuple[Any, ...]
-
-
-def given_block(X: Any, y: Any, weight: Any, k: int) -> Piece:
-    """A partition as arrays."""
-    if isinstance(X, tuple | list) and y is None and weight is None:
-        X, y, weight = (*X, None, None)[:3]
-    if y is not None and getattr(y, "ndim", 1) == 2:
-        y = np.asarray(y)[:, 0]
-    if weight is not None and getattr(weight, "ndim", 1) == 2:
-        weight = np.asarray(weight)[:, 0]
-    try:
-        return piece_of((X, y, weight), k)
-    except ValueError as error:
-        raise ValueError(str(error).replace("Batch", "Partition", 1)) from error
-
-
-def look_at(piece: Piece, k: int, names: list[str] | None) -> dict[str, Any]:
-    """Number of rows, features and bytes of a partition; refuses what is not finite."""
-    X, y, weight = piece
-    where = f"partition {k}"
-    of: Any
-    for what, of in (("", X), ("the target", y), ("the weight", weight)):
-        values = of.data if sp.issparse(of) else of
-        if values is None or values.dtype.kind != "f" or np.isfinite(values).all():
-            continue
-        at = np.argwhere(~np.isfinite(of.toarray() if sp.issparse(of) else of))[0]
-        column = f"column {names[at[1]]!r}" if names and not what else f"column {at[-1]}"
-        raise ValueError(
-            f"{where}, row {at[0]:,} (counted from 0): {what or column} is NaN or infinity. Input "
-            "contains NaN or infinity, which SVMs cannot use; fill or drop such rows first."
-        )
-    if weight is not None and weight.size and weight.min() < 0:
-        raise ValueError(f"{where}: a weight is {weight.min():g}; weights must not be negative.")
-    size = sum(of.nbytes for of in (y, weight) if of is not None)
-    size += X.data.nbytes + X.indices.nbytes if sp.issparse(X) else X.nbytes
-    return {
-        "n": X.shape[0],
-        "width": X.shape[1],
-        "labelled": y is not None,
-        "weighted": weight is not None,
-        "dtype": str(X.dtype),
-        "bytes": size,
-        "check": checksum(*piece),
-    }
-
-
-def opened(piece: Piece, about: About) -> Block:
-    """The block, as tasks see it, with what is kept of it."""
-    if (piece[0].shape[0], checksum(*piece)) != (about.n, about.check):
-        raise ValueError(
-            f"Partition {about.k} is not what it was in the first pass: a lazy collection must "
-            "give the same rows every time. If it is made of random numbers or of files that "
-            "change, persist it first (X = X.persist())."
-        )
-    X, y, weight = piece
-    if about.transformer is not None:
-        X = applied(about.transformer, X)
-    kept = taken((about.serial, about.k))
-    block = Block(about.start, X, y, weight, kept)
-    for task in about.labels:
-        block.y, block.weight = task(block)
-    if about.features:
-        for features in about.features:
-            X = features(X)
-        block = Block(about.start, X, block.y, block.weight, kept)
-    return block
-
-
-def part_of(piece: Piece, sent: Sent, own: tuple[Any, ...], about: About) -> Any:
-    """The part of one block."""
-    block = opened(piece, about)
-    state = iter(own)
-    given = [next(state) if isinstance(of, PerRow) else of for of in sent.state]
-    return _done(sent.task, block, given, about)
-
-
-def some_of(piece: Piece, sent: Sent, places: Array, about: About) -> Any:
-    """The part of some rows of one block."""
-    return _done(sent.task, opened(piece, about), (places, *sent.state), about)
-
-
-def _done(task: Task, block: Block, state: Any, about: About) -> Any:
-    """A task's part; what it keeps beside the block stays here."""
-    with single_threaded_blas():
-        part = task(block, *state)
-    for key in COPIES:
-        block.kept.pop(key, None)
-    put((about.serial, about.k), block.kept, about.max_bytes)
-    return part
-
-
-def sum_of(*parts: Any) -> Any:
-    """The sum, in order."""
-    total = parts[0]
-    for part in parts[1:]:
-        total = added(total, part)
-    return total
-
-
-def learned(transformer: Any, piece: Piece, learn: Any) -> Any:
-    """A transformer after one more block."""
-    from copy import deepcopy
-
-    return learn(deepcopy(transformer), piece[0], piece[2])
-
-
 # -- at the client ---------------------------------------------------------------------------------
+
+
+class Places:
+    """Partitions, and which of them are worked on by one task.
+
+    Those that stay with the workers go together, a few that are at one place: a task costs the
+    scheduler about as much as a small pass over a block takes. Others go alone, as they are read in
+    every pass.
+    """
+
+    def __init__(self, pieces: list[Any], held: bool) -> None:
+        self.pieces, self.held = pieces, held
+        self._groups = [[k] for k in range(len(pieces))]
+        self._asked = -np.inf
+
+    def groups(self) -> list[list[int]]:
+        """Numbers of blocks, for each task; the first ones first."""
+        client = current_client() if self.held else None
+        if client is not None and time.monotonic() > self._asked + ASKED:
+            where, threads = client.who_has(self.pieces), client.nthreads()
+            places = [where.get(of.key, ()) for of in self.pieces]
+            self._groups = grouped(places, sum(threads.values()))
+            self._asked = time.monotonic()
+        return self._groups
+
+
+def grouped(places: list[Any], n_threads: int) -> list[list[int]]:
+    """Blocks that are at one place, in groups that leave every thread a few.
+
+    Examples
+    --------
+    >>> grouped([["a"], ["b"], ["a"], ["b"], ["a"], ["a", "b"], ["a"], ["b"]], 2)
+    [[0, 2], [1, 3], [4, 6], [5, 7]]
+    """
+    size = max(1, min(AT_ONCE, len(places) // (TASKS_A_THREAD * max(1, n_threads))))
+    own: dict[Any, list[int]] = {}
+    alone = []
+    for k, at in enumerate(places):
+        if at:
+            own.setdefault(min(at, key=lambda of: len(own.get(of, ()))), []).append(k)
+        else:
+            alone.append([k])  # nobody has it: it is made again
+    found = [of[i : i + size] for of in own.values() for i in range(0, len(of), size)]
+    return sorted(found + alone)
 
 
 class DaskRows:
@@ -188,10 +106,12 @@ class DaskRows:
 
     Parameters
     ----------
-    pieces : list of Delayed
-        X, y and weight of the blocks.
+    places : Places
+        X, y and weight of the blocks, as delayed objects.
     abouts : list of About
         What is known of each.
+    before : Before
+        What is done with each before any task.
     n_features : int
         Number of features.
     names : list of str, optional
@@ -202,105 +122,119 @@ class DaskRows:
 
     def __init__(
         self,
-        pieces: list[Any],
+        places: Places,
         abouts: list[About],
+        before: Before,
         n_features: int,
         names: list[str] | None = None,
         labelled: bool = True,
     ) -> None:
-        self._pieces, self._abouts, self.names, self.labelled = pieces, abouts, names, labelled
+        self._places, self._abouts, self._before = places, abouts, before
+        self.names, self.labelled = names, labelled
         self.n_features, self.n_threads, self.n_features_in = n_features, 1, n_features
         self.edges = np.array([*(of.start for of in abouts), abouts[-1].start + abouts[-1].n])
         self.n, self.n_blocks = int(self.edges[-1]), len(abouts)
         self.transformer: Any = None
-        self._serials: set[str] = {abouts[0].serial}
+        self._serials: set[str] = {before.serial}
 
     def __repr__(self) -> str:
         return (
             f"DaskRows({self.n:,} rows of {self.n_features:,} features in {self.n_blocks} blocks)"
         )
 
-    def _parts(self, task: Task, state: tuple[Any, ...]) -> list[Any]:
-        """A delayed part for each block."""
+    def _parts(
+        self, work: Any, task: Task, state: tuple[Any, ...], groups: list[list[int]], own: Any
+    ) -> list[Any]:
+        """A delayed part for each group of blocks; own(k) is the state of a block alone."""
         from dask import delayed
 
-        token = serial()
-        small = tuple(PerRow(None) if isinstance(of, PerRow) else of for of in state)
-        sent = delayed(Sent(task, small), name=f"slimsvm-state-{token}", traverse=False)
-        work = delayed(part_of, pure=False, traverse=False)
-        name = getattr(task, "__name__", type(task).__name__)
-        parts = []
-        for piece, about in zip(self._pieces, self._abouts, strict=True):
-            ends = about.start, about.start + about.n
-            own = tuple(of.part(*ends) for of in state if isinstance(of, PerRow))
-            key = f"slimsvm-{name}-{token}-{about.k}"
-            parts.append(work(piece, sent, own, about, dask_key_name=key))
-        return parts
+        token, far = serial(), current_client() is not None
+        sent: Any = Sent(task, state, self._before, self.n_blocks)
+        if far:
+            sent = _dumped(sent)
+        if not far or len(sent) > WITH_TASKS:
+            sent = delayed(sent, name=f"slimsvm-state-{token}", traverse=False)
+        run = delayed(work, pure=False, traverse=False)
+        name, found = getattr(task, "__name__", type(task).__name__), []
+        for group in groups:
+            about: Any = Own(group, [self._abouts[k] for k in group], [own(k) for k in group])
+            pieces = [self._places.pieces[k] for k in group]
+            key = f"slimsvm-{name}-{token}-{group[0]}"
+            found.append(run(sent, _dumped(about) if far else about, *pieces, dask_key_name=key))
+        return found
+
+    def _of_block(self, state: tuple[Any, ...]) -> Any:
+        per_row = [of for of in state if isinstance(of, PerRow)]
+
+        def own(k: int) -> tuple[Any, ...]:
+            about = self._abouts[k]
+            return tuple(of.part(about.start, about.start + about.n) for of in per_row)
+
+        return own
 
     def sum(self, task: Task, *state: Any) -> Any:
         """A tree of sums; see :class:`slimsvm.rows.TreeSum`."""
-        from dask import delayed
+        import dask
 
-        level, parts, token = 0, self._parts(task, state), serial()
-        add = delayed(sum_of, pure=False, traverse=False)
-        while len(parts) > 1:
-            groups = [parts[i : i + FAN_IN] for i in range(0, len(parts), FAN_IN)]
+        token, level = serial(), 0
+        parts = self._parts(nodes_of, task, state, self._places.groups(), self._of_block(state))
+        add = dask.delayed(together, pure=False, traverse=False)
+        while len(parts) > (1 if self.n_blocks > HERE else HERE):
             parts = [
-                add(*group, dask_key_name=f"slimsvm-sum-{token}-{level}-{i}")
-                if len(group) > 1
-                else group[0]
-                for i, group in enumerate(groups)
+                add(
+                    self.n_blocks,
+                    *parts[i : i + FAN_IN],
+                    dask_key_name=f"slimsvm-sum-{token}-{level}-{i}",
+                )
+                for i in range(0, len(parts), FAN_IN)
             ]
             level += 1
-        return parts[0].compute()
+        (total,) = together(self.n_blocks, *dask.compute(*parts)).values()
+        return total
 
     def map(self, task: Task, *state: Any) -> list[Any]:
         """All parts, brought here."""
         import dask
 
-        return list(dask.compute(*self._parts(task, state)))
+        groups, found = self._places.groups(), dict[int, Any]()
+        parts = self._parts(parts_of, task, state, groups, self._of_block(state))
+        for group, own in zip(groups, dask.compute(*parts), strict=True):
+            found |= dict(zip(group, own, strict=True))
+        return [found[k] for k in range(self.n_blocks)]
 
     def at(self, indices: Array, task: Task, *state: Any) -> Iterator[tuple[Array, Any]]:
         """Parts of the blocks that have some of these rows, all brought here at once."""
         import dask
 
-        token, found = serial(), list(by_block(self.edges, indices))
-        sent = dask.delayed(Sent(task, state), name=f"slimsvm-state-{token}", traverse=False)
-        work = dask.delayed(some_of, pure=False, traverse=False)
-        name = getattr(task, "__name__", type(task).__name__)
-        parts = [
-            work(
-                self._pieces[k],
-                sent,
-                places,
-                self._abouts[k],
-                dask_key_name=f"slimsvm-{name}-{token}-{k}",
-            )
-            for k, _, places in found
-        ]
-        yield from zip([which for _, which, _ in found], dask.compute(*parts), strict=True)
+        of = {k: (which, places) for k, which, places in by_block(self.edges, indices)}
+        groups = [[k for k in group if k in of] for group in self._places.groups()]
+        groups = [group for group in groups if group]
+        first = PerRow(None)  # the places come first, and are of a block alone
+        parts = self._parts(parts_of, task, (first, *state), groups, lambda k: (of[k][1],))
+        for group, own in zip(groups, dask.compute(*parts), strict=True):
+            yield from zip([of[k][0] for k in group], own, strict=True)
 
     def take(self, indices: Array) -> MemoryRows:
         """Some rows, brought here."""
         return gathered(self, indices)
 
     def _with(self, **changes: Any) -> DaskRows:
-        own = serial()
-        abouts = [replace(about, serial=own, **changes) for about in self._abouts]
-        again = DaskRows(self._pieces, abouts, self.n_features, self.names, self.labelled)
+        before = replace(self._before, serial=serial(), **changes)
+        about = (self.n_features, self.names, self.labelled)
+        again = DaskRows(self._places, self._abouts, before, *about)
         again.n_threads, again.n_features_in = self.n_threads, self.n_features_in
         again.transformer = self.transformer
         again._serials = self._serials  # one set for all: forgotten together
-        again._serials.add(own)
+        again._serials.add(before.serial)
         return again
 
     def relabelled(self, task: Labels) -> DaskRows:
         """The same rows; their labels are made where they are."""
-        return self._with(labels=(*self._abouts[0].labels, task))
+        return self._with(labels=(*self._before.labels, task))
 
     def with_features(self, task: Any, n_features: int) -> DaskRows:
         """The same rows with the features that task(X) returns."""
-        again = self._with(features=(*self._abouts[0].features, task))
+        again = self._with(features=(*self._before.features, task))
         again.n_features = n_features
         return again
 
@@ -310,7 +244,7 @@ class DaskRows:
 
         def each_block(learn: Any, state: Any) -> Any:
             work = delayed(learned, pure=False)
-            for piece in self._pieces:
+            for piece in self._places.pieces:
                 state = work(state, piece, learn)
             return state.compute()
 
@@ -386,25 +320,37 @@ def from_dask(X: Any, y: Any = None, weight: Any = None) -> DaskRows:
                 )
     if names is not None and len(names) != first["width"]:
         names = None
-    pieces = _held([pieces[k] for k, _ in filled], sum(of["bytes"] for _, of in filled))
-    name, start, abouts = serial(), 0, []
+    places = _held([pieces[k] for k, _ in filled], sum(of["bytes"] for _, of in filled))
+    start, abouts = 0, []
     for k, of in filled:
-        abouts.append(About(k, start, of["n"], of["check"], name))
+        abouts.append(About(k, start, of["n"], of["check"]))
         start += of["n"]
-    return DaskRows(pieces, abouts, first["width"], names, first["labelled"])
+    before = Before(serial(), held=places.held)
+    return DaskRows(places, abouts, before, first["width"], names, first["labelled"])
 
 
-def _held(pieces: list[Any], n_bytes: int) -> list[Any]:
+def _held(pieces: list[Any], n_bytes: int) -> Places:
     """Partitions that stay with the workers, if these have room for them."""
     import dask
 
     client = current_client()
     if client is None:
-        return pieces
+        return Places(pieces, held=False)
     workers = client.scheduler_info(n_workers=-1)["workers"].values()
     if n_bytes > HELD_SHARE * sum(of.get("memory_limit") or 0 for of in workers):
-        return pieces
-    return list(dask.persist(*pieces))
+        return Places(pieces, held=False)
+    from distributed import wait
+
+    kept = list(dask.persist(*pieces))
+    wait(kept)  # until it is known where they are
+    return Places(kept, held=True)
+
+
+def _dumped(given: Any) -> bytes:
+    """As bytes, which Dask does not look into; functions of a notebook, too."""
+    import cloudpickle  # type: ignore[import-untyped]
+
+    return bytes(cloudpickle.dumps(given))
 
 
 def _delayed(collection: Any, what: str) -> list[Any]:
