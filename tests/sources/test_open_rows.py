@@ -8,6 +8,9 @@ from sklearn.preprocessing import MinMaxScaler, PolynomialFeatures, StandardScal
 
 import slimsvm
 from slimsvm import open_rows
+from slimsvm.problems.mapped_rows import MappedFrame
+from slimsvm.rows import BlockedRows
+from slimsvm.sources.tables import PAGES
 
 pa = pytest.importorskip("pyarrow")
 pd = pytest.importorskip("pandas")
@@ -260,3 +263,31 @@ def test_labels_come_with_the_rows():
         slimsvm.NuSVC().fit(rows)
     with pytest.raises(ValueError, match="greater than one; got 1 class"):
         slimsvm.SparseSVC().fit(open_rows(X, target=np.zeros(N)))
+
+
+def test_nothing_is_open_between_passes_and_kernel_values_leave_room_to_read(tmp_path):
+    X, y, weight = data()
+    source, named = written("parquet", tmp_path, X, y, weight)
+    rows = open_rows(source, **named, batch_rows=400)
+    for _ in range(2):
+        rows.map(lambda block: block.X.shape)
+        pieces = rows.reader._pieces
+        assert pieces._coming is None and pieces._held is None
+    kept = {}
+    before = BlockedRows.sum
+
+    def looking(self, task, *state):
+        for frame in state:
+            if isinstance(frame, MappedFrame):
+                kept[self.read] = frame.kept_rows
+        return before(self, task, *state)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(BlockedRows, "sum", looking)
+        for to_read, some in ((10**6, True), (10**7, False)):
+            kept.clear()
+            rows = open_rows(source, **named, batch_rows=400)
+            assert rows.bytes_to_read == PAGES * D
+            rows.bytes_to_read = to_read
+            slimsvm.SparseSVC(5, max_memory=8.0, random_state=0).fit(rows)
+            assert kept and all((of > 0) == some for of in kept.values())

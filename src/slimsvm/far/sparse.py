@@ -47,6 +47,7 @@ def solved_on_rows(model: Any, data: Data, fit: Fit) -> Result:
         about.largest,
         C * about.total,
         C * about.heaviest,
+        getattr(rows, "bytes_to_read", 0),
     )
     scoring = Scoring(model._measure, held, fit.threads)
     warm = model.warm_start and hasattr(model, "basis_coef_")

@@ -191,6 +191,8 @@ class MappedRows:
         What these are multiplied with; near rows are in the metric already.
     dtype : type
         Of kernel values.
+    bytes_to_read : int
+        What the source of the rows needs for itself, which is part of ``max_memory``.
     """
 
     rows: Rows
@@ -198,6 +200,7 @@ class MappedRows:
     coordinates: Coordinates
     metric: Array | None = None
     dtype: Any = SINGLE
+    bytes_to_read: int = 0
 
     @property
     def n(self) -> int:
@@ -300,6 +303,9 @@ class RowsSpan(MappedSpan):
     def __init__(self, problem: MappedRows, vectors: Vectors) -> None:
         super().__init__(problem, vectors)  # type: ignore[arg-type]
         budget = (problem.max_memory or MEGABYTES) * 1e6
+        # the rows that are near have theirs, and the source what it needs to read
+        budget -= problem.near.n * self.k * self.dtype.itemsize
+        budget = max(0.0, budget - problem.bytes_to_read)
         kept_rows = int(budget // max(1, self.k * self.dtype.itemsize))
         about = (problem.coordinates, problem.metric, kept_rows)
         self.frame: Any = MappedFrame(problem.form, self.A, *about)

@@ -85,6 +85,8 @@ class OnRows:
         Sum of the weights.
     heaviest : float
         Largest of them.
+    bytes_to_read : int
+        What the source needs while it is read.
     """
 
     rows: Rows
@@ -93,6 +95,7 @@ class OnRows:
     largest: float
     total: float
     heaviest: float
+    bytes_to_read: int = 0
 
 
 def descended_on_rows(
@@ -129,7 +132,7 @@ def descended_on_rows(
         left = max(1.0, memory - 1e-6 * a_row * sample.n)
         about: dict[str, Any] = {"weight": near.weight * each, "max_memory": left}
         here = replace(problem, X=X, Y=near.y, **about)
-        return MappedRows(far, here, problem.coordinates, None, problem.dtype)
+        return MappedRows(far, here, problem.coordinates, None, problem.dtype, given.bytes_to_read)
 
     about: Any = {"scoring": scoring, "last": last, "whole": whole}
     result = solved_by_descent(asked, data, loss, fit, **about)

@@ -60,6 +60,8 @@ class OpenedRows(BlockedRows):
         Of the features, where the source has names.
     transformer : estimator or None
         What :meth:`transformed` applies.
+    bytes_to_read : int
+        What the format itself needs while rows are read, beside two blocks.
     """
 
     def __init__(
@@ -72,6 +74,7 @@ class OpenedRows(BlockedRows):
         self.n_features_in = reader.n_features
         self.shown: Callable[[int], None] | None = None  # told of each block that is read
         width = reader.n_features if n_features is None else n_features
+        self.bytes_to_read: int = getattr(reader, "bytes_to_read", 0)
         super().__init__(self._checked, edges, width, ahead=True)
 
     def __repr__(self) -> str:
@@ -233,6 +236,8 @@ class Consecutive:
         Number of rows of a piece.
     jump : int or None
         So many rows ahead, beginning anew is quicker than going on; None: never.
+    n : int or None
+        Number of rows: with the last one, what was open for the pass is let go.
     """
 
     def __init__(
@@ -241,8 +246,9 @@ class Consecutive:
         cut: Callable[[Any, int, int], Any],
         size: Callable[[Any], int],
         jump: int | None = None,
+        n: int | None = None,
     ) -> None:
-        self.begin, self.cut, self.size, self.jump = begin, cut, size, jump
+        self.begin, self.cut, self.size, self.jump, self.n = begin, cut, size, jump, n
         self._coming: Iterator[tuple[int, Any]] | None = None
         self._held: tuple[int, Any] | None = None
         self._at = 0
@@ -274,4 +280,6 @@ class Consecutive:
         except BaseException:
             self._coming = None
             raise
+        if last == self.n:
+            self._coming, self._held = None, None
         return found

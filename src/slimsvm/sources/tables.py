@@ -21,6 +21,7 @@ Array = NDArray[Any]
 # rows that are decoded at once, and bytes of a column that are read at once: without the latter,
 # all columns of a group of rows, often a million, stand in memory
 PIECE, BUFFER = 1 << 14, 1 << 16
+PAGES = 3_000_000  # bytes of a column that is read from Parquet: its dictionary and a page
 COPIED = 4096  # rows of columns that become rows at once: they stay in the cache
 JUMP = 1 << 17  # rows ahead from which on Parquet is opened anew, at another group of rows
 SHOWN = 8  # columns in a message
@@ -182,9 +183,9 @@ class TableReader:
         self._starts = np.concatenate([[0], np.cumsum([of.n_rows for of in self.tables])])
         self.n_rows = int(self._starts[-1])
         jump = None if kind == "csv" else JUMP
-        self._pieces = Consecutive(
-            self._begin, lambda of, i, j: of.slice(i, j - i), lambda of: of.num_rows, jump
-        )
+        cut, size = (lambda of, i, j: of.slice(i, j - i)), (lambda of: of.num_rows)
+        self._pieces = Consecutive(self._begin, cut, size, jump, self.n_rows)
+        self.bytes_to_read = PAGES * self.n_features if kind == "parquet" else 0
 
     def _type(self, name: str) -> str:
         return str(self.tables[0].schema.field(name).type)
@@ -265,6 +266,10 @@ class TableReader:
                     part[:, j] = column[i : i + COPIED]
             at += batch.num_rows
         y = None if self.target is None else self._labels(pieces, first)
+        if last == self.n_rows:  # Arrow keeps what it had for pages: not between passes
+            import pyarrow as pa
+
+            pa.default_memory_pool().release_unused()
         weight = None
         if self.weight is not None:
             own = [numbers(batch.column(self.weight)) for batch in pieces]
