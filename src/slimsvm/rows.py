@@ -22,7 +22,7 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from itertools import count
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 from uuid import uuid4
 
 import numpy as np
@@ -60,6 +60,8 @@ class Block:
     n : int, optional
         Number of rows, where X is a function.
     """
+
+    kept_empty: ClassVar[tuple[str, ...]] = ("kept",)  # of what checkpoints hold
 
     def __init__(
         self,

@@ -106,7 +106,10 @@ class Frozen:
 
     def _object(self, value: Any) -> Any:
         name, left = _name(value), getattr(type(value), "not_kept", ())
-        fields = {k: self._taken(v) for k, v in vars(value).items() if k not in left}
+        empty = getattr(type(value), "kept_empty", ())  # dictionaries that are filled again
+        fields = {
+            k: self._taken({} if k in empty else v) for k, v in vars(value).items() if k not in left
+        }
         return {"object": name, "fields": fields}
 
     def _kept(self, array: Array) -> int:

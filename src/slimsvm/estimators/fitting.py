@@ -264,7 +264,9 @@ class Estimator(ShowsItsFit, CallbackSupportMixin, BaseEstimator):
             f"Kept by a checkpoint after {fit.limits.seconds:.1f} s, while the fit went on: how "
             "far from the optimum is not known."
         )
-        model.certificate_, model.status_ = ending.certificate, Status("stopped", words)
+        # what is known of a part of the fit, such as one size of a path, is not that of the whole
+        model.certificate_ = replace(ending.certificate, violation=np.inf, gap=np.inf)
+        model.status_ = Status("stopped", words)
         model.history_, model.fit_status_ = ending.history, 1
         return model
 

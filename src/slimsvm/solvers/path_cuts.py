@@ -9,7 +9,7 @@ basis: a few more of them suffice there.
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -55,6 +55,8 @@ class CutPath(PathSolver):
     solver : CuttingPlane, optional
         Cutting planes that are followed to the letter, also for few rows.
     """
+
+    keeps_state: ClassVar[bool] = True
 
     oracle: Oracle
     solver: CuttingPlane | None = None
