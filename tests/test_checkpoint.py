@@ -16,6 +16,7 @@ from sklearn.preprocessing import StandardScaler
 import slimsvm
 import slimsvm.estimators.dual as dual
 from slimsvm import Checkpoint, keeping
+from slimsvm.checkpoint import Stages
 from slimsvm.datasets import checkers
 from slimsvm.search.sharing import Sharing
 from slimsvm.snapshots import Frozen
@@ -303,6 +304,50 @@ def test_a_search_goes_on(name, tmp_path, monkeypatch):
     with pytest.raises(ValueError, match="no checkpoint to go on from"):
         model.fit(X, X[:, 0] > 0)
 
+
+CHOOSING = {
+    "SVCCV": slimsvm.SVCCV(Cs=[0.1, 1.0, 10.0], gammas=[1.0, 10.0], cv=3),
+    "SVRCV": slimsvm.SVRCV(Cs=[0.1, 1.0], gammas=[1.0, 10.0], epsilons=[0.1], cv=3),
+    "SparseSVCCV": slimsvm.SparseSVCCV(5, Cs=[0.1, 1.0], gammas=[1.0, 10.0, 20.0], cv=3),
+}
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("name", CHOOSING)
+def test_a_fit_that_chooses_its_parameters_goes_on(name, tmp_path, monkeypatch):
+    path, (X, y) = tmp_path / "kept.npz", rows(name, 200)
+    usual, done, most = Stages.keep_search, [0], [10**9]
+
+    def keep(self, facts, known, end=False):
+        usual(self, facts, known, end)
+        done[0] += not end
+        if done[0] >= most[0]:
+            raise Killed
+
+    monkeypatch.setattr(Stages, "keep_search", keep)
+    expected = clone(CHOOSING[name]).fit(X, y)
+    model = clone(CHOOSING[name]).set_callbacks(Checkpoint(path, 1e-9))
+    most[0] = 2
+    with pytest.raises(Killed):
+        model.fit(X, y)
+    assert not hasattr(model, "best_params_")
+    done[0], most[0] = 0, 10**9
+    again = model.fit(X, y)
+    first = done[0]
+    assert again.best_params_ == expected.best_params_
+    np.testing.assert_allclose(again.scores_, expected.scores_, atol=0.02)
+    np.testing.assert_allclose(again.predict(X), expected.predict(X), atol=1e-6)
+    assert os.listdir(tmp_path) == ["kept.npz"]  # that of the last fit is gone
+    done[0] = 0
+    model.fit(X, y)
+    assert (first, done[0]) == (CHOSEN[name] - 2, 0)
+    with pytest.warns(UserWarning, match="not gone on from: rows are others"):
+        model.fit(X[1:], y[1:])
+    with pytest.raises(ValueError, match="one Checkpoint and no other callbacks"):
+        model.set_callbacks(Checkpoint(path), Checkpoint(path)).fit(X, y)
+
+
+CHOSEN = {"SVCCV": 18, "SVRCV": 12, "SparseSVCCV": 3}  # entries of the book
 
 PROGRAM = """
 import sys

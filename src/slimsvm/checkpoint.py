@@ -34,8 +34,8 @@ class Checkpoint:
     The file is a model that :func:`slimsvm.load` reads at any moment, and it is replaced whole. A
     fit with the same parameters and data that finds it goes on from there; with others it begins
     anew, and a warning says what differs. At the end the file holds the finished model. Of a search
-    (:class:`slimsvm.GridSearchCV`, :class:`slimsvm.RandomizedSearchCV`) it holds what is known of
-    its fits, and is no model.
+    (:class:`slimsvm.GridSearchCV`, :class:`slimsvm.RandomizedSearchCV`, :class:`slimsvm.SVCCV`,
+    :class:`slimsvm.SVRCV`) it holds what is known of its fits, and is no model.
 
     Parameters
     ----------
@@ -167,6 +167,13 @@ class Checkpoint:
                 )
             self._last = time.monotonic()
 
+    def in_stages(self, estimator: Any, rows: str) -> Stages:
+        """For a fit of the estimator that has several searches; ``rows`` is a hash of its rows."""
+        given = estimator.get_params()
+        own = {name: repr(value) for name, value in given.items() if name not in OTHERS}
+        about = {"estimator": type(estimator).__name__, "parameters": own, "rows": rows}
+        return Stages(self, about)
+
     def _check_path(self) -> None:
         target = Path(os.path.realpath(self.path))
         if target.is_dir():
@@ -233,6 +240,40 @@ class Checkpoint:
                 f"The checkpoint {self.path} could not be written ({error}); the fit goes on.",
                 UserWarning,
             )
+
+
+class Stages(Checkpoint):
+    """The checkpoint of a fit that has several searches, one after the other, in one file.
+
+    Parameters
+    ----------
+    checkpoint : Checkpoint
+        That of the fit.
+    facts : dict
+        What makes the fit the same.
+    """
+
+    def __init__(self, checkpoint: Checkpoint, facts: dict[str, Any]) -> None:
+        super().__init__(checkpoint.path, checkpoint.every)
+        self._whole, self._of_all = checkpoint, facts
+        self._stages: dict[Any, Any] = checkpoint.of_search(facts)
+
+    def of_search(self, facts: dict[str, Any]) -> dict[Any, Any]:
+        """What an earlier fit left of this one of its searches."""
+        return dict(self._stages.get(_name_of(facts), {}))
+
+    def keep_search(self, facts: dict[str, Any], known: dict[Any, Any], end: bool = False) -> None:
+        """Write what is known of all searches so far, if it is time to."""
+        self._stages[_name_of(facts)] = known
+        self._whole.keep_search(self._of_all, self._stages, end)
+
+    def of_last_fit(self) -> Checkpoint:
+        """The one for the fit that follows the searches, in a file of its own beside this one."""
+        return Checkpoint(f"{self.path}.last", self.every)
+
+
+def _name_of(facts: dict[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(facts, sort_keys=True, default=str).encode()).hexdigest()
 
 
 def _plain(kept: Kept | None) -> Any:

@@ -9,13 +9,18 @@ grid grows there.
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
+from pathlib import Path
 from typing import Any, ClassVar, Self
 
+import joblib
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
+from sklearn.callback import CallbackSupportMixin
 from sklearn.model_selection import ParameterGrid
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, RealNotInt, StrOptions
@@ -102,7 +107,7 @@ def of_search(name: str) -> Any:
     return parameter(*SEARCH[name], positional=name in ("Cs", "gammas"))
 
 
-class ChoosesParameters(BaseEstimator):
+class ChoosesParameters(CallbackSupportMixin, BaseEstimator):
     """What SVCCV, SVRCV and SparseSVCCV have in common.
 
     Parameters
@@ -230,6 +235,7 @@ class ChoosesParameters(BaseEstimator):
         used = np.arange(y.size) if self._fixed else np.flatnonzero(weight > 0)
         weights = None if sample_weight is None else weight[used]
         limits = Limits(None if self.max_time is None else SHARE * float(self.max_time))
+        self._stages = self._checkpointed(X, y, sample_weight)
         warn_of_scales(X)
         name = type(self).__name__
         with Progress(name, shown=bool(self.verbose), max_time=self.max_time) as progress:
@@ -239,7 +245,8 @@ class ChoosesParameters(BaseEstimator):
         remaining = None if self.max_time is None else max(0.1, self.max_time - limits.seconds)
         final = self._estimator().set_params(**self.best_params_, max_time=remaining)
         self._before_last(final, used)
-        final.fit(X, y, **({} if sample_weight is None else {"sample_weight": weight}))
+        with self._last_kept(final):
+            final.fit(X, y, **({} if sample_weight is None else {"sample_weight": weight}))
         final.set_params(max_time=None)
         self.best_estimator_ = final
         self.C_, self.gamma_ = float(self.best_params_["C"]), float(self.best_params_["gamma"])
@@ -247,6 +254,31 @@ class ChoosesParameters(BaseEstimator):
         if limits.reason() == "interrupted":
             warn("The search was interrupted: the best point so far was chosen.", UserWarning)
         self._after(X, y, used, weights)
+
+    def _checkpointed(self, X: Any, y: Array, weight: Any) -> Any:
+        """Where the searches of this fit are kept, if anywhere."""
+        callbacks = getattr(self, "_skl_callbacks", None) or []
+        for callback in callbacks:
+            if not hasattr(callback, "keep_search") or len(callbacks) > 1:
+                raise ValueError(
+                    f"{type(self).__name__} takes one Checkpoint and no other callbacks; got "
+                    f"{callbacks!r}."
+                )
+            return callback.in_stages(self, joblib.hash((X, y, weight)))
+        return None
+
+    @contextmanager
+    def _last_kept(self, final: Any) -> Iterator[None]:
+        """The last fit has a checkpoint of its own, until it ends."""
+        stages = self.__dict__.pop("_stages")
+        if stages is None:
+            yield
+            return
+        last = stages.of_last_fit()
+        final.set_callbacks(last)
+        yield
+        final.set_callbacks()
+        Path(last.path).unlink(missing_ok=True)
 
     def _before_last(self, final: Any, used: Array) -> None:
         """What the last fit is told of the search."""
@@ -376,6 +408,8 @@ class ChoosesParameters(BaseEstimator):
         kept = 0.0 < need <= OUTPUTS * self.max_memory * 1e6
         inside = Inside(limits, course.of_pass(rows.size, len(points)), kept, only_shared=True)
         search._inside, own = inside, None if weight is None else weight[rows]
+        if self._stages is not None:
+            search.set_callbacks(self._stages)
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", message="One or more of the test scores are non")
             warnings.filterwarnings("ignore", message="(?s).*fits failed out of a total")

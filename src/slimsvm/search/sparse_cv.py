@@ -170,7 +170,9 @@ class SparseSVCCV(ChoosesClassifier):
         begin, scores = time.perf_counter(), list[Array]()
         course.plan(y.size, gammas.size)
         show = course.of_pass(y.size, gammas.size)
-        for gamma in gammas:
+        facts = {"scores": [gammas.tolist(), Cs.tolist()]}
+        kept: dict[int, Array] = self._stages.of_search(facts) if self._stages else {}
+        for g, gamma in enumerate(gammas):
             if course.limits.reason() and scores:
                 warn(
                     f"{len(scores)} of {gammas.size} gammas were looked at when the search had to "
@@ -178,12 +180,15 @@ class SparseSVCCV(ChoosesClassifier):
                     UserWarning,
                 )
                 break
-            found = np.empty((len(splits), Cs.size))
-            for f, (test, values) in enumerate(columns.outputs(float(gamma), Cs)):
-                for c in range(Cs.size):
-                    known = _Outputs(self.classes_, values[c])
-                    found[f, c] = scorer(known, own[test], y[rows][test])
-            scores.append(found)
+            if g not in kept:
+                kept[g] = np.empty((len(splits), Cs.size))
+                for f, (test, values) in enumerate(columns.outputs(float(gamma), Cs)):
+                    for c in range(Cs.size):
+                        known = _Outputs(self.classes_, values[c])
+                        kept[g][f, c] = scorer(known, own[test], y[rows][test])
+                if self._stages is not None:
+                    self._stages.keep_search(facts, kept)
+            scores.append(kept[g])
             show(len(scores) / gammas.size)
         self.scores_ = np.stack(scores, axis=1)
         gammas = gammas[: len(scores)]
