@@ -518,7 +518,7 @@ def test_a_failed_write_leaves_the_old_file(tmp_path, monkeypatch):
     save_libsvm(fitted("SVR", "rbf", 2)[0], path)
     before = path.read_bytes()
 
-    def rows(X):
+    def rows(X, first):
         yield "1:1"
         raise KeyboardInterrupt
 

@@ -8,14 +8,23 @@ from __future__ import annotations
 import os
 import sys
 import warnings
+from functools import partial
 from typing import Any, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
 
+from slimsvm.cli.after_libsvm import (
+    density_marks,
+    ending_of,
+    laplace_scale,
+    of_density,
+    of_laplace,
+)
 from slimsvm.cli.data import Request, read, widen
-from slimsvm.cli.files import check_writable, write_bytes
+from slimsvm.cli.files import check_writable, write_bytes, write_model
 from slimsvm.cli.letters import Program, Refused, number, one_of, whole, word
+from slimsvm.persistence.libsvm import write_libsvm
 
 Array = NDArray[Any]
 KINDS = {"0": "SVC", "1": "NuSVC", "2": "OneClassSVM", "3": "SVR", "4": "NuSVR"}
@@ -50,11 +59,13 @@ options, as those of svm-train:
 -d degree (3)   -g gamma (1/num_features)   -r coef0 (0)
 -c cost (1)   -n nu (0.5)   -p epsilon of epsilon-SVR (0.1)
 -m cache in MB (100)   -e tolerance (0.001)   -h shrinking, 0 or 1 (1)
--b probability estimates, 0 or 1 (0), for classification
+-b probability estimates, 0 or 1 (0)
 -wi weight : C of class i is weight*C
 -v n : n-fold cross validation
 -q : quiet""",
     {},
+    weights=True,
+    first_letter=True,
 )
 PREDICT = Program(
     "slim-predict",
@@ -66,6 +77,7 @@ options, as those of svm-predict:
 -b probability estimates, 0 or 1 (0)
 -q : quiet""",
     {},
+    first_letter=True,
 )
 
 
@@ -90,6 +102,7 @@ GRID = Program(
         "log2g": _range,
         "v": whole(2),
         "out": word,
+        "png": word,
         "svmtrain": word,
         "gnuplot": word,
         **{letter: TRAIN.letters[letter] for letter in "stdrpemhbwq"},
@@ -100,15 +113,16 @@ grid_options, as those of grid.py:
 -log2c {begin,end,step | "null"} (-5,15,2)   -log2g {begin,end,step | "null"} (3,-15,-2)
 -v n : n-fold cross validation (5)
 -out {pathname | "null"} (dataset.out)
--svmtrain, -gnuplot : accepted; the fits are our own, and nothing is drawn
+-png pathname : a picture of the search; needs matplotlib
+-resume [pathname] : points in that file (dataset.out) are not tried again
+-svmtrain, -gnuplot : accepted; the fits and pictures are our own
 svm_options : those of slim-train""",
     {
-        "png": "it draws nothing; plot the file of -out, or use slimsvm.GridSearchCV in Python",
-        "resume": "a search shares its work, and begins anew",
         "c": "use -log2c, or -log2c with begin and end alike",
         "g": "use -log2g, or -log2g with begin and end alike",
         "n": "only -s 0 is searched; nu takes the place of C",
     },
+    weights=True,
 )
 
 
@@ -124,7 +138,13 @@ def predict() -> NoReturn:
 
 def grid() -> NoReturn:
     """The program slim-grid."""
-    GRID.main(_grid)
+    words, resumed = sys.argv[1:], None
+    if "-resume" in words[:-1]:  # the one option whose value may be left out; the data comes last
+        at = words.index("-resume")
+        n_words = 1 if at + 2 == len(words) or words[at + 1].startswith("-") else 2
+        resumed = words[at + 1] if n_words == 2 else os.path.basename(words[-1]) + ".out"
+        sys.argv[1:] = words[:at] + words[at + n_words :]
+    GRID.main(lambda options, files: _grid({**options, "resume": resumed}, files))
 
 
 # -- slim-train ------------------------------------------------------------------------------------
@@ -153,18 +173,34 @@ def estimator_for(options: dict[str, Any]) -> Any:
         given["epsilon"] = options.get("p", 0.1)
     if kind == "SVC" and "w" in options:
         given["class_weight"] = dict(options["w"])
-    if options.get("b", "0") == "1":
-        if kind not in ("SVC", "NuSVC"):
-            raise Refused("-b 1 is for classification (-s 0 and -s 1) here")
+    if options.get("b", "0") == "1" and kind in ("SVC", "NuSVC"):
         given["probability"] = True
     return getattr(estimators, kind)(**given)
 
 
 def rows_of(path: str, options: dict[str, Any], n_features: int | None = None) -> Any:
-    """Rows and labels of a file."""
-    precomputed = options.get("t") == "4"
-    wanted = Request(True, None, n_features, precomputed=precomputed, any_width=True)
+    """Rows and labels of a file; the first column is that of index 0."""
+    gram = options.get("t") == "4"
+    wanted = Request(True, None, n_features, any_width=True, precomputed=gram, zero_based=not gram)
     return read(path, "libsvm", wanted)
+
+
+def _training_rows(path: str, options: dict[str, Any]) -> tuple[Any, Array, bool, Array | None]:
+    """Rows, labels, whether there is a feature of index 0, and serial numbers of kernel values.
+
+    Where no row has a feature of index 0, the first is LIBSVM's 1. Rows of kernel values may be
+    some of all, in any order: the serial number of a row says which column is its own.
+    """
+    rows = rows_of(path, options)
+    y = _numbers(rows.y, path)
+    if options.get("t") == "4":
+        serials = rows.serials.astype(np.int64)
+        if np.any(serials < 1) or np.any(serials > rows.X.shape[1]):
+            text = "each row of kernel values begins with 0:serial_number, from 1 to the last index"
+            raise ValueError(f"{path}: {text}")
+        return np.ascontiguousarray(rows.X[:, serials - 1]), y, False, serials
+    zero_based = bool(np.any(rows.X.indices == 0))
+    return (rows.X if zero_based else rows.X[:, 1:]), y, zero_based, None
 
 
 def _numbers(y: Array, path: str) -> Array:
@@ -176,91 +212,119 @@ def _numbers(y: Array, path: str) -> Array:
 
 def _target(estimator: Any, y: Array, path: str) -> Array:
     """Integers for classes, as LIBSVM takes them."""
-    values = _numbers(y, path)
     if not hasattr(estimator, "probability"):
-        return values
-    return np.trunc(values).astype(np.int64)
+        return y
+    labels = np.trunc(y).astype(np.int64)
+    known, counts = np.unique(labels, return_counts=True)
+    if isinstance(estimator.class_weight, dict):
+        for label in sorted(set(estimator.class_weight) - set(known.tolist())):
+            text = f"class label {label} specified in weight is not found"
+            print(f"WARNING: {text}", file=sys.stderr)
+        weights = {k: w for k, w in estimator.class_weight.items() if k in known}
+        estimator.set_params(class_weight=weights)
+    if known.size == 1:
+        raise ValueError(f"{path}: all rows have the label {known[0]}; there must be two at least")
+    if hasattr(estimator, "nu"):
+        fewest, most = np.sort(counts)[[0, -1]]
+        if estimator.nu * (fewest + most) / 2 > fewest:
+            largest = 2 * fewest / (fewest + most)
+            raise ValueError(f"specified nu is infeasible: at most {largest:.6g} for {path}")
+    return labels
 
 
 def _train(options: dict[str, Any], files: list[str]) -> None:
-    from slimsvm.persistence import save_libsvm
-
-    data, quiet = files[0], "q" in options
+    data = files[0]
     model = files[1] if len(files) > 1 else os.path.basename(data) + ".model"
     if "v" not in options:
         check_writable(model)
     estimator = estimator_for(options)
-    rows = rows_of(data, options)
-    y = _target(estimator, rows.y, data)
+    X, y, zero_based, serials = _training_rows(data, options)
+    y = _target(estimator, y, data)
+    if zero_based and estimator.gamma == "auto":  # LIBSVM divides by the largest index
+        estimator.set_params(gamma=1.0 / max(1, X.shape[1] - 1))
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "The `probability` parameter was deprecated")
         if "v" in options:
-            print(*_validated(estimator, rows.X, y, options["v"]), sep="\n")
+            print(*_validated(estimator, X, y, options["v"]), sep="\n")
             return
-        _fit_in_order(estimator, rows.X, y)
-    if not quiet:
-        print(*ending_of(estimator), sep="\n")
-    save_libsvm(estimator, model)
+        lines = _fit_in_order(estimator, X, y)
+        more: dict[str, list[float]] = {}
+        if options.get("b", "0") == "1":
+            more, said = _likely(estimator, X, y)
+            lines += said
+    if "q" not in options:
+        print(*lines, sep="\n")
+    if serials is not None:  # the file has these in place of vectors
+        estimator.support_ = (serials[estimator.support_] - 1).astype(np.int32)
+    write_model(estimator, model, partial(write_libsvm, zero_based=zero_based, more=more))
 
 
-def _fit_in_order(estimator: Any, X: Any, y: Array) -> None:
+def _fit_in_order(estimator: Any, X: Any, y: Array) -> list[str]:
     """Fit with classes in the order in which they come, as svm-train writes them.
 
-    Of equal votes the first class in the file wins.
+    Of equal votes the first class in the file wins. Of -1 and 1 the latter is the first.
     """
     if not hasattr(estimator, "probability"):
         estimator.fit(X, y)
-        return
+        return ending_of(estimator, X, y)
     labels, first = np.unique(y, return_index=True)
     in_order = labels[np.argsort(first)]
-    if in_order.size == 2:  # of two, the second is the first in the file
+    if labels.tolist() == [-1, 1]:
+        in_order = np.array([1, -1])
+    if in_order.size == 2:  # of two, our positive one is the second, LIBSVM's the first
         in_order = in_order[::-1]
     place = np.empty(labels.size, np.int64)
     place[np.searchsorted(labels, in_order)] = np.arange(labels.size)
     if isinstance(estimator.class_weight, dict):
-        given = {int(label): at for label, at in zip(labels, place, strict=True)}
-        known = {given[k]: v for k, v in estimator.class_weight.items() if k in given}
-        for label in set(estimator.class_weight) - set(given):
-            text = f"class label {label} specified in weight is not found"
-            print(f"WARNING: {text}", file=sys.stderr)
-        estimator.set_params(class_weight=known)
-    estimator.fit(X, place[np.searchsorted(labels, y)])
+        given = {int(label): int(at) for label, at in zip(labels, place, strict=True)}
+        weights = {given[label]: w for label, w in estimator.class_weight.items()}
+        estimator.set_params(class_weight=weights)
+    places = place[np.searchsorted(labels, y)]
+    estimator.fit(X, places)
+    lines = ending_of(estimator, X, places)
     estimator.classes_ = in_order
+    return lines
 
 
-def ending_of(estimator: Any) -> list[str]:
-    """What svm-train prints at its end."""
-    steps = np.atleast_1d(estimator.n_iter_)
-    lines = [f"optimization finished, #iter = {int(steps.sum())}"]
-    if steps.size == 1:
-        rho = -float(estimator.intercept_[0])
-        lines.append(f"obj = {estimator.certificate_.objective:.6f}, rho = {rho:.6f}")
-    return [*lines, f"Total nSV = {len(estimator.support_)}"]
+def _likely(estimator: Any, X: Any, y: Array) -> tuple[dict[str, list[float]], list[str]]:
+    """What -b 1 adds to the file and to the lines where there are no classes."""
+    if hasattr(estimator, "probability"):
+        return {}, []
+    if hasattr(estimator, "fit_predict"):
+        marks = density_marks(estimator.decision_function(X))
+        return ({} if marks is None else {"prob_density_marks": marks.tolist()}), []
+    scale = laplace_scale(_held_out(estimator, X, y, _splits(estimator, X, y, 5)), y)
+    return {"probA": [scale]}, of_laplace(scale, " ")
 
 
-def _folds(estimator: Any, y: Array, n_folds: int) -> Any:
+def _splits(estimator: Any, X: Any, y: Array, n_folds: int) -> list[tuple[Array, Array]]:
+    """Rows to train with and rows to ask, for each fold."""
     from sklearn.model_selection import KFold, StratifiedKFold
 
     if n_folds > y.size:
-        text = "WARNING: # folds > # data. Will use # folds = # data instead (i.e., leave-one-out)"
-        print(f"{text} cross validation)", file=sys.stderr)
+        text = f"WARNING: # folds ({n_folds}) > # data ({y.size}). Will use # folds = # data"
+        print(f"{text} instead (i.e., leave-one-out cross validation)", file=sys.stderr)
         n_folds = y.size
-    fewest = np.unique(y, return_counts=True)[1].max() if hasattr(estimator, "probability") else 0
-    kind = StratifiedKFold if n_folds <= fewest else KFold
-    return kind(n_folds, shuffle=True, random_state=0)
+    most = np.unique(y, return_counts=True)[1].max() if hasattr(estimator, "probability") else 0
+    kind = StratifiedKFold if n_folds <= most else KFold
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="The least populated class")
+        return list(kind(n_folds, shuffle=True, random_state=0).split(X, y))
+
+
+def _one_label(estimator: Any, y: Array) -> bool:
+    """Whether rows of one class are left, whose label is then the answer, as in LIBSVM."""
+    return hasattr(estimator, "probability") and bool(np.all(y == y[0]))
 
 
 def _validated(estimator: Any, X: Any, y: Array, n_folds: int) -> list[str]:
     """The last lines of svm-train -v."""
-    from sklearn.model_selection import cross_val_predict
-
-    cv = _folds(estimator, y, n_folds)
-    if type(estimator).__name__ == "SVC" and estimator.kernel != "precomputed":
-        (rate,) = rates(estimator, X, y, cv, [{}])
+    splits = _splits(estimator, X, y, n_folds)
+    shared = type(estimator).__name__ == "SVC" and estimator.kernel != "precomputed"
+    if shared and estimator.probability is not True:
+        (rate,) = rates(estimator, X, y, splits, [{}])
         return [f"Cross Validation Accuracy = {rate:.6g}%"]
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message="The least populated class")
-        found = cross_val_predict(estimator, X, y, cv=cv)
+    found = _held_out(estimator, X, y, splits)
     if hasattr(estimator, "probability") or hasattr(estimator, "fit_predict"):
         return [f"Cross Validation Accuracy = {100 * np.mean(found == y):.6g}%"]
     error, correlation = regression_scores(found, y)
@@ -270,19 +334,46 @@ def _validated(estimator: Any, X: Any, y: Array, n_folds: int) -> list[str]:
     ]
 
 
-def rates(estimator: Any, X: Any, y: Array, cv: Any, points: list[dict[str, float]]) -> list[float]:
+def _held_out(estimator: Any, X: Any, y: Array, splits: list[tuple[Array, Array]]) -> Array:
+    """What fits without a row say of it; with -b 1 the most probable class, as in LIBSVM."""
+    from sklearn.base import clone
+
+    found = np.empty(y.size)
+    for known, asked in splits:
+        if _one_label(estimator, y[known]):
+            found[asked] = y[known][0]
+            continue
+        gram = estimator.kernel == "precomputed"
+        model = clone(estimator).fit(X[known][:, known] if gram else X[known], y[known])
+        rows = X[asked][:, known] if gram else X[asked]
+        if getattr(estimator, "probability", None) is True:
+            found[asked] = model.classes_[model.predict_proba(rows).argmax(axis=1)]
+        else:
+            found[asked] = model.predict(rows)
+    return found
+
+
+def rates(
+    estimator: Any,
+    X: Any,
+    y: Array,
+    splits: list[tuple[Array, Array]],
+    points: list[dict[str, float]],
+) -> list[float]:
     """The share of rows that are right when held out, in percent, for each point of a search."""
     from slimsvm import search
 
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message="The least populated class")
-        splits = list(cv.split(X, y))
-    axes = [{key: [v] for key, v in {"C": estimator.C, **point}.items()} for point in points]
-    found = search.GridSearchCV(estimator, axes, cv=splits, refit=False, n_jobs=-1).fit(X, y)
-    sizes = np.array([len(test) for _, test in splits])
-    scores = [found.cv_results_[f"split{k}_test_score"] for k in range(len(splits))]
-    right = np.rint(np.stack(scores) * sizes[:, None]).sum(axis=0)  # whole rows
-    return [float(100.0 * r / sizes.sum()) for r in right]
+    right = np.zeros(len(points))
+    plain = [(known, asked) for known, asked in splits if _one_label(estimator, y[known])]
+    for known, asked in plain:
+        right += np.sum(y[asked] == y[known][0])
+    splits = [(known, asked) for known, asked in splits if not _one_label(estimator, y[known])]
+    if splits:
+        axes = [{key: [v] for key, v in {"C": estimator.C, **point}.items()} for point in points]
+        found = search.GridSearchCV(estimator, axes, cv=splits, refit=False, n_jobs=-1).fit(X, y)
+        for k, (_, asked) in enumerate(splits):
+            right += np.rint(found.cv_results_[f"split{k}_test_score"] * len(asked))  # whole rows
+    return [float(100.0 * r / y.size) for r in right]
 
 
 def regression_scores(found: Array, y: Array) -> tuple[float, float]:
@@ -301,37 +392,66 @@ def _predict(options: dict[str, Any], files: list[str]) -> None:
 
     data, path, out = files
     check_writable(out)
-    probable = options.get("b", "0") == "1"
-    with open(path, "rb") as file:
-        head = file.read(4096).decode("ascii", "replace").splitlines()
-    kernel = {"t": "4"} if "kernel_type precomputed" in head else {}
-    rows = rows_of(data, kernel)
+    head = _head(path)
+    precomputed = head.get("kernel_type") == ["precomputed"]
+    rows = rows_of(data, {"t": "4"} if precomputed else {})
     with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", ".*prob_density_marks|.*probability estimates")
-        model = load_libsvm(path)
+        warnings.filterwarnings("ignore", ".*probability estimates")
+        about: dict[str, Any] = {"zero_based": not precomputed}
+        model = load_libsvm(path, **about)
         if rows.X.shape[1] > model.n_features_in_:
-            model = load_libsvm(path, n_features=rows.X.shape[1])
+            model = load_libsvm(path, n_features=rows.X.shape[1], **about)
     X = widen(rows.X, model.n_features_in_)
     order = _file_order(head, model)
-    if probable:
-        if not getattr(model, "_probA", np.empty(0)).size:
+    known = "probA" in head or "prob_density_marks" in head
+    lines: list[str] = []
+    if options.get("b", "0") == "1":
+        if not known:
             raise ValueError(f"{path}: the model does not support probability estimates")
+        found, lines = _write_probable(model, X, order, head, out)
+    else:
+        if known:
+            lines.append("Model supports probability estimates, but disabled in prediction.")
+        found = _chosen(model, X, order)
+        write_bytes(out, (f"{v:.17g}\n".encode() for v in found.tolist()))
+    if "q" not in options:
+        print(*lines, *_scores(model, found, _numbers(rows.y, data)), sep="\n")
+
+
+def _head(path: str) -> dict[str, list[str]]:
+    """The lines above the vectors of a model file, as words; what is wrong the loader says."""
+    found: dict[str, list[str]] = {}
+    with open(path, "rb") as file:
+        for line in file:
+            key, *words = line.decode("ascii", "replace").split() or [""]
+            if key == "SV" or (not found and key not in ("svm_type", "kernel_type")):
+                break
+            found[key] = words
+    return found
+
+
+def _write_probable(
+    model: Any, X: Any, order: Array, head: dict[str, list[str]], out: str
+) -> tuple[Array, list[str]]:
+    """Write the output of -b 1: predictions, and lines that are said of them."""
+    if hasattr(model, "classes_"):
         model.set_params(probability=True)
         p = model.predict_proba(X)[:, order]
         labels = np.asarray(model.classes_)[order]
         found = labels[p.argmax(axis=1)]
-        first = "labels " + " ".join(f"{label:g}" for label in labels.tolist()) + "\n"
-        shown = (
-            f"{v:.17g} " + " ".join(f"{q:g}" for q in row) for v, row in zip(found, p, strict=True)
-        )
-        write_bytes(out, [first.encode(), *(f"{line}\n".encode() for line in shown)])
+        first = "labels " + " ".join(f"{label:g}" for label in labels.tolist())
+    elif hasattr(model, "fit_predict"):
+        values, marks = model.decision_function(X), head["prob_density_marks"]
+        normal = of_density(values, np.array(marks, np.float64))
+        found, p = model.predict(X), np.column_stack([normal, 1.0 - normal])
+        first = "label normal outlier"
     else:
-        if getattr(model, "_probA", np.empty(0)).size and "q" not in options:
-            print("Model supports probability estimates, but disabled in prediction.")
-        found = _chosen(model, X, order)
+        found = np.asarray(model.predict(X))
         write_bytes(out, (f"{v:.17g}\n".encode() for v in found.tolist()))
-    if rows.y is not None and "q" not in options:
-        print(*_scores(model, found, _numbers(rows.y, data)), sep="\n")
+        return found, of_laplace(float(head["probA"][0]), "")
+    shown = (f"{v:g} " + " ".join(f"{q:g}" for q in row) for v, row in zip(found, p, strict=True))
+    write_bytes(out, [f"{first}\n".encode(), *(f"{line}\n".encode() for line in shown)])
+    return found, []
 
 
 def _chosen(model: Any, X: Any, order: Array) -> Array:
@@ -348,12 +468,11 @@ def _chosen(model: Any, X: Any, order: Array) -> Array:
     return np.asarray(model.classes_[order[votes[:, order].argmax(axis=1)]])
 
 
-def _file_order(head: list[str], model: Any) -> Array:
+def _file_order(head: dict[str, list[str]], model: Any) -> Array:
     """The classes in the order of the file's line ``label``."""
-    line = next((line.split()[1:] for line in head if line.startswith("label ")), None)
-    if line is None or not hasattr(model, "classes_"):
+    if not hasattr(model, "classes_"):
         return np.arange(0)
-    return np.searchsorted(model.classes_, [int(label) for label in line])
+    return np.searchsorted(model.classes_, [int(label) for label in head["label"]])
 
 
 def _scores(model: Any, found: Array, y: Array) -> list[str]:
@@ -371,8 +490,6 @@ def _scores(model: Any, found: Array, y: Array) -> list[str]:
 
 
 def _grid(options: dict[str, Any], files: list[str]) -> None:
-    from slimsvm.persistence.atomic import replacing
-
     if options.get("s", "0") != "0":
         raise Refused("slim-grid searches C-SVC (-s 0); for others use slim-train -v in a loop")
     Cs, gammas = options.get("log2c", _range("-5,15,2")), options.get("log2g", _range("3,-15,-2"))
@@ -380,32 +497,88 @@ def _grid(options: dict[str, Any], files: list[str]) -> None:
         raise Refused("-log2c and -log2g should not be null simultaneously")
     path = files[0]
     out = options.get("out", os.path.basename(path) + ".out")
-    if out != "null":
-        check_writable(out)
-    estimator = estimator_for({k: v for k, v in options.items() if k != "v"})
-    rows = rows_of(path, options)
-    y = _target(estimator, rows.y, path)
+    for written in (out, options.get("png", "null")):
+        if written != "null":
+            check_writable(written)
+    before = _resumed(options["resume"]) if options["resume"] else {}
     over = [[None] if axis is None else axis.tolist() for axis in (Cs, gammas)]
     points = [(c, g) for g in over[1] for c in over[0]]
-    named = [_point(c, g) for c, g in points]
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "The `probability` parameter was deprecated")
-        found = rates(estimator, rows.X, y, _folds(estimator, y, options.get("v", 5)), named)
+    tried = dict(before)
+    wanted = [point for point in points if point not in before]
+    if wanted:
+        tried |= dict(zip(wanted, _searched(path, options, wanted), strict=True))
     lines: list[str] = []
     best: tuple[Any, Any, float] = (None, None, -1.0)
-    for (c, g), rate in zip(points, found, strict=True):
+    for (c, g), rate in tried.items():
         if rate > best[2] or (rate == best[2] and g == best[1] and c is not None and c < best[0]):
             best = c, g, rate
         shown = " ".join(str(v) for v in (c, g) if v is not None)
         so_far = ", ".join(f"{name}={value}" for name, value in _powers(*best[:2]))
-        print(f"[local] {shown} {rate:.6g} (best {so_far}, rate={best[2]:.6g})")
+        worker = "resumed" if (c, g) in before else "local"
+        print(f"[{worker}] {shown} {rate} (best {so_far}, rate={best[2]})")
         where = zip("cg", (c, g), strict=True)
         words = [f"log2{name}={value}" for name, value in where if value is not None]
-        lines.append(" ".join([*words, f"rate={rate:.6g}\n"]))
+        lines.append(" ".join([*words, f"rate={rate}\n"]))
     if out != "null":
-        with replacing(out, text=True) as file:
-            file.writelines(lines)
-    print(*(value for _, value in _powers(*best[:2])), f"{best[2]:.6g}")
+        write_bytes(out, (line.encode() for line in lines))
+    if "png" in options:
+        _draw(tried, best, options["png"])
+    print(*(value for _, value in _powers(*best[:2])), best[2])
+
+
+def _searched(path: str, options: dict[str, Any], points: list[Any]) -> list[float]:
+    """The rates of points, with the digits that svm-train prints and grid.py reads."""
+    estimator = estimator_for({k: v for k, v in options.items() if k != "v"})
+    X, y, _, _ = _training_rows(path, options)
+    y = _target(estimator, y, path)
+    named = [_point(c, g) for c, g in points]
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "The `probability` parameter was deprecated")
+        splits = _splits(estimator, X, y, options.get("v", 5))
+        return [float(f"{rate:.6g}") for rate in rates(estimator, X, y, splits, named)]
+
+
+def _resumed(path: str) -> dict[tuple[float | None, float | None], float]:
+    """The points of an output file of grid.py or slim-grid, and their rates."""
+    found: dict[tuple[float | None, float | None], float] = {}
+    with open(path, encoding="ascii", errors="replace") as file:
+        for line in file:
+            words = dict(word.split("=", 1) for word in line.split() if "=" in word)
+            try:
+                if "rate" in words:
+                    c, g = (float(words[k]) if k in words else None for k in ("log2c", "log2g"))
+                    found[c, g] = float(words["rate"])
+            except ValueError:
+                raise ValueError(f"{path}: {line.strip()!r} is no line of grid.py") from None
+    return found
+
+
+def _draw(tried: dict[Any, float], best: tuple[Any, Any, float], path: str) -> None:
+    """The picture of grid.py: lines of equal rate over log2(C) and log2(gamma)."""
+    if any(c is None or g is None for c, g in tried):
+        print("slim-grid: warning: a picture needs both C and gamma", file=sys.stderr)
+        return
+    try:
+        from matplotlib.figure import Figure
+    except ImportError:
+        text = "-png needs matplotlib: pip install 'slimsvm[plot]'"
+        print(f"slim-grid: warning: {text}; no picture was made", file=sys.stderr)
+        return
+    import io
+
+    figure = Figure(figsize=(6.4, 4.8), layout="constrained")
+    axes = figure.subplots()
+    at = np.array(list(tried), np.float64)
+    dots = axes.scatter(
+        at[:, 0], at[:, 1], c=list(tried.values()), cmap="viridis", marker="s", s=160
+    )
+    figure.colorbar(dots, label="cross validation accuracy in %")
+    axes.plot(*best[:2], "o", mfc="none", mec="red", ms=18)
+    axes.set(xlabel="log2(C)", ylabel="log2(gamma)")
+    axes.set_title(f"best: log2(C) = {best[0]}, log2(gamma) = {best[1]}, {best[2]:g} %")
+    content = io.BytesIO()
+    figure.savefig(content, format="png")
+    write_bytes(path, [content.getvalue()])
 
 
 def _powers(c: float | None, g: float | None) -> list[tuple[str, float]]:

@@ -8,15 +8,17 @@ variables, the history of shrinking), the model is trained as the paper says, by
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
 from typing import Any, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
 
 from slimsvm.cli.data import Request, read, widen
-from slimsvm.cli.files import check_writable, write_bytes
+from slimsvm.cli.files import check_writable, write_bytes, write_model
 from slimsvm.cli.letters import Program, Refused, number, one_of, whole, word
-from slimsvm.kernels import make_kernel
+from slimsvm.expansion import dense
+from slimsvm.kernels import make_kernel, squared_norms
 
 Array = NDArray[Any]
 KERNELS = {"0": "linear", "1": "poly", "2": "rbf", "3": "sigmoid"}
@@ -50,11 +52,11 @@ LEARN = Program(
         "a": word,
         "v": whole(0),
     },
-    ("example_file", "model_file"),
-    """Usage: slim-learn [options] example_file model_file
+    ("example_file", "[model_file]"),
+    """Usage: slim-learn [options] example_file [model_file]
 options, as those of svm_learn:
 -z {c,r} : classification (default) or regression
--c C : trade-off (default [avg. x*x]^-1)   -w epsilon of the tube (0.1)
+-c C : trade-off (default [avg. |x|]^-2)   -w epsilon of the tube (0.1)
 -j factor : of the errors on positive examples (1)   -b {0,1} : with an intercept (1)
 -x {0,1} : leave-one-out estimates (0)
 -t : 0 linear (default), 1 polynomial (s a*b+r)^d, 2 rbf exp(-g ||a-b||^2), 3 sigmoid tanh(s a*b+r)
@@ -98,9 +100,7 @@ def classify() -> NoReturn:
 
 
 def _learn(options: dict[str, Any], files: list[str]) -> None:
-    from slimsvm.persistence import save_svmlight
-
-    path, model = files
+    path, model = files[0], files[1] if len(files) > 1 else "svm_model"
     check_writable(model)
     regression = options.get("z", "c") == "r"
     _refuse(options, regression)
@@ -119,23 +119,22 @@ def _learn(options: dict[str, Any], files: list[str]) -> None:
     said = options.get("v", 1) > 0
     if said:
         print(f"Reading examples into memory...OK. ({y.size} examples read)")
+        if "c" not in options:
+            print(f"Setting default regularization parameter C={estimator.C:.4f}")
     estimator.fit(X, target)
-    save_svmlight(estimator, model)
+    write_model(estimator, model, "svmlight")
     if said:
-        print(f"Optimizing...done. ({int(np.sum(estimator.n_iter_))} iterations)")
-        _say_vectors(estimator)
+        first = f"Optimizing...done. ({int(np.sum(estimator.n_iter_))} iterations)"
+        print(first, *_of_fit(estimator, X, target, options.get("e", 0.001)), sep="\n")
     if options.get("x", "0") == "1":
         print(*_left_out(estimator, X, target), sep="\n")
     if "a" in options:
         alphas = np.zeros(y.size)
-        coef = getattr(estimator, "dual_coef_", np.zeros((1, 0)))
-        coef = coef.toarray() if hasattr(coef, "toarray") else coef
-        alphas[np.flatnonzero(known)[estimator.support_]] = coef[0]
+        alphas[np.flatnonzero(known)[estimator.support_]] = dense(estimator.dual_coef_)[0]
         write_bytes(options["a"], (f"{v:.17g}\n".encode() for v in alphas.tolist()))
     if "l" in options:
         values = estimator.decision_function(rows.X[np.flatnonzero(~known)])
-        lines = (f"{v:.8g}:+1 {-v:.8g}:-1\n".encode() for v in values.tolist())
-        write_bytes(options["l"], lines)
+        write_bytes(options["l"], _old_format(values))
     if said:
         print("Writing model file...done")
 
@@ -194,18 +193,41 @@ def estimator_for(options: dict[str, Any], X: Any, regression: bool) -> Any:
 
 
 def default_C(kernel: Any, X: Any) -> float:
-    """SVM-light's: one divided by the mean square of the norms, here of all k(x, x)."""
-    mean = float(np.mean(kernel.diag(X)))
-    return 1.0 / mean if mean > 0 else 1.0
+    """SVM-light's: the mean distance of rows from a row of zeros, as the kernel sees it, to -2."""
+    mean = float(np.mean(lengths(kernel, X)))
+    return 1.0 / mean**2 if mean > 0 else 1.0
 
 
-def _say_vectors(estimator: Any) -> None:
+def lengths(kernel: Any, X: Any) -> Array:
+    """How far rows are from a row of zeros, as the kernel sees it."""
+    sizes, zero = squared_norms(X), np.zeros(1)
+    to_zero = np.zeros((sizes.size, 1))  # inner products
+    kernel.from_dots(to_zero, sizes, zero)
+    values = kernel.diag_from_sq(sizes) - 2.0 * to_zero[:, 0] + kernel.diag_from_sq(zero)
+    return np.sqrt(np.maximum(values, 0.0))
+
+
+def _of_fit(estimator: Any, X: Any, y: Array, tol: float) -> list[str]:
+    """What svm_learn prints of its solution."""
     if not hasattr(estimator, "support_"):
-        return
-    coef = estimator.dual_coef_
-    sizes = np.abs((coef.toarray() if hasattr(coef, "toarray") else np.asarray(coef))[0])
-    bound = int(np.sum(sizes >= sizes.max(initial=0.0) * (1 - 1e-9)))
-    print(f"Number of SV: {sizes.size} (including {bound} at upper bound)")
+        return []
+    coef = dense(estimator.dual_coef_)[0]
+    limits = np.full(coef.size, estimator.C)
+    if hasattr(estimator, "class_weight_"):
+        limits *= estimator.class_weight_[(coef > 0).astype(int)]
+    n_bound = int(np.sum(np.abs(coef) >= limits * (1 - 1e-9)))
+    lines = [f"Number of SV: {coef.size} (including {n_bound} at upper bound)"]
+    if not hasattr(estimator, "classes_"):
+        return lines
+    values = estimator.decision_function(X)
+    margins = values * y
+    own = coef @ (values[estimator.support_] - estimator.intercept_[0])
+    return [
+        *lines,
+        f"L1 loss: loss={np.sum(1.0 - margins[margins < 1.0 - tol]):.5f}",
+        f"Norm of weight vector: |w|={np.sqrt(max(0.0, float(own))):.5f}",
+        f"Norm of longest example vector: |x|={lengths(estimator.kernel_, X).max():.5f}",
+    ]
 
 
 def _left_out(estimator: Any, X: Any, y: Array) -> list[str]:
@@ -252,10 +274,15 @@ def _classify(options: dict[str, Any], files: list[str]) -> None:
     if options.get("f", "1") == "1":
         write_bytes(out, (f"{v:.8g}\n".encode() for v in values.tolist()))
     else:
-        write_bytes(out, (f"{v:.8g}:+1 {-v:.8g}:-1\n".encode() for v in values.tolist()))
-    if options.get("v", 2) == 0:
-        return
-    y, said = np.asarray(rows.y, np.float64), np.where(values > 0, 1.0, -1.0)
+        write_bytes(out, _old_format(values))
+    if options.get("v", 2) > 0 and hasattr(model, "support_"):
+        print(f"Reading model...OK. ({len(model.support_)} support vectors read)")
+    if options.get("v", 2) > 1:
+        print("Classifying test examples..done")
+    y = np.asarray(rows.y, np.float64)
+    if options.get("v", 2) == 0 or not np.isin(y, (-1.0, 1.0)).all():
+        return  # as svm_classify: other labels are those of a regression, or unknown
+    said = np.where(values > 0, 1.0, -1.0)
     right = int(np.sum(said * y > 0))
     hits = int(np.sum((said > 0) & (y > 0)))
     total = y.size
@@ -266,3 +293,10 @@ def _classify(options: dict[str, Any], files: list[str]) -> None:
     precision = 100.0 * hits / max(1, int(np.sum(said > 0)))
     recall = 100.0 * hits / max(1, int(np.sum(y > 0)))
     print(f"Precision/recall on test set: {precision:.2f}%/{recall:.2f}%")
+
+
+def _old_format(values: Array) -> Iterator[bytes]:
+    """The class with the positive value comes first."""
+    for v in values.tolist():
+        line = f"{v:.8g}:+1 {-v:.8g}:-1\n" if v > 0 else f"{-v:.8g}:-1 {v:.8g}:+1\n"
+        yield line.encode()

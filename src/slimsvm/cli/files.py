@@ -137,14 +137,18 @@ class ModelFile:
                 raise ValueError(str(error).replace(copy, "standard input")) from error
 
 
-def write_model(estimator: Any, path: str, format: str) -> int:
-    """Save a model to a file, a device or standard output; returns its size in bytes."""
+def write_model(estimator: Any, path: str, format: str | Callable[..., Any]) -> int:
+    """Save a model to a file, a device or standard output; returns its size in bytes.
+
+    ``format`` is the name of a format, or what writes a model to a path.
+    """
+    writer = WRITERS[format] if isinstance(format, str) else format
     if path != "-" and is_replaceable(path):
-        WRITERS[format](estimator, path)
+        writer(estimator, path)
         return os.path.getsize(path)
     with TemporaryDirectory() as folder:
         copy = os.path.join(folder, "model")
-        WRITERS[format](estimator, copy)
+        writer(estimator, copy)
         content = Path(copy).read_bytes()
     write_bytes(path, [content])
     return len(content)

@@ -31,6 +31,10 @@ class Program:
         Options of the other program that are not here, with the nearest thing.
     files : tuple of str
         Names of the files that follow; those in brackets may be left out.
+    weights : bool
+        Whether -wi has the label i in the option itself.
+    first_letter : bool
+        Whether what stands behind a letter counts for nothing: LIBSVM takes -cost for -c.
     """
 
     name: str
@@ -39,6 +43,8 @@ class Program:
     files: tuple[str, ...]
     usage: str
     missing: dict[str, str]
+    weights: bool = False
+    first_letter: bool = False
 
     def parsed(self, words: Sequence[str]) -> tuple[dict[str, Any], list[str]]:
         """The options by their letters, and the files."""
@@ -57,7 +63,7 @@ class Program:
             except ValueError as error:
                 raise Refused(f"{word} {words[at]}: {error}") from error
             at += 1
-            if letter == "w" and self.instead_of == "svm-train":
+            if letter == "w" and self.weights:
                 found.setdefault("w", {})[self._label(word)] = value
             else:
                 found[letter] = value
@@ -65,8 +71,10 @@ class Program:
 
     def _known(self, word: str) -> tuple[str, Value | None]:
         letter = word[1:]
-        if self.instead_of == "svm-train" and letter[:1] == "w" and len(letter) > 1:
+        if self.weights and letter[:1] == "w" and len(letter) > 1:
             letter = "w"
+        elif self.first_letter and letter not in self.letters:
+            letter = letter[:1] or word
         if letter in self.missing:
             raise Refused(f"{word} of {self.instead_of} is not here: {self.missing[letter]}")
         if letter not in self.letters:

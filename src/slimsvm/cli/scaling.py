@@ -11,8 +11,8 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from slimsvm.cli.data import Request, read
+from slimsvm.cli.files import write_bytes
 from slimsvm.cli.letters import Program, Refused, number, word
-from slimsvm.persistence.atomic import replacing
 
 Array = NDArray[Any]
 BLOCK = 1 << 20  # values that are dense at a time
@@ -30,6 +30,7 @@ options, as those of svm-scale:
 -s save_filename : save scaling parameters to save_filename
 -r restore_filename : restore scaling parameters from restore_filename""",
     {},
+    first_letter=True,
 )
 
 
@@ -46,28 +47,38 @@ def scale() -> NoReturn:
 def _scale(options: dict[str, Any], files: list[str]) -> None:
     if "s" in options and "r" in options:
         raise Refused("cannot use -r and -s simultaneously")
-    rows = read(files[0], "libsvm", Request(True, None, None, any_width=True))
-    X, y = sp.csr_matrix(rows.X), np.asarray(rows.y, np.float64)
+    rows = read(files[0], "libsvm", Request(True, None, None, any_width=True, zero_based=True))
+    whole, y = sp.csr_matrix(rows.X), np.asarray(rows.y, np.float64)
+    X, zeroth = whole[:, 1:], _Zeroth(whole)
+    if zeroth.there:
+        text = "minimal feature index is 0, but indices should start from 1"
+        print(f"WARNING: {text}", file=sys.stderr)
     to_y: list[float] = []
     if options["y"]:
         to_y = [number()(value) for value in options["y"]]
     if "r" in options:
         to_x, low, high, old_y = _restored(options["r"])
         to_y = old_y or []
+        _warn_of_new(X, low, high, f"appeared in file {files[0]}", options["r"])
     else:
         to_x = [options.get("l", -1.0), options.get("u", 1.0)]
         low, high = _extremes(X)
         to_y = [*to_y, float(y.min()), float(y.max())] if to_y else []
-    if not to_x[0] < to_x[1]:
+    if not to_x[0] < to_x[1] or (to_y and not to_y[0] < to_y[1]):
         raise Refused("inconsistent lower/upper specification")
     if "s" in options:
         _save(options["s"], to_x, low, high, to_y)
+        if zeroth.there:
+            text = "scaling factors with indices smaller than 1 are not stored to the file"
+            print(f"WARNING: {text} {options['s']}.", file=sys.stderr)
     if to_y:
         y = _scaled(y, to_y[0], to_y[1], to_y[2], to_y[3])
-    before, after = X.nnz, 0
-    for line, n in _lines(X, y, to_x, low, high):
-        after += n
-        sys.stdout.write(line)
+    before, after = whole.nnz, 0
+    firsts = zeroth.words(to_x)
+    for k, (label, words, n) in enumerate(_lines(X, y, to_x, low, high)):
+        first = firsts.get(k, "")
+        after += n + bool(first)
+        sys.stdout.write(f"{label}{first}{words}\n")
     if after > before:
         print(
             f"WARNING: original #nonzeros {before}\n       > new      #nonzeros {after}\n"
@@ -77,11 +88,43 @@ def _scale(options: dict[str, Any], files: list[str]) -> None:
         )
 
 
+class _Zeroth:
+    """The feature of index 0, which svm-scale brings to its limits only where a row has it."""
+
+    def __init__(self, X: Any) -> None:
+        stored = X.indices == 0
+        self.there = bool(stored.any())
+        self.values = X.data[stored]
+        self.rows = np.repeat(np.arange(X.shape[0]), np.diff(X.indptr))[stored]
+
+    def words(self, to_x: list[float]) -> dict[int, str]:
+        """Of rows by their numbers."""
+        if not self.there or np.ptp(self.values) == 0.0:
+            return {}
+        least, most = self.values.min(), self.values.max()
+        scaled = _scaled(self.values, to_x[0], to_x[1], least, most)
+        pairs = zip(self.rows.tolist(), scaled.tolist(), strict=True)
+        return {k: f"0:{v:g} " for k, v in pairs if v != 0.0}
+
+
 def _extremes(X: Any) -> tuple[Array, Array]:
     return (
         np.asarray(X.min(axis=0).todense()).ravel(),
         np.asarray(X.max(axis=0).todense()).ravel(),
     )
+
+
+def _warn_of_new(X: Any, low: Array, high: Array, where: str, restored: str) -> None:
+    """Name the features with more than one value that the restored file does not have."""
+    least, most = _extremes(X)
+    known = np.zeros(least.size, bool)
+    known[: low.size] = (low != high)[: least.size]
+    for k in np.flatnonzero((least != most) & ~known).tolist():
+        print(
+            f"WARNING: feature index {k + 1} {where} was not seen in the scaling factor file "
+            f"{restored}. The feature is scaled to 0.",
+            file=sys.stderr,
+        )
 
 
 def _scaled(values: Array, lower: Any, upper: Any, low: Any, high: Any) -> Array:
@@ -93,8 +136,8 @@ def _scaled(values: Array, lower: Any, upper: Any, low: Any, high: Any) -> Array
 
 def _lines(
     X: Any, y: Array, to_x: list[float], low: Array, high: Array
-) -> Iterator[tuple[str, int]]:
-    """The rows as text; features with one value only are left out, as in svm-scale."""
+) -> Iterator[tuple[str, str, int]]:
+    """Labels, features and their numbers; those with one value only are left out, as there."""
     width = max(X.shape[1], low.size)
     X = sp.csr_matrix((X.data, X.indices, X.indptr), (X.shape[0], width))
     low, high = (np.concatenate([v, np.zeros(width - v.size)]) for v in (low, high))
@@ -106,16 +149,16 @@ def _lines(
         for label, row in zip(y[first : first + step].tolist(), values, strict=True):
             at = np.flatnonzero(row)
             pairs = zip((kept[at] + 1).tolist(), row[at].tolist(), strict=True)
-            yield f"{label:.17g} " + "".join(f"{k}:{v:g} " for k, v in pairs) + "\n", at.size
+            yield f"{label:.17g} ", "".join(f"{k}:{v:g} " for k, v in pairs), at.size
 
 
 def _save(path: str, to_x: list[float], low: Array, high: Array, to_y: list[float]) -> None:
-    with replacing(path, text=True) as file:
-        if to_y:
-            file.write(f"y\n{to_y[0]:.17g} {to_y[1]:.17g}\n{to_y[2]:.17g} {to_y[3]:.17g}\n")
-        file.write(f"x\n{to_x[0]:.17g} {to_x[1]:.17g}\n")
-        for k in np.flatnonzero(low != high):
-            file.write(f"{k + 1} {low[k]:.17g} {high[k]:.17g}\n")
+    lines = [f"x\n{to_x[0]:.17g} {to_x[1]:.17g}\n"]
+    if to_y:
+        lines.insert(0, f"y\n{to_y[0]:.17g} {to_y[1]:.17g}\n{to_y[2]:.17g} {to_y[3]:.17g}\n")
+    kept = np.flatnonzero(low != high).tolist()
+    lines += [f"{k + 1} {low[k]:.17g} {high[k]:.17g}\n" for k in kept]
+    write_bytes(path, (line.encode() for line in lines))
 
 
 def _restored(path: str) -> tuple[list[float], Array, Array, list[float] | None]:

@@ -34,11 +34,15 @@ PACKED: dict[str, Any] = {".gz": gzip.open, ".bz2": bz2.open}
 
 @dataclass
 class Data:
-    """Rows, and what is known of them: labels (numbers or text), and the names of the features."""
+    """Rows, and what is known of them: labels (numbers or text), and the names of the features.
+
+    Rows of kernel values in LIBSVM's text have serial numbers, from 1: which column is their own.
+    """
 
     X: Any
     y: Array | None = None
     names: list[str] | None = None
+    serials: Array | None = None
 
 
 @dataclass
@@ -62,8 +66,9 @@ class Request:
     text_labels : bool
         Labels of CSV are taken as text even where all of them are numbers.
     precomputed : bool
-        The features are kernel values: in LIBSVM text, index 0 holds a serial number, which is left
-        out.
+        The features are kernel values: in LIBSVM text, index 0 holds a serial number.
+    zero_based : bool
+        The first column is that of index 0, whether a row of the LIBSVM text has it or none.
     """
 
     labelled: bool | None = True
@@ -73,6 +78,7 @@ class Request:
     names: Sequence[str] | None = None
     text_labels: bool = False
     precomputed: bool = False
+    zero_based: bool = False
 
 
 @dataclass

@@ -35,27 +35,29 @@ def read_libsvm(source: Source, request: Request) -> Data:
     from sklearn.datasets import load_svmlight_file
 
     n_features = None if request.any_width else request.n_features
+    serials = None
     try:
         with source.open_lines() as file:
             if request.precomputed:
                 X, y = load_svmlight_file(
                     file, n_features=None if n_features is None else n_features + 1, zero_based=True
                 )
-                X = X.toarray()[:, 1:]
+                serials, X = np.split(X.toarray(), [1], axis=1)
             else:
-                X, y = load_svmlight_file(file, n_features=n_features, zero_based=False)
+                zero_based = request.zero_based
+                X, y = load_svmlight_file(file, n_features=n_features, zero_based=zero_based)
     except (ValueError, OverflowError, IndexError) as error:
         check_libsvm_lines(source, request)
         raise ValueError(f"{source.name}: {error}") from error
     if not (np.isfinite(X.data if sp.issparse(X) else X).all() and np.isfinite(y).all()):
         check_libsvm_lines(source, request)
-    return Data(X, y)
+    return Data(X, y, serials=None if serials is None else serials.ravel())
 
 
 def check_libsvm_lines(source: Source, request: Request) -> None:
     """Raise a ValueError for the first line that is not in the format, if there is one."""
     most = sys.maxsize if request.n_features is None or request.any_width else request.n_features
-    least = 0 if request.precomputed else 1
+    least = 0 if request.precomputed or request.zero_based else 1
     with source.open_lines() as file:
         for number, line in enumerate(file, 1):
             words = line.split(b"#", 1)[0].split()

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import os
 import warnings
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -70,7 +71,7 @@ KEYWORDS = (
 INT_LIMIT = 2**31  # LIBSVM reads labels and counts as 32-bit integers
 
 
-def save_libsvm(estimator: Any, path: str | os.PathLike[str]) -> None:
+def save_libsvm(estimator: Any, path: str | os.PathLike[str], *, zero_based: bool = False) -> None:
     """Write a fitted estimator as a model file of LIBSVM.
 
     ``svm-predict`` reads it, as does any program that knows this format. Numbers are written so
@@ -85,6 +86,9 @@ def save_libsvm(estimator: Any, path: str | os.PathLike[str]) -> None:
         Basis vectors are written as support vectors.
     path : str or path-like
         Where to write.
+    zero_based : bool, default=False
+        Whether the first feature has the index 0, as in data that
+        :func:`sklearn.datasets.dump_svmlight_file` wrote by its default; 1 is LIBSVM's own.
 
     Raises
     ------
@@ -116,6 +120,17 @@ def save_libsvm(estimator: Any, path: str | os.PathLike[str]) -> None:
     total_sv 2
     array([-1,  1])
     """
+    write_libsvm(estimator, path, zero_based=zero_based)
+
+
+def write_libsvm(
+    estimator: Any,
+    path: str | os.PathLike[str],
+    *,
+    zero_based: bool = False,
+    more: Mapping[str, Sequence[float]] | None = None,
+) -> None:
+    """The same with more lines of the header, such as probA of a regression."""
     check_savable(estimator, "a model file of LIBSVM")
     kind, a = in_support_layout(estimator, "A model file of LIBSVM")
     if kind not in SVM_TYPES:
@@ -158,11 +173,13 @@ def save_libsvm(estimator: Any, path: str | os.PathLike[str]) -> None:
                 "probB": " ".join(map(written, B)),
             }
         head["nr_sv"] = " ".join(map(str, counts.tolist()))
+    head |= {key: " ".join(map(written, values)) for key, values in (more or {}).items()}
     if isinstance(kernel, Precomputed):
         rows = (f"0:{serial}" for serial in (a["support_"][order] + 1).tolist())
     else:
         require_finite("support vectors", a["support_vectors_"])
-        rows = written_rows(a["support_vectors_"][order])  # type: ignore[assignment]
+        first = 0 if zero_based else 1
+        rows = written_rows(a["support_vectors_"][order], first)  # type: ignore[assignment]
     require_finite("coefficients", coef, intercept)
     with replacing(path, text=True) as file:
         file.writelines(f"{key} {value}\n" for key, value in head.items())
@@ -172,7 +189,11 @@ def save_libsvm(estimator: Any, path: str | os.PathLike[str]) -> None:
 
 
 def load_libsvm(
-    path: str | os.PathLike[str], *, n_features: int | None = None, sparse: bool | None = None
+    path: str | os.PathLike[str],
+    *,
+    n_features: int | None = None,
+    sparse: bool | None = None,
+    zero_based: bool = False,
 ) -> Any:
     """Read a model file of LIBSVM: an estimator that predicts what ``svm-predict`` predicts.
 
@@ -186,6 +207,9 @@ def load_libsvm(
     sparse : bool, optional
         Whether ``support_vectors_`` shall be CSR or an array; by default an array if at least a
         quarter of the values are not zero.
+    zero_based : bool, default=False
+        Whether the first feature has the index 0, as in data that
+        :func:`sklearn.datasets.dump_svmlight_file` wrote by its default; 1 is LIBSVM's own.
 
     Returns
     -------
@@ -221,7 +245,8 @@ def load_libsvm(
         head = _read_head(lines)
         kind, name = CLASS_OF[head["svm_type"]], KERNEL_OF[head["kernel_type"]]
         kernel = make_kernel(name, **{number: head[number] for number in NUMBERS.get(name, ())})
-        coef, rows, serials = _read_vectors(lines, head, isinstance(kernel, Precomputed))
+        rows = RowReader(lines, first=int(not zero_based))
+        coef, serials = _read_vectors(lines, head, isinstance(kernel, Precomputed), rows)
     sigmoids = kind in CLASSIFIERS and "probA" in head and "probB" in head
     if any(word in head for word in PROBABILITIES) and not sigmoids:
         warnings.warn(
@@ -411,12 +436,12 @@ def _header_value(lines: Lines, key: str, words: list[str]) -> Any:
 
 
 def _read_vectors(
-    lines: Lines, head: dict[str, Any], precomputed: bool
-) -> tuple[Array, RowReader, Array]:
-    """Coefficients (K - 1, n), and rows; for a precomputed kernel, the numbers of training rows."""
+    lines: Lines, head: dict[str, Any], precomputed: bool, rows: RowReader
+) -> tuple[Array, Array]:
+    """Coefficients (K - 1, n); for a precomputed kernel, the numbers of training rows."""
     n_coef, n_vectors = head["nr_class"] - 1, head["total_sv"]
     coefs: list[list[float]] = []
-    rows, serials = RowReader(lines), []
+    serials: list[int] = []
     for _ in range(n_vectors):
         words = lines.expect(f"support vector {len(coefs) + 1} of {n_vectors}").split()
         if len(words) < n_coef:
@@ -439,6 +464,5 @@ def _read_vectors(
         lines.fail(f"there is more in the file than total_sv {n_vectors} support vectors")
     return (
         np.array(coefs, dtype=np.float64).reshape(n_vectors, n_coef).T.copy(),
-        rows,
         np.array(serials, dtype=np.int64),
     )

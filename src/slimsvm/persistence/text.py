@@ -27,22 +27,25 @@ def written(value: float) -> str:
     return repr(float(value)).removesuffix(".0")
 
 
-def written_rows(X: Any) -> Iterator[str]:
-    """Each row as ``index:value index:value ...`` with indices from 1, ascending, without zeros."""
+def written_rows(X: Any, first: int = 1) -> Iterator[str]:
+    """Each row as ``index:value index:value ...``, ascending, without zeros.
+
+    ``first`` is the index of the first column.
+    """
     if sp.issparse(X):
         rows = X.tocsr(copy=True).astype(np.float64)
         rows.sum_duplicates()  # and sorts
         for start, end in zip(rows.indptr[:-1].tolist(), rows.indptr[1:].tolist(), strict=True):
-            yield _written_row(rows.indices[start:end], rows.data[start:end])
+            yield _written_row(rows.indices[start:end] + first, rows.data[start:end])
     else:
-        every = np.arange(X.shape[1])
+        every = np.arange(first, X.shape[1] + first)
         for row in np.asarray(X, dtype=np.float64):
             yield _written_row(every, row)
 
 
 def _written_row(indices: Array, values: Array) -> str:
     there = values != 0.0
-    pairs = zip((indices[there] + 1).tolist(), values[there].tolist(), strict=True)
+    pairs = zip(indices[there].tolist(), values[there].tolist(), strict=True)
     return " ".join([f"{index}:{value!r}".removesuffix(".0") for index, value in pairs])
 
 
@@ -137,14 +140,16 @@ class RowReader:
     ----------
     lines : Lines
         Where errors are reported.
+    first : int, default=1
+        The index of the first column.
     """
 
-    def __init__(self, lines: Lines) -> None:
-        self.lines = lines
+    def __init__(self, lines: Lines, first: int = 1) -> None:
+        self.lines, self.first = lines, first
         self._data, self._indices, self._ends = array("d"), array("q"), array("q", [0])
 
     def add(self, words: list[str]) -> None:
-        """One more row; indices start at 1 and ascend."""
+        """One more row; indices ascend."""
         try:
             pairs = [word.split(":") for word in words]
             indices = np.array([int(index) for index, _ in pairs], np.int64)
@@ -154,8 +159,8 @@ class RowReader:
             self.lines.fail(f"{odd!r} is not of the form index:value")
         except OverflowError:
             self.lines.fail("a feature number is too large")
-        if indices.size and (indices[0] < 1 or not np.all(indices[:-1] < indices[1:])):
-            self.lines.fail("feature numbers must start at 1 and ascend")
+        if indices.size and (indices[0] < self.first or not np.all(indices[:-1] < indices[1:])):
+            self.lines.fail(f"feature numbers must start at {self.first} and ascend")
         if not np.isfinite(values).all() or "_" in "".join(words):  # Python would take 1_000
             self.lines.fail("a value is not a finite number")
         self._data.frombytes(values.tobytes())
@@ -167,7 +172,8 @@ class RowReader:
 
         ``n_features`` may be more than the file shows, since trailing zeros leave no trace in it.
         """
-        data, indices = np.array(self._data, np.float64), np.array(self._indices, np.int64) - 1
+        data = np.array(self._data, np.float64)
+        indices = np.array(self._indices, np.int64) - self.first
         width = max(at_least, int(indices.max(initial=-1)) + 1)
         if n_features is not None and n_features < width:
             raise ValueError(
