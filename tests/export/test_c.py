@@ -193,3 +193,32 @@ def test_what_is_refused_leaves_no_file(tmp_path):
     with pytest.raises(FileNotFoundError):
         slimsvm.to_c(model, os.path.join(tmp_path, "nowhere", "model.h"))
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("export", [slimsvm.to_c, slimsvm.to_javascript])
+def test_codes_that_make_another_model_of_it_are_warned_of(tmp_path, export):
+    """Sums of large values that nearly cancel do not bear a rounding to a byte."""
+    X, y = classes(3, 2, 90)
+    X = (X - X.min(axis=0)) / np.ptp(X, axis=0)
+    coarse = slimsvm.LowRankSVC(kernel="poly", degree=2, coef0=1.0).fit(X, y)
+    with pytest.warns(UserWarning, match=r"too coarse for this LowRankSVC: \d+ % of its own"):
+        export(coarse, tmp_path / "model", dtype="int8")
+    target = np.sin(20 * X[:, 0])
+    number = slimsvm.SVR(kernel="poly", degree=5, coef0=1.0, C=1e3, gamma=4.0).fit(X, target)
+    with pytest.warns(UserWarning, match="of the spread of the values"):
+        export(number, tmp_path / "model", dtype="int8")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        export(slimsvm.SVC().fit(X, y), tmp_path / "model", dtype="int8")
+        export(slimsvm.OneClassSVM().fit(X), tmp_path / "model", dtype="int8")
+        export(coarse, tmp_path / "model")
+
+
+@pytest.mark.parametrize("dtype", ["float", "int8"])
+@pytest.mark.parametrize(("size", "words"), [(1e60, "beyond float32"), (1e-60, "are zero in")])
+def test_scales_that_a_header_cannot_hold_are_refused(tmp_path, dtype, size, words):
+    X, y = classes(2, 2, 40)
+    model = slimsvm.SVC().fit(size * X, y)
+    with pytest.raises(ValueError, match=words):
+        slimsvm.to_c(model, tmp_path / "model.h", dtype=dtype)
+    assert not list(tmp_path.iterdir())

@@ -57,6 +57,19 @@ def test_scores_and_labels_are_those_of_the_model(name, dtype, digits):
     assert sure.mean() > 0.8
 
 
+@pytest.mark.parametrize("kernel", ["rbf", "laplacian", "poly", "sigmoid"])
+def test_a_model_of_float32_rows_is_as_exact_in_float64(kernel):
+    """Numbers of the graph are products of its vectors, which must not be rounded on the way."""
+    X, y = classes(2, 16)
+    gamma = 1 / 30  # has no end in binary
+    model = slimsvm.SVC(kernel=kernel, gamma=gamma, coef0=0.1).fit(X.astype(np.float32), y)
+    X = X.astype(np.float32).astype(float)
+    d = described(model)
+    found = answers(slimsvm.to_onnx(model, dtype="float64", raw_scores=True), X)
+    errors = np.abs(found["raw_scores"] - exact_outputs(model, X))
+    assert errors.max() <= 1e-12 * d.total * largest_value(d, X)
+
+
 def test_votes_that_are_equal_and_pairs_at_zero_go_as_in_predict():
     """Few rows and symmetric ones: ties in votes, and pairs whose value is exactly zero."""
     X = np.array([[1.0, 0.0], [0.0, 1.0], [-1.0, 0.0], [0.0, -1.0], [1.0, 0.0]])

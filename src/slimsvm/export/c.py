@@ -19,6 +19,7 @@ from slimsvm import __version__
 from slimsvm.export.c_parts import DECISIONS, EXP_LIBRARY, EXP_TABLE, PROBABILITIES, filled
 from slimsvm.export.description import Description, described
 from slimsvm.export.numbers import CODE_BYTES, Numbers, check_size, numbers_of
+from slimsvm.export.rounding import warn_if_coarse
 from slimsvm.persistence.atomic import replacing
 
 Array = NDArray[Any]
@@ -63,6 +64,11 @@ def to_c(
     int
         The bytes of its numbers in a program.
 
+    Warns
+    -----
+    UserWarning
+        If codes of int8 give more than a twentieth of the model's own vectors another answer.
+
     Examples
     --------
     >>> import os, tempfile
@@ -81,6 +87,8 @@ def to_c(
     d = described(estimator)
     numbers = numbers_of(d, "int8" if dtype == "int8" else "float32")
     check_size(numbers, max_bytes)
+    if dtype == "int8":
+        warn_if_coarse(d, numbers)
     with replacing(path, text=True) as file:
         file.writelines(source(d, numbers, dtype, name))
     return numbers.nbytes

@@ -13,6 +13,7 @@ import numpy as np
 from slimsvm import __version__
 from slimsvm.export.description import Description, described
 from slimsvm.export.numbers import Numbers, check_size, numbers_of
+from slimsvm.export.rounding import warn_if_coarse
 from slimsvm.persistence.atomic import replacing
 
 DTYPES = ("float64", "float32", "int8")
@@ -61,7 +62,9 @@ def to_javascript(
         raise ValueError(f"dtype={dtype!r} is none of {', '.join(map(repr, DTYPES))}.")
     d = described(estimator)
     numbers = numbers_of(d, dtype)
-    check_size(numbers, None if max_bytes is None else 3 * max_bytes // 4, len(SCRIPT))
+    check_size(numbers, max_bytes, len(SCRIPT), text=4 / 3)  # base64
+    if dtype == "int8":
+        warn_if_coarse(d, numbers)
     with replacing(path, text=True) as file:
         size = sum(file.write(piece) for piece in source(d, numbers))
         if max_bytes is not None and size > max_bytes:

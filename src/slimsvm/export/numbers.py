@@ -53,9 +53,11 @@ def numbers_of(d: Description, form: str) -> Numbers:
         if not codes:
             arrays[name] = _rounded(values, plain)
             return
-        found: Packed = packed(values, "int8", centred=name == "basis" and centred)
-        arrays[name] = found.codes
+        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+            found: Packed = packed(values, "int8", centred=name == "basis" and centred)
         assert found.scales is not None
+        _check(values, found.scales, "float32")
+        arrays[name] = found.codes
         arrays[f"{name}_scale"] = found.scales
         if found.centre is not None:
             arrays["centre"] = found.centre
@@ -85,19 +87,35 @@ def numbers_of(d: Description, form: str) -> Numbers:
 def _rounded(values: Array, dtype: str) -> Array:
     with np.errstate(over="ignore"):
         found = np.asarray(values).astype(dtype)
-    if not np.isfinite(found).all():
-        raise ValueError(
-            f"The model has numbers as large as {np.abs(values).max():.3g}, beyond {dtype}. Scale "
-            "the features, for example with StandardScaler, and train again."
-        )
+    _check(values, found, dtype)
     return np.asarray(found)
 
 
-def check_size(numbers: Numbers, max_bytes: int | None, code: int = CODE_BYTES) -> None:
-    """Raise ValueError if the model takes more bytes than there are."""
-    if max_bytes is not None and numbers.nbytes + code > max_bytes:
+def _check(values: Array, found: Array, dtype: str) -> None:
+    """Raise ValueError where numbers have become infinite, or all of them zero."""
+    advice = "Scale the features, for example with StandardScaler, and train again."
+    largest = np.abs(values).max(initial=0.0)
+    if not np.isfinite(found).all():
         raise ValueError(
-            f"The model takes {numbers.nbytes:,} bytes and about {code:,} of code, more than "
+            f"The model has numbers as large as {largest:.3g}, beyond {dtype}. {advice}"
+        )
+    if largest > 0 and not found.any():
+        raise ValueError(
+            f"The model has numbers of at most {largest:.3g}, which are zero in {dtype}. {advice}"
+        )
+
+
+def check_size(
+    numbers: Numbers, max_bytes: int | None, code: int = CODE_BYTES, text: float = 1.0
+) -> None:
+    """Raise ValueError if the model takes more bytes than there are.
+
+    ``text`` is the number of bytes that a byte of a number takes where it is written as text.
+    """
+    n_bytes = int(numbers.nbytes * text)
+    if max_bytes is not None and n_bytes + code > max_bytes:
+        raise ValueError(
+            f"The model takes {n_bytes:,} bytes and about {code:,} of code, more than "
             f"max_bytes={max_bytes:,}. Use dtype='int8', slimsvm.compress, or fit SparseSVC or "
             "SparseSVR with fewer vectors (max_bytes there counts numbers alone)."
         )

@@ -75,7 +75,8 @@ def _of_products(g: Graph, d: Description, z: str, part: slice) -> str:
     own = d.basis[part]
 
     def fill(A: Array) -> None:
-        np.multiply(own.T, d.gamma, out=A, casting="same_kind")
+        # in float64: a float32 basis times a Python number would be rounded before it is stored
+        np.multiply(own.T, d.gamma, out=A, dtype=np.float64, casting="same_kind")
 
     A = g.filled((own.shape[1], own.shape[0]), fill)
     products = g("Gemm", z, A, g.numbers(d.coef0))
