@@ -239,6 +239,17 @@ def refuse_broken(X: Any) -> None:
         )
 
 
+def numbers_in(y: Array) -> Array:
+    """Targets that are texts of numbers, as tables that were read without types have them."""
+    if y.dtype.kind not in "USTO":
+        return y
+    try:
+        found = y.astype(np.float64)
+    except (TypeError, ValueError):
+        return y
+    return found if np.isfinite(found).all() else y
+
+
 def refuse_targets(y: Array) -> None:
     """Raise ValueError for targets that are no numbers, or whose squares are none."""
     if y.dtype.kind not in "fiub":

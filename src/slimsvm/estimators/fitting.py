@@ -49,6 +49,7 @@ from slimsvm.training import (
     checked_weights,
     finite,
     is_plain,
+    numbers_in,
     refuse_broken,
     refuse_large_C,
     refuse_not_square,
@@ -373,6 +374,7 @@ class Estimator(ShowsItsFit, CallbackSupportMixin, BaseEstimator):
         X, y = self._valid(X, y, reset)
         refuse_broken(X)
         if self._numeric_target:
+            y = numbers_in(y)
             refuse_targets(y)
         if self._precomputed:
             refuse_not_square(X)

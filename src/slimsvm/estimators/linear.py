@@ -96,6 +96,7 @@ class LinearEstimator(LinearWeights, Estimator):
     """
 
     _same_as: ClassVar[str] = "SVC"
+    _as_libsvm: ClassVar[bool] = True  # LIBLINEAR, too, leaves out rows of negative weight
     solver: Any = None
     random_state: Any
     fit_intercept: Any

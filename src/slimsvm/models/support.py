@@ -198,6 +198,8 @@ class SupportVectors(KernelModel):
             coef = by_pair_in_csr(dense(coef), self.n_support_)
         coef = coef @ self.support_vectors_
         if sp.issparse(coef):
+            # a matrix where the rows are one: products of it mean something else for arrays
+            coef = type(self.support_vectors_)(coef)
             coef.sort_indices()
             coef.data.flags.writeable = False
             return coef
