@@ -60,6 +60,7 @@ OTHERS = {
     "sparse_on_rows, linear_on_rows": "tests/estimators/test_on_rows.py",
     "platt_smo": "ends when no pair makes progress; its tests have a twin",
     "rsvm, fixed_sets": "as published, slow; tests/solvers/test_published_reduced.py",
+    "linear_l1_support": "its steps with many features; tests/estimators/test_linear_surface.py",
     "linear_l1_newton": "its steps at many passes; tests/estimators/test_linear_surface.py",
     "linear_asked": "which problem and solver; tests/estimators/test_linear_surface.py",
     "sparse_asked, sparse_path, sparse_descent, path_points": "what is asked for, what comes out",

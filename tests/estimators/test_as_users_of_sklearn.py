@@ -50,6 +50,13 @@ def test_targets_may_be_texts_of_numbers(kind):
     np.testing.assert_array_equal(model.predict(X), plain.predict(X))
 
 
+def test_probabilities_that_are_not_there_are_named_in_scikit_learns_words():
+    """Which its SelfTrainingClassifier, among others, passes on."""
+    for name in ("SVC", "NuSVC"):
+        with pytest.raises(AttributeError, match=f"This '{name}' has no attribute 'predict_proba'"):
+            _ = getattr(slimsvm, name)().predict_proba
+
+
 @pytest.mark.parametrize("wrong", ["nan", "inf", "many"])
 def test_other_texts_are_no_targets(wrong):
     with pytest.raises(ValueError, match=r"must be numbers|could not convert|NaN|infinity"):

@@ -191,6 +191,36 @@ def test_sparse_weights_at_a_large_C_meet_the_conditions_of_the_optimum(intercep
     assert model.certificate_.objective == pytest.approx(objective, rel=1e-9)
 
 
+@pytest.mark.parametrize("scaling", [1.0, np.inf])
+def test_sparse_weights_of_many_features_need_few_passes(scaling):
+    """Words of texts: single weights crawl for a thousand passes, whose signs do not change."""
+    rng = np.random.default_rng(0)
+    n, d, k = 1200, 3000, 3
+    y = np.repeat(np.arange(k), n // k)
+    own = rng.integers(0, d, (k, 300))[y[:, None], rng.integers(0, 300, (n, 40))]
+    words = np.hstack([own, (d * rng.random((n, 60)) ** 4).astype(int)])
+    X = sp.csr_matrix((np.full(words.size, 0.1), words.ravel(), np.arange(0, words.size + 1, 100)))
+    X.resize(n, d)
+    X.sum_duplicates()
+    sign = np.where(y[:, None] == np.arange(k), 1.0, -1.0)
+    sign[rng.random(sign.shape) < 0.05] *= -1.0
+    found = [
+        run(L1Descent(), L1Problem(X, sign, np.full(n, 10.0), scaling, threads), tol=1e-6,
+            max_iter=500)
+        for threads in (1, 2)
+    ]  # fmt: skip
+    one, two = found
+    np.testing.assert_array_equal(one.model.coef, two.model.coef)
+    assert one.certificate.violation <= 1e-6  # before: more than 1,000 passes
+    error = np.maximum(0.0, 1.0 - sign * (X @ one.model.coef + one.model.intercept))
+    slope = -20.0 * (X.T @ (sign * error))
+    w = one.model.coef
+    np.testing.assert_allclose(slope[w != 0.0], -np.sign(w[w != 0.0]), atol=1e-2)
+    assert np.abs(slope[w == 0.0]).max() <= 1.0 + 1e-2
+    if scaling == np.inf:
+        np.testing.assert_allclose(20.0 * (sign * error).sum(axis=0), 0.0, atol=1e-6)
+
+
 def test_weights_become_sparse_and_dense_again(tmp_path):
     X, y = load_iris(return_X_y=True)
     model = LinearSVC(penalty="l1", C=0.1).fit(X, y)

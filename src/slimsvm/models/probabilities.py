@@ -59,7 +59,8 @@ class PairProbabilities:
         if not self._wants_probabilities:
             name = type(self).__name__
             raise AttributeError(
-                f"predict_proba is not available when probability=False. Two ways lead to it: "
+                f"This {name!r} has no attribute 'predict_proba', which is not available when "
+                "probability=False. Two ways lead to it: "
                 f"CalibratedClassifierCV({name}(), ensemble=False) of sklearn.calibration, or "
                 f"{name}(probability=True), which scikit-learn has deprecated."
             )

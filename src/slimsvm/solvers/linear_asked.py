@@ -78,7 +78,7 @@ class AskedOfLinear:
 
         return run(
             L1Descent(seed=self.seed),
-            L1Problem(X, target, weight, self.scaling),
+            L1Problem(X, target, weight, self.scaling, self.fit.threads),
             tol=min(self.tol, FEW_ROWS_L1_TOL) if is_small(target.shape[0]) else self.tol,
             max_iter=self.max_iter,
             limits=self.fit.limits,

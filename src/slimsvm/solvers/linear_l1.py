@@ -15,8 +15,11 @@ the others are done.
 What differs. The end is a duality gap: v_i = 2 weight_i e_i, scaled down until |sum_i y_i v_i x_ij|
 <= 1 for every feature, is a feasible point of the dual, sum_i v_i - v_i^2 / (4 weight_i). A free
 intercept is a coordinate without a penalty, and is put to its optimum before the gap is looked at,
-where sum_i y_i v_i = 0. Now and then all weights that are not zero move at once. The order is drawn
-by a generator of the solver's own.
+where sum_i y_i v_i = 0. Every look has the slopes along all weights: until the next one, only those
+that are not zero or violate their condition take part, at most about twice as many as are not zero.
+Between passes all weights that are not zero move at once (:mod:`slimsvm.solvers.linear_l1_support`;
+where features are fewer, all weights, :mod:`slimsvm.solvers.linear_l1_newton`). The order is drawn
+by a generator of the column's own: results do not depend on the number of threads.
 
 Symbols: e = 1 - y f (also where negative), G, H slope and curvature of the loss along a weight.
 Cost of a sweep: two to three times the entries of the active columns.
@@ -33,10 +36,11 @@ from numpy.typing import NDArray
 from scipy.linalg.lapack import dposv
 
 from slimsvm.compiled import compiled
-from slimsvm.kernels import squared_norms
 from slimsvm.problems.linear import TINY, LinearSolution
 from slimsvm.run import FULL, Certificate
 from slimsvm.solvers.linear_l1_newton import MOST_FEATURES, Expansion, product
+from slimsvm.solvers.linear_l1_support import newton_on_support
+from slimsvm.threads import parallel, single_threaded_blas
 
 Array = NDArray[Any]
 SLOPE = 0.01  # share of the expected fall that a step must bring (LIBLINEAR's sigma)
@@ -49,9 +53,13 @@ LARGEST = 1000
 # columns that are made dense: if they have few entries, or one of DENSE is not zero
 SMALL, DENSE = 100_000, 5
 RIDGE = 1e-12  # of that step's system
-MANY = 3  # passes after which all weights move at once, zero or not
-CHEAP = 300  # weights with which such a step costs less than a pass, mostly
-AT_ONCE = 5  # such steps, between passes
+FIRST = 2  # passes before all weights move at once, zero or not
+AT_ONCE = 5  # such steps, between looks
+# with many features, from one look to the next: at most so many rounds of passes and a step in all
+# weights that are not zero, until the violation has fallen to a share of what it was
+ROUNDS, PASSES, INNER = 8, 2, 0.2
+FEWEST = 200  # weights that take part, at least
+NEARLY = 1e-3  # slopes so near to one take part
 # a step that does not lower the objective but for rounding must lower the largest slope
 ROUNDED, FLATTER = 1e-14, 0.5
 FLAT = 1e-13  # slope that is rounding: the penalty's is one
@@ -172,6 +180,44 @@ def _chosen_columns(indptr: Array, indices: Array, data: Array, chosen: Array, o
             out[indices[p], c] = data[p]
 
 
+@compiled
+def _errors(
+    indptr: Array, indices: Array, data: Array, y: Array, w: Array, b: float, e: Array
+) -> None:
+    """e = 1 - y (X w + b)."""
+    for i in range(e.size):
+        e[i] = b
+    for j in range(w.size):
+        if w[j] != 0.0:
+            for p in range(indptr[j], indptr[j + 1]):
+                e[indices[p]] += w[j] * data[p]
+    for i in range(e.size):
+        e[i] = 1.0 - y[i] * e[i]
+
+
+@compiled
+def _pulls(indptr: Array, indices: Array, data: Array, u: Array, out: Array) -> None:
+    """|X'u|."""
+    for j in range(out.size):
+        total = 0.0
+        for p in range(indptr[j], indptr[j + 1]):
+            total += data[p] * u[indices[p]]
+        out[j] = abs(total)
+
+
+def _chosen(w: Array, pulls: Array, order: Array) -> int:
+    """The weights that take part, first in ``order``; how many they are."""
+    score = np.where(w != 0.0, np.inf, pulls)
+    takes_part = score > 1.0 - NEARLY
+    most = max(FEWEST, 2 * int(np.count_nonzero(w)))
+    if int(np.count_nonzero(takes_part)) > most:
+        takes_part[:] = False
+        takes_part[np.argpartition(-score, most - 1)[:most]] = True
+    first = np.flatnonzero(takes_part)
+    order[: first.size], order[first.size :] = first, np.flatnonzero(~takes_part)
+    return int(first.size)
+
+
 def _of_dense(X: Array) -> Any:
     """A dense array in CSC format: without looking for zeros where they are few."""
     n, d = X.shape
@@ -198,6 +244,7 @@ class L1Problem:
     target: Array
     weight: Array
     scaling: float = 1.0
+    n_threads: int = 1
     columns: Any = field(init=False, repr=False)  # CSC, with the constant feature
 
     def __post_init__(self) -> None:
@@ -246,7 +293,7 @@ class L1State:
     last: Array  # violation of the last pass
     objective: Array
     gap: Array
-    rng: Any
+    rng: list[Any]
     n_iter: int = 0
     done: bool = False
 
@@ -283,60 +330,84 @@ class L1Descent:
                 b[:] = start.intercept
             elif problem.scaling > 0.0:
                 W[:, -1] = start.intercept / problem.scaling
-        e = 1.0 - problem.target.T * (np.asarray(problem.columns @ W.T).T + b[:, None])
         squares = problem.columns.copy()
         squares.data = squares.data**2
         sq = [np.asarray(squares.T @ problem.of_column(c)[1]).ravel() for c in range(k)]
         state = L1State(
             W,
             b,
-            np.ascontiguousarray(e),
+            np.empty((k, problem.columns.shape[0])),
             sq,
             [np.arange(d) for _ in range(k)],
             [d] * k,
             np.full(k, np.inf),
             np.empty(k),
             np.full(k, np.inf),
-            np.random.RandomState(self.seed),
+            [np.random.RandomState([self.seed, c]) for c in range(k)],
         )
-        for c in range(k):
-            self._look(problem, state, c)
+        parallel(lambda c: self._look(problem, state, c), k, problem.n_threads)
         return state
 
     def step(self, problem: L1Problem, state: L1State, tol: float, max_iter: int) -> None:
-        """Passes over the weights of the columns that are not done, and a look at their gaps."""
-        columns, work, passes = problem.columns, 0.0, 0
-        far = np.flatnonzero(state.gap > tol * np.maximum(state.objective, TINY))
-        open_ = [int(c) for c in far]
-        look = int(state.n_iter < MANY or problem.columns.shape[1] > MOST_FEATURES)
-        while open_ and work < WORK and state.n_iter + passes < max_iter and passes < look:
-            for c in open_:
-                y, weight = problem.of_column(c)
-                order, active = state.order[c], state.active[c]
-                order[:active] = state.rng.permutation(order[:active])
-                last = 0.01 * state.last[c] if np.isfinite(state.last[c]) else FAR
-                active, largest, _, visited = _sweep(
-                    columns.indptr, columns.indices, columns.data, y, weight, state.sq[c],
-                    state.e[c], state.W[c], order, active, last,
-                )  # fmt: skip
-                if problem.free:
-                    state.b[c] += _balance(y, weight, state.e[c])
-                work += visited + y.size
-                state.active[c], state.last[c] = active, largest
-            passes += 1
-            look = min(50, 1 + state.n_iter // 2)
-        state.n_iter += passes
-        if state.n_iter >= MANY and problem.columns.shape[1] <= MOST_FEATURES:
-            for c in open_:
+        """Passes and Newton's steps of the columns that are not done, and looks at their gaps."""
+        which = np.flatnonzero(state.gap > tol * np.maximum(state.objective, TINY))
+        passes, left = np.zeros(which.size, np.int64), max_iter - state.n_iter
+        rounds = ROUNDS
+        if which.size:
+            rounds = int(min(ROUNDS, 1 + WORK / (which.size * PASSES * (problem.columns.nnz + 1))))
+
+        def improve(t: int) -> None:
+            c = int(which[t])
+            if problem.columns.shape[1] > MOST_FEATURES:
+                passes[t] = self._with_some(problem, state, c, rounds, left)
+                self._look(problem, state, c)
+                return
+            passes[t] = self._passes(problem, state, c, min(left, FIRST if not state.n_iter else 0))
+            if passes[t]:
+                self._look(problem, state, c)
+            if passes[t] < left and state.gap[c] > tol * max(float(state.objective[c]), TINY):
                 self._expanded(problem, state, c, tol)
-            state.n_iter += 1
-            open_ = []
-        for c in open_:
-            for _ in range(AT_ONCE if np.count_nonzero(state.W[c]) <= CHEAP else 1):
-                if not self._newton(problem, state, c):
-                    break
-            self._look(problem, state, c)
+                passes[t] += 1
+
+        with single_threaded_blas():
+            parallel(improve, which.size, problem.n_threads)
+        state.n_iter += int(passes.max(initial=0))
         state.done = bool((state.gap <= tol * np.maximum(state.objective, TINY)).all())
+
+    @staticmethod
+    def _passes(problem: L1Problem, state: L1State, c: int, most: int) -> int:
+        """Passes over the active weights of a column."""
+        columns, (y, weight) = problem.columns, problem.of_column(c)
+        for _ in range(most):
+            order, active = state.order[c], state.active[c]
+            order[:active] = state.rng[c].permutation(order[:active])
+            last = 0.01 * state.last[c] if np.isfinite(state.last[c]) else FAR
+            state.active[c], state.last[c], _, _ = _sweep(
+                columns.indptr, columns.indices, columns.data, y, weight, state.sq[c],
+                state.e[c], state.W[c], order, active, last,
+            )  # fmt: skip
+            if problem.free:
+                state.b[c] += _balance(y, weight, state.e[c])
+        return most
+
+    def _with_some(self, problem: L1Problem, state: L1State, c: int, rounds: int, left: int) -> int:
+        """Rounds of passes and of a step in all weights that are not zero; how many passes."""
+        columns, (y, weight) = problem.columns, problem.of_column(c)
+        done, goal = 0, -1.0
+        for at in range(rounds):
+            done += self._passes(problem, state, c, min(PASSES, left - done))
+            if state.last[c] <= goal or done >= left:
+                break
+            goal = INNER * float(state.last[c]) if not at else goal
+            if y.size <= LARGEST:  # as near as rounding allows
+                self._newton(problem, state, c)
+                continue
+            _, change, _ = newton_on_support(
+                columns.indptr, columns.indices, columns.data, problem.free, y, weight,
+                state.e[c], state.W[c],
+            )  # fmt: skip
+            state.b[c] += change
+        return done
 
     def _expanded(self, problem: L1Problem, state: L1State, c: int, tol: float) -> None:
         """Newton's steps in all weights of a column, zero or not; single weights crawl here."""
@@ -404,26 +475,30 @@ class L1Descent:
                 return True
         return False
 
-    def _look(self, problem: L1Problem, state: L1State, c: int) -> None:
-        """Objective and gap of a column; all its weights are active again where some are not.
+    @staticmethod
+    def _look(problem: L1Problem, state: L1State, c: int) -> None:
+        """Objective and gap of a column, and which of its weights take part from now on.
 
         e is made anew: it has been carried along through all steps.
         """
-        y, weight = problem.of_column(c)
-        state.e[c] = 1.0 - y * (problem.columns @ state.W[c] + state.b[c])
+        A, (y, weight) = problem.columns, problem.of_column(c)
+        _errors(A.indptr, A.indices, A.data, y, state.W[c], float(state.b[c]), state.e[c])
         if problem.free:
             state.b[c] += _balance(y, weight, state.e[c])
         error = np.maximum(state.e[c], 0.0)
         v = 2.0 * weight * error
         state.objective[c] = float(np.abs(state.W[c]).sum() + weight @ error**2)
-        reach = float(np.abs(problem.columns.T @ (y * v)).max(initial=0.0))
+        pulls = np.empty(state.W.shape[1])
+        _pulls(A.indptr, A.indices, A.data, y * v, pulls)
+        reach = float(pulls.max(initial=0.0))
         linear, square = float(v.sum()), float(v @ error) / 2.0
         # along the ray of v: the best point, as far as it is feasible
         s = linear / (2.0 * square) if square > 0.0 else 1.0
         s = min(s, 1.0 / reach if reach > 0.0 else s)
         state.gap[c] = max(0.0, state.objective[c] - (s * linear - s * s * square))
-        if state.active[c] < state.W.shape[1]:
-            state.active[c], state.last[c] = state.W.shape[1], np.inf
+        state.active[c], state.last[c] = pulls.size, np.inf
+        if pulls.size > MOST_FEATURES:
+            state.active[c] = _chosen(state.W[c], pulls, state.order[c])
 
     def certificate(self, problem: L1Problem, state: L1State, tol: float) -> Certificate:
         """The sum of the gaps, and the largest relative one."""
@@ -437,7 +512,7 @@ class L1Descent:
         """What errors of scores make of the value, and those of X'v of the bound."""
         X, total = problem.columns, 0.0
         eps = (4.0 + np.sqrt(X.shape[1])) * float(np.finfo(float).eps)
-        norms = np.sqrt(squared_norms(X.tocsr()))
+        norms = np.sqrt(np.bincount(X.indices, X.data**2, X.shape[0]))
         for c in range(problem.target.shape[1]):
             _, weight = problem.of_column(c)
             off = eps * (norms * np.linalg.norm(state.W[c]) + abs(state.b[c]) + 1.0)

@@ -9,8 +9,9 @@ matrix H of the rows with an error, in all features at once:
     min over z of  g'(z - w) + 1/2 (z - w)'H(z - w) + sum_j penalty_j |z_j|
 
 which is solved without the rows: sweeps of coordinate descent on H find out which weights are not
-zero; then a step of Newton's in these, as far as the first zero (the feature-sign search of Lee,
-Battle, Raina & Ng 2007), goes where sweeps would crawl. On the way from w to z the true objective
+zero; then a step of Newton's in these goes where sweeps would crawl: weights whose signs would
+change stop at zero, or, where that is no better, the step ends at the first zero (the feature-sign
+search of Lee, Battle, Raina & Ng 2007). On the way from w to z the true objective
 is followed; H changes with the rows that come and go.
 
 Symbols: Z rows with the constant feature as columns, r = g + H (z - w) the slope of the expansion.
@@ -97,14 +98,19 @@ def _in_all(H: Array, penalty: Array, z: Array, r: Array) -> None:
             return
         at = z[chosen]
         shrinks = np.flatnonzero(own & (step * at < 0.0) & (np.abs(step) >= np.abs(at)))
-        t = 1.0
+        new = at + step
+        new[shrinks] = 0.0
+        change = (new - at) @ H[chosen]
         if shrinks.size:
-            share = -at[shrinks] / step[shrinks]
-            t = float(share.min())
-        new = at + t * step
-        if shrinks.size:
-            new[shrinks[share <= t]] = 0.0
-        r += (new - at) @ H[chosen]
+            # all that would change their signs stop at zero; if that is no better, the first does
+            sizes = float(penalty[chosen] @ (np.abs(new) - np.abs(at)))
+            if not float((r[chosen] + 0.5 * change[chosen]) @ (new - at)) + sizes < 0.0:
+                share = -at[shrinks] / step[shrinks]
+                t = float(share.min())
+                new = at + t * step
+                new[shrinks[share <= t]] = 0.0
+                change = (new - at) @ H[chosen]
+        r += change
         z[chosen] = new
         if not shrinks.size:
             return
