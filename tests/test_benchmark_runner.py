@@ -16,7 +16,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from benchmarks import rivals, runner, tables, versions
+from benchmarks import everyday, rivals, runner, tables, versions
 from benchmarks.__main__ import NAMES
 from benchmarks.runner import Cell, Store, run
 
@@ -395,6 +395,17 @@ def test_pages_say_what_is_stored(name):
         assert path.read_text(encoding="utf-8") == text, (
             f"{path.name} is not what the results say: python -m benchmarks tables {name}"
         )
+
+
+def test_slow_peers_of_everyday_problems_run_once(monkeypatch):
+    calls = []
+    race = (lambda: calls.append("ours"), [lambda: calls.append("theirs")], 2)
+    monkeypatch.setitem(everyday.RACES, "fake", ("", 1.0, lambda: race))
+    clock = iter([0.0, 1.0, 0.0, 40.0, 0.0, 1.0, 0.0, 2.0])
+    monkeypatch.setattr(everyday.time, "perf_counter", lambda: next(clock))
+    found = everyday.measured("fake")
+    assert calls == ["ours", "theirs", "ours", "ours"]
+    assert found == {"seconds": 1.0, "peer_seconds": 40.0, "wanted": 1.0}
 
 
 def test_a_race_of_versions_pairs_the_rounds():
