@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from numpy.testing import assert_allclose
 from scipy.optimize import minimize
 
 from slimsvm.kernels import RBF, Linear, Polynomial
@@ -16,7 +17,8 @@ from slimsvm.losses import (
     SquaredEpsilonInsensitive,
     SquaredHinge,
 )
-from slimsvm.problems.mapped import Mapped, MappedSpan, Vectors
+from slimsvm.problems import mapped
+from slimsvm.problems.mapped import Mapped, MappedSpan, Vectors, coordinates_for
 from slimsvm.run import run
 from slimsvm.solvers.descent import Descent, Moving, plan_for
 from slimsvm.solvers.first_vectors import first_vectors
@@ -164,3 +166,25 @@ def test_a_descent_learns(kernel):
         return np.mean((MappedSpan(P, v).scores(v.coef) + v.intercept) * Y <= 0)
 
     assert errors(found) < 0.7 * errors(start)
+
+
+def test_sums_for_the_intercepts_of_the_softmax_are_those_of_the_loss():
+    rng = np.random.default_rng(0)
+    Y, w = np.eye(4)[rng.integers(0, 4, 300)], rng.random(300)
+    raw = 9.0 * Y + rng.standard_normal((300, 4))  # nearly all rows are sure
+    sums = mapped._SoftmaxSums(Y, w, raw)
+    for b in (np.zeros(4), np.array([0.0, 5.0, -20.0, 1.0])):
+        for ours, known in zip(
+            sums.at(b), mapped.risk_and_slopes(Softmax(), Y, w, raw + b), strict=True
+        ):
+            assert_allclose(ours, known, rtol=1e-11)
+        assert_allclose(
+            sums.bend(b), mapped.bends(Softmax(), Y, w, raw + b), rtol=1e-10, atol=1e-14
+        )
+    assert_allclose(sums.bend(np.zeros(4)), mapped.bends(Softmax(), Y, w, raw), atol=1e-12)
+
+
+def test_directions_are_not_computed_where_the_spectrum_cannot_be_steep(monkeypatch):
+    X = np.random.default_rng(0).standard_normal((400, 150))
+    monkeypatch.setattr(np.linalg, "eigh", None)
+    assert np.ndim(coordinates_for(RBF(1.0), X).turn) == 0

@@ -348,6 +348,11 @@ def coordinates_for(
         square = S.T @ S
         if not np.isfinite(square).all():  # said where all rows are looked at
             return Coordinates(mean, root)
+        # the sum of q numbers is at most sqrt(q) times the root of the sum of their squares: where
+        # even that is too little, there is no need to know them
+        most = np.sqrt(AT_MOST * d) * np.linalg.norm(square)
+        if most < HELD * np.trace(square):
+            return Coordinates(mean, root)
         value, vector = np.linalg.eigh(square)
         total = np.cumsum(value[::-1])
         q = int(np.searchsorted(total, HELD * total[-1])) + 1
@@ -624,6 +629,10 @@ def centred(
     exact: float = 1e-12,
 ) -> Array:
     """The best intercepts for these scores, from ``intercept`` on; see :func:`centred_by`."""
+    total = float(weight.sum())
+    if isinstance(loss, Softmax):
+        sums = _SoftmaxSums(Y, weight, raw)
+        return centred_by(sums.at, sums.bend, intercept, total, exact)
 
     def at(b: Array) -> tuple[float, Array, Array]:
         return risk_and_slopes(loss, Y, weight, raw + b)
@@ -631,7 +640,44 @@ def centred(
     def bend(b: Array) -> Array:
         return bends(loss, Y, weight, raw + b)
 
-    return centred_by(at, bend, intercept, float(weight.sum()), exact)
+    return centred_by(at, bend, intercept, total, exact)
+
+
+class _SoftmaxSums:
+    """:func:`risk_and_slopes` and :func:`bends` of the softmax, at one point after the other.
+
+    A class that is rare, or never wrong, has its best intercept far away, and asks for dozens of
+    points: scores are turned, so that every operation runs along the rows, and the probabilities of
+    the last point serve its second derivatives.
+    """
+
+    def __init__(self, Y: Array, weight: Array, raw: Array) -> None:
+        self.raw, self.weight = np.ascontiguousarray(raw.T, np.float64), weight
+        self.own = (Y.argmax(axis=1), np.arange(len(Y)))
+        self.p, self.b = np.empty_like(self.raw), np.full(Y.shape[1], np.nan)
+
+    def at(self, b: Array) -> tuple[float, Array, Array]:
+        """The sum of all losses, slopes, and sums of the sizes of these."""
+        p, w, own = np.add(self.raw, b[:, None], out=self.p), self.weight, self.own
+        self.b = b.copy()
+        p -= p.max(axis=0)
+        score = p[own]
+        np.exp(p, out=p)
+        total = p.sum(axis=0)
+        p /= total
+        value = float(w @ (np.log(total) - score))
+        sure = p[own]
+        p[own] = sure - 1.0  # row by row: the difference of two sums would lose digits
+        found = value, p @ w, np.abs(p) @ w
+        p[own] = sure
+        return found
+
+    def bend(self, b: Array) -> Array:
+        """The matrix of second derivatives."""
+        if not np.array_equal(b, self.b):
+            self.at(b)
+        weighted = self.p * self.weight
+        return np.asarray(np.diag(weighted.sum(axis=1)) - weighted @ self.p.T)
 
 
 def losses_at(loss: Loss | Softmax, Y: Array, F: Array) -> tuple[Array, Array, Array]:
