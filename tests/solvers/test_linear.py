@@ -139,3 +139,42 @@ def test_extreme_weights_end_with_a_certificate(name, C):
                     tol=1e-3, max_iter=2000)  # fmt: skip
     assert result.certificate.holds
     assert {"seconds", "objective", "gap", "violation"} <= set(result.history)
+
+
+@pytest.mark.parametrize("scaling", [0.0, 1.0, np.inf])
+@pytest.mark.parametrize("loss", [Hinge(), SquaredHinge()])
+def test_descent_keeps_a_point_between_those_it_looks_at(scaling, loss):
+    """Primal values go up and down: the best between two points is below both."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((400, 30))
+    y = np.where(X[:, :1] + 0.7 * rng.standard_normal((400, 1)) > 0.0, 1.0, -1.0)
+    problem, solver = LinearFit(X, y, np.full(400, 5.0), loss, scaling), LinearDescent()
+    state, seen, below = solver.init(problem), [], 0
+    for n in range(1, 6):
+        solver.step(problem, state, 1e-12, 5 * n)
+        w, found = state.w[0], solver.model(problem, state)
+        column, scores = problem.column(0), problem.scores(w)
+        b = column.intercept(scores, scaling, scaling * state.at[0, 1] if scaling else 0.0)
+        seen.append(column.values(w, b, scores, state.v[0], w, scaling)[0])
+        own = problem.scores(found.coef[:, 0])
+        value = column.values(
+            found.coef[:, 0], found.intercept[0], own, state.v[0], w, scaling
+        )[0]  # fmt: skip
+        assert value == pytest.approx(state.primal[0], rel=1e-12)
+        if scaling < np.inf:  # there the point that is looked at is another one
+            assert state.primal[0] <= min(seen)
+        below += state.primal[0] < min(seen)
+    assert below >= 2
+
+
+def test_scores_are_the_same_with_any_number_of_threads(monkeypatch):
+    monkeypatch.setattr("slimsvm.problems.linear.PIECE", 10)
+    X = np.random.default_rng(0).standard_normal((101, 7))
+    for rows in (X, sp.csr_matrix(np.where(np.abs(X) > 0.5, X, 0.0))):
+        found = [
+            LinearFit(rows, np.ones((101, 1)), np.ones(101), Hinge(), 1.0, threads).scores(X[0])
+            for threads in (1, 2, 3)
+        ]
+        np.testing.assert_array_equal(found[0], found[1])
+        np.testing.assert_array_equal(found[0], found[2])
+        np.testing.assert_allclose(found[0], rows @ X[0])

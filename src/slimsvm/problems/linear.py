@@ -23,11 +23,13 @@ from numpy.typing import NDArray
 from slimsvm.compiled import compiled, compiled_sum, larger, smaller
 from slimsvm.kernels import squared_norms
 from slimsvm.losses import Loss
+from slimsvm.threads import parallel
 
 Array = NDArray[Any]
 LEAST_WEIGHT = 1e-30  # of the largest: where the factor of a class is zero
 FAR = 1e300  # stands for infinity in compiled loops
 TINY = float(np.finfo(float).tiny)
+PIECE = 100_000  # entries a thread that are worth handing out: a tenth of a millisecond
 # of the root mean square of rows: how strongly a free intercept is held where it is during a sweep
 # (measured on five sets: 0.1 and 0.3 need as many sweeps as a penalised one, 1 twice, 3 ten times)
 FREE_BIAS = 0.2
@@ -378,9 +380,17 @@ class LinearFit:
         return Column(y - epsilon, y + epsilon, weight, squared)
 
     def scores(self, w: Array) -> Array:
-        """X w"""
-        out = np.empty(self.n)
-        row_products(*self.arrays, np.ascontiguousarray(w), out)
+        """X w, by pieces of the rows on several threads: the same numbers with any of them."""
+        out, w = np.empty(self.n), np.ascontiguousarray(w)
+        dense, indptr, indices, data = self.arrays
+        pieces = self.n_threads if self.entries > PIECE * self.n_threads else 1
+        ends = np.linspace(0, self.n, pieces + 1).astype(int)
+
+        def products(t: int) -> None:
+            a, b = int(ends[t]), int(ends[t + 1])
+            row_products(dense[a:b], indptr[a : b + 1], indices, data, w, out[a:b])
+
+        parallel(products, pieces, self.n_threads)
         return out
 
     def pull(self, v: Array) -> Array:
