@@ -550,7 +550,7 @@ def is_far(X: Any) -> bool:
         return False
     if isinstance(X, list | tuple):
         return len(X) > 0 and all(hasattr(of, "__dask_graph__") for of in X)
-    return hasattr(X, "relabelled") or hasattr(X, "__dask_graph__")
+    return hasattr(type(X), "relabelled") or hasattr(X, "__dask_graph__")
 
 
 def for_block(state: tuple[Any, ...], first: int, last: int) -> list[Any]:

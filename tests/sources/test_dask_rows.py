@@ -8,6 +8,7 @@ import threading
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 
 import slimsvm
 from slimsvm import SVC, LinearSVC, SparseSVC
@@ -133,6 +134,54 @@ def test_a_collection_that_changes_between_passes():
         with pytest.raises(ValueError, match=r"is not what it was in the first pass"):
             model.fit([dask.delayed(block, pure=False)(k) for k in range(3)])
     assert not hasattr(model, "support_")
+
+
+def test_types_of_frames():
+    pd = pytest.importorskip("pandas")
+    X, y = data()
+    expected = LinearSVC().fit(lazy(X), lazy(y)).coef_
+    frame = pd.DataFrame(X, columns=list("pqrs")).assign(t=y, word=np.where(y, "b", "a"))
+
+    def fitted(frame, target="t", features="pqrs"):
+        parts = [frame[a : a + STEP] for a in range(0, N, STEP)]
+        model = LinearSVC()
+        try:
+            blocks = [dask.delayed(of[list(features)]) for of in parts]
+            return model.fit(blocks, [dask.delayed(of[target]) for of in parts])
+        finally:
+            assert hasattr(model, "coef_") == hasattr(model, "status_")
+
+    for target in ("t", "word"):
+        for given in (frame, frame.convert_dtypes(), frame.assign(word=pd.Categorical(frame.word))):
+            np.testing.assert_array_equal(fitted(given, target).coef_, expected)
+    assert fitted(frame.assign(p=frame.p > 0)).coef_.shape == (1, 4)
+    for wrong in ("word", pd.Categorical(frame.word), pd.Timestamp("2020-01-01")):
+        given = frame.assign(p=frame.word if isinstance(wrong, str) else wrong)
+        with pytest.raises(ValueError, match=r"Partition \d: column 'p' is of type .*number"):
+            fitted(given)
+    given = frame.convert_dtypes()
+    given.loc[2500, ["q"]] = pd.NA
+    with pytest.raises(ValueError, match=r"partition 2, row 500 .*column 1 is NaN"):
+        fitted(given)
+    for target in ("t", "word"):
+        given = frame.convert_dtypes().astype({"word": object})
+        given.loc[2500, [target]] = pd.NA
+        with pytest.raises(ValueError, match=r"artition 2, row 500 .*the target is"):
+            fitted(given, target)
+
+
+def test_shapes_that_make_no_sense():
+    X, y = data()
+    with pytest.raises(ValueError, match="y has 2 columns; expected one"):
+        LinearSVC().fit(lazy(X), lazy(np.column_stack([y, y])))
+    model = LinearSVC().fit(dask.delayed((X, y)))  # one delayed block
+    np.testing.assert_array_equal(model.coef_, LinearSVC().fit(lazy(X, N), lazy(y, N)).coef_)
+    assert dask.compute(model.predict(dask.delayed(X)))[0].shape == (N,)
+    with pytest.raises(ValueError, match="X has 1 dimension"):
+        model.predict(lazy(y))
+    blocks = [dask.delayed((X[:1000], y[:1000])), dask.delayed((sp.csr_array(X[1000:]), y[1000:]))]
+    with pytest.raises(ValueError, match="Partition 1 has sparse True, but partition 0 False"):
+        LinearSVC().fit(blocks)
 
 
 def random_sums(block):

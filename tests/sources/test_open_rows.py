@@ -1,9 +1,13 @@
 """Rows of files, arrays and batches: what was written is read, and what is wrong is named."""
 
+import bz2
+import gzip
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
 from sklearn.datasets import dump_svmlight_file
+from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler, PolynomialFeatures, StandardScaler
 
 import slimsvm
@@ -157,7 +161,7 @@ def test_columns_that_are_missing_or_no_numbers_are_named(tmp_path):
     source, _ = written("parquet", tmp_path, X, y, weight)
     with pytest.raises(ValueError, match=r"part-0.parquet has no column 'goal'; it has 'a', 'b'"):
         open_rows(source, target="goal")
-    with pytest.raises(ValueError, match="column 'label' is of type string, not a number"):
+    with pytest.raises(ValueError, match=r"column 'label' is of type string, not a number"):
         open_rows(source)
 
 
@@ -291,3 +295,73 @@ def test_nothing_is_open_between_passes_and_kernel_values_leave_room_to_read(tmp
             rows.bytes_to_read = to_read
             slimsvm.SparseSVC(5, max_memory=8.0, random_state=0).fit(rows)
             assert kept and all((of > 0) == some for of in kept.values())
+
+
+def packed(source, suffix):
+    """A file compressed, beside it."""
+    work = {".gz": gzip.compress, ".bz2": bz2.compress}[suffix]
+    made = source.with_name(source.name + suffix)
+    made.write_bytes(work(source.read_bytes()))
+    return made
+
+
+@pytest.mark.parametrize("suffix", [".gz", ".bz2"])
+def test_text_that_is_compressed(suffix, tmp_path):
+    X, y, weight = data(np.float64)
+    written("csv", tmp_path, X, y, weight)
+    written("libsvm", tmp_path, X, y, weight)
+    plain = open_rows(tmp_path / "part-1.libsvm", batch_rows=400)
+    found = open_rows(packed(tmp_path / "part-1.libsvm", suffix), batch_rows=400)
+    for _ in range(2):
+        for k in (0, 1, 3, 2):
+            assert (found.reader.read(400 * k, 400 * k + 400)[0] != plain._block(k).X).nnz == 0
+    table = open_rows(packed(tmp_path / "part-0.csv", suffix), target="label", features=NAMES)
+    np.testing.assert_array_equal(table.take(np.arange(900)).X, X[:900])
+    broken = packed(tmp_path / "part-0.libsvm", suffix)
+    broken.write_bytes(broken.read_bytes()[:-3000])
+    with pytest.raises(ValueError, match=r"part-0\.libsvm.*cannot be read"):
+        open_rows(broken)
+    with pytest.raises(ValueError, match="unpack it first"):
+        open_rows(packed(tmp_path / "part-0.csv", suffix).rename(tmp_path / f"x.parquet{suffix}"))
+
+
+def test_frames_and_tables_in_memory():
+    X, y, _ = data(np.float64)
+    frame = pd.DataFrame(X, columns=NAMES).assign(label=y)
+    for given in (frame, frame.convert_dtypes(), pa.Table.from_pandas(frame)):
+        rows = open_rows(given, target="label", batch_rows=1000)
+        assert rows.names == NAMES
+        few = rows.take(np.arange(N))
+        np.testing.assert_array_equal(few.X, X)
+        np.testing.assert_array_equal(few.y, y)
+    with pytest.raises(ValueError, match=r"column 'label' is of type .*, not a number"):
+        open_rows(frame, target="a")
+    with pytest.raises(ValueError, match="no column 'e'"):
+        open_rows(frame, target="label", features=["a", "e"])
+    frame.loc[7, "label"] = None
+    with pytest.raises(ValueError, match=r"row 7 .*the target is missing"):
+        open_rows(frame.astype({"label": object}), target="label")
+    with pytest.raises(ValueError, match="only once"):
+        open_rows(pa.Table.from_pandas(frame).to_reader(), target="label")
+
+
+def test_rows_are_no_array():
+    X, y, _ = data()
+    rows = open_rows(X, target=y)
+    for wrong in (
+        lambda: np.asarray(rows),
+        lambda: make_pipeline(StandardScaler(), slimsvm.LinearSVC()).fit(rows),
+        lambda: slimsvm.GridSearchCV(slimsvm.SVC(), {"C": [1.0]}).fit(rows),
+        lambda: slimsvm.SVCCV().fit(rows, None),
+    ):
+        with pytest.raises(TypeError, match=r"rows\.transformed\(StandardScaler\(\)\)"):
+            wrong()
+
+
+def test_names_of_folders_are_no_columns(tmp_path):
+    X, y, weight = data()
+    (tmp_path / "fold=0").mkdir()
+    written("parquet", tmp_path / "fold=0", X, y, weight)
+    assert open_rows(tmp_path, target="label").n == N
+    with pytest.raises(ValueError, match=r"no column 'fold'.*What folders are called is not read"):
+        open_rows(tmp_path, target="fold")

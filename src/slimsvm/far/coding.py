@@ -17,7 +17,7 @@ Array = NDArray[Any]
 
 def rows_of(X: Any, y: Any = None, sample_weight: Any = None) -> Any:
     """Rows that are somewhere else; targets and weights of opened rows are their own."""
-    if hasattr(X, "relabelled"):
+    if hasattr(type(X), "relabelled"):  # of the type: a Delayed has any attribute
         for what, given in (("y", y), ("sample_weight", sample_weight)):
             if given is not None:
                 raise ValueError(

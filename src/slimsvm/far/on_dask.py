@@ -36,7 +36,9 @@ def said_of_partition(rows: Any, model: Any, name: str) -> Any:
 
 def lazily(model: Any, name: str, X: Any) -> Any:
     """``model.name(X)`` of a Dask array, DataFrame or delayed blocks; nothing is computed."""
-    if isinstance(X, list | tuple) or not hasattr(X, "ndim"):
+    from dask.delayed import Delayed
+
+    if isinstance(X, list | tuple | Delayed):
         from dask import delayed
 
         said = delayed(said_of, pure=False)
@@ -44,6 +46,11 @@ def lazily(model: Any, name: str, X: Any) -> Any:
             [said(of, model, name) for of in X]
             if isinstance(X, list | tuple)
             else said(X, model, name)
+        )
+    if X.ndim != 2:
+        raise ValueError(
+            f"X has {X.ndim} dimension(s); expected rows and columns. For one row, "
+            "X.reshape(1, -1)."
         )
     names = [str(of) for of in X.columns] if hasattr(X, "columns") else None
     refuse_features(model, int(X.shape[1]), names)
@@ -72,5 +79,6 @@ def refuse_features(model: Any, n_features: int, names: Any = None) -> None:
     if known is not None and names is not None and list(known) != list(names):
         raise ValueError(
             "The feature names should match those that were passed during fit: got "
-            f"{list(names)[:8]}, expected {list(known)[:8]}, in this order."
+            f"{list(names)[:8]}, expected {list(known)[:8]}, in this order. Choose them by name: "
+            "X[list(model.feature_names_in_)], or open_rows(..., features=...)."
         )

@@ -40,7 +40,7 @@ def over_rows(model: Any, name: str, X: Any) -> Any:
     Of a Dask collection lazily, with its chunks; of opened rows block by block, as an array.
     """
     check_is_fitted(model)
-    if not hasattr(X, "relabelled"):
+    if not hasattr(type(X), "relabelled"):
         return lazily(model, name, X)
     refuse_features(model, X.n_features_in, X.names)
     return np.concatenate(X.map(outputs_of, model, name, X.transformer is not None))

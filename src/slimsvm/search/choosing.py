@@ -222,6 +222,8 @@ class ChoosesParameters(CallbackSupportMixin, BaseEstimator):
 
     def _fit(self, X: Any, y: Any, sample_weight: Any) -> None:
         self._validate_params()
+        if hasattr(type(X), "relabelled"):
+            np.asarray(X)  # rows that are not in memory say what else to do
         numeric = isinstance(self, RegressorMixin)
         X, y = validate_data(self, X, y, **AS_ROWS, y_numeric=numeric)
         refuse_broken(X)

@@ -31,8 +31,9 @@ def open_rows(
     Parameters
     ----------
     source : path, glob, folder, list of these, array, iterable or callable
-        Files: Parquet, Arrow or Feather, CSV, LIBSVM text, or arrays (``.npy``), all of one kind,
-        with the same columns. An array, memory map or CSR matrix. Or batches: an iterable that can
+        Files: Parquet, Arrow or Feather, CSV, LIBSVM text (both also as ``.gz`` or ``.bz2``), or
+        arrays (``.npy``), all of one kind, with the same columns. An array, memory map, CSR matrix,
+        DataFrame or Arrow table. Or batches: an iterable that can
         be gone through again and again, or a function that returns an iterator, of ``X``, ``(X,
         y)`` or ``(X, y, weight)``.
     target : str, array or path, optional

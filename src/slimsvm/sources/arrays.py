@@ -10,6 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from slimsvm.sources.batches import matrix_of, target_of
 from slimsvm.sources.files import Stamp, files_of
 from slimsvm.sources.opened import Piece
 
@@ -25,6 +26,8 @@ class ArrayReader:
         self, X: Any, target: Any, weight: Any, features: Any, kind: str = "an array"
     ) -> None:
         self.names: list[str] | None = None
+        if hasattr(X, "column_names") and hasattr(X, "to_pandas"):  # a table of Arrow
+            X = X.to_pandas()
         if hasattr(X, "columns") and not sp.issparse(X):
             X, target, weight, features = self._of_frame(X, target, weight, features)
         if sp.issparse(X):
@@ -50,9 +53,16 @@ class ArrayReader:
                 raise ValueError(f"The DataFrame has no column {of!r}.")
         y, w = (X[of].to_numpy() if isinstance(of, str) else of for of in (target, weight))
         if features is None:
-            features = [of for of in names if of not in (target, weight)]
+            left = [of for of in (target, weight) if isinstance(of, str)]
+            features = [of for of in names if of not in left]
+        missing = [of for of in features if str(of) not in names]
+        if missing:
+            raise ValueError(f"The DataFrame has no column {missing[0]!r}.")
         self.names = [str(of) for of in features]
-        return X[list(features)].to_numpy(), y, w, None
+        some = X[list(features)]
+        if hasattr(some, "iloc"):
+            return matrix_of(some, "The DataFrame"), y, w, None
+        return some.to_numpy(), y, w, None
 
     def place(self, row: int) -> str:
         """The row."""
@@ -172,4 +182,4 @@ def _of_rows(what: str, given: Any, n: int) -> Array | None:
         values = values[:, 0]
     if values.ndim != 1 or values.shape[0] != n:
         raise ValueError(f"{what} has shape {values.shape}, but there are {n} rows.")
-    return values.astype(str) if values.dtype.kind == "O" else values
+    return target_of(values, what) if values.dtype.kind == "O" else values

@@ -18,13 +18,13 @@ class BatchReader:
     """Rows of batches; they are gone through once to count them, and must not change."""
 
     def __init__(self, source: Any, target: Any, weight: Any, features: Any) -> None:
+        self._make, self.kind, self.names = _again(source), "batches", None
         for what, of in (("target", target), ("weight", weight), ("features", features)):
             if of is not None:
                 raise ValueError(
                     f"{what} is for files and arrays; batches have their own: X, (X, y) or (X, y, "
                     "weight)."
                 )
-        self._make, self.kind, self.names = _again(source), "batches", None
         self._checks: list[tuple[int, int]] = []
         starts, first = [0], None
         for batch in self._make():
@@ -96,18 +96,54 @@ def piece_of(batch: Any, k: int) -> Piece:
     if not 1 <= len(parts) <= 3:
         raise ValueError(f"Batch {k} has {len(parts)} parts; expected X, (X, y) or (X, y, weight).")
     X, y, weight = (*parts, None, None)[:3]
-    X = X.tocsr() if sp.issparse(X) else np.asarray(X)
+    X = X.tocsr() if sp.issparse(X) else matrix_of(X, f"Batch {k}")
     if X.ndim != 2 or X.dtype.kind not in "fiub":
         raise ValueError(f"Batch {k}: X is {X.dtype} of shape {X.shape}; expected rows of numbers.")
     X = X if X.dtype in (np.float32, np.float64) else X.astype(np.float64)
     if not sp.issparse(X):
         X = np.ascontiguousarray(X)
-    y = None if y is None else np.asarray(y)
+    y = None if y is None else target_of(y, f"Batch {k}")
     weight = None if weight is None else np.asarray(weight, np.float64)
     for what, of in (("y", y), ("weight", weight)):
         if of is not None and of.shape != (X.shape[0],):
             raise ValueError(f"Batch {k}: {what} has shape {of.shape}, but X {X.shape[0]} rows.")
-    return X, y.astype(str) if y is not None and y.dtype.kind == "O" else y, weight
+    return X, y, weight
+
+
+def matrix_of(X: Any, where: str) -> Array:
+    """A matrix of numbers from an array or a frame; what is missing in a frame is NaN."""
+    names, types = getattr(X, "columns", None), getattr(X, "dtypes", None)
+    if names is None or types is None or not hasattr(X, "iloc"):
+        return np.asarray(X)
+    for name, type_ in zip(names, types, strict=True):
+        if getattr(type_, "kind", "O") not in "fiub":  # also of nullable types
+            raise ValueError(
+                f"{where}: column {name!r} is of type {type_}, not a number. Leave it out, or "
+                "encode it first."
+            )
+    plain = all(isinstance(of, np.dtype) for of in types) and len(set(types)) <= 1
+    single = all(str(of) in ("float32", "Float32") for of in types)
+    if plain:
+        return np.asarray(X)
+    kind = np.float32 if single else np.float64
+    return np.asarray(X.to_numpy(dtype=kind, na_value=np.nan))
+
+
+def target_of(y: Any, where: str) -> Array:
+    """Targets as an array of numbers or words; none may be missing."""
+    values = np.asarray(y)
+    if values.dtype.kind != "O":
+        return values
+    missing = [of is None or str(of) == "<NA>" or of != of for of in values.ravel().tolist()]
+    if any(missing):
+        raise ValueError(
+            f"{where}, row {missing.index(True):,} (counted from 0): the target is missing. Input "
+            "contains NaN; fill or drop such rows first."
+        )
+    kinds = {type(of) for of in values.ravel().tolist()}
+    if kinds <= {int, bool} or kinds <= {int, float, bool}:  # of nullable types
+        return np.asarray(values.tolist())
+    return values.astype(str)
 
 
 def checksum(X: Any, y: Array | None, weight: Array | None) -> int:

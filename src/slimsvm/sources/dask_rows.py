@@ -292,7 +292,11 @@ def current_client() -> Any:
 def from_dask(X: Any, y: Any = None, weight: Any = None) -> DaskRows:
     """Rows of a Dask array, DataFrame, or list of delayed blocks; one pass looks at all of them."""
     import dask
+    from dask.delayed import Delayed
 
+    if isinstance(X, Delayed):  # which has any attribute that it is asked for
+        X = [X]
+        y, weight = ([of] if isinstance(of, Delayed) else of for of in (y, weight))
     names = [str(of) for of in X.columns] if hasattr(X, "columns") else None
     beside = (_beside(X, of, what) for what, of in (("y", y), ("sample_weight", weight)))
     blocks: list[Any] = [_delayed(X, "X"), *beside]
@@ -312,7 +316,7 @@ def from_dask(X: Any, y: Any = None, weight: Any = None) -> DaskRows:
         raise ValueError(f"There are no rows in the {len(found)} partitions of X.")
     first = filled[0][1]
     for k, of in filled:
-        for what in ("width", "dtype", "labelled", "weighted"):
+        for what in ("width", "dtype", "sparse", "labelled", "weighted"):
             if of[what] != first[what]:
                 raise ValueError(
                     f"Partition {k} has {what} {of[what]!r}, but partition {filled[0][0]} "

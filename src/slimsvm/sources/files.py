@@ -24,6 +24,7 @@ KINDS = {
     ".txt": "libsvm",
     ".dat": "libsvm",
 }
+COMPRESSED = (".gz", ".bz2")  # of text
 IN_WORDS = {
     "parquet": "Parquet",
     "arrow": "Arrow",
@@ -61,15 +62,36 @@ def files_of(source: Any) -> tuple[str, list[str]]:
 
 
 def kind_of(path: str) -> str:
-    """By the extension; without one that is known, LIBSVM text."""
-    return KINDS.get(Path(path).suffix.lower(), "libsvm")
+    """By the extension; without one that is known, LIBSVM text.
+
+    Examples
+    --------
+    >>> kind_of("rows.parquet"), kind_of("rows.csv.gz"), kind_of("a9a")
+    ('parquet', 'csv', 'libsvm')
+    """
+    return KINDS.get(_extension(path), "libsvm")
+
+
+def _extension(path: str) -> str:
+    """What a file is by its name; of one that is compressed, what is inside."""
+    name = Path(path)
+    own = name.suffix.lower()
+    if own not in COMPRESSED:
+        return own
+    inside = Path(name.stem).suffix.lower()
+    if KINDS.get(inside, "libsvm") not in ("csv", "libsvm"):
+        raise ValueError(
+            f"{path} is a {own} file of {IN_WORDS[KINDS[inside]]}, which is compressed inside: "
+            "unpack it first."
+        )
+    return inside
 
 
 def _expanded(path: str) -> list[str]:
     """A file, those of a folder, or those that a pattern matches."""
     if os.path.isdir(path):
         inside = sorted(str(of) for of in Path(path).rglob("*") if of.is_file())
-        found = [of for of in inside if Path(of).suffix.lower() in KINDS and not _hidden(of, path)]
+        found = [of for of in inside if _extension(of) in KINDS and not _hidden(of, path)]
         if not found:
             raise ValueError(
                 f"The folder {path} has no files that end in {', '.join(sorted(KINDS))}."

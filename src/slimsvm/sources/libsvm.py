@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import bz2
+import gzip
 import io
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -34,6 +39,7 @@ class LibsvmReader:
         self._marks = [marks for marks, _, _ in found]
         self._starts = np.concatenate([[0], np.cumsum([n for _, n, _ in found])])
         self.n_rows, self.n_features = int(self._starts[-1]), max(width for *_, width in found)
+        self._open: tuple[int, Any] | None = None
 
     def place(self, row: int) -> str:
         """File and row."""
@@ -54,11 +60,43 @@ class LibsvmReader:
     def _rows(self, k: int, first: int, last: int) -> tuple[Any, Array]:
         marks, path = self._marks[k], self.paths[k]
         begin, end = marks[first // MARKED], marks[min(len(marks) - 1, -(-last // MARKED))]
-        with open(path, "rb") as file:
-            file.seek(begin)
-            X, y = _parsed(file.read(end - begin), path, self.n_features)
+        X, y = _parsed(self._bytes(k, int(begin), int(end)), path, self.n_features)
         skip = first - first // MARKED * MARKED
         return X[skip : skip + last - first], y[skip : skip + last - first]
+
+    def _bytes(self, k: int, begin: int, end: int) -> bytes:
+        """A part of a file, which stays open: what is compressed is unpacked once a pass."""
+        if self._open is None or self._open[0] != k or self._open[1].tell() > begin:
+            self._close()
+            self._open = k, text_file(self.paths[k])
+        file = self._open[1]
+        with unpacking(self.paths[k]):
+            file.seek(begin)
+            found = file.read(end - begin)
+        if end == self._marks[k][-1]:
+            self._close()
+        return found
+
+    def _close(self) -> None:
+        if self._open is not None:
+            self._open[1].close()
+        self._open = None
+
+
+def text_file(path: str) -> Any:
+    """A file of text, perhaps compressed."""
+    if path.lower().endswith(".gz"):
+        return gzip.open(path, "rb")
+    return bz2.open(path, "rb") if path.lower().endswith(".bz2") else open(path, "rb")
+
+
+@contextmanager
+def unpacking(path: str) -> Iterator[None]:
+    """Errors of a file that is compressed, as a ValueError that names it."""
+    try:
+        yield
+    except (EOFError, zlib.error, gzip.BadGzipFile, OSError) as error:
+        raise ValueError(f"{path} cannot be read: {error}") from error
 
 
 def _parsed(text: bytes, path: str, n_features: int | None = None) -> tuple[Any, Array]:
@@ -74,7 +112,7 @@ def _parsed(text: bytes, path: str, n_features: int | None = None) -> tuple[Any,
 def _marks(path: str) -> tuple[Array, int, int]:
     """Where every MARKED-th row begins, and the end; number of rows; largest index."""
     places, n, width, at, lines = [0], 0, 0, 0, []
-    with open(path, "rb") as file:
+    with unpacking(path), text_file(path) as file:
         for line in file:
             at += len(line)
             if line.split(b"#", 1)[0].strip():

@@ -84,6 +84,13 @@ class OpenedRows(BlockedRows):
             f"block{'s' * (self.n_blocks != 1)}, from {self.reader.kind}{after})"
         )
 
+    def __array__(self, dtype: Any = None, copy: Any = None) -> Array:
+        raise TypeError(
+            "These rows are not in memory, and no array: fit, predict and score of slimsvm's "
+            "estimators take them. Scale them by rows.transformed(StandardScaler()), not in a "
+            "Pipeline; search for parameters on some of them (rows.take(numbers).X and .y)."
+        )
+
     @property
     def labelled(self) -> bool:
         """Whether there are targets."""

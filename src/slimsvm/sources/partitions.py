@@ -69,14 +69,19 @@ def given_block(X: Any, y: Any, weight: Any, k: int) -> Piece:
     """A partition as arrays."""
     if isinstance(X, tuple | list) and y is None and weight is None:
         X, y, weight = (*X, None, None)[:3]
-    if y is not None and getattr(y, "ndim", 1) == 2:
-        y = np.asarray(y)[:, 0]
-    if weight is not None and getattr(weight, "ndim", 1) == 2:
-        weight = np.asarray(weight)[:, 0]
     try:
+        y, weight = _one_column(y, "y", k), _one_column(weight, "sample_weight", k)
         return piece_of((X, y, weight), k)
     except ValueError as error:
         raise ValueError(str(error).replace("Batch", "Partition", 1)) from error
+
+
+def _one_column(given: Any, what: str, k: int) -> Any:
+    if given is None or getattr(given, "ndim", 1) != 2:
+        return given
+    if given.shape[1] != 1:
+        raise ValueError(f"Batch {k}: {what} has {given.shape[1]} columns; expected one.")
+    return given.iloc[:, 0] if hasattr(given, "iloc") else np.asarray(given)[:, 0]
 
 
 def look_at(piece: Piece, k: int, names: list[str] | None) -> dict[str, Any]:
@@ -104,6 +109,7 @@ def look_at(piece: Piece, k: int, names: list[str] | None) -> dict[str, Any]:
         "labelled": y is not None,
         "weighted": weight is not None,
         "dtype": str(X.dtype),
+        "sparse": sp.issparse(X),
         "bytes": size,
         "check": checksum(*piece),
     }

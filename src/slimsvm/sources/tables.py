@@ -108,7 +108,7 @@ class CsvTable:
         import pyarrow.csv as pc
 
         self.path, self.stamp = path, Stamp(path)
-        self._tabs = path.lower().endswith(".tsv")
+        self._tabs = path.lower().endswith((".tsv", ".tsv.gz", ".tsv.bz2"))
         with naming(path), pc.open_csv(path, **self._options()) as file:
             found = file.schema
         # a later line may have what the first ones do not show: whole numbers may be any numbers
@@ -201,7 +201,11 @@ class TableReader:
             if name not in schema.names:
                 some = ", ".join(map(repr, schema.names[:SHOWN]))
                 more = ", ..." if len(schema.names) > SHOWN else ""
-                raise ValueError(f"{path} has no column {name!r}; it has {some}{more}.")
+                hive = f"{os.sep}{name}=" in path
+                raise ValueError(
+                    f"{path} has no column {name!r}; it has {some}{more}."
+                    + " What folders are called is not read: write it as a column." * hive
+                )
         names = given if given is not None else [of for of in schema.names if of not in special]
         if not names:
             raise ValueError(f"{path} has no columns that are features.")
