@@ -380,37 +380,65 @@ def kills(kind: str, n: str, times: str, every: str = "1") -> dict[str, Any]:
 
 
 def bytes_sent(n: str, workers: str) -> dict[str, Any]:
-    """Bytes of tasks, state and parts in a pass, counted on so many worker processes."""
+    """Bytes of tasks with their state, and of parts, in a pass; on so many worker processes.
+
+    Counted where they are made: what is sent with each task of a pass over all rows (state, and
+    what is known of its blocks), and the parts that come back. What brings rows to the client (the
+    sample) is counted apart.
+    """
     import pickle
 
+    import dask
     import dask.array as da
 
-    from slimsvm.far.coding import rows_of
     from slimsvm.sources import dask_rows
 
     X, y = in_memory(smaller(n))
     step = max(1, len(X) // 32)
-    counted = {"passes": 0, "state": 0, "parts": 0}
-    before = dask_rows.DaskRows.sum
+    sums = {"passes": 0, "tasks": 0, "sent": 0, "back": 0, "rows_brought": 0}
+    before, compute = dask_rows.DaskRows._parts, dask.compute
+    dumped, sizes, whole = dask_rows._dumped, list[int](), [False]
 
-    def counting(self: Any, task: Any, *state: Any) -> Any:
-        found = before(self, task, *state)
-        counted["passes"] += 1
-        counted["state"] += len(pickle.dumps((task, state)))
-        counted["parts"] += len(pickle.dumps(found))
+    def measured(given: Any) -> bytes:
+        found = dumped(given)
+        sizes.append(len(found))
+        return found
+
+    def parts(self: Any, work: Any, task: Any, state: Any, groups: Any, own: Any) -> Any:
+        sizes.clear()
+        found = before(self, work, task, state, groups, own)
+        whole[0] = getattr(task, "__name__", "") != "rows_at"
+        if whole[0]:
+            sums["passes"] += 1
+            sums["tasks"] += len(groups)
+            # the state goes with each task, or once to each worker where it is large
+            times = len(groups) if sizes[0] <= dask_rows.WITH_TASKS else int(workers)
+            sums["sent"] += times * sizes[0] + sum(sizes[1:])
+        return found
+
+    def computed(*given: Any, **options: Any) -> Any:
+        found = compute(*given, **options)
+        sums["back" if whole[0] else "rows_brought"] += len(pickle.dumps(found))
         return found
 
     with processes(int(workers)):
         data = da.from_array(X, chunks=(step, FEATURES)), da.from_array(y, chunks=step)
-        rows_of(*data).forget()
-        dask_rows.DaskRows.sum = counting  # type: ignore[method-assign]
+        dask_rows.DaskRows._parts = parts  # type: ignore[method-assign]
+        dask_rows._dumped, dask.compute = measured, computed
         try:
             model(max_memory=200.0).fit(*data)
         finally:
-            dask_rows.DaskRows.sum = before  # type: ignore[method-assign]
-    passes = counted["passes"]
+            dask_rows.DaskRows._parts = before  # type: ignore[method-assign]
+            dask_rows._dumped, dask.compute = dumped, compute
+    passes = sums["passes"]
     about = {"rows": len(X), "workers": int(workers), "blocks": 32, "passes": passes}
-    return {**about, "state": counted["state"] / passes, "part": counted["parts"] / passes}
+    return {
+        **about,
+        "tasks": sums["tasks"] / passes,
+        "sent": sums["sent"] / passes,
+        "back": sums["back"] / passes,
+        "rows_brought": sums["rows_brought"],
+    }
 
 
 def growth(n: str) -> dict[str, Any]:
@@ -460,6 +488,7 @@ def cells(quick: bool) -> list[Cell]:
         for kind, size in (("exact", "20000"), ("sparse", "50000"), ("linear", "300000"))
     ]
     found += [Cell(f"bytes/{w}", "bytes_sent", ("4e5", str(w)), **long) for w in (2, 4, 8)]
+    found += [Cell("bytes/2/1e5", "bytes_sent", ("1e5", "2"), **long)]  # whatever the rows
     return found + [Cell(f"growth/{n}", "growth", (n,), **long) for n in ("1e6", "1e7", "1e8")]
 
 
@@ -516,9 +545,10 @@ def _said(key: str, of: dict[str, Any], others: dict[str, Any]) -> str:
         )
     if kind == "bytes":
         return (
-            f"{of['workers']} workers, {of['rows']:,} rows: {of['passes']} passes, "
-            f"{of['state']:,.0f} bytes of task and state to each worker and "
-            f"{of['part']:,.0f} bytes of a sum in a pass"
+            f"{of['workers']} workers, {of['rows']:,} rows in {of['blocks']} partitions: "
+            f"{of['passes']} passes of {of['tasks']:.0f} tasks, {of['sent'] / 1e3:,.0f} kB sent "
+            f"and {of['back'] / 1e3:,.1f} kB brought back in a pass; once, "
+            f"{of['rows_brought'] / 1e6:,.0f} MB of rows for the sample"
         )
     return (
         f"{of['rows']:,} rows generated on the fly: {of['cpu_seconds']:.1f} CPU s in "

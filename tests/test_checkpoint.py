@@ -383,3 +383,44 @@ def test_kill_9(tmp_path):
         left.append(model.n_support_.sum())
     assert left[1] >= left[0] > 0
     assert [name for name in os.listdir(tmp_path) if not name.endswith(".tmp")] == ["kept.slim"]
+
+
+OTHER_PROGRAM = """
+import sys
+import slimsvm
+X, y = slimsvm.datasets.checkers(1500, seed=0)
+models = {"search": slimsvm.SVCCV(),
+          "hinge": slimsvm.SparseSVC(40, gamma=20.0, loss="hinge", random_state=0)}
+model = models[sys.argv[2]].set_callbacks(slimsvm.Checkpoint(sys.argv[1], every=0.05))
+model.fit(X, y)
+print("done", repr(model.decision_function(X[:50]).tolist()), flush=True)
+"""
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("kind", ["search", "hinge"])
+def test_kill_9_of_other_fits(kind, tmp_path):
+    """Killed at several moments, a fit ends with the model of one that was not."""
+    source = str(Path(slimsvm.__file__).parents[1])
+    environment = {**os.environ, "PYTHONPATH": source, "OPENBLAS_NUM_THREADS": "1"}
+    path = tmp_path / "kept"
+
+    def begun(at):
+        words = [sys.executable, "-W", "ignore", "-c", OTHER_PROGRAM, str(at), kind]
+        return subprocess.Popen(words, env=environment, stdout=subprocess.PIPE, text=True)
+
+    with begun(tmp_path / "whole") as process:
+        expected = process.stdout.read()
+    for _ in range(3):
+        before = path.stat().st_mtime_ns if path.exists() else 0
+        with begun(path) as process:
+            end = time.monotonic() + 60.0
+            while time.monotonic() < end and process.poll() is None:
+                if path.exists() and path.stat().st_mtime_ns != before:
+                    break
+                time.sleep(0.01)
+            process.send_signal(signal.SIGKILL)
+    with begun(path) as process:
+        found = process.stdout.read()
+    values = [np.array(eval(text.removeprefix("done "))) for text in (expected, found)]
+    np.testing.assert_allclose(values[1], values[0], atol=1e-6)
