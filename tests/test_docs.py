@@ -36,7 +36,15 @@ def test_programs_of_a_page(page, monkeypatch, tmp_path):
         exec(compile("\n".join(blocks), str(page), "exec"), {"__name__": page.stem})
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+@pytest.mark.parametrize(
+    "page",
+    # that of the whole package, and the one for those who change it, say whom they are for
+    [
+        *PAGES,
+        *(page for page in ROOT.glob("docs/*.md") if page.stem not in ("index", "architecture")),
+    ],
+    ids=lambda page: page.stem,
+)
 def test_a_page_opens_with_what_the_reader_can_do_after_it(page):
     first = page.read_text(encoding="utf-8").split("\n\n")[1]
     assert first.startswith("After "), first
