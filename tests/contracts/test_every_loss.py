@@ -2,7 +2,9 @@
 parameters change the picture).
 """
 
+from collections.abc import Callable
 from dataclasses import FrozenInstanceError, fields
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,6 +16,7 @@ from slimsvm.losses import (
     SmoothEpsilonInsensitive,
     SmoothHinge,
     SquaredEpsilonInsensitive,
+    slopes,
 )
 
 INSTANCES: list[Loss] = [
@@ -26,6 +29,12 @@ INSTANCES: list[Loss] = [
     SquaredEpsilonInsensitive(epsilon=1.5),
     SmoothEpsilonInsensitive(epsilon=1.5),
 ]
+# where the first or the second derivative jumps, if not at the margin or the edges of the tube
+KINKS: dict[str, Callable[[Any, np.ndarray], list[np.ndarray]]] = {
+    "smooth_epsilon_insensitive": lambda loss, y: [
+        y + place * loss.epsilon for place in (-2, -1, 1, 2)
+    ],
+}
 every_loss = pytest.mark.parametrize("loss", INSTANCES, ids=repr)
 smooth_losses = pytest.mark.parametrize(
     "loss", [loss for loss in INSTANCES if loss.differentiable], ids=repr
@@ -43,10 +52,11 @@ def points(loss, seed=0, n=400):
 
 
 def kinks(loss, y):
-    """Scores at which the value or its derivative may jump."""
+    """Scores at which the first or the second derivative may jump."""
+    if loss.name in KINKS:
+        return KINKS[loss.name](loss, y)
     epsilon = getattr(loss, "epsilon", 0.0)
-    edges = [y - epsilon, y, y + epsilon]
-    return [y] if loss.takes_labels else [*edges, y - 2 * epsilon, y + 2 * epsilon]
+    return [y] if loss.takes_labels else [y - epsilon, y, y + epsilon]
 
 
 def away_from_kinks(loss, y, f, distance):
@@ -86,6 +96,16 @@ def test_curvature_is_the_second_derivative(loss):
     # the curvature of the smooth hinge has a second derivative of up to 2 beta^2 = 8e4, which
     # enters times h^2
     np.testing.assert_allclose(loss.curvature(y, f), numeric, rtol=1e-6, atol=1e-6)
+
+
+@smooth_losses
+def test_compiled_slopes_are_gradient_and_curvature(loss):
+    y, f = points(loss)
+    compiled = np.array([slopes(*loss.form(), *pair) for pair in zip(y, f, strict=True)])
+    # another order of a few operations, and another exponential: digits of each value, and those
+    # that a sum with one has lost
+    np.testing.assert_allclose(compiled[:, 0], loss.gradient(y, f), rtol=1e-12, atol=1e-15)
+    np.testing.assert_allclose(compiled[:, 1], loss.curvature(y, f), rtol=1e-12, atol=1e-15)
 
 
 @every_loss

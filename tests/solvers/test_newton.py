@@ -7,14 +7,28 @@ import pytest
 from scipy.optimize import minimize
 
 from slimsvm.kernels import RBF, Laplacian, Polynomial
-from slimsvm.losses import LeastSquares, SmoothHinge, SquaredEpsilonInsensitive, SquaredHinge
+from slimsvm.losses import (
+    LeastSquares,
+    Logistic,
+    SmoothEpsilonInsensitive,
+    SmoothHinge,
+    SquaredEpsilonInsensitive,
+    SquaredHinge,
+)
 from slimsvm.run import SUBSPACE, run
 from slimsvm.solvers.line_search import least_along
 from slimsvm.solvers.newton import Newton
 from slimsvm.tiles import prepare
 from tests.in_memory import kernel_columns, subspace_problem
 
-LOSSES = [SquaredHinge(), SmoothHinge(), LeastSquares(), SquaredEpsilonInsensitive(0.1)]
+LOSSES = [
+    SquaredHinge(),
+    SmoothHinge(),
+    Logistic(),
+    LeastSquares(),
+    SquaredEpsilonInsensitive(0.1),
+    SmoothEpsilonInsensitive(0.1),  # many rows have a slope and no curvature
+]
 
 
 def make(
@@ -70,6 +84,31 @@ def test_minimum_is_that_of_a_general_minimiser(loss, fit_intercept):
     )
     assert result.certificate.scope == SUBSPACE
     assert result.certificate.holds
+
+
+def test_a_line_finds_a_narrow_bend_that_is_far_away():
+    loss, y, one = SmoothEpsilonInsensitive(0.1), np.array([[0.0], [1e6], [1e6]]), np.ones((3, 1))
+    t = least_along(loss, y, np.ones(3), 0.0 * one, one, np.zeros(1), np.zeros(1))
+    assert t == pytest.approx(1e6 - 0.15, rel=1e-12)
+
+
+@pytest.mark.parametrize("spread", [1e3, 1e6])
+def test_where_almost_all_rows_have_a_slope_and_no_curvature(spread):
+    """Two heaps of targets: the intercept is at one of them, in a bend of 0.2."""
+    problem = make(SmoothEpsilonInsensitive(0.1), n=99, m=8)
+    target = spread * np.where(np.arange(99) % 2, 1.0, -1.0)[:, None] + problem.target
+    problem = subspace_problem(problem.columns, target, problem.weight, problem.loss)
+    result = run(Newton(), problem, tol=1e-10, max_iter=100)
+    assert result.certificate.holds
+    # the multipliers of the solution are those of the dual problem: they balance, and their
+    # function is that of the coefficients
+    G = problem.weight * problem.loss.gradient(problem.target, result.model.scores)[:, 0]
+    c = problem.columns
+    K_XB = c.kernel(np.asarray(c.operand.X, np.float64), c.vectors)
+    K_BB = c.kernel(c.vectors) + c.jitter * np.eye(c.m)
+    left = K_BB @ result.model.coef[:, 0] + K_XB.T @ G
+    # of sums of 99 terms of about one, of which the scores have lost the digits above the bend
+    assert abs(G.sum()) < 1e-7 * spread and np.abs(left).max() < 1e-7 * spread
 
 
 @pytest.mark.parametrize("loss", LOSSES, ids=lambda loss: loss.name)

@@ -28,7 +28,8 @@ from slimsvm.problems.trail import Direction, Trail, columns_at
 from slimsvm.rows import Block, MemoryRows
 
 Array = NDArray[Any]
-LINE_STEPS = 30  # two or three are usual
+# two or three are usual; a narrow bend far away is found by doubling and halving
+LINE_STEPS = 100
 LINE_TOL = 1e-6  # slope at the end, relative to that at the beginning
 FAR = 1e300  # for infinity, which compiled loops do not know
 

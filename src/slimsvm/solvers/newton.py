@@ -140,6 +140,13 @@ class Newton:
         # 1. derivatives in orthonormal coordinates
         maybe = np.flatnonzero(S.gap > share)
         S.gap, gradient, hessians = self._look(problem, S, None if ended else maybe)
+        if problem.fit_intercept and any(
+            total == 0.0 and slope != 0.0 for _, _, total, slope in hessians.values()
+        ):
+            # lines only, along which Newton's step of the intercept has no end: it goes alone
+            self._centre(problem, S)
+            S.objective = self._objective(problem, S)
+            S.gap, gradient, hessians = self._look(problem, S, maybe)
         open_ = np.intersect1d(maybe, np.flatnonzero(S.gap > share))
         S.done = ended or not open_.size or float(S.gap.sum()) <= tol * total
         if not S.done:
@@ -196,7 +203,8 @@ class Newton:
         }
         gap = 0.5 * np.square(gradient).sum(axis=0)
         if problem.fit_intercept:
-            gap += 0.5 * np.square(slope) / np.maximum(total, np.finfo(float).tiny)
+            with np.errstate(over="ignore"):  # lines only: what would be gained is not known
+                gap += 0.5 * np.square(slope) / np.maximum(total, np.finfo(float).tiny)
         return gap, gradient, hessians
 
     @staticmethod
@@ -279,7 +287,14 @@ def derivatives(
         part, n = slice(start, end), end - start
         curved, root_D, G = np.empty(n, np.intp), np.empty(n), np.empty(n)
         for c in range(n_columns):
-            size = _curved(*form, y[part, c], weight[part], scores[part, c], curved, root_D, G)
+            size, straight = _sloped(
+                *form, y[part, c], weight[part], scores[part, c], curved, root_D, G
+            )
+            if straight < n:  # a loss that grows as a line there: no part of the Hessian
+                scratch = _scratch(m * (n - straight)).reshape(m, n - straight)
+                _scaled(K, curved[straight:], G[straight:], scratch)
+                P[g, :, c] += scratch.sum(axis=1)
+                sums[g, 1, c] += G[straight:].sum()
             which, root, slope = curved[:size], root_D[:size], G[:size]
             sums[g, 0, c] += root @ root
             sums[g, 1, c] += slope.sum()
@@ -319,17 +334,23 @@ def _scaled(K: Array, which: Array, factor: Array, out: Array) -> None:
 
 
 @compiled
-def _curved(
+def _sloped(
     form: int, p: float, y: Array, weight: Array, f: Array, which: Array, root: Array, G: Array
-) -> int:
-    """The rows where the weighted loss has a second derivative, and both derivatives.
+) -> tuple[int, int]:
+    """The rows where the weighted loss has a derivative: how many are curved, where others begin.
 
-    Of the second the root; the first is zero in all other rows.
+    First come those with a second derivative, of which the root is kept; from the end on those
+    with a slope alone, as losses that grow linearly have. The first derivative is zero elsewhere.
     """
-    n = 0
+    n, straight = 0, y.size
     for i in range(y.size):
         g, h = slopes(form, p, y[i], f[i])
-        if h != 0.0 and weight[i] != 0.0:
+        if weight[i] == 0.0:
+            continue
+        if h != 0.0:
             which[n], root[n], G[n] = i, np.sqrt(weight[i] * h), weight[i] * g
             n += 1
-    return n
+        elif g != 0.0:
+            straight -= 1
+            which[straight], G[straight] = i, weight[i] * g
+    return n, straight
