@@ -20,6 +20,18 @@ from slimsvm.compiled import compiled
 def outer(x):
     return 10.0 * inner(x)
 """
+INDIRECT = """
+from inner_loop import FACTOR, inner
+from slimsvm.compiled import compiled
+
+@compiled
+def outer(x):
+    return below(x)
+
+@compiled
+def below(x):
+    return FACTOR * inner(x)
+"""
 
 
 def value(folder, between="0"):
@@ -33,12 +45,18 @@ def value(folder, between="0"):
     return float(run.stdout)
 
 
-def test_a_loop_in_another_file_that_changes(tmp_path):
-    (tmp_path / "outer_loop.py").write_text(OUTER)
-    (tmp_path / "inner_loop.py").write_text(INNER.format("1.0"))
+def test_a_loop_or_a_number_in_another_file_that_changes(tmp_path):
+    """Reached through a loop that stands further below, and is not known when the outer is made."""
+    other = tmp_path / "inner_loop.py"
+    (tmp_path / "outer_loop.py").write_text(INDIRECT)
+    other.write_text("FACTOR = 10.0\n" + INNER.format("1.0"))
     assert value(tmp_path) == 20.0
-    (tmp_path / "inner_loop.py").write_text(INNER.format("2.00"))  # another size, another time
+    other.write_text("FACTOR = 10.0\n" + INNER.format("2.00"))  # another size, another time
     assert value(tmp_path) == 30.0
+    before = other.stat()
+    other.write_text("FACTOR = 20.0\n" + INNER.format("2.00"))  # the number alone
+    os.utime(other, ns=(before.st_atime_ns, before.st_mtime_ns))
+    assert value(tmp_path) == 60.0
 
 
 def test_a_cache_folder_that_vanishes_is_damaged_or_closed(tmp_path):

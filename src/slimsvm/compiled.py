@@ -5,8 +5,9 @@ they are compiled once for a computer and not once for a process. Where no cache
 written (a read-only installation without a home, a full disk), they are compiled in every process,
 and one warning says so. One that vanishes is made again.
 
-A cached loop is compiled anew when its own file changes, or that of a loop which it calls: Numba
-looks at the first alone, and would go on with the old code of the other.
+A cached loop is compiled anew when its own file changes, that of a loop which it calls, directly or
+through others, or a number that it takes from another file: Numba looks at the first alone, and
+would go on with the old code of the others.
 
 ``fastmath`` is narrowed to what keeps a result independent of the order of evaluation: contraction
 to fused multiply-add, no NaNs, no signed zeros. Reassociation is left out: sums are in the order in
@@ -25,6 +26,7 @@ import os
 import warnings
 from collections.abc import Callable
 from contextlib import suppress
+from types import FunctionType
 from typing import Any, TypeVar
 
 from llvmlite import ir
@@ -59,7 +61,7 @@ def compiled_sum(loop: Loop) -> Loop:
 
 def _compiled(loop: Loop, options: dict[str, Any]) -> Loop:
     try:
-        made: Loop = _fresh(_kept_if_it_can_be(njit(cache=True, **options)(loop)))
+        made: Loop = _kept_if_it_can_be(njit(cache=True, **options)(loop))
         return made
     except RuntimeError as error:
         # numba: "no locator available": neither the folder of the module nor the home is writable
@@ -87,7 +89,12 @@ def _kept_if_it_can_be(loop: Any) -> Any:
         return loop
     load, save = cache.load_overload, cache.save_overload
 
+    # of its file, as long as what it calls is not known: that may stand below it
+    loop._stamp = getattr(getattr(cache, "_cache_file", None), "_source_stamp", None)
+
     def load_overload(*given: Any) -> Any:
+        if loop._stamp is not None:  # another Numba: its own rule holds
+            cache._cache_file._source_stamp = _stamps(loop)
         try:
             return load(*given)
         except Exception:  # files that a power cut has left half written, whatever is in them
@@ -109,16 +116,25 @@ def _kept_if_it_can_be(loop: Any) -> Any:
     return loop
 
 
-def _fresh(loop: Any) -> Any:
-    """The loop, with a cache that is stale, too, when a loop that it calls has changed."""
-    file = getattr(getattr(loop, "_cache", None), "_cache_file", None)
-    if file is None or not hasattr(file, "_source_stamp"):  # another Numba: its own rule holds
-        return loop
-    called = [loop.py_func.__globals__.get(name) for name in loop.py_func.__code__.co_names]
-    inner = [other for other in called if hasattr(other, "_stamp")]
-    loop._stamp = (file._source_stamp, *(other._stamp for other in inner))
-    file._source_stamp = loop._stamp
-    return loop
+def _stamps(loop: Any) -> tuple[Any, ...]:
+    """What says whether a loop in the cache is stale: of all loops that it reaches, and of itself.
+
+    Of each the stamp of its file, and the numbers that are constants in its code.
+    """
+    found: dict[tuple[str, str], Any] = {}
+    left = [loop]
+    while left:
+        one = left.pop()
+        function = getattr(one, "py_func", one)
+        name = function.__module__, function.__qualname__
+        if name in found:
+            continue
+        names = [other for other in function.__code__.co_names if other in function.__globals__]
+        known = {other: function.__globals__[other] for other in names}
+        numbers = [(key, value) for key, value in known.items() if isinstance(value, int | float)]
+        found[name] = getattr(one, "_stamp", None), *sorted(numbers)
+        left += [v for v in known.values() if hasattr(v, "_stamp") or isinstance(v, FunctionType)]
+    return tuple(sorted(found.items(), key=lambda item: item[0]))
 
 
 def _of_two(name: str) -> Callable[..., Any]:
