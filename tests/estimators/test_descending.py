@@ -13,6 +13,7 @@ from sklearn.model_selection import train_test_split
 from slimsvm import SVC, SVR, SparseSVC, SparseSVR, compress, load, save
 from slimsvm.datasets import checkers
 from slimsvm.run import FULL
+from slimsvm.solvers import path_descent
 
 
 def digits():
@@ -405,3 +406,35 @@ def test_bytes_of_a_regression_count_its_intercept():
     for limit in range(400, 424, 4):
         model = SparseSVR(max_bytes=limit, **options).fit(X, X[:, 0])
         assert limit - 24 < model.model_nbytes_ <= limit
+
+
+def test_fifty_vectors_are_as_right_about_digits_as_all_support_vectors():
+    X, y = load_digits(return_X_y=True)
+    ours, exact = [], []
+    for seed in range(3):
+        split = {"test_size": 0.3, "random_state": seed, "stratify": y}
+        X_train, X_test, y_train, y_test = train_test_split(X / 16.0, y, **split)
+        options = {"C": 10.0, "gamma": 0.05}
+        model = SparseSVC(50, random_state=seed, **options).fit(X_train, y_train)
+        ours.append(model.score(X_test, y_test))
+        exact.append(SVC(**options).fit(X_train, y_train).score(X_test, y_test))
+    assert np.mean(ours) >= np.mean(exact) - 0.005
+
+
+def test_all_rows_go_on_from_what_rows_held_out_have_liked(monkeypatch):
+    begun = []
+    original = path_descent._Work._descended
+
+    def descended(self, problem, score=None, start=None, share=1.0):
+        found = original(self, problem, score, start, share)
+        begun.append((problem.n, start, found))
+        return found
+
+    monkeypatch.setattr(path_descent._Work, "_descended", descended)
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((600, 3))
+    SparseSVC(10, random_state=0).fit(X, X[:, 0] * X[:, 1] > 0)
+    n, start, _ = begun[-1]
+    assert n == 600
+    assert any(start is found for rows, _, found in begun[:-1] if rows == 450)
+    assert begun[1][1] is begun[0][2]  # the second way goes on from the first, on the same rows

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
@@ -44,6 +45,7 @@ WIDE = 2000  # features from which on sparse rows are wide
 SINGULAR = 60  # directions of the largest variance for these
 # of the weights that are directions, too: the ridge; steps, and share of the slopes that is left
 RIDGE, RIDGE_STEPS, RIDGE_EXACT = 10.0, 30, 1e-2
+ORTHONORMAL = 1e-10  # largest error of products of directions
 SEEN = 64  # rows on which errors of kernel values are seen
 CENTRING = 50  # steps of Newton's method for the intercepts, at most
 
@@ -66,12 +68,14 @@ class Coordinates:
     def of(self, X: Any, dtype: Any = np.float32) -> Array:
         """Rows in inner coordinates."""
         n, out = X.shape[0], None
-        step = max(64, (1 << 21) // max(1, X.shape[1]))
+        turns = bool(sp.issparse(X)) and np.ndim(self.turn) == 2  # only the result is dense
+        away = self.mean @ self.turn if turns and self.mean is not None else 0.0
+        step = max(64, (1 << 21) // max(1, self.turn.shape[1] if turns else X.shape[1]))
         for i in range(0, n, step):  # differences in float64, one block at a time
             x = X[i : i + step]
-            if sp.issparse(x) and np.ndim(self.turn) == 2:
+            if turns:
                 z = x @ self.turn
-                z -= 0.0 if self.mean is None else self.mean @ self.turn
+                z -= away
             else:
                 x = x.toarray() if sp.issparse(x) else x
                 x = x.astype(np.float64) if self.mean is None else x - self.mean
@@ -80,6 +84,14 @@ class Coordinates:
                 out = np.empty((n, z.shape[1]), dtype)
             out[i : i + step] = z
         return np.empty((0, 0), dtype) if out is None else out
+
+    @cached_property
+    def away(self) -> Any:
+        """Sizes of what is subtracted, in inner coordinates, before terms of both signs meet."""
+        if self.mean is None:
+            return 0.0
+        mean, turn = np.abs(self.mean), np.abs(self.turn)
+        return mean @ turn if turn.ndim == 2 else mean * turn
 
     def then(self, metric: Array | None) -> Coordinates:
         """These coordinates in a metric."""
@@ -377,7 +389,23 @@ def directions_of_wide(X: Any, target: Array | None, weight: Array | None, rng: 
         X, q, n_iter=2, random_state=int(rng.integers(2**31 - 1)) if rng is not None else 0
     )
     whole = np.hstack([found, right[size > 1e-6 * size.max()].T.astype(np.float64)])
-    return np.asarray(np.linalg.qr(whole)[0])
+    return _orthonormal(whole)
+
+
+def _orthonormal(A: Array) -> Array:
+    """The columns of a tall matrix made orthonormal, in their order.
+
+    Cholesky factors of A'A, twice: a fraction of the work of Householder's reflections, and as
+    exact unless columns are nearly dependent.
+    """
+    try:
+        Q = A / np.maximum(np.linalg.norm(A, axis=0), np.finfo(float).tiny)
+        for _ in range(2):
+            Q = solve_triangular(cholesky(Q.T @ Q, lower=True), Q.T, lower=True).T
+    except np.linalg.LinAlgError:
+        Q = np.linalg.qr(A)[0]
+    apart = np.abs(Q.T @ Q - np.eye(A.shape[1])).max(initial=0.0)
+    return np.asarray(Q if apart < ORTHONORMAL else np.linalg.qr(A)[0])
 
 
 def _ridge_weights(X: Any, Y: Array, weight: Array | None) -> Array:
@@ -596,11 +624,7 @@ class MappedSpan:
         eps = float(np.finfo(P.rounded or self.dtype).eps)
         x = P.X[np.unique(np.linspace(0, P.n - 1, min(SEEN, P.n)).astype(np.intp))]
         (M, A), exactly = self._wide, x.astype(np.float64)
-        z, at = mapped(exactly, M, np.float64), P.coordinates.then(M)
-        far: Any = 0.0
-        if at.mean is not None:
-            mean, turn = np.abs(at.mean), np.abs(at.turn)
-            far = mean @ turn if turn.ndim == 2 else mean * turn
+        z, far = mapped(exactly, M, np.float64), P.coordinates.then(M).away
         known = kernel_values(P.form, A, z)
         side = np.where(np.arange(z.size).reshape(z.shape) % 3 == 0, -1.0, 1.0)
         moved = kernel_values(P.form, A, z + 2.0 * eps * (z + side * far))

@@ -56,8 +56,8 @@ WARM_UP = 0.05  # of the steps
 LOOK, EASY, FASTER = 0.12, 0.011, 8.0
 # as many steps, at least, as this arithmetic is worth (a tenth of a second for few rows, which are
 # gone through several times; a quarter for others), between these numbers
-FEW, QUICK, LEAST = 2000, (2e9, 5e9), (250, 600)
-LONG = 3e10  # arithmetic of a descent beyond which a diagonal metric has fewer steps
+FEW, QUICK, LEAST = 2000, (4e9, 5e9), (400, 600)
+LONG = 2e10  # arithmetic of a descent beyond which a diagonal metric has fewer steps
 CHECKS, PATIENCE = 20, 5  # looks at the rows held out, if there are any; without a gain: the end
 
 

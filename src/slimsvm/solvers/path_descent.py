@@ -6,9 +6,9 @@
    more than WORTH of the score on held-out rows, or probabilities become worse, or Newton's method
    would take longer than AFFORDABLE of the descent, the descent's coefficients stay, times the one
    number that makes the held-out rows most likely, with the gap that they have. Many rows: TRIED
-   of them are left out of the descent for that; few: descents on three quarters of them, first,
-   with a stronger ridge, with slower coefficients, and without a metric, too (up to CHEAP rows; up
-   to IN_TWO the first two, since noise wants the ridge); the best is kept. Where held-out rows
+   of them are left out of the descent for that; few: a descent on three quarters of them is tried,
+   going on from there with a stronger ridge, one without a metric, and going on as before, for as
+   long as that brings something; all rows then go on from the best. Where held-out rows
    would have the scores more than SURE times as large, smooth labels hide how sure one can be: a
    descent on labels as they are is tried, too. Rows in a sequence are judged by the last ones
    (:mod:`slimsvm.solvers.row_order`); of many such rows, short descents say whether a metric is
@@ -68,14 +68,14 @@ TRIAL_ROWS = 4000  # on which the best coefficients are tried before they are fo
 SHORTER, SHORTER_AUTO = 0.03, 0.15  # steps of the descent at a smaller size, as a share
 AFFORDABLE = 0.5  # of the descent's arithmetic that Newton's method may take
 LEAST_STEPS = 20
+FACTOR_EXACT = 5e-3  # of a factor of the scores
 # arithmetic of a descent that is tried in all ways, if rows are few, or not so few; or in two
 RACED, RACED_IN_TWO, IN_TWO = (4e9, 2.5e9), 8e9, 12_000
-# times the steps of a descent that was tried on a part, for all rows; up to so many rows are soon
-# known by heart
-LONGER, BY_HEART = 2.0, 1500
 # factor of the scores from which on smooth labels are in the way; steps on sharp ones, as a share
 SURE, SHARPENED = 2.2, 0.3
 SHORT_RACE = 0.15  # of the steps, for a race of metrics
+# of the steps, for a descent that goes on where one has ended; for the last one, if that was of use
+AGAIN, LONGER = 0.5, 1.5
 STRONGER, SLOWLY = 5.0, 0.05  # times the ridge; the rate of the coefficients
 PRUNED_ON, RIDGE = 2000, 1e-6  # rows on which vectors are told apart; of these, for coefficients
 NEWTON_STEPS, NEWTON_STEPS_USUALLY = 50, 5
@@ -135,6 +135,8 @@ class _Work:
         self.history: dict[str, list[Array]] = {name: [] for name in ("seconds", *HISTORY)}
         self.n_iter = 0
         self.way: dict[str, Any] = {}  # what a race has found to be better than the plan
+        self.longer = 1.0  # times the steps
+        self._metric: tuple[Coordinates, Any] | None = None
         self.whole: Any = problem if path.whole is None else path.whole  # all rows
 
     # -- the two ways ------------------------------------------------------------------------------
@@ -162,7 +164,7 @@ class _Work:
         P, asked = self.problem, self.path_
         score = self._score_of_held_out()
         n, rng = P.n, self.rng
-        factor, best, tried = 1.0, True, None
+        factor, best, tried, start = 1.0, True, None, asked.start
         n_ways = self._ways(P) if score is None else 0
         if score is None:
             group = groups_of(P)
@@ -173,16 +175,14 @@ class _Work:
             out = order[: round(FEW_SHARE * n)]
             if out.size >= 10:
                 part, rest = P.some(np.sort(order[out.size :])), P.some(out)
-                best, factor = self._trial(part, self._raced(part, rest, n_ways), rest)
-            if n > BY_HEART:
-                steps = plan_for(P, asked.n_basis, asked.metric).n_steps
-                self.way = {"n_steps": round(LONGER * steps), **self.way}
+                start, liked = self._raced(part, rest, n_ways)
+                best, factor = self._trial(part, liked, rest)
         elif score is None:
             if sequence and asked.metric == "auto" and plan_for(P, asked.n_basis).metric:
                 self._race_metric(P, order)
             h = min(TRIED, round(TRIED_SHARE * n))
             tried, P = P.some(order[:h]), P.some(np.sort(order[h:]))
-        found = self._descended(P, score, asked.start)
+        found = self._descended(P, score, start, self.longer)
         if tried is not None:
             found = self._surer(P, found, tried)
             best, factor = self._trial(P, found, tried)
@@ -228,41 +228,47 @@ class _Work:
             return 0  # of numbers the descents are longer
         if problem.n <= CHEAP and work <= RACED[problem.n > FEW]:
             return 4
-        return 2 if problem.n <= IN_TWO and work <= RACED_IN_TWO else 0
+        return 3 if problem.n <= IN_TWO and work <= RACED_IN_TWO else 0
 
-    def _raced(self, problem: Mapped, tried: Mapped, n_ways: int) -> Vectors:
-        """Of several ways to descend, what the one found that these rows like best; it is kept."""
-        found: list[tuple[float, dict[str, Any], Vectors]] = []
-        right = -np.inf
-        ways: list[dict[str, Any]] = [
-            {},
-            {"ridge": STRONGER * RIDGE_OF_FEW / problem.total_weight},
-            {"rate_coef": SLOWLY},
-            {"metric": None, "rate_coef": SLOWLY},
-        ]
-        if self.path_.metric not in ("auto", None):  # asked for by name
-            n_ways = min(n_ways, 3)
+    def _raced(
+        self, problem: Mapped, tried: Mapped, n_rounds: int
+    ) -> tuple[Vectors | None, Vectors]:
+        """Of several ways to go on after a descent, what these rows like best; the way is kept.
 
-        def tries(way: dict[str, Any]) -> float:
-            nonlocal right
-            self.way = way
-            v = self._descended(problem)
+        Where to begin with all rows, if not anew, and what was liked best.
+        """
+        few = problem.n <= FEW
+        first = self._descended(problem)
+        right, cost, factor = self._seen(first, tried)
+        best, sure, rounds = (cost, first), [factor], 1
+
+        def tries(way: dict[str, Any], start: Vectors | None = None) -> bool:
+            """Whether it is better, which is kept."""
+            nonlocal best, rounds
+            if rounds >= n_rounds or self.fit.limits.reason():
+                return False
+            keep, self.way, rounds = self.way, way, rounds + 1
+            v = self._descended(problem, start=start, share=1.0 if start is None else AGAIN)
             score, cost, factor = self._seen(v, tried)
-            right = right if found else score
-            if not found or problem.n <= FEW or score >= right:
-                # otherwise likelier, perhaps, but more often wrong than the plan
-                found.append((cost, way, v))
-            return factor
+            sure.append(factor)
+            # likelier, perhaps, but more often wrong than the plan: not where that can be seen
+            if cost < best[0] and (few or score >= right):
+                best = cost, v
+                return True
+            self.way = keep
+            return False
 
-        factors = []
-        for way in ways[:n_ways]:
-            if found and self.fit.limits.reason():
-                break
-            factors.append(tries(way))
-        if max(factors) >= SURE and not self.fit.limits.reason():
-            tries({**min(found, key=_cost)[1], "smooth": 0.0})
-        _, self.way, v = min(found, key=_cost)
-        return v
+        tries({"ridge": STRONGER * RIDGE_OF_FEW / problem.total_weight}, first)
+        if few and self.path_.metric in ("auto", None):
+            tries({"metric": None, "rate_coef": SLOWLY})
+        self.longer = 1.0
+        while tries(self.way, best[1]):
+            self.longer = LONGER
+        if max(sure) >= SURE:
+            n_rounds = rounds + 1
+            tries({**self.way, "smooth": 0.0}, _scaled(best[1], max(sure)))
+        # where going on was of no use, rows are not gone through more often than that
+        return None if best[1] is first and not few else best[1], best[1]
 
     def _seen(self, v: Vectors, tried: Mapped) -> tuple[float, float, float]:
         """The score of vectors on these rows, their cost, and the factor that makes it least."""
@@ -283,9 +289,8 @@ class _Work:
         score, cost, factor = self._seen(found, tried)
         if factor < SURE:
             return found
-        keep = self.way
-        self.way = {**keep, "n_steps": round(SHARPENED * plan.n_steps), "smooth": 0.0}
-        sharp = self._descended(problem, start=_scaled(found, factor))
+        keep, self.way = self.way, {**self.way, "smooth": 0.0}
+        sharp = self._descended(problem, start=_scaled(found, factor), share=SHARPENED)
         self.way = keep
         new_score, new_cost, _ = self._seen(sharp, tried)
         return sharp if new_score >= score and new_cost < cost else found
@@ -312,8 +317,13 @@ class _Work:
 
     # -- their parts -------------------------------------------------------------------------------
 
-    def _descended(self, problem: Mapped, score: Any = None, start: Any = None) -> Vectors:
-        """Vectors by a descent; in regression, on targets of mean zero and deviation one."""
+    def _descended(
+        self, problem: Mapped, score: Any = None, start: Any = None, share: float = 1.0
+    ) -> Vectors:
+        """Vectors by a descent; in regression, on targets of mean zero and deviation one.
+
+        With a share of the steps.
+        """
         mean, scale = 0.0, 1.0
         if not problem.takes_labels:
             problem, mean, scale = standardised(problem)
@@ -322,6 +332,7 @@ class _Work:
         elif not problem.takes_labels:
             start = _in_units(start, -mean / scale, 1.0 / scale)
         plan = replace(plan_for(problem, start.n, self.path_.metric), **self.way)
+        plan = replace(plan, n_steps=max(LEAST_STEPS, round(share * plan.n_steps)))
         judge = None
         if score is not None:
 
@@ -438,9 +449,15 @@ class _Work:
 
     def _expansion(self, v: Vectors) -> tuple[Expansion, Any, Any]:
         """The function in terms of the features; its metric and widths."""
-        P = self.problem
-        about = (P.coordinates, self.kernel, P.norm, P.form, self._exact)
-        return expansion_of(v, *about, labels=P.takes_labels)
+        P, about = self.problem, self._metric
+        if P.form[0] == EXPONENTIAL and (about is None or about[0] is not P.coordinates):
+            # once for all sizes, which share one array
+            dtype = np.float64 if self._exact else np.float32
+            about = P.coordinates, metric_and_centre(P.coordinates, self.kernel, dtype)
+            self._metric = about
+        known = None if about is None else about[1]
+        of = (P.coordinates, self.kernel, P.norm, P.form, self._exact)
+        return expansion_of(v, *of, labels=P.takes_labels, known=known)
 
     def _point(self, v: Vectors, about: Certificate, look: Look | None = None) -> PathPoint:
         f, metric, widths = self._expansion(v)
@@ -499,12 +516,21 @@ class _Work:
 
 
 def expansion_of(
-    v: Vectors, at: Coordinates, kernel: Any, norm: float, form: Any, exact: bool, *, labels: bool
+    v: Vectors,
+    at: Coordinates,
+    kernel: Any,
+    norm: float,
+    form: Any,
+    exact: bool,
+    *,
+    labels: bool,
+    known: Any = None,
 ) -> tuple[Expansion, Array | None, Array | None]:
     """Vectors in inner coordinates as a function of features; with its metric and widths.
 
     In float32, unless ``exact``; but intercepts only for labels, since targets may lie far from
-    zero, where float32 has no digits left for what the function says beside it.
+    zero, where float32 has no digits left for what the function says beside it. ``known`` is what
+    :func:`metric_and_centre` says of these coordinates, where it was asked before.
     """
     dtype = np.float64 if exact else np.float32
     coef = (v.coef / norm).astype(dtype)
@@ -513,14 +539,9 @@ def expansion_of(
     if form[0] != EXPONENTIAL:
         plain = Expansion(kernel, (B / at.turn).astype(dtype), coef, intercept, exact=exact)
         return plain, None, None
-    assert at.mean is not None
-    root = float(np.sqrt(kernel.form()[1]))
-    metric: Array | None = None
-    centre = at.mean
-    if np.ndim(at.turn):
-        metric = np.asarray(at.turn) / root
-        centre = at.mean * metric if metric.ndim == 1 else at.mean @ metric
-        metric = np.ascontiguousarray(metric, dtype)
+    if known is None or v.metric is not None:
+        known = metric_and_centre(at, kernel, dtype)
+    metric, centre, root = known
     basis, widths = (B / root + centre).astype(dtype), v.widths.astype(dtype)
     if metric is None and np.all(widths == 1.0):
         return Expansion(kernel, basis, coef, intercept, exact=exact), None, None
@@ -528,8 +549,15 @@ def expansion_of(
     return f, metric, widths
 
 
-def _cost(one: tuple[float, dict[str, Any], Vectors]) -> float:
-    return one[0]
+def metric_and_centre(at: Coordinates, kernel: Any, dtype: Any) -> tuple[Array | None, Any, float]:
+    """What turns features into those of the model, their mean there, and the root of gamma."""
+    assert at.mean is not None
+    root = float(np.sqrt(kernel.form()[1]))
+    if not np.ndim(at.turn):
+        return None, at.mean, root
+    metric = np.asarray(at.turn) / root
+    centre = at.mean * metric if metric.ndim == 1 else at.mean @ metric
+    return np.ascontiguousarray(metric, dtype), centre, root
 
 
 def _in_units(v: Vectors, mean: float, scale: float) -> Vectors:
@@ -549,8 +577,21 @@ def _likeliest_factor(tried: Mapped, scores: Array) -> float:
     if not isinstance(tried.loss, Logistic | Softmax):
         return 1.0
 
-    def cost(log_factor: float) -> float:
-        return float(np.sum(tried.weight @ tried.loss.value(tried.Y, np.exp(log_factor) * scores)))
+    weight = tried.weight
+    if isinstance(tried.loss, Softmax):  # turned, so that operations run along the rows
+        turned = np.ascontiguousarray((scores - scores.max(axis=1, keepdims=True)).T)
+        own = turned[tried.Y.argmax(axis=1), np.arange(tried.n)]
 
-    found = minimize_scalar(cost, bounds=(np.log(0.2), np.log(5.0)), method="bounded")
+        def cost(log_factor: float) -> float:
+            t = np.exp(log_factor)
+            return float(weight @ (np.log(np.exp(t * turned).sum(axis=0)) - t * own))
+
+    else:
+
+        def cost(log_factor: float) -> float:
+            return float(np.sum(weight @ tried.loss.value(tried.Y, np.exp(log_factor) * scores)))
+
+    options = {"xatol": FACTOR_EXACT}
+    bounds = (np.log(0.2), np.log(5.0))
+    found = minimize_scalar(cost, bounds=bounds, method="bounded", options=options)
     return float(np.exp(found.x))
