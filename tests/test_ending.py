@@ -135,3 +135,9 @@ def test_rounding_is_blamed_only_where_it_is_to_blame(loss):
     assert model.status_.converged and model.certificate_.precision == "float64"
     finer = SparseSVC(tol=1e-6, **options).fit(X, y).certificate_
     assert model.certificate_.objective == pytest.approx(finer.objective, rel=1e-3)
+
+
+def test_a_gap_of_many_times_the_objective_is_said_as_an_interval():
+    about = Certificate("subspace", 2.0, 3e8, 6e8, 1e-3, "float32")
+    words = sentence("stalled", "gap", about)
+    assert "%" not in words.split(";")[0] and "between -6e+08 and 2" in words

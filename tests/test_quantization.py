@@ -8,6 +8,7 @@ from sklearn.datasets import load_digits
 
 import slimsvm
 from slimsvm import SVC, SparseSVC, SparseSVR, compress
+from slimsvm.datasets import checkers
 from slimsvm.quantization import FORMS, Packed, packed
 
 
@@ -117,3 +118,14 @@ def test_numbers_that_a_form_does_not_have():
     with pytest.raises(ValueError, match="zero in float16"):
         packed(np.array([1e-30, 0.0]), "float16")
     assert not packed(np.zeros(2), "float16").codes.any()
+
+
+def test_int8_is_never_larger_than_float16():
+    X, y = checkers(1500, seed=0)
+    model = SparseSVC(20, gamma=5.0, random_state=0).fit(X, y)
+    small, half = model.quantized("int8", X, y), model.quantized("float16")
+    assert small.model_nbytes_ <= half.model_nbytes_
+    assert "float16, which is smaller than int8" in str(small.status_)
+    assert small.score(X, y) >= model.score(X, y) - 0.01
+    wide = np.hstack([X, np.random.default_rng(0).standard_normal((1500, 8))])
+    assert "Rounded to int8" in str(SparseSVC(20, random_state=0).fit(wide, y).quantized().status_)

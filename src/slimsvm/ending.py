@@ -219,9 +219,10 @@ def sentence(
         near = f"at {optimum}, up to rounding errors"
     elif certificate.rounding > 0.5 * certificate.gap:  # the bound is, not the point
         near += f", mostly a bound on rounding errors in {certificate.precision}"
-    if share >= LOOSE and reason == "converged":  # of the measure, not of the value
-        asked = "eps" if measure == "ball" else "tol"
-        begin += f" in what {asked} is about" if begin == REASONS["converged"] else ""
+    if share >= LOOSE and (reason == "converged" or share > 1.0):
+        if reason == "converged":  # of the measure, not of the value
+            asked = "eps" if measure == "ball" else "tol"
+            begin += f" in what {asked} is about" if begin == REASONS["converged"] else ""
         low, high = certificate.interval
         near = f"{optimum} is only known to be between {low:.3g} and {high:.3g}"
     if not np.isfinite(share):

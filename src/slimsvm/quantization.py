@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -103,8 +104,25 @@ def packed_model(own: dict[str, Array], form: str, mean: Array | None) -> dict[s
     """The arrays of a sparse model, by their names on it, in this form.
 
     ``mean`` of the rows, if known: what rounding of the metric moves all rows by, vectors are moved
-    by, too. Intercepts, widths and a metric of factors stay float32 where the form is int8.
+    by, too. Intercepts, widths and a metric of factors stay float32 where the form is int8. Of few
+    features, scales may take more than int8 saves: then it is float16, unless that has not the
+    range.
     """
+    if form == "int8":
+        small = _packed_model(own, form, mean)
+        with suppress(ValueError):
+            other = _packed_model(own, "float16", mean)
+            if _bytes(other) <= _bytes(small):
+                return other
+        return small
+    return _packed_model(own, form, mean)
+
+
+def _bytes(model: dict[str, Packed]) -> int:
+    return sum(numbers.nbytes for numbers in model.values())
+
+
+def _packed_model(own: dict[str, Array], form: str, mean: Array | None) -> dict[str, Packed]:
     exact = "float32" if form == "int8" else form
     forms = {name: form if name in ("basis_", "basis_coef_") else exact for name in own}
     basis, metric = np.asarray(own["basis_"], np.float64), own.get("metric_")

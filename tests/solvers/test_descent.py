@@ -4,9 +4,12 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from numpy.testing import assert_allclose
 from scipy.optimize import minimize
+from sklearn.metrics import log_loss
 
+from slimsvm import SVC, SparseSVC
 from slimsvm.kernels import RBF, Linear, Polynomial
 from slimsvm.losses import (
     LeastSquares,
@@ -17,7 +20,7 @@ from slimsvm.losses import (
     SquaredEpsilonInsensitive,
     SquaredHinge,
 )
-from slimsvm.problems import mapped
+from slimsvm.problems import mapped, mapped_wide
 from slimsvm.problems.mapped import Mapped, MappedSpan, Vectors, coordinates_for
 from slimsvm.run import run
 from slimsvm.solvers.descent import Descent, Moving, plan_for
@@ -188,3 +191,44 @@ def test_directions_are_not_computed_where_the_spectrum_cannot_be_steep(monkeypa
     X = np.random.default_rng(0).standard_normal((400, 150))
     monkeypatch.setattr(np.linalg, "eigh", None)
     assert np.ndim(coordinates_for(RBF(1.0), X).turn) == 0
+
+
+def words(n, d=700, seed=0, signal=0.15):
+    """Sparse rows like texts of two kinds: few of their words tell them apart."""
+    rng = np.random.default_rng(seed)
+    y = rng.integers(0, 2, n)
+    common, own = rng.dirichlet(np.full(d, 0.1)), rng.dirichlet(np.full(d, 0.05), 2)
+    chances = (1.0 - signal) * common + signal * own[y]
+    X = np.sqrt(np.array([rng.multinomial(30, p) for p in chances], float))
+    return sp.csr_array(X / np.linalg.norm(X, axis=1, keepdims=True)), y
+
+
+def test_wide_rows_are_seen_with_the_weights_of_others():
+    every, labels = words(1600, signal=0.08)
+    X, y, new, y_new = every[:600], labels[:600], every[600:], labels[600:]
+    Y, rng = np.where(y == 1, 1.0, -1.0)[:, None], np.random.default_rng(0)
+    directions, weights = mapped_wide.directions_of_wide(X, Y, np.ones(600), rng)
+    assert_allclose(directions.T @ directions, np.eye(directions.shape[1]), atol=1e-9)
+    about = X, Y, np.ones(600), (directions, weights)
+    added = mapped_wide.seen_by_others(*about, np.random.default_rng(1))
+    again = mapped_wide.seen_by_others(*about, np.random.default_rng(1), n_threads=2)
+    assert np.array_equal(added, again)
+    assert not added[:, :-1].any()  # singular vectors know nothing of the targets
+    own = X @ directions
+    seen, later = own + added, new @ directions
+
+    def apart(Z, y):  # how far the classes are from each other along the weights
+        z = (Z @ (directions.T @ weights))[:, 0]
+        return abs(z[y == 1].mean() - z[y == 0].mean()) / z.std()
+
+    assert apart(own, y) > 1.2 * apart(later, y_new)  # what the weights know by heart
+    assert apart(seen, y) < 1.1 * apart(later, y_new)
+
+
+def test_sparse_rows_of_some_hundred_features_are_seen_in_a_few_directions():
+    X, y = words(1500)
+    model = SparseSVC(20, gamma=1.0, random_state=0).fit(X[:700], y[:700])
+    assert model.metric_.shape[1] <= mapped_wide.SINGULAR + 1
+    exact = SVC(gamma=1.0).fit(X[:700], y[:700]).score(X[700:], y[700:])
+    assert model.score(X[700:], y[700:]) >= exact - 0.03
+    assert log_loss(y[700:], model.predict_proba(X[700:])) < 0.6 * np.log(2)

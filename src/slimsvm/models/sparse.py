@@ -160,7 +160,9 @@ class SparseModel(KeptStream, BasisVectors):
         points = {point.n_basis: point for point in self.path_}
         if n_basis not in points:
             raise ValueError(
-                f"n_basis={n_basis!r} is not a size of the path; the sizes are {sorted(points)}."
+                f"n_basis={n_basis!r} is not a size of the path; the sizes are {sorted(points)}. "
+                "A model of another size needs rows: slimsvm.compress(model, n_basis, X), or a fit "
+                "of that size."
             )
         other, point, about = copy.copy(self), points[n_basis], self.certificate_
         other._take(point, self.kernel_)
@@ -184,7 +186,8 @@ class SparseModel(KeptStream, BasisVectors):
         ----------
         form : {'float32', 'float16', 'int8'}
             What each number takes. 'int8': a scale for each vector, and for its coefficients;
-            widths and intercepts are float32.
+            widths and intercepts are float32. Where vectors have so few numbers that scales take
+            more than they save, it is 'float16', and ``status_`` says so.
         X, y : arrays, optional
             Rows, and labels or targets, on which ``status_`` says what it costs.
 
@@ -228,6 +231,8 @@ class SparseModel(KeptStream, BasisVectors):
         words = (
             f"Rounded to {form}: {other.model_nbytes_:,} bytes instead of {self.model_nbytes_:,}"
         )
+        if form == "int8" and other._packed["basis_"].codes.dtype == np.float16:
+            words = words.replace("int8", "float16, which is smaller than int8 with its scales", 1)
         if X is not None:
             what = "accuracy" if hasattr(self, "scheme") else "R^2"
             words += f"; {what} {other.score(X, y):.4f} instead of {self.score(X, y):.4f}"

@@ -21,7 +21,6 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.linalg import cholesky, solve_triangular
-from sklearn.utils.extmath import randomized_svd
 
 from slimsvm.ending import SUBSPACE, Certificate
 from slimsvm.forms import EXPONENTIAL, LINEAR, POWER
@@ -29,6 +28,7 @@ from slimsvm.kernels import Kernel
 from slimsvm.losses import LeastSquares, Loss, Softmax
 from slimsvm.mapping import Form, exponents, kernel_values, mapped, norm_matrix
 from slimsvm.precision import rounding
+from slimsvm.problems.mapped_wide import directions_of_wide, turned
 from slimsvm.problems.span import price_of_jitter
 from slimsvm.threads import parallel
 
@@ -41,11 +41,6 @@ MEGABYTES = 2000.0  # for kernel values, unless something else is said
 DIRECTIONS = 128  # coordinates up to which principal directions are not looked for
 HELD, AT_MOST = 0.85, 0.2  # of the variance, by this share of the coordinates: then they are taken
 LOOKED_AT = 4000  # rows
-WIDE = 2000  # features from which on sparse rows are wide
-SINGULAR = 60  # directions of the largest variance for these
-# of the weights that are directions, too: the ridge; steps, and share of the slopes that is left
-RIDGE, RIDGE_STEPS, RIDGE_EXACT = 10.0, 30, 1e-2
-ORTHONORMAL = 1e-10  # largest error of products of directions
 SEEN = 64  # rows on which errors of kernel values are seen
 CENTRING = 50  # steps of Newton's method for the intercepts, at most
 
@@ -312,11 +307,6 @@ class Mapped:
         return float(np.sum(self.weight @ self.loss.value(self.Y, scores)))
 
 
-def wide(X: Any) -> bool:
-    """Whether rows are sparse, with so many features that they are never made dense."""
-    return bool(sp.issparse(X)) and X.shape[1] > WIDE
-
-
 def coordinates_for(
     kernel: Kernel,
     X: Any,
@@ -330,7 +320,7 @@ def coordinates_for(
     """Inner coordinates for rows: centred if the kernel allows it, in a metric if one is given.
 
     Otherwise in principal directions where few of them hold the variance, unless ``turns`` says no;
-    wide sparse rows always in a few directions (:func:`directions_of_wide`).
+    sparse rows of many features always in a few (:mod:`slimsvm.problems.mapped_wide`).
 
     Examples
     --------
@@ -352,8 +342,8 @@ def coordinates_for(
     n, d = X.shape
     if metric is not None:
         return Coordinates(mean, root * metric)
-    if turns and wide(X):
-        return Coordinates(mean, root * directions_of_wide(X, target, weight, rng))
+    if turns and turned(X):
+        return Coordinates(mean, root * directions_of_wide(X, target, weight, rng)[0])
     if turns and d > DIRECTIONS:
         some = X[:: max(1, n // LOOKED_AT)]
         S = (some.toarray() if sp.issparse(some) else np.asarray(some, np.float64)) - mean
@@ -371,62 +361,6 @@ def coordinates_for(
         if q <= AT_MOST * d:
             return Coordinates(mean, root * vector[:, ::-1][:, :q])
     return Coordinates(mean, root)
-
-
-def directions_of_wide(X: Any, target: Array | None, weight: Array | None, rng: Any) -> Array:
-    """Directions for wide sparse rows, orthonormal, zero at columns that do not occur.
-
-    Those of the largest variance (a randomised singular value decomposition, without centring),
-    and before them the weights of ridge regression to the targets, which singular vectors may miss.
-    """
-    n, d = X.shape
-    X = X.tocsr().astype(np.float32)
-    found = np.empty((d, 0))
-    if target is not None:
-        found = _ridge_weights(X, np.where(target > 0, 1.0, -1.0), weight)
-    q = min(SINGULAR, d - 1, n - 1)
-    _, size, right = randomized_svd(
-        X, q, n_iter=2, random_state=int(rng.integers(2**31 - 1)) if rng is not None else 0
-    )
-    whole = np.hstack([found, right[size > 1e-6 * size.max()].T.astype(np.float64)])
-    return _orthonormal(whole)
-
-
-def _orthonormal(A: Array) -> Array:
-    """The columns of a tall matrix made orthonormal, in their order.
-
-    Cholesky factors of A'A, twice: a fraction of the work of Householder's reflections, and as
-    exact unless columns are nearly dependent.
-    """
-    try:
-        Q = A / np.maximum(np.linalg.norm(A, axis=0), np.finfo(float).tiny)
-        for _ in range(2):
-            Q = solve_triangular(cholesky(Q.T @ Q, lower=True), Q.T, lower=True).T
-    except np.linalg.LinAlgError:
-        Q = np.linalg.qr(A)[0]
-    apart = np.abs(Q.T @ Q - np.eye(A.shape[1])).max(initial=0.0)
-    return np.asarray(Q if apart < ORTHONORMAL else np.linalg.qr(A)[0])
-
-
-def _ridge_weights(X: Any, Y: Array, weight: Array | None) -> Array:
-    """Weights for all columns of Y: conjugate gradients side by side, a pass over X for all."""
-    w = np.ones(X.shape[0]) if weight is None else weight / weight.mean()
-    rows = (sp.diags_array(np.sqrt(w)).astype(np.float32) @ X).tocsr()
-    turned = rows.T.tocsr()
-    right = (Y - np.average(Y, axis=0, weights=w)) * np.sqrt(w)[:, None]
-    residual = (turned @ right.astype(np.float32)).astype(np.float64)
-    found, step = np.zeros_like(residual), residual.copy()
-    size = first = np.square(residual).sum(axis=0)
-    for _ in range(RIDGE_STEPS):
-        if not np.any(size > RIDGE_EXACT**2 * first):
-            break
-        moved = turned @ (rows @ step.astype(np.float32)) + RIDGE * step
-        t = size / np.maximum((step * moved).sum(axis=0), np.finfo(float).tiny)
-        found += t * step
-        residual -= t * moved
-        before, size = size, np.square(residual).sum(axis=0)
-        step = residual + size / np.maximum(before, np.finfo(float).tiny) * step
-    return np.asarray(found)
 
 
 # -- values of all rows ----------------------------------------------------------------------------

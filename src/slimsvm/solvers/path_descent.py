@@ -104,6 +104,9 @@ class DescentPath:
     whole : MappedRows, optional
         All rows, where the problem has only some of them: there, the best coefficients are found,
         and models are measured.
+    seen : array, optional
+        The rows as the descent sees them, where they are not what they seem
+        (:mod:`slimsvm.problems.mapped_wide`).
     seed, tol, max_iter :
         As usual; ``max_iter`` limits Newton's method.
     """
@@ -116,6 +119,7 @@ class DescentPath:
     indices: Array | None = None
     start: Vectors | None = None
     whole: MappedRows | None = None
+    seen: Array | None = None
     seed: int = 0
     tol: float = 1e-3
     max_iter: int = NEWTON_STEPS
@@ -138,6 +142,7 @@ class _Work:
         self.longer = 1.0  # times the steps
         self._metric: tuple[Coordinates, Any] | None = None
         self.whole: Any = problem if path.whole is None else path.whole  # all rows
+        self.seen = problem if path.seen is None else replace(problem, X=path.seen)
 
     # -- the two ways ------------------------------------------------------------------------------
 
@@ -161,7 +166,7 @@ class _Work:
         return replace(found, model=model, history=self._history(), n_iter=self.n_iter)
 
     def path(self) -> Result:
-        P, asked = self.problem, self.path_
+        P, asked = self.seen, self.path_
         score = self._score_of_held_out()
         n, rng = P.n, self.rng
         factor, best, tried, start = 1.0, True, None, asked.start
@@ -191,7 +196,9 @@ class _Work:
         # from here on the metric is the one found, of all sizes
         if asked.whole is not None:
             self.whole = asked.whole.in_metric(found)
+        seen = None if self.seen is self.problem else self.seen.in_metric(found)[0]
         self.problem, found = self.problem.in_metric(found)
+        self.seen = self.problem if seen is None else seen
         if asked.whole is None:
             self.whole = self.problem
         result, first = self._finished(self.whole, found, best, factor)
@@ -353,6 +360,8 @@ class _Work:
         factor = _likeliest_factor(tried, before)
         if self.fit.limits.reason() or not self._affordable(found):
             return False, factor
+        if self.path_.seen is not None:  # the best ones for rows that are not what they seem
+            return False, factor
         part, n = problem, problem.n
         wanted = max(TRIAL_ROWS, 4 * found.n)
         if n > 2 * wanted:
@@ -426,7 +435,7 @@ class _Work:
 
         Those whose contributions the others depend on most: pivots of a Cholesky factor.
         """
-        P, scale, mean = self.problem, 1.0, 0.0
+        P, scale, mean = self.seen, 1.0, 0.0
         if not P.takes_labels:
             P, mean, scale = standardised(P)
         v = _in_units(_scaled(vectors, 1.0 / factor), -mean / scale, 1.0 / scale)

@@ -124,7 +124,7 @@ class Asked:
 
     def _why_no_descent(self, kernel: Any, X: Any) -> str | None:
         """What a descent needs and has not."""
-        from slimsvm.problems.mapped import wide  # here: who only predicts needs no problem
+        from slimsvm.problems.mapped_wide import wide  # here: who only predicts needs no problem
 
         if self.loss in KINKED:
             return f"a loss with a derivative, which loss={self.loss!r} has not"

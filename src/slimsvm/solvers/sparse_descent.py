@@ -14,6 +14,7 @@ from slimsvm.kernels import RBF, Kernel
 from slimsvm.losses import Softmax
 from slimsvm.precision import is_small
 from slimsvm.problems.mapped import Coordinates, Mapped, Vectors, coordinates_for
+from slimsvm.problems.mapped_wide import directions_of_wide, seen_by_others, turned
 from slimsvm.row_hashes import distinct
 from slimsvm.run import Result
 from slimsvm.solvers.growth import in_order
@@ -117,11 +118,20 @@ def solved_by_descent(
     sizes = (d, outputs, intercepts, form)
     if start is not None and limit and start.n > _vectors_within(limit, *sizes, at)[0]:
         start, at = None, None
+    seen: Array | None = None  # how the descent sees the rows, if not as they are
     if at is None:
         turns = isinstance(asked.metric, str) and asked.metric != "diagonal"
-        about: Any = {"weight": weight, "target": Y if data.classes.size else None, "rng": rng}
+        target = Y if data.classes.size else None
         with np.errstate(over="ignore", invalid="ignore"):  # said below
-            at = coordinates_for(kernel, X, given, turns=turns, **about)
+            if learned and turns and target is not None and turned(X):
+                directions, weights = directions_of_wide(X, target, weight, rng)
+                at = coordinates_for(kernel, X, directions)
+                about = (directions, weights), rng, fit.threads
+                seen = seen_by_others(X, target, weight, *about)
+                seen *= np.sqrt(kernel.form()[1])
+            else:
+                draws: Any = {"weight": weight, "target": target, "rng": rng}
+                at = coordinates_for(kernel, X, given, turns=turns, **draws)
     q = at.turn.shape[1] if np.ndim(at.turn) == 2 else d
     wanted = asked.wanted
     if limit:
@@ -166,6 +176,7 @@ def solved_by_descent(
         indices=rows,
         start=start,
         whole=None if whole is None else whole(problem, wanted),
+        seen=None if seen is None else problem.X + seen.astype(problem.X.dtype),
         seed=seed,
         tol=float(asked.tol),
         max_iter=asked.steps,
