@@ -1,6 +1,7 @@
 """Modules have an order: each imports only what is listed above it, and none in a circle."""
 
 import ast
+import re
 from collections.abc import Iterator
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
@@ -33,9 +34,9 @@ LAYERS = (
     "expansion",
     "ending",
     "run",
+    "progress",
     "snapshots",
     "keeping",
-    "progress",
     "multiclass",
     "probability",
     "training",
@@ -142,6 +143,13 @@ def violations(source: Path) -> list[str]:
     except CycleError as error:
         found.append("modules import each other in a circle: " + " <- ".join(error.args[1]) + ".")
     return found
+
+
+def test_the_order_is_that_of_the_documentation():
+    text = (SOURCE.parents[1] / "docs" / "architecture.md").read_text(encoding="utf-8")
+    table = text.split("## The modules")[1].split("\n## ")[0]
+    cells = [line.split("|")[1] for line in table.splitlines() if line.startswith("| `")]
+    assert [*re.findall(r"`(\w+)`", "".join(cells)), "__main__"] == list(LAYERS)
 
 
 def test_every_module_imports_only_what_stands_above_it():
