@@ -69,6 +69,7 @@ BASES = {
     "margin": Margin(),
 }
 STEERED = Pursuit | PursuitRows | Greedy | Margin  # by the model on the present basis
+DRAWS_NOTHING = Cholesky  # the same vectors for every seed
 every_kernel = pytest.mark.parametrize("kernel", KERNELS.values(), ids=KERNELS.keys())
 moving_kernel = pytest.mark.parametrize("kernel", [KERNELS[name] for name in MOVING], ids=MOVING)
 every_basis = pytest.mark.parametrize("basis", BASES.values(), ids=BASES.keys())
@@ -180,7 +181,7 @@ def test_same_bits_from_the_same_seed_for_any_number_of_threads(basis, kernel, f
         columns, A, W, 3, np.random.default_rng(6), np.arange(1500), machine(columns)
     )
     if not (isinstance(kernel, Linear) and isinstance(basis, Pursuit)) and not isinstance(
-        basis, Cholesky
+        basis, DRAWS_NOTHING
     ):  # one global optimum
         assert not np.array_equal(as_dense(another.vectors), as_dense(found[0].vectors))
 
@@ -302,7 +303,7 @@ def test_more_vectors_than_distinct_rows(basis, kernel, form):
     assert np.isfinite(as_dense(chosen.vectors)).all()
     assert chosen.n <= 20
     if not isinstance(basis, STEERED):
-        np.testing.assert_array_equal(chosen.indices, np.arange(6))
+        np.testing.assert_array_equal(np.sort(chosen.indices), np.arange(6))
 
 
 @every_pursuit
