@@ -13,6 +13,8 @@ import slimsvm
 from slimsvm.declarations import fitted_of
 from slimsvm.ending import Certificate, Ending, Status
 from slimsvm.estimators import REGISTRY
+from slimsvm.estimators.fitting import Classifier
+from slimsvm.models.support import SupportVectors
 from slimsvm.oracles import Multiclass
 
 SMALL = {"random_state": 0}
@@ -162,3 +164,14 @@ class TestEvery:
         if name != "CrossTraining" and model.status_.converged:
             assert "the optimum" in str(model.status_)
             assert model.fit_status_ == 0
+
+
+def test_whoever_holds_support_vectors_has_all_rows_whose_places_they_name():
+    """Also those of weight zero: ``support_`` counts them."""
+
+    class Own(SupportVectors, Classifier):
+        pass
+
+    weight = np.array([0.0, 1.0, 1.0, 0.0, 1.0])
+    data = Own()._encoded(np.eye(5), np.array([0, 1, 0, 1, 1]), weight)
+    assert data.X.shape[0] == 5 and data.used.tolist() == [1, 2, 4]

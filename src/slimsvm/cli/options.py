@@ -12,6 +12,7 @@ from slimsvm.basis import ALL, REGISTRY
 from slimsvm.cli.data import FORMATS
 from slimsvm.cli.files import WRITERS
 from slimsvm.estimators import SVC, SVR, NuSVC, NuSVR, OneClassSVM, SparseSVC, SparseSVR
+from slimsvm.losses import LOSSES
 from slimsvm.solvers.sparse_asked import AUTO, DESCENT
 
 ESTIMATORS: dict[str, Any] = {
@@ -22,6 +23,10 @@ ESTIMATORS: dict[str, Any] = {
     "one-class": OneClassSVM,
 }
 SPARSE_ESTIMATORS: dict[str, Any] = {"svc": SparseSVC, "svr": SparseSVR}  # with --n-basis
+# losses that one of these takes
+ACCEPTED: set[str] = set().union(
+    *(kind._parameter_constraints["loss"][0].options for kind in SPARSE_ESTIMATORS.values())
+)
 
 
 class Number(click.FloatRange):
@@ -126,19 +131,7 @@ SPARSE_OPTIONS = (
     ),
     click.option(
         "--loss",
-        type=click.Choice(
-            [
-                "auto",
-                "logistic",
-                "squared_hinge",
-                "hinge",
-                "smooth_hinge",
-                "squared_epsilon_insensitive",
-                "smooth_epsilon_insensitive",
-                "epsilon_insensitive",
-                "least_squares",
-            ]
-        ),
+        type=click.Choice([AUTO, *(name for name in LOSSES if name in ACCEPTED)]),
         help=(
             "With --n-basis: what an error costs. [default: auto: logistic for a descent, else "
             "squared_hinge; for svr squared_epsilon_insensitive]"

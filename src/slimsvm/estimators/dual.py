@@ -55,7 +55,6 @@ class DualEstimator(SupportVectors, Estimator):
     """
 
     fitted: ClassVar[tuple[Attribute, ...]] = (attribute("_fingerprint", "text", optional=True),)
-    _all_rows: ClassVar[bool] = True
     # of those that have no such parameter
     shrinking = True
     cache_size: float = 200.0

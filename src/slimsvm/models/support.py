@@ -140,6 +140,7 @@ class SupportVectors(KernelModel):
     """
 
     _learned = "support_"
+    _all_rows: ClassVar[bool] = True  # support_ has the places among all rows that were given
     fitted: ClassVar[tuple[Attribute, ...]] = (
         attribute("support_", "int", ("n_SV",)),
         attribute("support_vectors_", "rows", ("n_SV", "n_features")),

@@ -13,10 +13,10 @@ from sklearn.utils import check_random_state
 
 from slimsvm.basis import ALL, REGISTRY, is_choice
 from slimsvm.kernels import RBF, Kernel, Linear, Polynomial
-from slimsvm.losses import Loss
+from slimsvm.losses import LOSSES, Loss
 
 AUTO, DESCENT = "auto", "descent"
-KINKED = ("hinge", "epsilon_insensitive")
+KINKED = {name for name, kind in LOSSES.items() if not kind.differentiable}
 AUTO_FRACTION = 0.1  # of the rows is held out when n_basis='auto' and nothing else is said
 MAX_ITER = 1000  # where no limit is given
 LARGEST_SEED = 2**31 - 1
