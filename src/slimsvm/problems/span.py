@@ -42,7 +42,7 @@ TAKEN_APART = 300  # vectors up to which the eigenvalues of K_BB are looked at
 CHUNK_VALUES = 1 << 18  # of K_BX in one chunk of rows: one megabyte of float32
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@dataclass(frozen=True)
 class Piece:
     """Vectors that joined together: from where to where, and a number that no others have."""
 
