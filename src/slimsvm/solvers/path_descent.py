@@ -107,6 +107,8 @@ class DescentPath:
     seen : array, optional
         The rows as the descent sees them, where they are not what they seem
         (:mod:`slimsvm.problems.mapped_wide`).
+    fills : bool
+        Whether the size is of a model with its metric, whose bytes would be lost without one.
     seed, tol, max_iter :
         As usual; ``max_iter`` limits Newton's method.
     """
@@ -120,6 +122,7 @@ class DescentPath:
     start: Vectors | None = None
     whole: MappedRows | None = None
     seen: Array | None = None
+    fills: bool = False
     seed: int = 0
     tol: float = 1e-3
     max_iter: int = NEWTON_STEPS
@@ -266,7 +269,7 @@ class _Work:
             return False
 
         tries({"ridge": STRONGER * RIDGE_OF_FEW / problem.total_weight}, first)
-        if few and self.path_.metric in ("auto", None):
+        if few and self.path_.metric in ("auto", None) and not self.path_.fills:
             tries({"metric": None, "rate_coef": SLOWLY})
         self.longer = 1.0
         while tries(self.way, best[1]):

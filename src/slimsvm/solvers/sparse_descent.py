@@ -177,6 +177,7 @@ def solved_by_descent(
         start=start,
         whole=None if whole is None else whole(problem, wanted),
         seen=None if seen is None else problem.X + seen.astype(problem.X.dtype),
+        fills=bool(limit),
         seed=seed,
         tol=float(asked.tol),
         max_iter=asked.steps,
