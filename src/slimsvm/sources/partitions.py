@@ -221,9 +221,9 @@ def loaded(given: Any) -> Any:
     """What was sent as bytes, or as it is within this process."""
     if not isinstance(given, bytes):
         return given
-    import pickle
+    from distributed.protocol.pickle import loads
 
-    return pickle.loads(given)
+    return loads(given)
 
 
 def learned(transformer: Any, piece: Piece, learn: Any) -> Any:
