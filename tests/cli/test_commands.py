@@ -90,7 +90,7 @@ def test_machines_and_options(result_of, files, machine, options, twin):
     X, y = files
     facts = result_of("train", "c.svm", "m.slim", "--machine", machine, *options, "--quiet")
     model = load("m.slim")
-    assert type(model) is type(twin) and facts["machine"] == type(twin).__name__
+    assert type(model) is type(twin) and facts["estimator"] == type(twin).__name__
     different = {
         name for name, value in twin.get_params().items() if model.get_params()[name] != value
     }
@@ -125,7 +125,7 @@ def test_json_of_train(result_of, files):
 
 def test_progress_goes_to_standard_error(slimsvm, files):
     result = slimsvm("train", "c.svm", "--verbose", "--json")
-    assert json.loads(result.stdout)["machine"] == "SVC"
+    assert json.loads(result.stdout)["estimator"] == "SVC"
     assert "support vectors" in result.stderr
 
 

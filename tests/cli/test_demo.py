@@ -15,7 +15,7 @@ LINES = [
 
 
 def check(results):
-    assert [(line["data"], line["machine"]) for line in results["results"]] == LINES
+    assert [(line["data"], line["method"]) for line in results["results"]] == LINES
     for ours, theirs, sparse in (results["results"][:3], results["results"][3:]):
         assert abs(ours["accuracy"] - theirs["accuracy"]) < 0.01
         assert abs(ours["vectors"] - theirs["vectors"]) < 0.03 * theirs["vectors"] + 3

@@ -97,7 +97,7 @@ def test_machines_and_options(result_of, files, machine, options, twin):
     expected = {**twin.get_params(), "n_basis": 5, "random_state": 3}
     assert (
         type(model) is type(twin)
-        and facts["machine"] == type(twin).__name__
+        and facts["estimator"] == type(twin).__name__
         and facts["n_basis"] == 5
     )
     assert {name for name, value in expected.items() if model.get_params()[name] != value} == set()
@@ -230,7 +230,7 @@ def test_compress(slimsvm, result_of, files):
     )
     assert (
         facts["n_basis"] == 15
-        and facts["machine"] == "SparseSVC"
+        and facts["estimator"] == "SparseSVC"
         and facts["bytes"] == os.path.getsize("tuned.slim")
     )
     assert facts["before"]["accuracy"] == pytest.approx(exact.score(*files))
@@ -265,7 +265,7 @@ def test_compress_regression(result_of, files):
     facts = result_of(
         "compress", "r.slim", "small.slim", "--n-basis", 20, "--data", "r.csv", "--random-state", 0
     )
-    assert facts["machine"] == "SparseSVR" and facts["after"]["mean_squared_error"] < 0.05
+    assert facts["estimator"] == "SparseSVR" and facts["after"]["mean_squared_error"] < 0.05
 
 
 def test_compress_models_of_other_programs(slimsvm, files):

@@ -49,7 +49,7 @@ class Outcome:
     """One model on one set of data: one line of the table."""
 
     data: str
-    machine: str  # its key in the JSON
+    method: str  # its key in the JSON
     rows: int
     fit_seconds: float
     predict_seconds: float
@@ -88,7 +88,7 @@ def run_demo(
     >>> from slimsvm.cli.demo import run_demo
     >>> lines = []
     >>> results = run_demo(500, picture=os.devnull, n_jobs=1, show=lines.append)
-    >>> [line["machine"] for line in results["results"]]
+    >>> [line["method"] for line in results["results"]]
     ['slimsvm', 'scikit-learn', 'slimsvm sparse', 'slimsvm', 'scikit-learn', 'slimsvm sparse']
     """
     begin = time.perf_counter()
@@ -233,7 +233,7 @@ def print_table(outcomes: list[Outcome], show: Show) -> None:
     cells = [
         (
             outcome.data,
-            outcome.machine,
+            outcome.method,
             f"{outcome.fit_seconds:.2f} s",
             f"{outcome.predict_seconds:.2f} s",
             f"{100 * outcome.accuracy:.2f} %",
@@ -261,7 +261,7 @@ def print_table(outcomes: list[Outcome], show: Show) -> None:
     for at, line in enumerate(cells):
         table.add_row(
             *line,
-            style="" if outcomes[at].machine == "scikit-learn" else "bold",
+            style="" if outcomes[at].method == "scikit-learn" else "bold",
             end_section=at % 3 == 2,
         )
     console = Console()

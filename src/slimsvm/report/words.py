@@ -22,12 +22,12 @@ def describe(estimator: Any) -> dict[str, Any]:
     >>> from slimsvm import SVC
     >>> from slimsvm.report.words import describe
     >>> facts = describe(SVC(kernel="linear").fit([[0.0], [1.0]], [3, 5]))
-    >>> facts["machine"], facts["kernel"], facts["classes"], facts["n_support_vectors"]
+    >>> facts["estimator"], facts["kernel"], facts["classes"], facts["n_support_vectors"]
     ('SVC', {'name': 'linear'}, [3, 5], 2)
     >>> facts["status"]["reason"]
     'converged'
     """
-    facts: dict[str, Any] = {"machine": type(estimator).__name__}
+    facts: dict[str, Any] = {"estimator": type(estimator).__name__}
     # several: the pairs of a CrossTraining
     whole, models = estimator, getattr(estimator, "estimators_", [estimator])
     # they differ in little else
@@ -49,7 +49,7 @@ def describe(estimator: Any) -> dict[str, Any]:
     if hasattr(estimator, "support_"):
         facts["n_support_vectors"] = sum(len(model.support_) for model in models)
     if whole is not estimator:
-        facts["n_machines"] = len(models)
+        facts["n_models"] = len(models)
         facts |= {
             name: int(getattr(whole, f"{name}_").sum())
             for name in ("n_kept", "n_noise", "n_redundant")
@@ -78,7 +78,7 @@ def describe_in_words(facts: dict[str, Any]) -> str:
     Examples
     --------
     >>> from slimsvm.report.words import describe_in_words
-    >>> facts = {"machine": "SVC", "kernel": {"name": "rbf", "gamma": 0.5}, "C": 1.0}
+    >>> facts = {"estimator": "SVC", "kernel": {"name": "rbf", "gamma": 0.5}, "C": 1.0}
     >>> print(describe_in_words({**facts, "classes": [0, 1], "bytes": 2048}))
     model            SVC
     kernel           rbf, gamma 0.5
@@ -97,10 +97,10 @@ def lines_of(facts: dict[str, Any]) -> list[tuple[str, str]]:
     Examples
     --------
     >>> from slimsvm.report.words import lines_of
-    >>> lines_of({"machine": "SVC", "kernel": {"name": "linear"}, "n_features": 2048})
+    >>> lines_of({"estimator": "SVC", "kernel": {"name": "linear"}, "n_features": 2048})
     [('model', 'SVC'), ('kernel', 'linear'), ('features', '2,048')]
     """
-    lines: list[tuple[str, str]] = [("model", facts["machine"])]
+    lines: list[tuple[str, str]] = [("model", facts["estimator"])]
     kernel = dict(facts["kernel"])
     lines.append(
         (
@@ -122,8 +122,8 @@ def lines_of(facts: dict[str, Any]) -> list[tuple[str, str]]:
     if "n_support_vectors" in facts:
         by_class = f" ({several(facts['n_support'])} by class)" if "n_support" in facts else ""
         lines.append(("support vectors", f"{facts['n_support_vectors']:,}{by_class}"))
-    if "n_machines" in facts:
-        lines.append(("binary models", f"{facts['n_machines']:,}"))
+    if "n_models" in facts:
+        lines.append(("binary models", f"{facts['n_models']:,}"))
         lines.append(
             (
                 "rows",
@@ -182,7 +182,7 @@ def summary(facts: dict[str, Any]) -> str:
     Examples
     --------
     >>> from slimsvm.report.words import summary
-    >>> summary({"machine": "SparseSVC", "kernel": {"name": "rbf"}, "n_basis": 50,
+    >>> summary({"estimator": "SparseSVC", "kernel": {"name": "rbf"}, "n_basis": 50,
     ...     "classes": [0, 1], "n_features": 4})
     'SparseSVC: 50 basis vectors, rbf kernel, 4 features, 2 classes.'
     """
@@ -196,7 +196,7 @@ def summary(facts: dict[str, Any]) -> str:
     if "classes" in facts:
         n = len(facts["classes"])
         said.append(f"{n:,} class{'es' if n != 1 else ''}")
-    return f"{facts['machine']}: {', '.join(said)}."
+    return f"{facts['estimator']}: {', '.join(said)}."
 
 
 def size_tiles(facts: dict[str, Any]) -> list[tuple[str, str, str]]:
