@@ -313,3 +313,23 @@ sys.exit(pytest.main(["-q", "-p", "no:cacheprovider", "-c", "/dev/null", "--pyar
         [sys.executable, "-c", code], capture_output=True, text=True, check=False, cwd=tmp_path
     )
     assert done.returncode == 0, done.stdout[-3000:]
+
+
+def test_a_search_that_is_interrupted_in_its_last_fit_is_as_it_was(monkeypatch):
+    X, y = make_classification(60, random_state=0)
+    search, usual = GridSearchCV(SVC(), {"C": [1.0, 2.0]}, cv=2), SVC.fit
+
+    def interrupted(self, *given, **more):
+        raise KeyboardInterrupt
+
+    def fails():
+        before = dict(vars(search))
+        with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+            patch.setattr(SVC, "fit", interrupted)
+            search.fit(X, y)
+        return vars(search) == before
+
+    assert fails() and not hasattr(search, "best_estimator_")
+    search.fit(X, y)
+    assert SVC.fit is usual and search.shared_.n_shared
+    assert fails() and search.predict(X).size == 60

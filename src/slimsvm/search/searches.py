@@ -15,6 +15,7 @@ from sklearn.utils._param_validation import Interval, RealNotInt
 from sklearn.utils.validation import _check_method_params, indexable
 
 from slimsvm.ending import warn
+from slimsvm.estimators.fitting import Estimator
 from slimsvm.search.course import Inside
 from slimsvm.search.shared import NotShared, Shared
 from slimsvm.search.sharing import Sharing
@@ -82,6 +83,9 @@ class SharedWork(BaseSearchCV):
         "max_memory": [Interval(RealNotInt, 0, None, closed="left"), int]
     }
 
+    # a search that is interrupted in its last fit would keep a best estimator that is none
+    _unchanged_on_failure = Estimator._unchanged_on_failure
+
     def _searched(self) -> Any:
         """A grid or distributions, or a list of them."""
         raise NotImplementedError
@@ -102,6 +106,11 @@ class SharedWork(BaseSearchCV):
         -------
         self
         """
+        with self._unchanged_on_failure():
+            self._fit(X, y, params)
+        return self
+
+    def _fit(self, X: Any, y: Any, params: dict[str, Any]) -> None:
         self.__dict__.pop("shared_", None)
         try:
             work = self._work_of(X, y, params)
@@ -111,7 +120,7 @@ class SharedWork(BaseSearchCV):
             super().fit(X, y, **params)
             n_fits = len(self.cv_results_["params"]) * self.n_splits_
             self.shared_ = Shared(n_fits, 0, reason=str(why))
-            return self
+            return
         own, asked, self._work = self.estimator, self.n_jobs, work
         self.estimator = stand_in(own, work.book)
         try:
@@ -129,7 +138,6 @@ class SharedWork(BaseSearchCV):
         scorers = self._get_scorers()[0]
         self.scorer_ = getattr(scorers, "_scorers", scorers)
         self.shared_ = work.sharing.result()
-        return self
 
     def __dir__(self) -> list[str]:
         # a search that shared nothing looks like scikit-learn's, whose tests compare all it has
