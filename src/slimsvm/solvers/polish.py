@@ -61,11 +61,7 @@ def polished(
         K += scaling**2
     K = np.ascontiguousarray(K[np.ix_(row, row)])
     if scaling == np.inf:  # both signs must have the same sum: the heavier one is scaled down
-        miss = float(z @ a)
-        heavy = z > 0 if miss > 0 else z < 0
-        total = float(a[heavy].sum())
-        if total > 0:
-            a[heavy] *= max(0.0, 1.0 - abs(miss) / total)
+        _balance(z, a)
     else:  # a variable that costs nothing takes up what the equality demands
         K = np.pad(K, (0, 1))
         room = float(bounds.sum()) + 1.0
@@ -75,6 +71,8 @@ def polished(
     _, more = polish(K, np.diag(K).copy(), z, bounds, a, o, z.size, work=FIRST_WORK)
     if more and X.shape[1] < FEW_COLUMNS * row.size:
         a[: row.size] = _from_inside(X[row], z[: row.size], ends[: row.size], bounds, scaling)
+        if scaling == np.inf:
+            _balance(z, a)
         o = ends + K @ (z * a)
     left = _violation(z, bounds, a, o)
     for _ in range(POLISHES):
@@ -89,6 +87,15 @@ def polished(
     # rounding errors of a zero would decide between equal classes
     w[np.abs(w) <= v.size * np.finfo(float).eps * (np.abs(X).T @ np.abs(v))] = 0.0
     return v, w
+
+
+def _balance(z: Array, a: Array) -> None:
+    """Scale the heavier sign down to the sum of the other, in place."""
+    miss = float(z @ a)
+    heavy = z > 0 if miss > 0 else z < 0
+    total = float(a[heavy].sum())
+    if total > 0:
+        a[heavy] *= max(0.0, 1.0 - abs(miss) / total)
 
 
 def _violation(z: Array, bounds: Array, a: Array, o: Array) -> float:
