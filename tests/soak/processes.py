@@ -22,9 +22,12 @@ def forked(work):
     read, write = os.pipe()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)  # fork and threads: ours start anew
+        # an interrupt of the child before it stands on its own would unwind pytest there
+        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
         pid = os.fork()
     if pid == 0:
         _child(work, read, write)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
     os.close(write)
     ended = []
 
@@ -77,10 +80,14 @@ def _child(work, read, write):
             os.dup2(quiet, stream)
         sys.stdout = sys.stderr = os.fdopen(1, "w", closefd=False)
         signal.signal(signal.SIGINT, signal.default_int_handler)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            work(lambda: os.write(write, b"."))
-        code = 0
+        try:
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                work(lambda: os.write(write, b"."))
+            code = 0
+        finally:  # the one interrupt has been, or does not come any more
+            signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     except SystemExit as ended:
         code = ended.code if isinstance(ended.code, int) else 1
     finally:
