@@ -128,19 +128,39 @@ def _newton_steps(
     return n + 1
 
 
+@compiled
+def _begun(K: Array, sign: Array, a: Array, o: Array) -> Array:
+    """Begin at zero, in place; returns the diagonal."""
+    diag = np.empty(a.size, K.dtype)
+    for v in range(a.size):
+        a[v], o[v], diag[v] = 0.0, -sign[v], K[v, v]
+    return diag
+
+
+@compiled
+def _largest(x: Array) -> float:
+    """Of the absolute values."""
+    found = 0.0
+    for k in range(x.size):
+        found = max(found, abs(x[k]))
+    return found
+
+
+# loops in what follows, and no assignments of slices: Numba's check of shapes takes longer to
+# compile than all steps
 def _in_the_interpreter(
     K: Array, sign: Array, upper: Array, a: Array, o: Array, tol: float, most: int, exact: bool,
     about: Array,
 ) -> None:  # fmt: skip
     """One pair, in place; ``about`` is what is known of it."""
     n = a.size
-    a[:], o[:], diag = 0.0, -sign, np.diag(K).copy()
+    diag = _begun(K, sign, a, o)
     steps, violation = pair_steps(K, diag, sign, upper, a, o, n, tol, most)
     about[OPEN] = 0.0
     if exact and violation <= tol:
         free, L, x = np.empty(n, np.int64), np.empty((n, n)), np.empty((2, n))
         for _ in range(MOST_NEWTONS):
-            scale, before = max(1.0, np.abs(o).max()), violation
+            scale, before = max(1.0, _largest(o)), violation
             more = _newton_steps(K, sign, upper, a, o, free, L, x)
             if more < 0:
                 about[OPEN] = 1.0
@@ -204,7 +224,8 @@ def matrix_of_pair(
     n = n_first + ends[j + 1] - b0
     K = room[: n * n].reshape(n, n)
     for r in range(n_first):
-        K[r, :n_first] = S[r, :n_first]
+        for c in range(n_first):
+            K[r, c] = S[r, c]
         for c in range(n_first, n):
             value = S[r, b0 - a0 + c - n_first]
             K[r, c] = value
