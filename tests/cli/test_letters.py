@@ -225,6 +225,33 @@ def test_marks_of_a_density():
     assert np.allclose(of_density(asked, marks), [0.001, 0.1, 0.5, 0.5, 0.999])
 
 
+@pytest.mark.parametrize("letters", ["", "-s 1 -t 0", "-b 1 -t 1 -g 2", "-t 3 -w4 2"])
+def test_a_file_with_one_label(run, letters):
+    """A part of a file may have one only: the model always says it, as that of svm-train."""
+    Path("alike").write_text("4 1:1\n4 1:2 2:1\n4 1:3\n")
+    Path("others").write_text("4 1:1\n5 3:2\n4 1:3\n")
+    code, said, complaint = run(f"slim-train {letters} alike m")
+    assert (code, said) == (0, "Total nSV = 0\n") and "training data in only one class" in complaint
+    assert run("slim-train -v 2 alike")[1] == "Cross Validation Accuracy = 100%\n"
+    probable = letters.split(" -t")[0] if "-b" in letters else ""
+    code, said, _ = run(f"slim-predict {probable} others m out")
+    assert code == 0 and "Accuracy = 66.6667% (2/3) (classification)\n" in said
+    rows = ["labels 4", *["4 1"] * 3] if probable else ["4"] * 3
+    assert Path("out").read_text().splitlines() == rows
+    if shutil.which("svm-train"):
+        theirs(f"svm-train {letters} alike m2")
+        own = [[line.split() for line in Path(m).read_text().splitlines()] for m in ("m", "m2")]
+        assert own[0] == own[1]
+        assert theirs(f"svm-predict {probable} others m out2") == said
+        assert Path("out2").read_text().split() == Path("out").read_text().split()
+
+
+def test_a_tube_that_nothing_lies_on(run):
+    """All rows have one target: epsilon was said to be nan."""
+    Path("flat").write_text("4 1:1\n4 1:2 2:1\n4 1:3\n")
+    assert "epsilon = 0.000000\n" in run("slim-train -s 4 flat m")[1]
+
+
 @pytest.mark.parametrize("first", [0, 1])
 def test_indices_may_begin_with_zero(run, first):
     """scikit-learn writes them so by default, and svm-train takes them."""
@@ -389,7 +416,7 @@ def test_what_svm_light_does_without_being_asked(run):
     to_zero = np.sqrt(2 - 2 * np.exp(-0.5 * np.sum(rows**2, axis=1)))
     said = run("slim-learn -t 2 -g 0.5 cancer m")[1]
     assert f"Setting default regularization parameter C={1 / np.mean(to_zero) ** 2:.4f}\n" in said
-    assert f"|x|={to_zero.max():.5f}\n" in said
+    assert "|x|=1.00000\n" in said  # the root of k(x, x)
     assert run("slim-classify -v 1 -f 0 cancer m out")[1].splitlines()[1].startswith("Accuracy")
     pairs = [line.split() for line in Path("out").read_text().splitlines()]
     assert all(not first.startswith("-") and second.startswith("-") for first, second in pairs)
@@ -398,6 +425,34 @@ def test_what_svm_light_does_without_being_asked(run):
     run("slim-learn -v 0 -z r -c 1 diabetes m")
     said = run("slim-classify diabetes m out")[1]
     assert "support vectors read" in said and "Accuracy" not in said
+
+
+def test_what_svm_learn_says_of_a_fit(run):
+    """The numbers are those of svm_learn 6.02 for this file, whose tolerance is 0.001."""
+    write("cancer")
+    Path("c").write_text("".join(Path("cancer").read_text().splitlines(True)[:400]))
+    said = run("slim-learn c m")[1]
+    assert "Optimization finished (10 misclassified, maxdiff=0.0000" in said
+    assert "\nNumber of SV: 94 (including 87 at upper bound)\nL1 loss: loss=47.2583" in said
+    assert (
+        "|w|=4.2193" in said
+        and "|x|=3.38592\nEstimated VCdim of classifier: VCdim<=105.604" in said
+    )
+    assert said.splitlines()[-4:] == [
+        "XiAlpha-estimate of the error: error<=23.25% (rho=1.00,depth=0)",
+        "XiAlpha-estimate of the recall: recall=>79.30% (rho=1.00,depth=0)",
+        "XiAlpha-estimate of the precision: precision=>79.65% (rho=1.00,depth=0)",
+        "Writing model file...done",
+    ]
+    said = run("slim-learn -t 2 -c 10 -g 1 -j 2 -o 2 -x 1 c m")[1]
+    assert "error<=12.50% (rho=2.00,depth=0)\n" in said and "recall=>89.43% (rho=2.00" in said
+    estimates = [line.split("=")[1] for line in said.splitlines() if line[:9] == "Leave-one"]
+    assert estimates == ["3.25%", "98.24%", "96.12%"]  # svm_learn leaves out 44 rows for them
+    write("diabetes")
+    Path("d").write_text("".join(Path("diabetes").read_text().splitlines(True)[:300]))
+    said = run("slim-learn -z r -t 2 -g 0.5 -c 1 d m")[1]
+    assert "Optimization finished (maxdiff=0.0" in said and "XiAlpha" not in said
+    assert "L1 loss: loss=92.7" in said and "|w|=3.994" in said and "|x|=1.00000" in said
 
 
 def test_rows_without_a_label_are_left_out_and_predicted(run):
@@ -419,13 +474,13 @@ def test_rows_without_a_label_are_left_out_and_predicted(run):
         ("slim-train -c", "-c needs a value"),
         ("slim-train -wx 3 iris", "after -w comes a label"),
         ("slim-train -s 1 -n 0.9 some", "specified nu is infeasible: at most 0.666667"),
-        ("slim-train -v 3 alike", "all rows have the label 4"),
         ("slim-train -t 4 iris", "begins with 0:serial_number"),
         ("slim-train nowhere", "nowhere: No such file"),
         ("slim-train iris no/where", "the folder for it does not exist"),
         ("slim-grid -c 3 iris", "-c of grid.py is not here: use -log2c"),
         ("slim-grid -log2c 1,2 iris", "expected begin,end,step"),
         ("slim-learn -p 0.5 iris m", "-p of svm_learn is not here: there is no transduction"),
+        ("slim-learn -k 2 iris m", "-k 2 of svm_learn is not here: the extended XiAlpha"),
         ("slim-learn iris m", "labels of classification are +1, -1 and 0"),
         ("slim-learn -z r -q 10 iris m", "the solver of regressions has no such knobs"),
         ("slim-classify iris iris", "iris, line 1"),
@@ -437,8 +492,7 @@ def test_rows_without_a_label_are_left_out_and_predicted(run):
 def test_what_is_not_there_is_refused_by_name(run, tmp_path, line, words):
     write("iris")
     Path("some").write_text("1 1:1\n2 1:2\n1 1:3\n")
-    Path("alike").write_text("4 1:1\n4 1:2\n4 1:3\n")
     code, said, complaint = run(line)
     assert code == 1 and said == ""
     assert words in complaint and complaint.count("\n") == 1
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["alike", "iris", "some"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["iris", "some"]

@@ -73,12 +73,18 @@ def _objective(estimator: Any, k: int) -> float:
 
 
 def _tube(estimator: Any, X: Any, y: Array) -> float:
-    """Half the width of the tube of a NuSVR, on whose surface the vectors below the bound lie."""
-    sizes = np.abs(dense(estimator.dual_coef_)[0])
-    free = estimator.support_[sizes < estimator.C * AT_BOUND]
-    if not free.size:
-        return float("nan")
-    return float(np.mean(np.abs(estimator.predict(X[free]) - y[free])))
+    """Half the width of the tube of a NuSVR, on whose surface the vectors below the bound lie.
+
+    If there are none it ends anywhere between the rows inside and those at the bound.
+    """
+    sizes, apart = np.zeros(y.size), np.abs(estimator.predict(X) - y)
+    sizes[estimator.support_] = np.abs(dense(estimator.dual_coef_)[0])
+    outside = sizes >= estimator.C * AT_BOUND
+    inside = sizes == 0.0
+    if not np.all(inside | outside):
+        return float(np.mean(apart[~(inside | outside)]))
+    ends = [apart[inside].max()] if inside.any() else []
+    return float(np.mean([*ends, apart[outside].min()] if outside.any() else ends))
 
 
 # -- probabilities without classes -----------------------------------------------------------------

@@ -24,6 +24,7 @@ from slimsvm.cli.after_libsvm import (
 from slimsvm.cli.data import Request, read, widen
 from slimsvm.cli.files import check_writable, write_bytes, write_model
 from slimsvm.cli.letters import Program, Refused, number, one_of, whole, word
+from slimsvm.cli.one_label import answer_constant, constant_of, write_constant
 from slimsvm.persistence.libsvm import write_libsvm
 
 Array = NDArray[Any]
@@ -222,8 +223,6 @@ def _target(estimator: Any, y: Array, path: str) -> Array:
             print(f"WARNING: {text}", file=sys.stderr)
         weights = {k: w for k, w in estimator.class_weight.items() if k in known}
         estimator.set_params(class_weight=weights)
-    if known.size == 1:
-        raise ValueError(f"{path}: all rows have the label {known[0]}; there must be two at least")
     if hasattr(estimator, "nu"):
         fewest, most = np.sort(counts)[[0, -1]]
         if estimator.nu * (fewest + most) / 2 > fewest:
@@ -246,6 +245,11 @@ def _train(options: dict[str, Any], files: list[str]) -> None:
         warnings.filterwarnings("ignore", "The `probability` parameter was deprecated")
         if "v" in options:
             print(*_validated(estimator, X, y, options["v"]), sep="\n")
+            return
+        if _one_label(estimator, y):
+            write_constant(estimator, int(y[0]), X.shape[1], model)
+            if "q" not in options:
+                print("Total nSV = 0")
             return
         lines = _fit_in_order(estimator, X, y)
         more: dict[str, list[float]] = {}
@@ -388,34 +392,47 @@ def regression_scores(found: Array, y: Array) -> tuple[float, float]:
 
 
 def _predict(options: dict[str, Any], files: list[str]) -> None:
-    from slimsvm.persistence import load_libsvm
-
     data, path, out = files
     check_writable(out)
     head = _head(path)
     precomputed = head.get("kernel_type") == ["precomputed"]
     rows = rows_of(data, {"t": "4"} if precomputed else {})
+    known = "probA" in head or "prob_density_marks" in head
+    probable = options.get("b", "0") == "1"
+    if probable and not known and "svm_type" in head:
+        raise ValueError(f"{path}: the model does not support probability estimates")
+    lines: list[str] = []
+    if known and not probable:
+        lines.append("Model supports probability estimates, but disabled in prediction.")
+    label = constant_of(head)
+    if label is not None:
+        found = answer_constant(label, rows.X.shape[0], out, probable)
+    else:
+        found, more = _answered(rows.X, path, head, out, precomputed, probable)
+        lines += more
+    if "q" not in options:
+        print(*lines, *_scores(head, found, _numbers(rows.y, data)), sep="\n")
+
+
+def _answered(
+    X: Any, path: str, head: dict[str, list[str]], out: str, precomputed: bool, probable: bool
+) -> tuple[Array, list[str]]:
+    """Write what a model says of rows: predictions, and lines that are said of them."""
+    from slimsvm.persistence import load_libsvm
+
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", ".*probability estimates")
         about: dict[str, Any] = {"zero_based": not precomputed}
         model = load_libsvm(path, **about)
-        if rows.X.shape[1] > model.n_features_in_:
-            model = load_libsvm(path, n_features=rows.X.shape[1], **about)
-    X = widen(rows.X, model.n_features_in_)
+        if X.shape[1] > model.n_features_in_:
+            model = load_libsvm(path, n_features=X.shape[1], **about)
+    X = widen(X, model.n_features_in_)
     order = _file_order(head, model)
-    known = "probA" in head or "prob_density_marks" in head
-    lines: list[str] = []
-    if options.get("b", "0") == "1":
-        if not known:
-            raise ValueError(f"{path}: the model does not support probability estimates")
-        found, lines = _write_probable(model, X, order, head, out)
-    else:
-        if known:
-            lines.append("Model supports probability estimates, but disabled in prediction.")
-        found = _chosen(model, X, order)
-        write_bytes(out, (f"{v:.17g}\n".encode() for v in found.tolist()))
-    if "q" not in options:
-        print(*lines, *_scores(model, found, _numbers(rows.y, data)), sep="\n")
+    if probable:
+        return _write_probable(model, X, order, head, out)
+    found = _chosen(model, X, order)
+    write_bytes(out, (f"{v:.17g}\n".encode() for v in found.tolist()))
+    return found, []
 
 
 def _head(path: str) -> dict[str, list[str]]:
@@ -475,8 +492,8 @@ def _file_order(head: dict[str, list[str]], model: Any) -> Array:
     return np.searchsorted(model.classes_, [int(label) for label in head["label"]])
 
 
-def _scores(model: Any, found: Array, y: Array) -> list[str]:
-    if hasattr(model, "epsilon") or type(model).__name__ == "NuSVR":
+def _scores(head: dict[str, list[str]], found: Array, y: Array) -> list[str]:
+    if head["svm_type"] in (["epsilon_svr"], ["nu_svr"]):
         error, correlation = regression_scores(found, y)
         return [
             f"Mean squared error = {error:.6g} (regression)",

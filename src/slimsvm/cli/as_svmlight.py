@@ -47,6 +47,8 @@ LEARN = Program(
         "e": number(above=0.0),
         "h": whole(1),
         "f": one_of("0", "1"),
+        "o": number(above=0.0),
+        "k": whole(0),
         "#": whole(1),
         "l": word,
         "a": word,
@@ -58,7 +60,7 @@ options, as those of svm_learn:
 -z {c,r} : classification (default) or regression
 -c C : trade-off (default [avg. |x|]^-2)   -w epsilon of the tube (0.1)
 -j factor : of the errors on positive examples (1)   -b {0,1} : with an intercept (1)
--x {0,1} : leave-one-out estimates (0)
+-x {0,1} : leave-one-out estimates (0)   -o rho of the XiAlpha estimates (1)
 -t : 0 linear (default), 1 polynomial (s a*b+r)^d, 2 rbf exp(-g ||a-b||^2), 3 sigmoid tanh(s a*b+r)
 -d (3)  -g (1)  -s (1)  -r (1)
 -q size of working sets, -n new variables in each, -h history of shrinking: as in the paper
@@ -67,8 +69,6 @@ options, as those of svm_learn:
 -v {0..3} : how much is said (1)""",
     {
         "p": TRANSDUCTION,
-        "o": "there are no xi-alpha estimates; -x 1 counts leave-one-out errors",
-        "k": "there are no xi-alpha estimates; -x 1 counts leave-one-out errors",
         "u": "there is no own kernel; kernels that are Python functions: slimsvm.SVC(kernel=...)",
         "y": "a start from alphas: slimsvm.SVC(warm_start=True)",
     },
@@ -118,16 +118,17 @@ def _learn(options: dict[str, Any], files: list[str]) -> None:
     estimator = estimator_for(options, X, regression)
     said = options.get("v", 1) > 0
     if said:
+        print("Scanning examples...done")
         print(f"Reading examples into memory...OK. ({y.size} examples read)")
         if "c" not in options:
             print(f"Setting default regularization parameter C={estimator.C:.4f}")
     estimator.fit(X, target)
     write_model(estimator, model, "svmlight")
     if said:
-        first = f"Optimizing...done. ({int(np.sum(estimator.n_iter_))} iterations)"
-        print(first, *_of_fit(estimator, X, target, options.get("e", 0.001)), sep="\n")
+        print(f"Optimizing...done. ({int(np.sum(estimator.n_iter_))} iterations)")
+        print(*_of_fit(estimator, X, target, options), sep="\n")
     if options.get("x", "0") == "1":
-        print(*_left_out(estimator, X, target), sep="\n")
+        print(*_left_out(estimator, X, target, options.get("o", 1.0)), sep="\n")
     if "a" in options:
         alphas = np.zeros(y.size)
         alphas[np.flatnonzero(known)[estimator.support_]] = dense(estimator.dual_coef_)[0]
@@ -150,6 +151,9 @@ def _refuse(options: dict[str, Any], regression: bool) -> None:
         raise Refused("-b 0: functions without an intercept are linear ones (-t 0 -z c) here")
     if options.get("b", "1") == "0" and (knobs or "a" in options or options.get("x") == "1"):
         raise Refused("-b 0 goes without -q, -n, -h, -a and -x here")
+    if options.get("k", 0):
+        text = "the extended XiAlpha estimate; there are the plain one and -x 1, which counts"
+        raise Refused(f"-k {options['k']} of svm_learn is not here: {text}")
     if regression and ({"l", "j"} & set(options) or options.get("x") == "1"):
         raise Refused("-l, -j and -x are for classification (-z c)")
 
@@ -207,30 +211,72 @@ def lengths(kernel: Any, X: Any) -> Array:
     return np.sqrt(np.maximum(values, 0.0))
 
 
-def _of_fit(estimator: Any, X: Any, y: Array, tol: float) -> list[str]:
+def _of_fit(estimator: Any, X: Any, y: Array, options: dict[str, Any]) -> list[str]:
     """What svm_learn prints of its solution."""
-    if not hasattr(estimator, "support_"):
-        return []
-    coef = dense(estimator.dual_coef_)[0]
-    limits = np.full(coef.size, estimator.C)
-    if hasattr(estimator, "class_weight_"):
-        limits *= estimator.class_weight_[(coef > 0).astype(int)]
-    n_bound = int(np.sum(np.abs(coef) >= limits * (1 - 1e-9)))
-    lines = [f"Number of SV: {coef.size} (including {n_bound} at upper bound)"]
-    if not hasattr(estimator, "classes_"):
+    violation, tol = float(estimator.certificate_.violation), options.get("e", 0.001)
+    classes, dual = hasattr(estimator, "classes_"), hasattr(estimator, "support_")
+    values = estimator.decision_function(X) if classes else estimator.predict(X)
+    if classes:
+        margins = values * y
+        losses = np.where(margins < 1.0 - tol, 1.0 - margins, 0.0)
+        first = f"{np.sum(margins <= 0.0)} misclassified, maxdiff={violation:.5f}"
+    else:
+        losses = np.maximum(np.abs(values - y) - estimator.epsilon, 0.0)
+        first = f"maxdiff={violation:.5f}"
+    lines = [f"Optimization finished ({first})."]
+    if dual:
+        coef = dense(estimator.dual_coef_)[0]
+        limits = np.full(coef.size, estimator.C)
+        if hasattr(estimator, "class_weight_"):
+            limits *= estimator.class_weight_[(coef > 0).astype(int)]
+        n_bound = int(np.sum(np.abs(coef) >= limits * (1 - 1e-9)))
+        lines += [f"Number of SV: {coef.size} (including {n_bound} at upper bound)"]
+        own = coef @ (values[estimator.support_] - estimator.intercept_[0])
+        norm = np.sqrt(max(0.0, float(own)))
+        kernel = estimator.kernel_
+    else:
+        norm, kernel = float(np.linalg.norm(dense(estimator.coef_))), make_kernel("linear")
+    longest = np.sqrt(max(0.0, float(kernel.diag_from_sq(squared_norms(X)).max())))
+    lines += [
+        f"L1 loss: loss={losses.sum():.5f}",
+        f"Norm of weight vector: |w|={norm:.5f}",
+        f"Norm of longest example vector: |x|={longest:.5f}",
+    ]
+    if not (classes and dual):
         return lines
-    values = estimator.decision_function(X)
-    margins = values * y
-    own = coef @ (values[estimator.support_] - estimator.intercept_[0])
+    away = lengths(kernel, X)
+    radius = away[estimator.support_].max(initial=0.0)
+    alphas = np.zeros(y.size)
+    alphas[estimator.support_] = np.abs(coef)
+    lines += [f"Estimated VCdim of classifier: VCdim<={(norm * radius) ** 2 + 1.0:.5f}"]
+    return lines + _xi_alpha(y, margins, alphas, away.max() ** 2, options.get("o", 1.0))
+
+
+def _xi_alpha(y: Array, margins: Array, alphas: Array, reach: float, rho: float) -> list[str]:
+    """Joachims' bounds of leave-one-out errors, from one fit: rho alpha R^2 + xi >= 1.
+
+    ``reach`` is R^2, the largest squared distance of a row from zero as the kernel sees it.
+    """
+    wrong = rho * alphas * reach + np.maximum(0.0, 1.0 - margins) >= 1.0
+    error, recall, precision = _rates(y, wrong)
+    about = f"(rho={rho:.2f},depth=0)"
     return [
-        *lines,
-        f"L1 loss: loss={np.sum(1.0 - margins[margins < 1.0 - tol]):.5f}",
-        f"Norm of weight vector: |w|={np.sqrt(max(0.0, float(own))):.5f}",
-        f"Norm of longest example vector: |x|={lengths(estimator.kernel_, X).max():.5f}",
+        f"XiAlpha-estimate of the error: error<={error:.2f}% {about}",
+        f"XiAlpha-estimate of the recall: recall=>{recall:.2f}% {about}",
+        f"XiAlpha-estimate of the precision: precision=>{precision:.2f}% {about}",
     ]
 
 
-def _left_out(estimator: Any, X: Any, y: Array) -> list[str]:
+def _rates(y: Array, wrong: Array) -> tuple[float, float, float]:
+    """Error, recall and precision in percent, where a wrong row has the other label."""
+    positive = int(np.sum(y > 0))
+    right = positive - int(np.sum(wrong & (y > 0)))
+    taken = right + int(np.sum(wrong & (y < 0)))
+    error = float(np.mean(wrong))
+    return 100.0 * error, 100.0 * right / max(1, positive), 100.0 * right / max(1, taken)
+
+
+def _left_out(estimator: Any, X: Any, y: Array, rho: float) -> list[str]:
     """Leave-one-out estimates: only support vectors can be answered otherwise when left out."""
     from slimsvm.search import GridSearchCV
 
@@ -246,14 +292,12 @@ def _left_out(estimator: Any, X: Any, y: Array) -> list[str]:
         wrong[estimator.support_] = np.array(scores) < 0.5
     inside = np.setdiff1d(everything, estimator.support_)
     wrong[inside] = found[inside] != y[inside]
-    answered = np.where(wrong, -y, y)
-    right = int(np.sum((answered > 0) & (y > 0)))
-    recall = 100.0 * right / max(1, int(np.sum(y > 0)))
-    precision = 100.0 * right / max(1, int(np.sum(answered > 0)))
+    error, recall, precision = _rates(y, wrong)
     return [
-        f"Leave-one-out estimate of the error: error={100.0 * wrong.mean():.2f}%",
+        f"Leave-one-out estimate of the error: error={error:.2f}%",
         f"Leave-one-out estimate of the recall: recall={recall:.2f}%",
         f"Leave-one-out estimate of the precision: precision={precision:.2f}%",
+        f"Actual leave-one-outs computed:  {len(splits)} (rho={rho:.2f})",
     ]
 
 
