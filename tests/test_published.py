@@ -1,5 +1,6 @@
 """Recipes of cutting planes and of subsets in the primal, step by step as they were published."""
 
+import tracemalloc
 import warnings
 
 import numpy as np
@@ -900,3 +901,25 @@ def test_time_is_limited():
     with pytest.warns(ConvergenceWarning, match="max_time"):
         model.fit(X, y)
     assert model.score(X, y) > 0.5
+
+
+def test_the_kernel_matrix_of_the_cutting_planes_is_in_memory_once():
+    X, y = checkers(1500, seed=0)
+    model = recipes.kernel_cutting_plane(C=1.0, gamma=5.0, max_iter=2, random_state=0)
+    tracemalloc.start()
+    try:
+        with pytest.warns(ConvergenceWarning, match="max_iter"):
+            model.fit(X, y)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < 1.5 * 8 * 1500**2, "max_memory counts one"
+
+
+def test_the_time_of_cross_training_is_that_of_all_its_fits():
+    model = cross_training(4, 50, max_time=600.0, C=2.0)
+    assert (model.max_time, model.estimator.max_time, model.estimator.C) == (600.0, None, 2.0)
+    X, y = small(120)
+    model.set_params(max_time=1e-6, estimator__max_iter=10, random_state=0)
+    with pytest.warns(ConvergenceWarning, match="max_"):
+        model.fit(X, y)

@@ -105,8 +105,8 @@ def smo(progress: float = 0.001, seed: int = 0, **parameters: Any) -> SVC:
     """Sequential minimal optimisation as Platt published it: two variables at a time.
 
     They are chosen by its heuristics, with a cache of errors and none of kernel rows; see
-    :class:`slimsvm.solvers.platt_smo.PlattSMO`. ``svm_light(2)`` has working sets of two with the
-    steepest direction.
+    :mod:`slimsvm.solvers.platt_smo` for what the paper leaves open. ``svm_light(2)`` has working
+    sets of two with the steepest direction.
     """
     return configured("smo", {"solver": PlattSMO(progress=progress, seed=seed)}, **parameters)
 

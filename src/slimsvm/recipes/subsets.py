@@ -26,19 +26,21 @@ _ONE_PASS = {"max_support": None, "finishing": True, "epochs": 1, "solver": Onli
 n_subsets : int, default=5
     Number of subsets, s.
 subset_size : int or float, default=0.2
-    Rows in a subset, N2, half from each class: a number, or a share. The paper's are from 18 % to
-    half of the rows.
+    Rows in a subset, N2, half from each class: a number, or a share, which stands for 50 rows at
+    least. The paper's are from 18 % to half of the rows.
 discard : {'both', 'noise', 'redundant'}, default='both'
     Steps 4 and 5, or one of them alone: 'noise' is editing, 'redundant' condensing.
 warm_start_dual : bool, default=False
     Discard nothing: begin with multipliers and a kernel cache that the mean margins suggest, the
     talk's guess.
+max_time : float, optional
+    Seconds for the whole fit, subsets and final models together.
 n_jobs : int, optional
     Subsets that are trained at the same time.
 random_state : int, RandomState or None, default=None
     Draws the subsets.""",
     ),
-    others="Of :class:`slimsvm.SVC`.",
+    others="Of :class:`slimsvm.SVC`, which is trained on the subsets and on what is kept.",
     example=("C=10.0", "estimator__C", "10.0"),
 )
 def cross_training(
@@ -47,6 +49,7 @@ def cross_training(
     *,
     discard: str = "both",
     warm_start_dual: bool = False,
+    max_time: float | None = None,
     n_jobs: int | None = None,
     random_state: Any = None,
     **parameters: Any,
@@ -76,6 +79,7 @@ def cross_training(
         subset_size=subset_size,
         discard=replace(Discard.named(discard), beyond=0.0, merged=False),
         warm_start_dual=warm_start_dual,
+        max_time=max_time,
         n_jobs=n_jobs,
         random_state=random_state,
         **given,

@@ -14,10 +14,15 @@ are cached. Linear kernels keep the weight vector, and need no kernel values at 
 Joachims (1999) compares SVM-light with it: q = 2, heuristics in place of the steepest direction, no
 cache of kernel rows.
 
-What is left open: nothing but the random places. What differs: errors of the examples that the
-outer loop is about to visit are computed for many at once, and brought up to date with every step,
-as those in the cache are: the same numbers, with fewer calls. Which of many second examples is the
-first to make progress is found for all of them at once.
+What is left open: the random places; whether a pass over the examples that are not at a bound
+visits those that come away from one in that pass (here not); and the second choice, which the paper
+describes as the largest |E1 - E2|, and also as the least E2 where E1 is positive and the largest
+where it is negative: the former, which is the latter but where the error farthest away lies on the
+other side. A value is taken for a bound within 1e-8 of C, as its errata say for data of unit
+scale. What differs: errors of the examples that the outer loop is about to visit are computed for
+many at once, and brought up to date with every step, as those in the cache are: the same numbers,
+with fewer calls. Which of many second examples is the first to make progress is found for all of
+them at once.
 
 Symbols: f = s (without the threshold b); E = f - b - y; ready: examples whose f is up to date.
 Cost of a step: 2 kernel values for each example that is ready.

@@ -41,6 +41,7 @@ SAMPLE_ERROR = 1e-3
 # vectors. Satimage, 500 of them: 196 rounds and not 590, and a lower objective
 GROWTH = 1 / 16
 SOME = 200  # rows of a model that must be there at once: they are solved to the last digits
+MIRRORED = 512  # rows of a square block that is made symmetric
 LARGEST = 1e16  # of C times a weight: beyond, |w|^2 is lost in the rounding errors of the losses
 
 
@@ -196,13 +197,31 @@ def explicit(task: StructuralTask) -> Found:
     return result, StructuralModel(space.by_label(W), space.intercepts(W), W[:n_linear])
 
 
+def symmetric(K: Array) -> Array:
+    """(K + K') / 2 in place of K: in blocks, since no other matrix of its size is allowed for.
+
+    Examples
+    --------
+    >>> symmetric(np.array([[1.0, 2.0], [4.0, 3.0]])).tolist()
+    [[1.0, 3.0], [3.0, 3.0]]
+    """
+    n = K.shape[0]
+    for i in range(0, n, MIRRORED):
+        for j in range(i, n, MIRRORED):
+            above, below = K[i : i + MIRRORED, j : j + MIRRORED], K[j : j + MIRRORED, i : i + MIRRORED]
+            mean = 0.5 * (above + below.T)
+            above[:], below[:] = mean, mean.T
+    return K
+
+
 def kernel(task: StructuralTask) -> Found:
     """Coefficients of all rows, of which those that are not zero are kept."""
     X, kernel = task.data.X, task.data.kernel
     finite(prepare(kernel, X))
     error = prepare(kernel, X, dtype=np.float64).rounding()
-    K = kernel_values(kernel, X, X, dtype=np.float64, n_threads=task.fit.threads)
-    problem = task.joint(KernelSpace(0.5 * (K + K.T), error))
+    with task.fit.limits.breaking_off():
+        K = kernel_values(kernel, X, X, dtype=np.float64, n_threads=task.fit.threads)
+        problem = task.joint(KernelSpace(symmetric(K), error))
     result = task.solved(task.cutting_planes(), problem)
     W, space = result.model.coef[:, 0], problem.space
     coef, linear = space.by_label(W), W[: task.risk.n_linear]
