@@ -206,9 +206,10 @@ def symmetric(K: Array) -> Array:
     [[1.0, 3.0], [3.0, 3.0]]
     """
     n = K.shape[0]
-    for i in range(0, n, MIRRORED):
-        for j in range(i, n, MIRRORED):
-            above, below = K[i : i + MIRRORED, j : j + MIRRORED], K[j : j + MIRRORED, i : i + MIRRORED]
+    parts = [slice(start, start + MIRRORED) for start in range(0, n, MIRRORED)]
+    for k, rows in enumerate(parts):
+        for columns in parts[k:]:
+            above, below = K[rows, columns], K[columns, rows]
             mean = 0.5 * (above + below.T)
             above[:], below[:] = mean, mean.T
     return K
