@@ -56,6 +56,15 @@ def test_claims_that_were_false_once():
     assert_true("LowRankSVC", (783,))  # scores of long rows, whose last digits cost C each
     # true, but judged by eigenvectors of K, whose rounding a large C makes use of
     assert_true("OnlineSVC/budget", (84,))
+    # coefficients of zero, of which rounding is nothing: the bound is from those of a dual point
+    assert_true("recipes/random_subset", (147,))
+    # rounding errors of kernel values that small eigenvalues of K_RR divide
+    assert_true("recipes/rsvm_smooth", (147, 10024))
+    assert_true("recipes/rsvm_least_squares", (10043,))
+    assert_true("recipes/rsvm_lagrangian", (10037,))
+    assert_true("recipes/chunking", (10039,))  # scores of rows with k(x, x) = 400,000
+    # true, but judged at intercepts that were not the best, where slopes do not add up to zero
+    assert_true("SparseSVC/descent", (10054,))
 
 
 @pytest.mark.long
@@ -87,6 +96,19 @@ def test_the_reference_knows_closed_forms():
     assert optimum.regularised(K, "least_squares", t, w, False) == pytest.approx((ridge, ridge))
     low, high, x = optimum.minimum(np.eye(2), np.array([-5.0, 5.0]), np.zeros(2), np.ones(2))
     assert (low, high) == pytest.approx((-4.5, -4.5)) and x == pytest.approx([1.0, 0.0])
+
+
+def test_the_reference_knows_the_best_intercepts():
+    """A function of next to nothing: what is left is the logarithm of odds, far from zero."""
+    F = np.full((100, 1), 1e-6)
+    y = np.where(np.arange(100) < 3, 1.0, -1.0)
+    known = -3 * np.log(0.03) - 97 * np.log(0.97)
+    low, high = optimum.smooth(F, "logistic", y[:, None], np.ones(100), True)
+    assert low == pytest.approx(known, rel=1e-9) and high == pytest.approx(known, rel=1e-9)
+    low, high = optimum.smooth(None, "logistic", y[:, None], np.ones(100), True, K=F @ F.T)
+    assert low == pytest.approx(known, rel=1e-9) and high == pytest.approx(known, rel=1e-9)
+    # slopes that do not add up to zero bound nothing
+    assert np.isinf(optimum.unbalanced(np.zeros((1, 1)), np.ones((100, 1))))
 
 
 def test_more_digits_decide_what_float64_cannot():

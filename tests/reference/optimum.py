@@ -20,6 +20,7 @@ EPS = 4.0 * float(np.finfo(float).eps)  # of an inner product of a few numbers
 
 
 FEW = 30  # features, for more digits
+BALANCED = 1e-12  # slopes that add up to so little of their sizes add up to zero, but for rounding
 RESOLVED = 1e-9  # of an interval, relative: wider ones are narrowed in more digits, if they can be
 
 
@@ -233,8 +234,9 @@ def smooth(F, loss, Y, weight, intercept, beta=5.0, K=None):
 
     By Newton's method on the coordinates F. From any point, with multipliers g that are the slopes
     there, the minimum is no more than 1/2 |u + F'g|^2 below, if those of a column add up to zero;
-    what is left of that sum is taken times the intercept. Without coordinates the eigenvectors of K
-    are, nearly, and where that has led is judged by K itself.
+    what rounding leaves of that sum is taken times the intercept, and where it is more than
+    rounding, nothing is known from below. Without coordinates the eigenvectors of K are, nearly,
+    and where that has led is judged by K itself.
     """
     judged = F is None
     F = factored(K) if judged else F
@@ -249,15 +251,17 @@ def smooth(F, loss, Y, weight, intercept, beta=5.0, K=None):
 
     def apart(u, g):
         """How far above the minimum it is at most."""
-        found = 0.5 * np.sum((u[:k] + F.T @ g) ** 2)
-        return found + (float(np.abs(u[k:] * g.sum(axis=0)).sum()) if intercept else 0.0)
+        return 0.5 * float(np.sum((u[:k] + F.T @ g) ** 2)) + unbalanced(u[k:], g)
 
     best, found, worse, now = np.inf, u, 0, value(u)
     for _ in range(200):
         _, g, H = slopes(loss, Y, Z @ u, beta)
         g, H = weight[:, None] * g, weight[:, None, None] * H
         off = apart(u, g)
-        best, found, worse = (off, u, 0) if off < best else (best, found, worse + 1)
+        if off < best:
+            best, found, worse = off, u, 0
+        elif np.isfinite(off):
+            worse += 1
         if worse == 4 or best <= 1e-30 * now:  # rounding: no more is to be had
             break
         slope = ridge[:, None] * u + Z.T @ g
@@ -272,13 +276,40 @@ def smooth(F, loss, Y, weight, intercept, beta=5.0, K=None):
         if length <= 1e-10:
             break
         u, now = u + length * step, after
-    u = found
+    u = found if np.isfinite(best) else u
+    if intercept:
+        u = np.vstack([u[:k], settled(loss, Y, weight, F @ u[:k], u[k:], beta)])
     g = weight[:, None] * slopes(loss, Y, Z @ u, beta)[1]
     if judged:
         return by_inner_products(K, loss, Y, weight, -g, u[k:], beta)
     size = float((np.linalg.norm(F, axis=1)[:, None] * np.abs(g)).sum()) * np.linalg.norm(u[:k])
     off = EPS * (size + value(u))
     return value(u) - apart(u, g) - off, value(u) + off
+
+
+def unbalanced(b, g):
+    """What slopes that do not add up to zero cost the bound; infinite if that is not rounding."""
+    if not len(b):
+        return 0.0
+    left = np.abs(g.sum(axis=0))
+    return (
+        float(np.abs(b).ravel() @ left)
+        if (left <= BALANCED * np.abs(g).sum(axis=0)).all()
+        else np.inf
+    )
+
+
+def settled(loss, Y, weight, f, b, beta=5.0):
+    """The best intercepts of scores, nearly: Newton's steps, as long as slopes fall."""
+    least = np.inf
+    for _ in range(20):
+        _, g, H = slopes(loss, Y, f + b, beta)
+        slope = weight @ g
+        if not np.abs(slope).max() < least:
+            break
+        best, least = b, np.abs(slope).max()
+        b = b - np.linalg.lstsq(np.einsum("i,icd->cd", weight, H), slope, rcond=1e-14)[0]
+    return best
 
 
 def by_inner_products(K, loss, Y, weight, a, b, beta=5.0):
@@ -288,13 +319,15 @@ def by_inner_products(K, loss, Y, weight, a, b, beta=5.0):
     """
     f = K @ a
     value = 0.5 * float(np.sum(a * f))
-    f = f + b if len(b) else f
+    if len(b):
+        b = settled(loss, Y, weight, f, b, beta)
+        f = f + b
     value += weight @ losses(loss, Y, f, beta)
     g = weight[:, None] * slopes(loss, Y, f, beta)[1]
     left = a + g
-    apart = 0.5 * float(np.sum(left * (K @ left))) + float(np.abs(b * g.sum(axis=0)).sum())
+    apart = max(0.5 * float(np.sum(left * (K @ left))), 0.0) + unbalanced(b, g)
     off = EPS * (float(np.square(np.sqrt(np.diag(K)) @ np.abs(a)).sum()) + value)
-    return value - max(apart, 0.0) - off, value + off
+    return value - apart - off, value + off
 
 
 # -- structured outputs ----------------------------------------------------------------------------

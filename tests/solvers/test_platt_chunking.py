@@ -56,11 +56,11 @@ class Platt:
         eta = K[i1, i1] + K[i2, i2] - 2 * K[i1, i2]
         assert eta > 0  # no equal rows here
         a2 = min(max(a[i2] + y[i2] * (E1 - E2) / eta, L), H)
-        a2 = 0.0 if a2 < 1e-8 * C else C if a2 > C * (1 - 1e-8) else a2
+        a2 = L if a2 < L + 1e-8 * C else H if a2 > H - 1e-8 * C else a2
         if abs(a2 - a[i2]) < eps * (a2 + a[i2] + eps):
             return False
         a1 = a[i1] + s * (a[i2] - a2)
-        a1 = 0.0 if a1 < 1e-8 * C else C if a1 > C * (1 - 1e-8) else a1
+        a1 = 0.0 if a1 < 1e-14 * C else C if a1 > C * (1 - 1e-14) else a1
         d1, d2 = y[i1] * (a1 - a[i1]), y[i2] * (a2 - a[i2])
         b1 = E1 + d1 * K[i1, i1] + d2 * K[i1, i2] + self.b
         b2 = E2 + d1 * K[i1, i2] + d2 * K[i2, i2] + self.b
@@ -134,6 +134,19 @@ def test_the_optimum_and_its_certificate(data, solver, weighted):
     assert certificate.gap == pytest.approx(gap, rel=1e-6, abs=1e-8)
     if not weighted:
         assert -1e-8 <= certificate.objective - minimum(K, y) <= certificate.gap + 1e-8
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_variables_that_are_next_to_a_bound_balance_still():
+    """A bound so large that a hundred-millionth of it is as large as the variables are.
+
+    A point that does not balance has a value beyond the optimum, which its certificate claims.
+    """
+    rng = np.random.default_rng(3)
+    X, y = rng.standard_normal((30, 3)) * 20.0, np.where(np.arange(30) % 3 == 0, 1.0, -1.0)
+    kernel = {"kernel": "poly", "gamma": 0.1, "degree": 2, "coef0": 1.0}
+    model = SVC(C=1e3, **kernel, max_iter=200, solver=PlattSMO()).fit(X, y)
+    assert abs(model.dual_coef_.sum()) <= 1e-12 * np.abs(model.dual_coef_).sum()
 
 
 def test_a_linear_kernel_needs_no_kernel_values():

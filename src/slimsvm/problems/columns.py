@@ -435,17 +435,19 @@ class KernelColumns:
         """K_XB coef, shape (n, columns)."""
         return joined(self.map(scores_of, coef))
 
-    def rounding(self, coef: Array, slopes: Array, scores: Array) -> float:
+    def rounding(self, coef: Array, dual: Array, slopes: Array, scores: Array) -> float:
         """What rounding may have changed of the objective of a function in the span.
 
-        The errors of kernel values, and the jitter.
+        The errors of kernel values, and the jitter. ``dual`` are the coefficients of the function
+        whose dual value bounds the objective from below: what it has beside ours is felt, too.
         """
-        if not self.m:
-            return 0.0
         error = max(self.rows.map(rounding_of, self.frame))
-        own = self.K_BB @ coef
-        jitter = price_of_jitter(self.K_BB, self.jitter, coef)
-        return rounding(error, coef, own, slopes, scores) + jitter
+        off = rounding(error, coef, self.K_BB @ coef, slopes, scores)
+        jitter, apart = price_of_jitter(self.K_BB, self.jitter, coef), dual - coef
+        if apart.any():
+            off += rounding(error, apart, self.K_BB @ apart, slopes, self.scores(apart))
+            jitter = max(jitter, price_of_jitter(self.K_BB, self.jitter, dual))
+        return off + jitter
 
     def distances(self) -> Array:
         """Of all rows to the span; see :func:`distances_of`."""

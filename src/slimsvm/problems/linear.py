@@ -410,11 +410,16 @@ class LinearFit:
         for c in range(self.n_columns):
             w, b = solution.coef[:, c], float(solution.intercept[c])
             column, scores = self.column(c), self.scores(w) + b
-            v = np.abs(column.dual_point(scores) if duals is None else duals[c])
+            v = column.dual_point(scores) if duals is None else duals[c]
             size = float(np.linalg.norm(w)) + (abs(b) / self.scaling if constant else 0.0)
+            # X'v is w at the optimum, and may be much longer before
+            length = float(np.linalg.norm(self.pull(v))) + np.sqrt(constant) * abs(float(v.sum()))
+            v = np.abs(v)
             pulled = eps * float(v @ norms)  # of X'v
             edges = column.edges
             total += column.rounding(scores, eps * (norms * size + abs(b) + edges))
-            total += size * pulled + 0.5 * pulled**2 + eps * (float(v @ edges) + size**2)
+            total += (
+                max(size, length) * pulled + 0.5 * pulled**2 + eps * (float(v @ edges) + size**2)
+            )
             total += eps * abs(b) * float(v.sum()) if self.free else 0.0
         return total

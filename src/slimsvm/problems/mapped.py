@@ -20,7 +20,7 @@ from typing import Any, Self
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
-from scipy.linalg import cholesky, solve_triangular
+from scipy.linalg import cho_solve, cholesky, solve_triangular
 
 from slimsvm.ending import SUBSPACE, Certificate
 from slimsvm.forms import EXPONENTIAL, LINEAR, POWER
@@ -526,14 +526,23 @@ class MappedSpan:
         about = (look.objective, relative, look.gap, tol, str(self.dtype))
         own = self.K_BB @ coef
         plain = self.K_BB - self.jitter * np.eye(self.k)
-        jitter = price_of_jitter(plain, self.jitter, coef) if self.k else 0.0
-        error = self._error()
+        error, jitter = self._error(), 0.0
         off = rounding(error, coef, own, *self._felt(look)) + self._bent(error, coef, look)
+        if self.k:
+            # the bound is the value of a dual point, whose function is another one by this much
+            apart = cho_solve((self.L, True), look.gradient, check_finite=False)
+            off += rounding(error, apart, self.K_BB @ apart, *self._felt_by(look, apart))
+            prices = (price_of_jitter(plain, self.jitter, some) for some in (coef, coef - apart))
+            jitter = max(prices)
         return Certificate(SUBSPACE, *about).rounded(2.0 * off + jitter)
 
     def _felt(self, look: Look) -> tuple[Array, Array]:
         """Slopes and scores, for the error that rounding makes."""
         return look.slopes, look.scores
+
+    def _felt_by(self, look: Look, coef: Array) -> tuple[Array, Array]:
+        """The same slopes, with the scores of another function."""
+        return look.slopes, self.scores(coef)
 
     def _bent(self, error: float, coef: Array, look: Look) -> float:
         """What errors of scores cost where slopes say nothing: rows on a kink, losses of zero."""

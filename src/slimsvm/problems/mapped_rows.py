@@ -345,6 +345,12 @@ class RowsSpan(MappedSpan):
     def _felt(self, look: Look) -> tuple[Array, Array]:
         return look.slopes, self._shared[None]
 
+    def _felt_by(self, look: Look, coef: Array) -> tuple[Array, Array]:
+        """As if all rows were as those that are near: no sum of products is larger."""
+        near = self.near.scores(coef)
+        share = self.problem.rows.n / len(near)
+        return look.slopes, np.sqrt(share * np.square(near).sum(axis=0))[None]
+
     def _bent(self, error: float, coef: Array, look: Look) -> float:
         largest = np.abs(look.scores.near).max(axis=0, initial=0.0)
         off = self.near._off(error, largest, coef, look.intercept)

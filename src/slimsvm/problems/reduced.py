@@ -33,6 +33,8 @@ from numpy.typing import NDArray
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
 from slimsvm.losses import Loss
+from slimsvm.precision import rounding
+from slimsvm.problems.columns import largest_diagonal
 from slimsvm.rows import Block, PerRow, Rows, joined, serial
 from slimsvm.threads import parallel, single_threaded_blas
 from slimsvm.tiles import CHUNK_ROWS, Frame, Operand, Strips, block, for_each_tile, rounding_of
@@ -218,11 +220,11 @@ def gram_of(where: Block, signed: Signed, D: Array, dtype: Any, even: bool) -> A
     return matrix
 
 
-def inverse_root(K: Array) -> Array:
-    """M with M'K M = I, a column for each direction in which K says anything."""
+def inverse_root(K: Array) -> tuple[Array, Array]:
+    """M with M'K M = I, a column for each direction in which K says anything; its eigenvalues."""
     values, directions = np.linalg.eigh(np.asarray(K, np.float64))
     said = values > NOTHING * max(float(values[-1]), float(np.finfo(float).tiny))
-    return np.asarray(directions[:, said] / np.sqrt(values[said]))
+    return np.asarray(directions[:, said] / np.sqrt(values[said])), values[said]
 
 
 # -- all rows --------------------------------------------------------------------------------------
@@ -270,7 +272,9 @@ class SignedFeatures:
         function_norm: bool = False,
     ) -> None:
         taken = frame.prepared(rows.take(basis).block).operand
-        self.mapped = inverse_root(block(taken, Strips(taken))) if function_norm else None
+        self.mapped, self._values = None, np.empty(0)
+        if function_norm:
+            self.mapped, self._values = inverse_root(block(taken, Strips(taken)))
         width = int(basis.size) if self.mapped is None else self.mapped.shape[1]
         self.rows, self.n, self.size = rows, rows.n, width + 1
         self.dtype = np.dtype(frame.dtype)
@@ -299,9 +303,21 @@ class SignedFeatures:
             return None
         return joined(self.rows.map(rows_of, self.signed, np.arange(self.n)))
 
-    def rounding(self) -> float:
-        """The error of a value of V."""
-        return float(max(self.rows.map(rounding_of, self.signed.frame)))
+    def rounding(self, u: Array, slopes: Array, margins: Array) -> float:
+        """What rounding may have changed of the value of u: slopes of the losses, and V u.
+
+        Errors are those of kernel values. Where these are multiplied with ``mapped``, what counts
+        are the coefficients, which small eigenvalues make large, and the errors of eigenvectors and
+        products, too, which are as large as the largest eigenvalue is.
+        """
+        error = float(max(self.rows.map(rounding_of, self.signed.frame)))
+        if self.mapped is None:
+            return rounding(error, u[:, None], u[:, None], slopes[:, None], margins[:, None])
+        coef, own = self.mapped @ u[:-1], self.mapped @ (self._values * u[:-1])
+        longest = max(self.rows.map(largest_diagonal, self.signed.frame))
+        size = float(self._values.max(initial=0.0))
+        error += float(np.finfo(float).eps) * np.sqrt(size * max(size, longest))
+        return rounding(error, coef[:, None], own[:, None], slopes[:, None], margins[:, None])
 
     def margins(self, u: Array) -> Array:
         """V u: labels times the values of the function."""

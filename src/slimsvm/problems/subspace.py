@@ -109,10 +109,18 @@ class Subspace:
         """sum_i weight_i L(y_i, f_i) for each column; scores with the intercept."""
         return np.asarray(self.columns.rows.sum(risk_at, self.loss, trail))
 
-    def rounding(self, coef: Array, intercept: Array, scores: Array) -> float:
-        """What rounding may have changed of the value; scores of all rows, with the intercept."""
+    def rounding(self, coef: Array, intercept: Array, scores: Array, left: Array) -> float:
+        """What rounding may have changed of the value, and of the bound below it.
+
+        Scores of all rows, with the intercept; ``left`` is the gradient in orthonormal coordinates.
+        The bound is the value of the dual point that belongs to the slopes, whose function is
+        another one by that: where it is far from ours, kernel values count that ours does not use.
+        """
+        if not self.columns.m:
+            return 0.0
         slopes = self.weight[:, None] * self.loss.gradient(self.target, scores)
-        return self.columns.rounding(coef, slopes, scores - intercept)
+        dual = coef - self.columns.coefficients(left)
+        return self.columns.rounding(coef, dual, slopes, scores - intercept)
 
     def objective(self, coef: Array, trail: Trail) -> Array:
         """The value for each column."""

@@ -34,7 +34,6 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from slimsvm.precision import rounding
 from slimsvm.problems.dual_qp import DualQP
 from slimsvm.run import FULL, Certificate, OutOfTime
 from slimsvm.solvers.dual_state import (
@@ -43,6 +42,7 @@ from slimsvm.solvers.dual_state import (
     State,
     count_positive,
     measure,
+    rounding_at,
     scan,
     variables_of,
 )
@@ -472,13 +472,9 @@ class Decomposition:
         s, z = state.s[problem.row], problem.sign
         level = np.where(z > 0, *state.level)
         missing = z * (s + z * problem.linear - level) < 0.0
-        coef = problem.coef(state.a)[:, None]
-        error = problem.gram.operand.rounding()
-        slopes = np.where(missing, problem.upper, 0.0)[:, None]
-        # sums that cancel: where the optimum is zero, nothing else is left
-        length = float(np.abs(coef).sum())
-        sums = float(np.finfo(float).eps) * length**2 * float(np.abs(state.diag).max(initial=0.0))
-        return rounding(error, coef, state.s[:, None], slopes, s[:, None]) + sums
+        slopes = np.where(missing, problem.upper, 0.0)
+        coef, operand = problem.coef(state.a), problem.gram.operand
+        return rounding_at(operand, coef, state.s, slopes, s)
 
     def model(self, problem: DualQP, state: State) -> DualSolution:
         """The dual point; s is exact at the active rows only."""

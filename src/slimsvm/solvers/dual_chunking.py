@@ -30,7 +30,7 @@ from numpy.typing import NDArray
 from slimsvm.options import at_least, one_of
 from slimsvm.problems.dual_qp import DualQP
 from slimsvm.run import FULL, Certificate
-from slimsvm.solvers.dual_state import DualSolution, Measured, history_line, measure
+from slimsvm.solvers.dual_state import DualSolution, Measured, history_line, measure, rounding_at
 from slimsvm.solvers.interior_point import InteriorPoint
 from slimsvm.solvers.smo import smo
 from slimsvm.tiles import Operand, Strips, accumulate, block
@@ -209,7 +209,13 @@ class DualChunking:
     def certificate(self, problem: DualQP, state: ChunkState, tol: float) -> Certificate:
         """Violation and gap over all variables."""
         self._measure(problem, state)
-        return Certificate(FULL, state.objective, state.violation, state.gap, tol, "float64")
+        S = state
+        coef = problem.coef(S.a)
+        felt = problem.sign * (problem.order(S.s) - S.level) < 0.0
+        slopes = np.where(felt, problem.upper, 0.0)
+        about = problem.gram.operand, coef, S.s, slopes, S.s[problem.row], S.level * coef.sum()
+        certificate = Certificate(FULL, S.objective, S.violation, S.gap, tol, "float64")
+        return certificate.rounded(rounding_at(*about))
 
     def model(self, problem: DualQP, state: ChunkState) -> DualSolution:
         """The dual point of the last chunk that was solved."""

@@ -16,8 +16,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from slimsvm.compiled import compiled
+from slimsvm.precision import rounding
 from slimsvm.problems.dual_qp import DualQP
 from slimsvm.solvers.smo import FAR
+from slimsvm.tiles import Operand
 
 Array = NDArray[Any]
 FIRST = 2000  # rows that a nested fit begins with: a problem that is solved at once
@@ -75,6 +77,29 @@ def measure(
         n_support += a[v] > 0.0
         square += a[v] * a[v]
     return gap, n_support, square
+
+
+def rounding_at(
+    operand: Operand, coef: Array, s: Array, slopes: Array, scores: Array, unbalanced: float = 0.0
+) -> float:
+    """What rounding may have changed of the values of a dual point, and of the function that it is.
+
+    Parameters
+    ----------
+    operand : Operand
+        The rows: errors of kernel values between them.
+    coef, s : arrays
+        Of all rows: a with its sign, and K coef.
+    slopes, scores : arrays
+        Of all variables: slopes of their losses, and s of their rows.
+    unbalanced : float
+        The multiplier of the equality, times what the sum of coef misses it by.
+    """
+    # sums that cancel: where the optimum is zero, nothing else is left
+    longest = float(np.abs(operand.diag()).max(initial=0.0))
+    sums = float(np.finfo(float).eps) * float(np.abs(coef).sum()) ** 2 * longest
+    columns = (part[:, None] for part in (coef, s, slopes, scores))
+    return rounding(operand.rounding(), *columns) + sums + abs(unbalanced)
 
 
 @compiled

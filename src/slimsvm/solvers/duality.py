@@ -8,7 +8,6 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from slimsvm.precision import rounding
 from slimsvm.problems.reduced import Reduced, ReducedSolution, ReducedState
 from slimsvm.run import SUBSPACE, Certificate
 from slimsvm.solvers.line_search import least_along
@@ -96,14 +95,13 @@ class ReducedSolver:
 
     def certificate(self, problem: Reduced, state: _Measured, tol: float) -> Certificate:
         """Objective and gap, with the loss of the problem; ``violation`` is their ratio."""
-        V, u = problem.features, state.u[:, None]
-        margins = V.margins(state.u)[:, None]
-        slopes = problem.weight[:, None] * problem.loss.gradient(1.0, margins)
+        V, u = problem.features, state.u
+        margins, _, gradient = problem.at(u)
+        slopes = problem.weight * problem.loss.gradient(1.0, margins)
         measured = (state.objective, state.relative_gap, state.gap, tol, str(V.dtype))
-        # at the optimum V' times the slopes is -u
-        return Certificate(SUBSPACE, *measured).rounded(
-            rounding(V.rounding(), u, u, slopes, margins)
-        )
+        # the bound is the value of -slopes in the dual, whose u is another one by the gradient
+        off = V.rounding(u, slopes, margins) + V.rounding(gradient, slopes, V.margins(gradient))
+        return Certificate(SUBSPACE, *measured).rounded(off)
 
     def model(self, problem: Reduced, state: _Measured) -> ReducedSolution:
         """Coefficients and intercept."""

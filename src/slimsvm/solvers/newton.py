@@ -70,6 +70,7 @@ class NewtonState:
     trail: Trail = field(repr=False)  # the scores, intercept included
     objective: Array  # one for each column
     gap: Array
+    left: Array  # the gradient that the gap is of, in orthonormal coordinates
     n_iter: int = 0
     done: bool = False
     n_values: int = 0
@@ -116,7 +117,8 @@ class Newton:
             coef[: start[0].shape[0]], intercept[:] = start
             trail = Trail(columns.span, c, (coef.copy(), intercept.copy()))
             columns.count_pass()
-        state = NewtonState(problem, coef, intercept, trail, np.zeros(c), np.full(c, np.inf))
+        unknown = np.zeros(c), np.full(c, np.inf), np.zeros_like(coef)
+        state = NewtonState(problem, coef, intercept, trail, *unknown)
         if start is None:
             self._centre(problem, state)
         state.objective = self._objective(problem, state)
@@ -139,14 +141,14 @@ class Newton:
         ended = not columns.m or S.n_iter >= max_iter
         # 1. derivatives in orthonormal coordinates
         maybe = np.flatnonzero(S.gap > share)
-        S.gap, gradient, hessians = self._look(problem, S, None if ended else maybe)
+        hessians = self._look(problem, S, None if ended else maybe)
         if problem.fit_intercept and any(
             total == 0.0 and slope != 0.0 for _, _, total, slope in hessians.values()
         ):
             # lines only, along which Newton's step of the intercept has no end: it goes alone
             self._centre(problem, S)
             S.objective = self._objective(problem, S)
-            S.gap, gradient, hessians = self._look(problem, S, maybe)
+            hessians = self._look(problem, S, maybe)
         open_ = np.intersect1d(maybe, np.flatnonzero(S.gap > share))
         S.done = ended or not open_.size or float(S.gap.sum()) <= tol * total
         if not S.done:
@@ -154,7 +156,7 @@ class Newton:
             d_coef, d_intercept = np.zeros_like(S.coef), np.zeros_like(S.intercept)
             for c in open_:
                 d_coef[:, c], d_intercept[c] = self._direction(
-                    problem, gradient[:, c], hessians[int(c)]
+                    problem, S.left[:, c], hessians[int(c)]
                 )
             # 3. how far: the least value along the line
             direction = Direction(d_coef[:, open_], d_intercept[open_], open_)
@@ -177,14 +179,14 @@ class Newton:
         """Optimise the intercept on its own, and look at the gap there: only then is it a bound."""
         self._centre(problem, state)
         state.objective = self._objective(problem, state)
-        state.gap = self._look(problem, state, None)[0]
+        self._look(problem, state, None)
 
     def _look(
         self, problem: Subspace, state: NewtonState, open_: Array | None
-    ) -> tuple[Array, Array, dict[int, tuple[Array, Array, float, float]]]:
-        """Gap and gradient (in orthonormal coordinates) of all columns.
+    ) -> dict[int, tuple[Array, Array, float, float]]:
+        """Gap and gradient (in orthonormal coordinates) of all columns, into the state.
 
-        Of the open ones also K_BX D K_XB, K_BX D 1, 1'D 1 and 1'G.
+        Returns K_BX D K_XB, K_BX D 1, 1'D 1 and 1'G of the open ones.
 
         In the second derivatives only rows that have one, few at the end, take part. To the gap is
         added what the intercept alone would gain.
@@ -205,7 +207,8 @@ class Newton:
         if problem.fit_intercept:
             with np.errstate(over="ignore"):  # lines only: what would be gained is not known
                 gap += 0.5 * np.square(slope) / np.maximum(total, np.finfo(float).tiny)
-        return gap, gradient, hessians
+        state.gap, state.left = gap, gradient
+        return hessians
 
     @staticmethod
     def _direction(
@@ -242,7 +245,7 @@ class Newton:
         relative = gap / objective if objective > 0 else 0.0
         precision = str(np.dtype(problem.columns.dtype))
         return Certificate(SUBSPACE, objective, relative, gap, tol, precision).rounded(
-            problem.rounding(state.coef, state.intercept, state.scores)
+            problem.rounding(state.coef, state.intercept, state.scores, state.left)
         )
 
     def model(self, problem: Subspace, state: NewtonState) -> SubspaceSolution:

@@ -287,6 +287,6 @@ class Path(PathSolver):
         objective, gap = solution.objective, solution.gap
         score = self.scoring.measure(scores, there.target, there.weight)
         _, bound = distance_bound(problem.weight, objective, gap, outside, outside)
-        rounding = there.rounding(solution.coef, solution.intercept, scores)
+        rounding = there.rounding(solution.coef, solution.intercept, scores, solution.left)
         about = (gap, score, self.scoring, (None, bound), rounding)
         return path_point(columns, solution, indices, *about)

@@ -19,10 +19,14 @@ visits those that come away from one in that pass (here not); and the second cho
 describes as the largest |E1 - E2|, and also as the least E2 where E1 is positive and the largest
 where it is negative: the former, which is the latter but where the error farthest away lies on the
 other side. A value is taken for a bound within 1e-8 of C, as its errata say for data of unit
-scale. What differs: errors of the examples that the outer loop is about to visit are computed for
-many at once, and brought up to date with every step, as those in the cache are: the same numbers,
-with fewer calls. Which of many second examples is the first to make progress is found for all of
-them at once.
+scale.
+
+What differs: such a value is put where both variables are within their bounds, so that they balance
+still; in the paper the other one may end beyond its bound by as much, and the value of such a point
+bounds nothing. Errors of the examples that the outer loop is about to visit are computed for many
+at once, and brought up to date with every step, as those in the cache are: the same numbers, with
+fewer calls. Which of many second examples is the first to make progress is found for all of them at
+once.
 
 Symbols: f = s (without the threshold b); E = f - b - y; ready: examples whose f is up to date.
 Cost of a step: 2 kernel values for each example that is ready.
@@ -42,12 +46,13 @@ from slimsvm.kernels import Linear
 from slimsvm.options import at_least, between
 from slimsvm.problems.dual_qp import DualQP
 from slimsvm.run import FULL, Certificate
-from slimsvm.solvers.dual_state import DualSolution, Measured, history_line, measure
+from slimsvm.solvers.dual_state import DualSolution, Measured, history_line, measure, rounding_at
 from slimsvm.tiles import Operand, Strips, accumulate, block
 
 Array = NDArray[Any]
 AHEAD = 256  # examples of the outer loop whose errors are computed at once
 ON_BOUND = 1e-8  # of the upper bound: Platt's rounding
+ROUNDED = 8.0 * float(np.finfo(float).eps)  # of the numbers that the other variable is a sum of
 DIGITS = 9  # of errors that are compared
 WORK = 2e7  # kernel values computed in a step of the run
 VISITS = 2000  # examples visited in it
@@ -222,8 +227,9 @@ class PlattSMO:
             np.where(fall_high > fall_low + self.progress, high, a[i]),
         )
         new = np.where(eta > 0.0, inside, end)
-        new = np.where(new < ON_BOUND * C[i], 0.0, new)
-        new = np.where(new > (1.0 - ON_BOUND) * C[i], C[i], new)
+        # Platt's rounding, to where both variables are within their bounds
+        new = np.where(new < low + ON_BOUND * C[i], low, new)
+        new = np.where(new > high - ON_BOUND * C[i], high, new)
         enough = np.abs(new - a[i]) >= self.progress * (new + a[i] + self.progress)
         found = np.flatnonzero((low < high) & enough)
         if not found.size:
@@ -236,9 +242,9 @@ class PlattSMO:
         """The new values, the threshold, the weight vector, and the errors that are ready."""
         y, C = S.sign, S.upper
         other = S.a[j] + y[i] * y[j] * (S.a[i] - new)
-        if other < ON_BOUND * C[j]:
+        if other < ROUNDED * max(S.a[i], S.a[j], new):
             other = 0.0
-        elif other > (1.0 - ON_BOUND) * C[j]:
+        elif other > C[j] - ROUNDED * max(C[j], S.a[i], new):
             other = C[j]
         di, dj = y[i] * (new - S.a[i]), y[j] * (other - S.a[j])
         Ei, Ej = (float(e) for e in S.errors(np.array([i, j])))
@@ -307,7 +313,12 @@ class PlattSMO:
         """Violation of the conditions at the threshold found, and gap."""
         self._measure(state)
         problem.gram.n_values = state.n_values
-        return Certificate(FULL, state.objective, state.violation, state.gap, tol, "float64")
+        S = state
+        coef = S.sign * S.a
+        slopes = np.where(S.sign * S.errors(np.arange(S.a.size)) < 0.0, S.upper, 0.0)
+        off = rounding_at(S.operand, coef, S.f, slopes, S.f, S.b * coef.sum())
+        certificate = Certificate(FULL, S.objective, S.violation, S.gap, tol, "float64")
+        return certificate.rounded(off)
 
     def model(self, problem: DualQP, state: PlattState) -> DualSolution:
         """The dual point, and the threshold."""

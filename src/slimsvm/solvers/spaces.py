@@ -383,7 +383,7 @@ class SubspaceSpace(Space):
 
     def rounding(self, W: Array, V: Array, scores: Array) -> float:
         """That of the kernel values, of value and lower bound."""
-        return 8.0 * self.columns.rounding(self.coef(W), V, scores)
+        return 8.0 * self.columns.rounding(self.coef(W), self.coef(W), V, scores)
 
     def weights(self, coef: Array) -> Array:
         """L' coef"""

@@ -49,10 +49,9 @@ from numpy.typing import NDArray
 
 from slimsvm.compiled import compiled
 from slimsvm.options import at_least, between, flags, is_whole, one_of
-from slimsvm.precision import rounding
 from slimsvm.problems.dual_qp import DualQP
 from slimsvm.run import FULL, Certificate
-from slimsvm.solvers.dual_state import DualSolution, LocalArrays, history_line
+from slimsvm.solvers.dual_state import DualSolution, LocalArrays, history_line, rounding_at
 from slimsvm.solvers.interior_point import minimised
 from slimsvm.solvers.row_cache import RowCache
 from slimsvm.solvers.smo import FAR, smo
@@ -478,8 +477,8 @@ class SVMLight:
             value = 0.5 * float((S.sign * S.a) @ S.s) + float(problem.upper @ np.square(missing))
             gap, slopes = value + S.objective, 2.0 * problem.upper * missing
         about = (S.objective, S.violation, max(0.0, gap), tol, precision)
-        error, s = problem.gram.operand.rounding(), S.s[:, None]
-        off = rounding(error, (S.sign * S.a)[:, None], s, slopes[:, None], s)
+        coef = S.sign * S.a
+        off = rounding_at(problem.gram.operand, coef, S.s, slopes, S.s, S.level * coef.sum())
         return Certificate(FULL, *about).rounded(off)
 
     def model(self, problem: DualQP, state: LightState) -> DualSolution:
