@@ -25,6 +25,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import fnmatch
 import importlib
 import importlib.metadata
 import json
@@ -378,6 +379,17 @@ def _keys(cell: Cell, cells: dict[str, Any]) -> list[str]:
     return [
         key for key in cells if key == cell.key or (cell.several and key.startswith(cell.key + "/"))
     ]
+
+
+def not_measured(cells: list[Cell], stored: dict[str, Any], later: dict[str, str]) -> list[str]:
+    """Lines of a list: the cells that are not stored, and why, by patterns of their keys."""
+    left = [cell.key for cell in cells if cell.key not in stored]
+    lines = []
+    for pattern, why in later.items():
+        own = fnmatch.filter(left, pattern)
+        left = [key for key in left if key not in own]
+        lines += [f"- `{pattern}` ({len(own)}): {why}"] if own else []
+    return lines + [f"- `{key}`" for key in left]
 
 
 # -- the run ---------------------------------------------------------------------------------------

@@ -37,7 +37,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.data import dense, load, web_pages
-from benchmarks.runner import Cell
+from benchmarks.runner import Cell, not_measured
 
 RESULTS = Path(__file__).parent / "results" / "svmlight.json"
 # the paper's; its last has 32,562
@@ -57,6 +57,13 @@ PUBLISHED = {
 }
 STANDS_FOR = {"text": "rcv1 in place of Ohsumed", "images": "mnist, 0 against the rest, for faces"}
 METHODS = ("svm_light", "smo", "chunking", "default")
+# parts that are not measured by a method: more than its limit of 400 seconds
+LEFT_OUT = {("web", "smo"): (9888, 17188)}
+# cells that the command measures and that are not stored, and what they would take
+LATER = {
+    "published/web/smo/*": "40 to 200 CPU seconds each",
+    "published/adult/chunking/11221": "about 160 CPU seconds",
+}
 # set by their cost, not by what would be interesting: both axes of the paper's figure 2
 FIGURE_Q, FIGURE_MB, FIGURE_ROWS = (2, 4, 10, 20, 40), (1, 2, 4, 10, 40), 2000
 BASIC_FROM = 10  # with two variables there is only the pair that violates most
@@ -204,6 +211,7 @@ def published_cells(quick: bool) -> list[Cell]:
             found += [
                 Cell(f"published/{name}/{method}/{n}", "published", (name, str(n), method), 500.0)
                 for method in METHODS
+                if n not in LEFT_OUT.get((name, method), ())
             ]
     words = ("text", str(FIGURE_ROWS), "svm_light")
     for strategy in ("steepest", "basic"):
@@ -339,14 +347,14 @@ def table() -> str:
 
 def published_table() -> str:
     """The paper's tables and its figure 2 by the recipes."""
-    cells = json.loads(RESULTS.read_text())["cells"]
+    stored = json.loads(RESULTS.read_text())["cells"]
     lines: list[str] = []
     for name, (C, gamma, sizes) in PUBLISHED.items():
         known = {
-            (method, n): cells[f"published/{name}/{method}/{n}"]
+            (method, n): stored[f"published/{name}/{method}/{n}"]
             for method in METHODS
             for n in sizes
-            if f"published/{name}/{method}/{n}" in cells
+            if f"published/{name}/{method}/{n}" in stored
         }
         if not known:
             continue
@@ -369,7 +377,7 @@ def published_table() -> str:
                 f"{light['of_the_minimum']:.2f} | {light['n_support']:,} | {light['n_bounded']:,} |"
             )
         slopes = []
-        for method in METHODS:
+        for method in METHODS[:-1]:  # the columns of the paper
             points = [
                 (n, cell["cpu_seconds"])
                 for (own_method, n), cell in known.items()
@@ -388,7 +396,7 @@ def published_table() -> str:
         ("cache", "megabytes of cache", ("shrinking", "no_shrinking"), FIGURE_MB),
     ):
         rows = {
-            kind: [cells.get(f"figure/{what}/{kind}/{value}", {}) for value in values]
+            kind: [stored.get(f"figure/{what}/{kind}/{value}", {}) for value in values]
             for kind in kinds
         }
         if any(cell for row in rows.values() for cell in row):
@@ -403,6 +411,13 @@ def published_table() -> str:
                 shown = " | ".join(_shown(cell) for cell in row)
                 lines.append(f"| {kind.replace('_', ' ')} | {shown} |")
             lines.append("")
+    lines += [
+        f"Left out: {method} on {' and '.join(f'{n:,}' for n in sizes)} rows of {name}: a fit "
+        "would take more than its 400 seconds."
+        for (name, method), sizes in LEFT_OUT.items()
+    ]
+    left = not_measured(cells(False), stored, LATER)
+    lines += ["", "Not measured so far:", "", *left] if left else []
     return "\n".join(lines).rstrip()
 
 

@@ -1,11 +1,13 @@
 """The programs in the documentation run as they stand."""
 
 import importlib
+import json
 import re
 import warnings
 from pathlib import Path
 
 import pytest
+from benchmarks import runner
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = sorted(
@@ -82,3 +84,22 @@ def test_tests_and_cells_that_the_rows_name_exist():
     for module, only in commands:
         cells = importlib.import_module(f"benchmarks.{module}").cells(False)
         assert any(only in cell.key for cell in cells), (module, only)
+
+
+@pytest.mark.parametrize("name", ["published", "svmlight", "rsvm"])
+def test_cells_that_are_not_stored_are_named_with_what_they_would_take(name):
+    module = importlib.import_module(f"benchmarks.{name}")
+    stored = json.loads(module.RESULTS.read_text(encoding="utf-8"))["cells"]
+    cells = module.cells(False)
+    lines = runner.not_measured(cells, stored, module.LATER)
+    assert all(": " in line for line in lines), "every one has a reason"
+    numbers = [int(re.search(r"\((\d+)\)", line)[1]) for line in lines]
+    assert sum(numbers) == sum(cell.key not in stored for cell in cells)
+    page = (ROOT / "docs" / "benchmarks.md").read_text(encoding="utf-8")
+    assert all(line in page for line in lines)
+
+
+def test_a_cell_without_a_reason_is_named_alone():
+    cells = [runner.Cell(key, "f") for key in ("a/1", "a/2", "b", "c")]
+    lines = runner.not_measured(cells, {"c": {}}, {"a/*": "an hour each", "c": "a day"})
+    assert lines == ["- `a/*` (2): an hour each", "- `b`"]
