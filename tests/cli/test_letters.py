@@ -474,11 +474,20 @@ def test_rows_without_a_label_are_left_out_and_predicted(run):
         ("slim-train -c", "-c needs a value"),
         ("slim-train -wx 3 iris", "after -w comes a label"),
         ("slim-train -s 1 -n 0.9 some", "specified nu is infeasible: at most 0.666667"),
+        ("slim-train far", "the label 1e+300 is beyond LIBSVM's integers of 32 bits; -s 3 is"),
+        ("slim-train wide", "wide, line 1: feature 4000000000, but there are only 2147483647"),
+        ("slim-train -w1 0 some", "some: fewer than two labels have a weight (-wi) above 0"),
         ("slim-train -t 4 iris", "begins with 0:serial_number"),
         ("slim-train nowhere", "nowhere: No such file"),
         ("slim-train iris no/where", "the folder for it does not exist"),
         ("slim-grid -c 3 iris", "-c of grid.py is not here: use -log2c"),
         ("slim-grid -log2c 1,2 iris", "expected begin,end,step"),
+        ("slim-grid -log2c 0,nan,1 iris", "expected powers of two between -300 and 300"),
+        ("slim-grid -log2g 0,1,1e-9 iris", "more than 1,000 values"),
+        ("slim-predict iris nothing out", "label is '99999999999'"),
+        ("slim-scale -s no/where iris", "the folder for it does not exist"),
+        ("slim-scale -r odd iris", "odd: not a file that svm-scale -s or slim-scale -s wrote"),
+        ("slim-scale -r bytes iris", "bytes: not a file that svm-scale -s or slim-scale -s wrote"),
         ("slim-learn -p 0.5 iris m", "-p of svm_learn is not here: there is no transduction"),
         ("slim-learn -k 2 iris m", "-k 2 of svm_learn is not here: the extended XiAlpha"),
         ("slim-learn iris m", "labels of classification are +1, -1 and 0"),
@@ -492,7 +501,14 @@ def test_rows_without_a_label_are_left_out_and_predicted(run):
 def test_what_is_not_there_is_refused_by_name(run, tmp_path, line, words):
     write("iris")
     Path("some").write_text("1 1:1\n2 1:2\n1 1:3\n")
+    Path("far").write_text("1e300 1:1\n2 1:2\n-1e300 1:3\n")
+    Path("wide").write_text("1 1:1 4000000000:2\n2 1:2\n")
+    Path("odd").write_text("x\n1\n1 0 1\n")  # one limit where there should be two
+    Path("bytes").write_bytes(b"\x80\xff\n")
+    head = "svm_type c_svc\nkernel_type linear\nnr_class 1\ntotal_sv 0\nrho\nlabel 99999999999\n"
+    Path("nothing").write_text(head + "nr_sv 0\nSV\n")
+    there = sorted(path.name for path in tmp_path.iterdir())
     code, said, complaint = run(line)
     assert code == 1 and said == ""
     assert words in complaint and complaint.count("\n") == 1
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["iris", "some"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == there

@@ -33,7 +33,7 @@ def ending_of(estimator: Any, X: Any, y: Array) -> list[str]:
             lines.append(f"C = {C:.6f}")
         elif kind == "NuSVR":
             lines.append(f"epsilon = {_tube(estimator, X, y):.6f}")
-        elif kind == "SVR" or (kind == "SVC" and np.ptp(limits) == 0.0):
+        elif kind == "SVR" or (kind == "SVC" and limits.min() == limits.max()):
             lines.append(f"nu = {sizes.sum() / (estimator.C * _weight(estimator) * n_rows):.6f}")
         rho = -float(estimator.intercept_[k])
         n_vectors, n_bound = np.sum(sizes > 0), np.sum(sizes >= limits * AT_BOUND)

@@ -25,12 +25,13 @@ from slimsvm.cli.data import Request, read, widen
 from slimsvm.cli.files import check_writable, write_bytes, write_model
 from slimsvm.cli.letters import Program, Refused, number, one_of, whole, word
 from slimsvm.cli.one_label import answer_constant, constant_of, write_constant
-from slimsvm.persistence.libsvm import write_libsvm
+from slimsvm.persistence.libsvm import INT_LIMIT, write_libsvm
 
 Array = NDArray[Any]
 KINDS = {"0": "SVC", "1": "NuSVC", "2": "OneClassSVM", "3": "SVR", "4": "NuSVR"}
 KERNELS = {"0": "linear", "1": "poly", "2": "rbf", "3": "sigmoid", "4": "precomputed"}
 SWITCH = one_of("0", "1")
+MOST_POWER, MOST_POINTS = 300, 1000  # of slim-grid: both ends, values of an axis
 
 TRAIN = Program(
     "slim-train",
@@ -90,8 +91,12 @@ def _range(text: str) -> Array | None:
         begin, end, step = (float(part) for part in text.split(","))
     except ValueError:
         raise ValueError('expected begin,end,step or "null"') from None
-    if step == 0 or (end - begin) * step < 0:
+    if not (abs(begin) <= MOST_POWER and abs(end) <= MOST_POWER):
+        raise ValueError(f"expected powers of two between -{MOST_POWER} and {MOST_POWER}")
+    if not (end - begin) * step >= 0 or step == 0:
         raise ValueError("the step does not lead from begin to end")
+    if abs(end - begin) / abs(step) > MOST_POINTS:
+        raise ValueError(f"more than {MOST_POINTS:,} values")
     return np.arange(begin, end + np.sign(step) * 1e-9, step)
 
 
@@ -215,6 +220,9 @@ def _target(estimator: Any, y: Array, path: str) -> Array:
     """Integers for classes, as LIBSVM takes them."""
     if not hasattr(estimator, "probability"):
         return y
+    if np.abs(y).max() >= INT_LIMIT:
+        text = f"the label {y[np.abs(y).argmax()]:g} is beyond LIBSVM's integers of 32 bits"
+        raise ValueError(f"{path}: {text}; -s 3 is for numbers")
     labels = np.trunc(y).astype(np.int64)
     known, counts = np.unique(labels, return_counts=True)
     if isinstance(estimator.class_weight, dict):
@@ -223,6 +231,8 @@ def _target(estimator: Any, y: Array, path: str) -> Array:
             print(f"WARNING: {text}", file=sys.stderr)
         weights = {k: w for k, w in estimator.class_weight.items() if k in known}
         estimator.set_params(class_weight=weights)
+        if known.size > 1 and sum(weights.get(k, 1.0) > 0.0 for k in known.tolist()) < 2:
+            raise ValueError(f"{path}: fewer than two labels have a weight (-wi) above 0")
     if hasattr(estimator, "nu"):
         fewest, most = np.sort(counts)[[0, -1]]
         if estimator.nu * (fewest + most) / 2 > fewest:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from typing import Any
 
@@ -40,12 +41,11 @@ def write_constant(estimator: Any, label: int, n_features: int, path: str) -> No
 
 def constant_of(head: dict[str, list[str]]) -> float | None:
     """The label of a model file of one label, by the lines above its vectors; None for others."""
-    if head.get("nr_class") != ["1"] or len(head.get("label", ())) != 1:
+    if head.get("svm_type") not in (["c_svc"], ["nu_svc"]) or head.get("total_sv") != ["0"]:
         return None
-    try:
-        return float(int(head["label"][0]))
-    except ValueError:
-        return None
+    label = head.get("label", [])
+    whole = len(label) == 1 and re.fullmatch(r"[+-]?\d{1,10}", label[0])
+    return float(label[0]) if head.get("nr_class") == ["1"] and whole else None
 
 
 def answer_constant(label: float, n_rows: int, out: str, probable: bool) -> Array:

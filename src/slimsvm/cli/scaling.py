@@ -11,8 +11,9 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from slimsvm.cli.data import Request, read
-from slimsvm.cli.files import write_bytes
+from slimsvm.cli.files import check_writable, write_bytes
 from slimsvm.cli.letters import Program, Refused, number, word
+from slimsvm.cli.text import LARGEST_INDEX
 
 Array = NDArray[Any]
 BLOCK = 1 << 20  # values that are dense at a time
@@ -47,6 +48,8 @@ def scale() -> NoReturn:
 def _scale(options: dict[str, Any], files: list[str]) -> None:
     if "s" in options and "r" in options:
         raise Refused("cannot use -r and -s simultaneously")
+    if "s" in options:
+        check_writable(options["s"])
     rows = read(files[0], "libsvm", Request(True, None, None, any_width=True, zero_based=True))
     whole, y = sp.csr_matrix(rows.X), np.asarray(rows.y, np.float64)
     X, zeroth = whole[:, 1:], _Zeroth(whole)
@@ -163,7 +166,7 @@ def _save(path: str, to_x: list[float], low: Array, high: Array, to_y: list[floa
 
 def _restored(path: str) -> tuple[list[float], Array, Array, list[float] | None]:
     """Limits of x, least and largest values of features, limits and extremes of y."""
-    with open(path, encoding="ascii") as file:
+    with open(path, encoding="ascii", errors="replace") as file:
         words = [line.split() for line in file if line.strip()]
     try:
         y = None
@@ -174,6 +177,9 @@ def _restored(path: str) -> tuple[list[float], Array, Array, list[float] | None]
             raise ValueError("x")
         limits = [float(v) for v in words[1]]
         features = {int(k): (float(low), float(high)) for k, low, high in words[2:]}
+        counts = len(limits), len(y or limits * 2)
+        if counts != (2, 4) or not all(0 < k <= LARGEST_INDEX for k in features):
+            raise ValueError("x")
     except (ValueError, IndexError):
         raise ValueError(f"{path}: not a file that svm-scale -s or slim-scale -s wrote") from None
     low, high = np.zeros((2, max(features, default=0)))

@@ -7,7 +7,6 @@ over the lines finds the first bad one, so that the message can name it.
 from __future__ import annotations
 
 import csv
-import sys
 import warnings
 from collections.abc import Sequence
 
@@ -26,6 +25,8 @@ from slimsvm.cli.source import (
     label_index,
     show,
 )
+
+LARGEST_INDEX = 2**31 - 1  # the fast reader's, and that of LIBSVM
 
 # -- LIBSVM and SVM-light text ---------------------------------------------------------------------
 
@@ -56,7 +57,7 @@ def read_libsvm(source: Source, request: Request) -> Data:
 
 def check_libsvm_lines(source: Source, request: Request) -> None:
     """Raise a ValueError for the first line that is not in the format, if there is one."""
-    most = sys.maxsize if request.n_features is None or request.any_width else request.n_features
+    most = LARGEST_INDEX if request.n_features is None or request.any_width else request.n_features
     least = 0 if request.precomputed or request.zero_based else 1
     with source.open_lines() as file:
         for number, line in enumerate(file, 1):
