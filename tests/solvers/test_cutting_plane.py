@@ -21,6 +21,7 @@ from slimsvm.losses import (
     SquaredHinge,
 )
 from slimsvm.oracles import LossOracle
+from slimsvm.recipes import linear_cutting_plane
 from slimsvm.rows import MemoryRows
 from slimsvm.run import FULL, SUBSPACE, Limits, run
 from slimsvm.solvers.cutting_plane import CuttingPlane, OneSlack
@@ -663,3 +664,14 @@ def test_linear_kernel_subspace_is_the_explicit_space():
     spanned = run(CuttingPlane(), OneSlack(SubspaceSpace(columns), oracle), tol=1e-6)
     assert spanned.certificate.objective == pytest.approx(explicit.certificate.objective, rel=3e-6)
     np.testing.assert_allclose(spanned.model.coef, explicit.model.coef, atol=3e-3)
+
+
+def test_a_small_weight_is_not_nothing_where_losses_cost_much():
+    """w = 4e-7 of a feature of a million: its square is nothing beside C, its scores are not."""
+    X, y = np.full((6, 1), 1e6), np.array([1, 1, 1, 1, 0, 0])
+    X[5] = -1e6
+    model = linear_cutting_plane(C=1e13).fit(X, y)
+    scores = X @ model.coef_.ravel() + model.intercept_
+    loss = np.maximum(0.0, 1.0 - np.where(y > 0, 1.0, -1.0) * scores).sum()
+    assert 1e13 * loss == pytest.approx(model.certificate_.objective, rel=1e-9)
+    assert model.predict(X).tolist() == [1, 1, 1, 1, 1, 0]

@@ -441,6 +441,8 @@ class KernelColumns:
         The errors of kernel values, and the jitter. ``dual`` are the coefficients of the function
         whose dual value bounds the objective from below: what it has beside ours is felt, too.
         """
+        if not self.m:
+            return 0.0
         error = max(self.rows.map(rounding_of, self.frame))
         off = rounding(error, coef, self.K_BB @ coef, slopes, scores)
         jitter, apart = price_of_jitter(self.K_BB, self.jitter, coef), dual - coef

@@ -79,6 +79,7 @@ NEAR = {"float32": 1e-5, "float64": 1e-10}
 # problem
 LEAST_DEPTH = 0.1
 ROUNDING = 1e-24  # of the objective: the square of what a norm can be off
+SAME = 4.0 * float(np.finfo(float).eps)  # of two values that differ by rounding alone
 STOPS = ("gap", "violation")
 LONG = 10.0  # times a step: beyond, rounding errors of its scores count, and they are made anew
 PATIENCE = 50  # rounds over which progress is measured
@@ -588,15 +589,17 @@ class CuttingPlane:
     def model(self, problem: OneSlack, state: CutState) -> CutSolution:
         """The best point, with the best intercept for it."""
         S, oracle = state, problem.oracle
-        nothing = np.flatnonzero(problem.space.inner(S.best_W, S.best_W) <= ROUNDING * S.objective)
         # a function that is zero but for rounding errors would decide ties between classes by them
+        nothing = np.flatnonzero(problem.space.inner(S.best_W, S.best_W) <= ROUNDING * S.objective)
         if nothing.size:
+            scores = S.best_scores.copy()
+            scores[:, nothing] = 0.0
+            value = oracle.risk(raised(scores, self._intercept(problem, S, scores)))
+            # where losses cost much, so does the little that it is
+            nothing = nothing[value[nothing] <= (1.0 + SAME) * S.objective[nothing]]
             S.best_W[:, nothing] = 0.0
             S.best_scores[:, nothing] = 0.0
-        intercept = np.zeros(S.best_b.size)
-        if problem.intercept_scaling:
-            penalised = self.stop == "violation" and not problem.free
-            intercept = S.best_b if penalised else oracle.intercept(S.best_scores, middle=True)
+        intercept = self._intercept(problem, S, S.best_scores)
         duals: Array | None = None
         if self.keep_rows:
             duals = np.zeros((oracle.n, oracle.n_columns))
@@ -611,6 +614,13 @@ class CuttingPlane:
             S.objective.copy(),
             S.lower.copy(),
         )
+
+    def _intercept(self, problem: OneSlack, S: CutState, scores: Array) -> Array:
+        """That of a model with these scores: the best one, or what was found."""
+        if not problem.intercept_scaling:
+            return np.zeros(S.best_b.size)
+        penalised = self.stop == "violation" and not problem.free
+        return S.best_b if penalised else problem.oracle.intercept(scores, middle=True)
 
 
 def _felt(oracle: Any, scores: Array, precision: str) -> Array:
