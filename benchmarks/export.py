@@ -7,11 +7,16 @@
 operator that skl2onnx makes of scikit-learn's SVC with the same C and gamma, which computes in
 float32 whatever it is given. "c": SparseSVC as one header, compiled by gcc -Os; bytes are those of
 the object file, code and tables included, and the accuracy is that of the compiled program.
+"exponential": graphs of nothing but exp(x), x in [-30, 0], by the operator Exp and by other plain
+operators: what a kernel value costs at least.
+
+    python -m benchmarks run export --full --only exponential
 """
 
 from __future__ import annotations
 
 import json
+import math
 import subprocess
 import tempfile
 import time
@@ -89,6 +94,60 @@ def onnx(name: str) -> dict[str, Any]:
     return found
 
 
+def _powers_of_two(g: Any, x: str) -> str:
+    """exp(x) = (a polynomial of x / 1024)^1024: the polynomial by Horner, then ten squares."""
+    t, value = g("Mul", x, g.numbers(1 / 1024)), g.numbers(1 / 720)
+    for power in (5, 4, 3, 2, 1, 0):
+        value = g("Add", g("Mul", value, t), g.numbers(1 / math.factorial(power)))
+    for _ in range(10):
+        value = g("Mul", value, value)
+    return str(value)
+
+
+def _tanh(g: Any, x: str) -> str:
+    """exp(x) = (1 + t) / (1 - t), t = tanh(x / 2)."""
+    t = g("Tanh", g("Mul", x, g.numbers(0.5)))
+    return str(g("Div", g("Add", t, g.numbers(1.0)), g("Sub", g.numbers(1.0), t)))
+
+
+def _sigmoid(g: Any, x: str) -> str:
+    """exp(x) = s / (1 - s), s = 1 / (1 + exp(-x))."""
+    s = g("Sigmoid", x)
+    return str(g("Div", s, g("Sub", g.numbers(1.0), s)))
+
+
+WAYS = {"Exp": lambda g, x: g("Exp", x), "polynomial": _powers_of_two}
+WAYS |= {"Tanh": _tanh, "Sigmoid": _sigmoid}
+N_VALUES = 500_000
+
+
+def exponentials() -> dict[str, Any]:
+    """Nanoseconds of CPU time a value on one thread, and the largest error, for each way."""
+    import onnx
+    import onnxruntime
+
+    from slimsvm.export.operators import IR_VERSION, OPSET, Graph
+
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = 1
+    rows = np.random.default_rng(0).uniform(-30.0, 0.0, (500, N_VALUES // 500))
+    found: dict[str, Any] = {"runtime": onnxruntime.__version__}
+    for dtype in ("float64", "float32"):
+        given = rows.astype(dtype)
+        for way, write in WAYS.items():
+            model = onnx.ModelProto(ir_version=IR_VERSION)
+            model.opset_import.add(domain="", version=OPSET)
+            model.graph.name = way
+            g = Graph(model.graph, dtype)
+            g.call(write(g, g.given("X", dtype, ("n", given.shape[1]))), "last")
+            g.result("last", dtype, ("n", given.shape[1]))
+            session = onnxruntime.InferenceSession(model.SerializeToString(), options)
+            error = np.abs(session.run(None, {"X": given})[0] - np.exp(given)).max()
+            seconds = _seconds(session, given, 30)
+            found[f"{dtype}/{way}"] = {"ns": 1e9 * seconds / N_VALUES, "error": float(error)}
+    return found
+
+
 def header(name: str, dtype: str) -> dict[str, Any]:
     """Accuracy and bytes of a compiled header, microseconds a row."""
     import slimsvm
@@ -126,6 +185,7 @@ def cells(quick: bool) -> list[Cell]:
     found = [Cell(f"{name}/onnx", "onnx", (name,)) for name in names]
     small = ("letter",) if quick else tuple(SMALL)
     forms = ("float", "int8")
+    found.append(Cell("exponential", "exponentials", ()))
     return found + [Cell(f"{n}/{form}", "header", (n, form)) for n in small for form in forms]
 
 
@@ -148,6 +208,7 @@ def table() -> str:
                 wrong = cell["float32_different"], cell["float64_different"]
                 last = f"{wrong[0]}, {wrong[1]}"
                 lines.append(f"| {name} | {cell['vectors']:,} | {first} | {shown} | {last} |")
+    lines += _exponential_lines(stored)
     lines += [
         "",
         "| set | numbers | vectors | bytes, code included | accuracy | in Python | µs a row |",
@@ -163,6 +224,30 @@ def table() -> str:
                     f"| {name} | {form} | {sizes} | {shown} | {cell['microseconds']:.3g} |"
                 )
     return "\n".join(lines)
+
+
+def _exponential_lines(stored: dict[str, Any]) -> list[str]:
+    """What exponentials cost at least, beside a fifth of the operator's time."""
+    cell = stored.get("exponential")
+    if cell is None:
+        return []
+    ways = [
+        (f"{way} in {dtype}", cell[f"{dtype}/{way}"])
+        for dtype in ("float64", "float32")
+        for way in WAYS
+    ]
+    lines = ["", "| exp(x) by | ns a value | largest error |", "|---|---|---|"]
+    lines += [f"| {name} | {own['ns']:.2f} | {own['error']:.0e} |" for name, own in ways]
+    least = cell["float64/Exp"]["ns"]
+    lines += ["", "| set | values | their Exp in float64 | a fifth of the operator |"]
+    lines.append("|---|---|---|---|")
+    for name in ONNX:
+        other = stored.get(f"{name}/onnx", {})
+        if "operator_batch" in other:
+            n = other["vectors"] * BATCH
+            fifth = other["operator_batch"] / 5
+            lines.append(f"| {name} | {n:,} | {1e-6 * n * least:.3g} ms | {1e3 * fifth:.3g} ms |")
+    return lines
 
 
 TABLES = {"export": table}
