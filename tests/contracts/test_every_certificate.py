@@ -17,8 +17,8 @@ from slimsvm import SVC, CrammerSingerSVC, MultivariateSVC, StructuralSVM, estim
 from slimsvm.datasets import checkers
 from slimsvm.oracles import Binary
 from tests.reference import optimum
-from tests.reference.certificates import NAMES, claims
-from tests.reference.drawn import ESTIMATORS, RECIPES
+from tests.reference.certificates import NAMES, OF, claims
+from tests.reference.drawn import ESTIMATORS, RECIPES, Problem
 
 FEW, FEWER, MANY = 12, 3, 150  # problems: of an estimator, of a recipe, and where there is time
 LEAST = 0.8  # of claims that the reference is exact enough to decide
@@ -71,6 +71,17 @@ def test_claims_that_were_false_once():
 @every
 def test_more_claims_are_true(name):
     assert_true(name, range(1000, 1000 + MANY))
+
+
+def test_rows_on_the_margin_cost_as_much_as_c_says():
+    """C = 1e10: a rounding error of a score on the margin is a millionth of the optimum."""
+    for seed in range(26, 37):
+        rng = np.random.default_rng(seed)
+        n = int(rng.integers(2, 6))
+        X, y = rng.standard_normal((n, 2)), np.arange(n) % 2
+        drawn = Problem(SVC(C=1e10, kernel="linear"), X, y, None, False, ("linear", {}))
+        false = [f"{seed}: {claim}" for claim in OF["svc"](drawn) if not claim.true]
+        assert not false, "\n".join(false)
 
 
 def test_a_false_claim_is_seen():

@@ -41,6 +41,7 @@ from slimsvm.solvers.dual_state import (
     Removed,
     State,
     count_positive,
+    felt_by,
     measure,
     rounding_at,
     scan,
@@ -471,9 +472,9 @@ class Decomposition:
             state.s[group.rows] = group.s
         s, z = state.s[problem.row], problem.sign
         level = np.where(z > 0, *state.level)
-        missing = z * (s + z * problem.linear - level) < 0.0
-        slopes = np.where(missing, problem.upper, 0.0)
         coef, operand = problem.coef(state.a), problem.gram.operand
+        reduced = z * (s + z * problem.linear - level)
+        slopes = np.where(felt_by(operand, coef, s, reduced), problem.upper, 0.0)
         return rounding_at(operand, coef, state.s, slopes, s)
 
     def model(self, problem: DualQP, state: State) -> DualSolution:

@@ -30,7 +30,14 @@ from numpy.typing import NDArray
 from slimsvm.options import at_least, one_of
 from slimsvm.problems.dual_qp import DualQP
 from slimsvm.run import FULL, Certificate
-from slimsvm.solvers.dual_state import DualSolution, Measured, history_line, measure, rounding_at
+from slimsvm.solvers.dual_state import (
+    DualSolution,
+    Measured,
+    felt_by,
+    history_line,
+    measure,
+    rounding_at,
+)
 from slimsvm.solvers.interior_point import InteriorPoint
 from slimsvm.solvers.smo import smo
 from slimsvm.tiles import Operand, Strips, accumulate, block
@@ -210,10 +217,10 @@ class DualChunking:
         """Violation and gap over all variables."""
         self._measure(problem, state)
         S = state
-        coef = problem.coef(S.a)
-        felt = problem.sign * (problem.order(S.s) - S.level) < 0.0
+        coef, operand, s = problem.coef(S.a), problem.gram.operand, S.s[problem.row]
+        felt = felt_by(operand, coef, s, problem.sign * (problem.order(S.s) - S.level))
         slopes = np.where(felt, problem.upper, 0.0)
-        about = problem.gram.operand, coef, S.s, slopes, S.s[problem.row], S.level * coef.sum()
+        about = operand, coef, S.s, slopes, s, S.level * coef.sum()
         certificate = Certificate(FULL, S.objective, S.violation, S.gap, tol, "float64")
         return certificate.rounded(rounding_at(*about))
 

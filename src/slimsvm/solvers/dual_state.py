@@ -79,6 +79,17 @@ def measure(
     return gap, n_support, square
 
 
+def felt_by(operand: Operand, coef: Array, scores: Array, reduced: Array) -> Array:
+    """Variables whose loss is not zero, or may not be: those on the margin cost C on its far side.
+
+    ``scores`` are those of their rows, ``reduced`` is what they lie beyond the margin.
+    """
+    longest = float(np.abs(operand.diag()).max(initial=0.0))
+    sums = float(np.finfo(float).eps) * float(np.abs(coef).sum()) * longest
+    off = operand.rounding() * (np.abs(scores) + float(np.linalg.norm(coef))) + sums
+    return np.asarray(reduced < off)
+
+
 def rounding_at(
     operand: Operand, coef: Array, s: Array, slopes: Array, scores: Array, unbalanced: float = 0.0
 ) -> float:

@@ -46,7 +46,14 @@ from slimsvm.kernels import Linear
 from slimsvm.options import at_least, between
 from slimsvm.problems.dual_qp import DualQP
 from slimsvm.run import FULL, Certificate
-from slimsvm.solvers.dual_state import DualSolution, Measured, history_line, measure, rounding_at
+from slimsvm.solvers.dual_state import (
+    DualSolution,
+    Measured,
+    felt_by,
+    history_line,
+    measure,
+    rounding_at,
+)
 from slimsvm.tiles import Operand, Strips, accumulate, block
 
 Array = NDArray[Any]
@@ -315,7 +322,8 @@ class PlattSMO:
         problem.gram.n_values = state.n_values
         S = state
         coef = S.sign * S.a
-        slopes = np.where(S.sign * S.errors(np.arange(S.a.size)) < 0.0, S.upper, 0.0)
+        reduced = S.sign * S.errors(np.arange(S.a.size))
+        slopes = np.where(felt_by(S.operand, coef, S.f, reduced), S.upper, 0.0)
         off = rounding_at(S.operand, coef, S.f, slopes, S.f, S.b * coef.sum())
         certificate = Certificate(FULL, S.objective, S.violation, S.gap, tol, "float64")
         return certificate.rounded(off)

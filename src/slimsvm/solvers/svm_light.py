@@ -51,7 +51,7 @@ from slimsvm.compiled import compiled
 from slimsvm.options import at_least, between, flags, is_whole, one_of
 from slimsvm.problems.dual_qp import DualQP
 from slimsvm.run import FULL, Certificate
-from slimsvm.solvers.dual_state import DualSolution, LocalArrays, history_line, rounding_at
+from slimsvm.solvers.dual_state import DualSolution, LocalArrays, felt_by, history_line, rounding_at
 from slimsvm.solvers.interior_point import minimised
 from slimsvm.solvers.row_cache import RowCache
 from slimsvm.solvers.smo import FAR, smo
@@ -472,13 +472,14 @@ class SVMLight:
         self._globalise(S)
         gap, precision = S.hinge_gap, str(np.dtype(problem.gram.dtype))
         missing = np.maximum(0.0, 1.0 - S.sign * (S.s - S.level))
-        slopes = np.where(missing > 0.0, problem.upper, 0.0)
+        coef, operand = S.sign * S.a, problem.gram.operand
+        felt = felt_by(operand, coef, S.s, S.sign * (S.s - S.level) - 1.0)
+        slopes = np.where(felt, problem.upper, 0.0)
         if self.loss == "squared_hinge":
             value = 0.5 * float((S.sign * S.a) @ S.s) + float(problem.upper @ np.square(missing))
             gap, slopes = value + S.objective, 2.0 * problem.upper * missing
         about = (S.objective, S.violation, max(0.0, gap), tol, precision)
-        coef = S.sign * S.a
-        off = rounding_at(problem.gram.operand, coef, S.s, slopes, S.s, S.level * coef.sum())
+        off = rounding_at(operand, coef, S.s, slopes, S.s, S.level * coef.sum())
         return Certificate(FULL, *about).rounded(off)
 
     def model(self, problem: DualQP, state: LightState) -> DualSolution:
