@@ -18,6 +18,7 @@ LAYERS = (
     "options",
     "compiled",
     "sums",
+    "ranks",
     "atomics",
     "threads",
     "forms",

@@ -33,6 +33,7 @@ from slimsvm.basis.selection import Basis, Selection, Wanted, among, rows_at
 from slimsvm.compiled import compiled
 from slimsvm.problems.columns import coordinates_of
 from slimsvm.problems.span import DEPENDENT, JITTER
+from slimsvm.ranks import number_of_rank
 from slimsvm.threads import parallel, single_threaded_blas
 from slimsvm.tiles import Operand
 
@@ -43,6 +44,7 @@ MOST_AHEAD = 32  # columns of ICF 2 that are computed before they are asked for
 # further one
 FIRST_BETA = 1e-3
 MOST_RESTARTS = 40  # by then beta is far above the trace, and the matrix is its own diagonal
+LARGEST = np.finfo(np.float64).max
 BLOCK = 256  # columns of K that ICF 1 has in memory at a time
 
 
@@ -302,7 +304,9 @@ def _next_column(
     Returns the sum of squares of what was cut off; -1 if the pivot is not positive.
     """
     n = work.size
-    work[j:] = column
+    # loops in what follows, and no assignment or sum of arrays: less to compile
+    for i in range(column.size):
+        work[j + i] = column[i]
     work[j] += beta
     # 1. every column with an entry in row j takes part; afterwards it waits for the row of its next
     # entry
@@ -334,13 +338,13 @@ def _next_column(
     # 2. the largest entries below the diagonal, in the order of the rows; of equal ones the first
     least, spare = 0.0, n
     if n - j - 1 > n_entries:
-        size = np.abs(work[j + 1 :])
-        least = (
-            np.partition(size, size.size - n_entries)[size.size - n_entries]
-            if n_entries > 0
-            else np.finfo(np.float64).max
-        )
-        spare = n_entries - int((size > least).sum())
+        size = np.empty(n - j - 1)
+        for i in range(size.size):
+            size[i] = abs(work[j + 1 + i])
+        least = LARGEST if n_entries == 0 else number_of_rank(size, size.size - n_entries)
+        spare = n_entries
+        for i in range(size.size):
+            spare -= size[i] > least
     root, lost = np.sqrt(work[j]), 0.0
     end = indptr[j]
     indices[end] = j

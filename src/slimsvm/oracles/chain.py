@@ -223,7 +223,8 @@ def _both_ways(
                 for a in range(K):
                     terms[a] = out[t - 1, a] + into[b, a]
                 out[t, b] = scores[t, b] + _joined(terms, summed)
-        behind[:] = end
+        for b in range(K):
+            behind[b] = end[b]
         for t in range(last, first - 1, -1):
             if t < last:
                 # what was behind t + 1 and its score, seen from every label at t
@@ -279,7 +280,8 @@ def _violations(
         delta[i], margin[i] = wrong, wrong + more
         if margin[i] <= 0.0:
             delta[i] = margin[i] = 0.0
-            found[first : last + 1] = labels[first : last + 1]
+            for t in range(first, last + 1):  # assigned as arrays, it takes seconds to compile
+                found[t] = labels[t]
 
 
 @compiled

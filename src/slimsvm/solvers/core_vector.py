@@ -497,7 +497,8 @@ def _grow_core(
             for v in range(m):
                 K[m, v] = K[v, m] = within[v, p]
             K[m, m] = own[p, p]
-            within[m] = own[p]
+            for r in range(own.shape[0]):  # assigned as arrays, it takes seconds to compile
+                within[m, r] = own[p, r]
             o[m], al[m], low[m], core[m], inside[p] = s[p], 0.0, -FAR, p, True
             farthest = min(farthest, s[p])
             m, d, joined = m + 1, d + 1, joined + 1

@@ -20,7 +20,8 @@ SEEDS = 5  # rows of the first class that wait for one of the other
 def enter(K: Array, between: Array, own: Array, slots: Array, new: Array, m: int) -> None:
     """Rows and columns of K for the new vectors."""
     for q in range(slots.size):
-        K[slots[q], :m] = between[new[q], :m]
+        for v in range(m):
+            K[slots[q], v] = between[new[q], v]
     for q0 in range(0, slots.size, 32):
         for v in range(m):  # along the rows of K; what is read next to it stays in the cache
             for q in range(q0, min(slots.size, q0 + 32)):

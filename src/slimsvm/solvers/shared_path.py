@@ -32,6 +32,7 @@ from numba.extending import overload
 from numpy.typing import NDArray
 
 from slimsvm.compiled import compiled, compiled_within
+from slimsvm.ranks import number_of_rank
 
 Array = NDArray[Any]
 FAR = 1e30  # stands for infinity; a float32, too
@@ -293,9 +294,9 @@ def _chosen(up: Array, low: Array, bottom: float, top: float, most: int) -> Arra
     half = most // 2
     least, largest = FAR, FAR
     if n_rising > half:
-        least = np.partition(rising[:n_rising], half - 1)[half - 1]
+        least = number_of_rank(rising[:n_rising], half - 1)
     if n_falling > half:
-        largest = np.partition(falling[:n_falling], half - 1)[half - 1]
+        largest = number_of_rank(falling[:n_falling], half - 1)
     out, kept, n_up, n_low = np.empty(2 * half, np.int64), 0, 0, 0
     for k in range(found):
         v = candidates[k]
@@ -472,7 +473,8 @@ def solution_path(
             B, S, place, size[0],
         )
         # fmt: on
-        coef[c], score[c] = b, s
+        for v in range(n):  # no assignment of arrays: its check of shapes takes seconds to compile
+            coef[c, v], score[c, v] = b[v], s[v]
         if violation[c] > 100.0 * tol:  # so it will be for larger C
             coef[c + 1 :], score[c + 1 :], level[c + 1 :], violation[c + 1 :] = 0.0, 0.0, 0.0, FAR
             break
