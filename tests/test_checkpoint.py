@@ -88,7 +88,7 @@ def test_a_fit_goes_on(name, tmp_path, killed_after, monkeypatch):
     set_most, done = killed_after
     path, (X, y) = (
         tmp_path / "kept.slim",
-        rows(name, 800 if name in EXACT else 80 if "Crammer" in name else 300),
+        rows(name, 500 if name in EXACT else 60 if "Crammer" in name else 200),
     )
     estimator = {**EXACT, **OTHERS}[name]
     if "SVC" in name:  # three classes: pairs that have ended, one that has not, one that waits

@@ -66,8 +66,9 @@ def test_a_cache_folder_that_vanishes_is_damaged_or_closed(tmp_path):
     assert value(tmp_path, f"import shutil; shutil.rmtree({str(cache)!r})") == 20.0
     stored = [path for path in cache.rglob("*") if path.is_file()]
     assert len(stored) == 4  # an index and the code, of both: it was made again
-    for damage in (b"", b"damaged", stored[0].read_bytes()[:-5]):
-        for path in stored:
+    short = stored[0].read_bytes()[:-5]
+    for damages in ([b"", b"damaged", short, b""], [short, b"", b"damaged", short]):
+        for path, damage in zip(stored, damages, strict=True):
             path.write_bytes(damage)
         assert value(tmp_path) == 20.0
     gone = f"import shutil; shutil.rmtree({str(cache)!r}); open({str(cache)!r}, 'w').close()"

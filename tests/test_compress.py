@@ -184,7 +184,7 @@ def names(models):
     sparse=[False, True],
 )
 def test_classifiers(model, n_classes, sparse):
-    X, y = blobs(300, n_classes)
+    X, y = blobs(200, n_classes)
     y = np.array(["a", "b", "c", "d", "e"])[y]
     new = blobs(200, n_classes, seed=1)[0]
     given = sp.csr_matrix(X) if sparse else X

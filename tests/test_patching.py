@@ -21,6 +21,7 @@ from sklearn.svm import _classes as theirs
 
 import slimsvm
 from slimsvm import patching
+from slimsvm.__main__ import run_script
 
 X, y = make_classification(80, 4, random_state=0)
 
@@ -129,23 +130,28 @@ print(sys.argv[1:], type(model).__module__, __name__)
 """
 
 
-def test_a_script_from_the_command_line(tmp_path):
+def test_a_script_from_the_command_line(tmp_path, monkeypatch, capsys):
+    """In a process of its own, and other words in this one."""
     (tmp_path / "script.py").write_text(SCRIPT)
-    for arguments in (["script.py", "a"], ["--profile", "script.py", "a"]):
-        done = subprocess.run(
-            [sys.executable, "-m", "slimsvm", *arguments],
-            capture_output=True,
-            text=True,
-            check=False,
-            cwd=tmp_path,
-            env=os.environ,
-        )
-        assert done.stdout.split("\n")[0] == "['a'] slimsvm.patching __main__", done.stderr
-        assert ("SVC.fit" in done.stderr) == (arguments[0] == "--profile")
-    missing = subprocess.run(
-        [sys.executable, "-m", "slimsvm", "none.py"], capture_output=True, text=True, check=False
+    done = subprocess.run(
+        [sys.executable, "-m", "slimsvm", "--profile", "script.py", "a"],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=tmp_path,
+        env=os.environ,
     )
-    assert missing.returncode == 1 and "no file 'none.py'" in missing.stderr
+    assert done.stdout.split("\n")[0] == "['a'] slimsvm.patching __main__", done.stderr
+    assert "SVC.fit" in done.stderr
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "argv", ["slimsvm"])
+    monkeypatch.setattr(sys, "path", ["", *sys.path])
+    run_script(["script.py", "a"])
+    said = capsys.readouterr()
+    assert said.out.split("\n")[0] == "['a'] slimsvm.patching __main__" and said.err == ""
+    with pytest.raises(SystemExit, match=r"no file 'none\.py'"):
+        run_script(["none.py"])
+    assert sklearn.svm.SVC is theirs.SVC
 
 
 def test_parameters_are_those_of_scikit_learn():

@@ -206,7 +206,7 @@ def test_the_paper_is_cited(name):
 
 @pytest.mark.parametrize("name", FIXED)
 def test_recipes_train(name):
-    X, y = checkers(300, seed=0)
+    X, y = checkers(200, seed=0)
     model = made(
         name,
         C=10.0,

@@ -98,9 +98,11 @@ def opens_to_write(node):
     name = node.func.attr if method else getattr(node.func, "id", "")
     if name in ("mkstemp", "mktemp") or (method and name in ("write_text", "write_bytes")):
         return True
+    if name != "open":
+        return False
     words = [word.value for word in ast.walk(node) if isinstance(word, ast.Constant)]
     modes = {"w", "wb", "x", "xb", "a", "ab", "a+b", "w+"}
-    return name == "open" and any(isinstance(word, str) and word in modes for word in words)
+    return any(isinstance(word, str) and word in modes for word in words)
 
 
 def test_the_promises_are_written_down():

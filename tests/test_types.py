@@ -69,9 +69,11 @@ reveal_type(SVC().fit([[0.0], [1.0]], [0, 1]))
 """
 
 
-def checked(text, folder):
-    (folder / "script.py").write_text(text)
-    command = [sys.executable, "-m", "mypy", "--strict", "--follow-imports=silent", "script.py"]
+def checked(folder, **texts):
+    for name, text in texts.items():
+        (folder / f"{name}.py").write_text(text)
+    command = [sys.executable, "-m", "mypy", "--strict", "--follow-imports=silent"]
+    command += [f"{name}.py" for name in texts]
     done = subprocess.run(
         [*command, "--cache-dir", str(folder / "cache")],
         capture_output=True,
@@ -84,8 +86,8 @@ def checked(text, folder):
 
 
 def test_a_right_script_is_clean_and_a_wrong_one_is_not(tmp_path):
-    assert "Success" in checked(RIGHT, tmp_path)
-    found = checked(WRONG, tmp_path)
+    found = checked(tmp_path, right=RIGHT, wrong=WRONG)
+    assert "right.py" not in found and "checked 2 source files" in found, found
     for line in range(4, 9):
-        assert f"script.py:{line}: error" in found, found
+        assert f"wrong.py:{line}: error" in found, found
     assert 'Revealed type is "slimsvm.estimators.classification.SVC"' in found

@@ -33,6 +33,7 @@ ENVIRONMENT = {
 EACH = """
 import json, os, runpy, sys, warnings
 import slimsvm.cli.commands
+from slimsvm import SVC, load
 
 warnings.simplefilter("ignore", DeprecationWarning)  # Python 3.12: of a fork beside threads of BLAS
 for module, *arguments in json.loads(sys.argv[1]):
@@ -181,7 +182,7 @@ def test_without_click_there_is_a_hint():
 
 @forks
 def test_exit_codes_of_a_real_process(files, endless):
-    endless[endless.index("100")] = "1"
+    endless[endless.index("100")] = "0.3"
     nowhere, wrong, limit, *helps = run_each(
         ["slimsvm.cli", "train", "nowhere.svm"],
         ["slimsvm.cli", "train", "c.svm", "--C", "-1"],

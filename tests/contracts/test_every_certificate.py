@@ -20,7 +20,7 @@ from tests.reference import optimum
 from tests.reference.certificates import NAMES, OF, claims
 from tests.reference.drawn import ESTIMATORS, RECIPES, Problem
 
-FEW, FEWER, MANY = 12, 3, 150  # problems: of an estimator, of a recipe, and where there is time
+FEW, FEWER, MANY = 6, 2, 150  # problems: of an estimator, of a recipe, and where there is time
 LEAST = 0.8  # of claims that the reference is exact enough to decide
 every = pytest.mark.parametrize("name", NAMES)
 

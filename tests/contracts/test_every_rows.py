@@ -450,14 +450,18 @@ def reference(model, form="dense"):
     return KNOWN[model, form]
 
 
-# Dask does for all of them what "sent" does, and takes most of the time: one of each kind of pass
-ON_DASK = (
+# Dask does for all of them what "sent" does, and blocks that are mapped or come in batches are
+# arrays as any: there, one of each kind of pass
+EACH_KIND = (
     "newton", "pursuit", "cuts", "explicit", "structured-subspace", "sampled", "certify",
     "all-rows", "reduced", "linear",
 )  # fmt: skip
+LONG = [pytest.mark.long]
 EVERYWHERE = [
     pytest.param(
-        model, name, marks=[pytest.mark.long] if name == "dask" and model not in ON_DASK else []
+        model,
+        name,
+        marks=[] if name in ("threads", "forgetful", "sent") or model in EACH_KIND else LONG,
     )
     for name in ("mapped", "threads", "forgetful", "sent", "batches", "dask")
     for model in MODELS

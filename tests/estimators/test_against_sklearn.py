@@ -231,7 +231,7 @@ def test_where_the_data_lives(many, tmp_path):
 def test_sparse_data_with_wide_rows():
     """Text-like rows: products run over postings, on both sides, with 64-bit indices too."""
     rng = np.random.default_rng(0)
-    X = sp.random(2500, 3000, density=0.01, random_state=0, format="csr")
+    X = sp.random(1300, 3000, density=0.01, random_state=0, format="csr")
     y = (X @ rng.standard_normal(3000) > 0).astype(int)
     ours = SVC(C=10.0, gamma=1.0).fit(X, y)
     theirs = sklearn.svm.SVC(C=10.0, gamma=1.0).fit(X, y)

@@ -110,7 +110,7 @@ def test_weights_act_as_repetition_and_zero_removes(factorization, fit_intercept
 @pytest.mark.parametrize("options", [{}, {"fit_intercept": True}, {"retrain": True}], ids=str)
 def test_dense_sparse_and_threads(factorization, options):
     X, y = load_digits(return_X_y=True)
-    X, y, new, labels = X[:700] / 16.0, y[:700], X[700:] / 16.0, y[700:]
+    X, y, new, labels = X[:400] / 16.0, y[:400], X[400:] / 16.0, y[400:]
     one, two = (
         machine(factorization, 0.1, n_jobs=jobs, gamma=0.05, **options).fit(X, y) for jobs in (1, 2)
     )

@@ -229,13 +229,12 @@ def test_memory_does_not_grow():
     tracemalloc.start()
     sizes = []
     for _ in range(4):
-        for _ in range(40):
+        for _ in range(20):
             call()
         sizes.append(tracemalloc.get_traced_memory()[0])
     tracemalloc.stop()
-    assert sizes[-1] - sizes[1] < 200_000, (
-        sizes
-    )  # a batch has 16,000 bytes: 80 of them would be 1.3 million
+    # a batch has 16,000 bytes: 40 of them would be 640 thousand
+    assert sizes[-1] - sizes[1] < 200_000, sizes
     assert model._stream.pairs[0].K.shape[0] <= 2 * (50 + 256)
 
 
@@ -322,15 +321,15 @@ def test_decay_follows_a_concept_that_turns():
     new, labels = checkers(2000, seed=1)
     # the last bits decide which rows are asked for: rows changed by 1e-7 give scores of 0.802 with
     # a deviation of 0.013 (24 streams), and without decay 0.696 with 0.019 (20 streams). Bounds are
-    # five deviations of the means of four streams: 0.802 - 5 * 0.0064, and 0.106 - 5 * 0.0114
+    # five deviations of the means of two streams: 0.802 - 5 * 0.0092, and 0.106 - 5 * 0.0163
     rng = np.random.default_rng(0)
-    streams = [X * (1.0 + 1e-7 * rng.standard_normal(X.shape)) for _ in range(4)]
+    streams = [X * (1.0 + 1e-7 * rng.standard_normal(X.shape)) for _ in range(2)]
     steady, forgetful = (
         np.mean([passed_by(X, y, decay=decay).score(new, -labels) for X in streams])
         for decay in (1.0, 0.8)
     )
-    assert forgetful > 0.77
-    assert forgetful > steady + 0.05
+    assert forgetful > 0.755
+    assert forgetful > steady + 0.024
     # weights that grow are the same as a decay, up to the scale of C
     weight = np.repeat(0.8 ** -np.arange(8.0), 250)
     grown = machine(C=2.0 * 0.8**7)

@@ -115,6 +115,8 @@ ALWAYS = {
     "check_sample_weight_equivalence_on_sparse_data",
     "check_fit_idempotent",
 }
+# the same as check_estimator_sparse_array, with matrices
+TWINS = {"check_estimator_sparse_matrix"}
 
 
 def cases():
@@ -122,10 +124,11 @@ def cases():
     for estimator in ESTIMATORS:
         first = type(estimator) not in seen
         seen.add(type(estimator))
+        label = re.sub(r"\s+", "", str(estimator))
         for instance, check in estimator_checks_generator(estimator):
             name = getattr(check, "func", check).__name__
-            marks = () if first or name in ALWAYS else (pytest.mark.long,)
-            label = re.sub(r"\s+", "", str(estimator))
+            often = (first and name not in TWINS) or name in ALWAYS
+            marks = () if often else (pytest.mark.long,)
             yield pytest.param(instance, check, id=f"{label}-{name}", marks=marks)
 
 

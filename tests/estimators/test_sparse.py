@@ -58,7 +58,7 @@ def test_with_all_rows_the_squared_hinge_machine_solves_the_whole_problem():
     ["pursuit", "pursuit_rows", "random", "kmeans", "cholesky", "unsupervised", "greedy", "margin"],
 )
 def test_every_loss_with_every_basis(loss, basis):
-    X, y = rows(1500)
+    X, y = rows(700)
     if loss == "hinge" and basis in ("greedy", "margin"):
         with pytest.raises(
             ValueError, match=rf"basis='{basis}' needs a loss with a curvature.*use 'squared_hinge'"
@@ -355,7 +355,7 @@ def test_truly_sparse_rows():
 
 
 def test_same_bits_for_any_number_of_threads_and_the_same_seed():
-    X, y = rows(3000)
+    X, y = rows(1500)
     for options in ({}, {"loss": "hinge"}):
         one, two, again = (quick(15, n_jobs=jobs, **options).fit(X, y) for jobs in (1, 2, 1))
         assert np.array_equal(one.basis_, two.basis_)
@@ -422,7 +422,7 @@ def test_weights_act_as_repetition_and_zero_removes():
 
 
 def test_regression_learns_a_curve_with_few_vectors():
-    X = np.linspace(-3, 3, 1500)[:, None]
+    X = np.linspace(-3, 3, 500)[:, None]
     y = np.sinc(X[:, 0])
     for options in ({}, {"loss": "epsilon_insensitive"}, {"loss": "least_squares"}):
         model = SparseSVR(8, C=10.0, epsilon=0.01, gamma=1.0, random_state=0, **options).fit(X, y)
