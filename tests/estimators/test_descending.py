@@ -438,3 +438,31 @@ def test_all_rows_go_on_from_what_rows_held_out_have_liked(monkeypatch):
     assert n == 600
     assert any(start is found for rows, _, found in begun[:-1] if rows == 450)
     assert begun[1][1] is begun[0][2]  # the second way goes on from the first, on the same rows
+
+
+def test_a_gamma_five_times_too_small_does_no_harm():
+    X = np.random.default_rng(0).integers(0, 2, (4000, 12)).astype(float)
+    y = X[:, :3].sum(axis=1) % 2  # no feature says anything alone
+    for seed in range(2):
+        model = SparseSVC(50, C=100.0, gamma=0.2 * 4 / 12, random_state=seed)
+        assert model.fit(X[:2000], y[:2000]).score(X[2000:], y[2000:]) > 0.9
+
+
+def test_a_moderate_C_is_enough_for_few_rows():
+    ours, exact = [], []
+    for seed in range(3):
+        X = np.random.default_rng(seed).standard_normal((3000, 10))
+        y = np.sum(X**2, axis=1) > 9.34
+        ours.append(SparseSVC(50).fit(X[:120], y[:120]).score(X[120:], y[120:]))
+        exact.append(SVC().fit(X[:120], y[:120]).score(X[120:], y[120:]))
+        given = SparseSVC(50, loss="logistic").fit(X[:120], y[:120])
+        assert given.certificate_.holds  # one that is asked for by name has the C that is given
+    assert np.mean(ours) > np.mean(exact) - 0.003
+
+
+def test_noise_of_few_numbers_is_not_learned():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((3300, 10))
+    y = X @ rng.standard_normal(10) + 6.0 * rng.standard_normal(3300)
+    model = SparseSVR(50, C=100.0, gamma=0.1, epsilon=1.0, random_state=0).fit(X[:300], y[:300])
+    assert model.score(X[300:], y[300:]) > 0.15  # 0.04 without a firm ridge; the truth has 0.24

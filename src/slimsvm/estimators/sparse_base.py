@@ -27,9 +27,9 @@ WIDTH = 88  # of a line of documentation
 ACCURACY = Interval(Real, 0.0, 1.0, closed="both")
 FRACTION = Interval(Real, 0.0, 1.0, closed="neither")
 KEPT = (
-    "Ended with the descent's coefficients, which do better on rows held out than those of the "
-    "lowest objective, or are too many to improve: the objective of the model is {value:.4g}, and "
-    "with the same vectors none is below {low:.4g}."
+    "Ended with coefficients that do better on rows held out than those of the lowest objective, "
+    "or with the descent's, which are too many to improve: the objective of the model is "
+    "{value:.4g}, and the optimum with the same vectors is at least {low:.4g}."
 )
 METRICS = StrOptions({"auto", "learned", "diagonal"})
 OURS = (

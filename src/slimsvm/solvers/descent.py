@@ -77,6 +77,8 @@ class Plan:
         Step sizes at the top of the schedule.
     easy : float
         Share of errors below which the schedule is run through faster; zero: never.
+    width : float
+        Of the vectors, at the beginning: so many times the gamma that was given.
     """
 
     n_steps: int
@@ -92,6 +94,7 @@ class Plan:
     rate_scales: float = 0.05
     rate_metric: float = 0.2
     easy: float = EASY
+    width: float = 1.0
 
 
 def plan_for(problem: Mapped, n_vectors: int, metric: str | None = "auto") -> Plan:

@@ -69,6 +69,7 @@ def first_vectors(
     rng: np.random.Generator,
     placed: Array | None = None,
     ridge: float | None = None,
+    width: float = 1.0,
 ) -> Vectors:
     """k vectors with coefficients; ``placed`` are vectors that are known already."""
     X = problem.X
@@ -76,7 +77,7 @@ def first_vectors(
     if B is None:
         B = centres(X, groups_of(problem), problem.weight, k, rng)
     B = np.asarray(B, X.dtype)
-    k, widths, outputs = len(B), np.ones(len(B)), problem.Y.shape[1]
+    k, widths, outputs = len(B), np.full(len(B), width), problem.Y.shape[1]
     some = rng.permutation(problem.n)[: max(SOME, SOME_A_VECTOR * k)]
     target, form = problem.Y[some], problem.loss_form[0]
     if form == LOGISTIC:

@@ -76,6 +76,12 @@ SURE, SHARPENED = 2.2, 0.3
 SHORT_RACE = 0.15  # of the steps, for a race of metrics
 # of the steps, for a descent that goes on where one has ended; for the last one, if that was of use
 AGAIN, LONGER = 0.5, 1.5
+# mean square of rows in inner coordinates, and share of rows that are right, below which narrower
+# vectors are tried: those of gamma="scale"
+SMOOTH_KERNEL, LEARNED = 0.5, 0.95
+FIRM = 0.05
+# of few rows: times C, by folds of this many; so much the cost is to fall at least, and their gap
+MORE_C, FOLDS, LIKELIER, FOLD_TOL = (1.0, 4.0, 16.0, 64.0), 5, 0.99, 1e-3
 STRONGER, SLOWLY = 5.0, 0.05  # times the ridge; the rate of the coefficients
 PRUNED_ON, RIDGE = 2000, 1e-6  # rows on which vectors are told apart; of these, for coefficients
 NEWTON_STEPS, NEWTON_STEPS_USUALLY = 50, 5
@@ -109,6 +115,9 @@ class DescentPath:
         (:mod:`slimsvm.problems.mapped_wide`).
     fills : bool
         Whether the size is of a model with its metric, whose bytes would be lost without one.
+    codes : array, optional
+        With ``everything``: hashes of the rows. C is then a proposal: rows left out say whether
+        coefficients for a larger one do better.
     seed, tol, max_iter :
         As usual; ``max_iter`` limits Newton's method.
     """
@@ -119,6 +128,7 @@ class DescentPath:
     accuracy_loss: float | None = None
     everything: Array | None = None
     indices: Array | None = None
+    codes: Array | None = None
     start: Vectors | None = None
     whole: MappedRows | None = None
     seen: Array | None = None
@@ -159,14 +169,60 @@ class _Work:
         assert B is not None
         tol = NEWTON_TOL if self._exact else asked.tol
         points, coef, intercept = [], np.zeros((0, outputs)), np.zeros(outputs)
+        times, factor = (1.0, 1.0) if asked.codes is None else self._larger_C(asked.codes)
+        problem = self.whole if times == 1.0 else _with_C(self.problem, times)
         for size in sizes_up_to(len(B)):
             coef = np.vstack([coef, np.zeros((size - len(coef), outputs))])
             start = Vectors(B[:size], np.ones(size), coef, intercept)
-            found = self._newton(self.whole, start, tol)
+            found = self._newton(problem, start, tol)
             coef, intercept = found.model.coef, found.model.intercept
-            points.append(self._point(found.model, found.certificate))
+            if times == 1.0:
+                points.append(self._point(found.model, found.certificate))
+            else:
+                point, about = self._measured(_scaled(found.model, factor))
+                points.append(point)
+                found = replace(found, certificate=about, status=Status("converged"))
         model = PathModel(points, self._chosen(points), len(B))
         return replace(found, model=model, history=self._history(), n_iter=self.n_iter)
+
+    def _larger_C(self, codes: Array) -> tuple[float, float]:
+        """How many times C, and the scores then, make rows that are left out likeliest.
+
+        The logistic loss of few rows at a moderate C is far from its asymptote everywhere, where
+        the hinge is zero already: scores stay small, and those of rare classes below the others.
+        Folds follow from the rows and nothing else, so that repeated rows are weights here too.
+        """
+        P, B = self.problem, self.path_.everything
+        assert B is not None
+        label = P.Y.argmax(axis=1) if P.Y.shape[1] > 1 else (P.Y[:, 0] > 0).astype(np.intp)
+        kinds, kind = np.unique(np.c_[label, codes], axis=0, return_inverse=True)
+        begin = np.searchsorted(kinds[:, 0], kinds[:, 0])
+        fold = ((np.arange(len(kinds)) - begin) % FOLDS)[kind.ravel()]
+        alone = np.bincount(kinds[:, 0]) < 2  # no class is left out whole
+        fold[alone[label]] = FOLDS
+        best, least, factor = 1.0, np.inf, 1.0
+        outputs = P.Y.shape[1]
+        zeros = np.zeros((len(B), outputs)), np.zeros(outputs)
+        starts = [Vectors(B, np.ones(len(B)), *zeros)] * FOLDS
+        for times in MORE_C:
+            scores = np.zeros_like(P.Y)
+            for f in range(FOLDS):
+                out = np.flatnonzero(fold == f)
+                solver = MappedNewton(vectors=starts[f])
+                part = _with_C(P.some(np.flatnonzero(fold != f)), times)
+                v = starts[f] = self._run(solver, part, None, tol=FOLD_TOL).model
+                scores[out] = MappedSpan(P.some(out), v).scores(v.coef) + v.intercept
+            cost, own = self._cost(P.some(np.flatnonzero(fold < FOLDS)), scores[fold < FOLDS])
+            if cost < least * (1.0 if best > 1.0 else LIKELIER):
+                best, least, factor = times, cost, own if times > 1.0 else 1.0
+        return best, factor
+
+    @staticmethod
+    def _cost(problem: Mapped, scores: Array) -> tuple[float, float]:
+        """The least cost of scores times a factor, and the factor."""
+        factor = _likeliest_factor(problem, scores)
+        losses = problem.loss.value(problem.Y, factor * scores)
+        return float(np.sum(problem.weight @ losses)), factor
 
     def path(self) -> Result:
         P, asked = self.seen, self.path_
@@ -237,7 +293,7 @@ class _Work:
         if problem.n > FEW and not problem.takes_labels:
             return 0  # of numbers the descents are longer
         if problem.n <= CHEAP and work <= RACED[problem.n > FEW]:
-            return 4
+            return 4 + 2 * (not problem.takes_labels and 2 * work <= RACED[0])
         return 3 if problem.n <= IN_TWO and work <= RACED_IN_TWO else 0
 
     def _raced(
@@ -268,9 +324,18 @@ class _Work:
             self.way = keep
             return False
 
-        tries({"ridge": STRONGER * RIDGE_OF_FEW / problem.total_weight}, first)
+        if problem.form[0] == EXPONENTIAL and right < LEARNED:
+            spread = float(np.square(problem.X - problem.X.mean(axis=0)).sum(axis=1).mean())
+            if spread < SMOOTH_KERNEL:  # nearly linear: a way out of it may not have been found
+                n_rounds += 1
+                tries({"width": 1.0 / spread})
+        tries({**self.way, "ridge": STRONGER * RIDGE_OF_FEW / problem.total_weight}, best[1])
         if few and self.path_.metric in ("auto", None) and not self.path_.fills:
             tries({"metric": None, "rate_coef": SLOWLY})
+        if few and not problem.takes_labels:  # what is learned of few numbers may be their noise
+            ridge = FIRM
+            while tries({**self.way, "ridge": ridge}, best[1]):
+                ridge *= STRONGER
         self.longer = 1.0
         while tries(self.way, best[1]):
             self.longer = LONGER
@@ -337,11 +402,11 @@ class _Work:
         mean, scale = 0.0, 1.0
         if not problem.takes_labels:
             problem, mean, scale = standardised(problem)
+        plan = replace(plan_for(problem, self.path_.n_basis, self.path_.metric), **self.way)
         if start is None:
-            start = first_vectors(problem, self.path_.n_basis, self.rng)
+            start = first_vectors(problem, self.path_.n_basis, self.rng, width=plan.width)
         elif not problem.takes_labels:
             start = _in_units(start, -mean / scale, 1.0 / scale)
-        plan = replace(plan_for(problem, start.n, self.path_.metric), **self.way)
         plan = replace(plan, n_steps=max(LEAST_STEPS, round(share * plan.n_steps)))
         judge = None
         if score is not None:
@@ -574,6 +639,10 @@ def metric_and_centre(at: Coordinates, kernel: Any, dtype: Any) -> tuple[Array |
 
 def _in_units(v: Vectors, mean: float, scale: float) -> Vectors:
     return replace(v, coef=v.coef * scale, intercept=v.intercept * scale + mean)
+
+
+def _with_C(problem: Mapped, times: float) -> Mapped:
+    return replace(problem, weight=problem.weight * times)
 
 
 def _scaled(v: Vectors, factor: float) -> Vectors:

@@ -15,7 +15,7 @@ from slimsvm.losses import Softmax
 from slimsvm.precision import is_small
 from slimsvm.problems.mapped import Coordinates, Mapped, Vectors, coordinates_for
 from slimsvm.problems.mapped_wide import directions_of_wide, seen_by_others, turned
-from slimsvm.row_hashes import distinct
+from slimsvm.row_hashes import codes, distinct
 from slimsvm.run import Result
 from slimsvm.solvers.growth import in_order
 from slimsvm.solvers.path_descent import DescentPath
@@ -167,6 +167,7 @@ def solved_by_descent(
         )
     if rows is None and start is None and form == AUTO:
         problem = in_own_units(problem, X, scoring.measure, wanted, seed)
+    proposed = asked.loss == AUTO and data.classes.size and whole is None  # C, of few rows
     path = DescentPath(
         n_basis=wanted,
         metric=form,
@@ -174,6 +175,7 @@ def solved_by_descent(
         accuracy_loss=asked.given_up,
         everything=None if rows is None else problem.X[rows],
         indices=rows,
+        codes=codes(X) if rows is not None and proposed else None,
         start=start,
         whole=None if whole is None else whole(problem, wanted),
         seen=None if seen is None else problem.X + seen.astype(problem.X.dtype),
