@@ -1,6 +1,6 @@
 """The programs in the documentation run as they stand."""
 
-import importlib
+import importlib.util
 import json
 import re
 import warnings
@@ -20,6 +20,43 @@ PAGES = sorted(
 WITH_PROGRAMS = [page for page in PAGES if "```python" in page.read_text(encoding="utf-8")]
 NEEDS_MORE = ("beyond_memory",)  # files of the reader, and a cluster
 LONG = ("tutorial", "tuning", "probabilities")
+
+
+def checker():
+    """docs/links.py, which belongs to no package."""
+    spec = importlib.util.spec_from_file_location("links", ROOT / "docs" / "links.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_links_within_the_project(tmp_path):
+    found = checker()
+    here = [
+        (page.name, line, target, found.wrong_here(page, target))
+        for page in found.pages()
+        for line, target in found.links(page)
+        if "://" not in target and not target.startswith("mailto:")
+    ]
+    assert len(here) > 50 and [link for link in here if link[-1]] == []
+    page = tmp_path / "page.md"
+    page.write_text(
+        "# One, two\n```\n[no](code)\n```\n`[no](code)`\n[a](gone.md) [b](#one-two) [c](#no)\n"
+    )
+    own = {target: found.wrong_here(page, target) for _, target in found.links(page)}
+    assert own == {
+        "gone.md": "there is no such file",
+        "#one-two": "",
+        "#no": "there is no heading #no",
+    }
+
+
+def test_what_could_not_be_reached_is_told_from_what_is_broken():
+    """The first name never resolves; the second port answers nobody."""
+    wrong = checker().wrong_elsewhere
+    for address in ("https://nowhere.invalid/page", "http://127.0.0.1:9/"):
+        text, said = wrong(address)
+        assert text and not said
 
 
 @pytest.mark.parametrize(
