@@ -21,6 +21,7 @@ from slimsvm.tiles import Operand, Strips, accumulate, for_each_tile, prepare, s
 
 Array = NDArray[Any]
 BLOCK_VALUES = 1 << 20  # values of X in one block of prediction: its copies stay small
+UNTHREADED = 9216  # products: BLAS does so few on one thread by itself, and to hold it takes longer
 # rows up to which one compiled call makes the outputs: all that BLAS and threads need costs more
 FEW = 4
 
@@ -354,6 +355,9 @@ class MappedExpansion(Expansion):
             K = kernel_values(self._form, A, z.astype(dtype, copy=False))
             out[edges[k] : edges[k] + step] = K @ Z
 
+        if 0 < n * (A.size + np.size(self.metric)) <= UNTHREADED:
+            block(0)
+            return out
         with single_threaded_blas():
             parallel(block, len(edges), n_threads)
         return out
