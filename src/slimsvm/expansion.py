@@ -355,7 +355,8 @@ class MappedExpansion(Expansion):
             K = kernel_values(self._form, A, z.astype(dtype, copy=False))
             out[edges[k] : edges[k] + step] = K @ Z
 
-        if 0 < n * (A.size + np.size(self.metric)) <= UNTHREADED:
+        of_metric = 0 if self.metric is None else self.metric.size
+        if 0 < n * (A.size + of_metric) <= UNTHREADED:
             block(0)
             return out
         with single_threaded_blas():
