@@ -13,9 +13,19 @@ import dataclasses
 import numpy as np
 import pytest
 
-from slimsvm import SVC, CrammerSingerSVC, MultivariateSVC, StructuralSVM, estimators
+from slimsvm import (
+    SVC,
+    CrammerSingerSVC,
+    MultivariateSVC,
+    SparseSVC,
+    StructuralSVM,
+    estimators,
+)
 from slimsvm.datasets import checkers
 from slimsvm.oracles import Binary
+from slimsvm.run import OutOfTime
+from slimsvm.solvers.path import PathSolver
+from slimsvm.solvers.path_cuts import CutPath
 from tests.reference import optimum
 from tests.reference.certificates import NAMES, OF, claims
 from tests.reference.drawn import ESTIMATORS, RECIPES, Problem
@@ -82,6 +92,22 @@ def test_rows_on_the_margin_cost_as_much_as_c_says():
         drawn = Problem(SVC(C=1e10, kernel="linear"), X, y, None, False, ("linear", {}))
         false = [f"{seed}: {claim}" for claim in OF["svc"](drawn) if not claim.true]
         assert not false, "\n".join(false)
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
+def test_a_span_stays_one_where_there_was_no_time_to_look(loss, monkeypatch):
+    """The last look is broken off: what is known of the span is claimed of nothing else."""
+
+    def out_of_time(*_):
+        raise OutOfTime
+
+    for kind in (PathSolver, CutPath):
+        monkeypatch.setattr(kind, "certificate", out_of_time)
+    X, y = checkers(60, seed=0)
+    options = {"basis": "random", "refine": False, "random_state": 0, "max_time": 1e-4}
+    model = SparseSVC(n_basis=3, loss=loss, gamma=10.0, **options).fit(X, y)
+    assert model.certificate_.scope == "subspace" and "in the span of" in str(model.status_)
 
 
 def test_a_false_claim_is_seen():

@@ -14,7 +14,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from slimsvm.basis import Basis, choices, is_choice
 from slimsvm.declarations import parameter
-from slimsvm.ending import FULL, Ending, Status, sentence
+from slimsvm.ending import FULL, SUBSPACE, Ending, Status, sentence
 from slimsvm.estimators.fitting import Estimator
 from slimsvm.models.sparse import SparseModel
 from slimsvm.run import Result
@@ -178,11 +178,12 @@ class SparseEstimator(SparseModel, Estimator):
     def _concluded(self, data: Data, solved: Result, fit: Fit) -> Ending:
         self._forget_stream()
         model, about, asked = solved.model, solved.certificate, Asked.of(self)
-        chosen, tol, exact = model.chosen, float(self.tol), about.scope == FULL
+        chosen, tol, exact = model.chosen, float(self.tol), asked.all_rows
         self.path_, self.n_iter_, self._row_duals = model.points, solved.n_iter, model.row_duals
         self.loss_ = str(data.about["loss"])
         self._take(chosen, data.kernel)
-        certificate = chosen.certificate(tol, about.precision, about.scope)
+        # not the scope that the run says: where there was no time to look, it says that of nothing
+        certificate = chosen.certificate(tol, about.precision, FULL if exact else SUBSPACE)
         last_cut = self.solver is not None and self.solver.stop == "violation"
         if last_cut:
             about_cuts = {"violation": about.violation, "max_cuts": about.max_cuts}
