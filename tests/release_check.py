@@ -9,6 +9,7 @@ versions that pyproject.toml allows.
 """
 
 import argparse
+import os
 import re
 import shutil
 import subprocess
@@ -41,7 +42,8 @@ print("slimsvm", slimsvm.__version__, "numpy", np.__version__, "Python", sys.ver
 
 def run(*command: object, **more: object) -> None:
     print("$", *command, flush=True)
-    subprocess.run([str(word) for word in command], check=True, **more)
+    own = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
+    subprocess.run([str(word) for word in command], check=True, env=own, **more)
 
 
 def built() -> list[Path]:

@@ -175,8 +175,11 @@ def test_what_is_refused_leaves_no_file(tmp_path):
             slimsvm.to_c(model, path, dtype=dtype)
     with pytest.raises(ValueError, match="more than max_bytes=5,000"):
         slimsvm.to_c(model, path, max_bytes=5000)
-    with pytest.raises(ValueError, match="no beginning of names in C"):
-        slimsvm.to_c(model, path, name="my model")
+    with pytest.raises(TypeError, match="max_bytes='1 kB' must be a number of bytes"):
+        slimsvm.to_c(model, path, max_bytes="1 kB")
+    for name in ("my model", "while", None):
+        with pytest.raises(ValueError, match="no beginning of names in C"):
+            slimsvm.to_c(model, path, name=name)
     with pytest.raises(NotFittedError):
         slimsvm.to_c(slimsvm.SVC(), path)
     X, y = classes(2, 16)

@@ -251,3 +251,16 @@ def test_the_file_is_the_message(tmp_path):
         written = (tmp_path / "model.onnx").read_bytes()
         assert onnx.load_model_from_string(written) == model
         assert size_of(model) == len(written)
+
+
+def test_numbers_beyond_float32_are_refused(tmp_path):
+    """They became infinite, with a warning of NumPy, and the graph answered NaN."""
+    X, y = classes(2, 16)
+    weights = slimsvm.LinearSVR().fit(X, y)
+    weights.coef_ = weights.coef_ * 0 + 1e39
+    vectors = slimsvm.SVR(kernel="linear", C=1e45, max_iter=50).fit(X[:20], 1e45 * y[:20])
+    for model in (weights, vectors):
+        with pytest.raises(ValueError, match="numbers beyond float32"):
+            slimsvm.to_onnx(model, tmp_path / "m.onnx", dtype="float32")
+        slimsvm.to_onnx(model, dtype="float64")
+    assert not list(tmp_path.iterdir())

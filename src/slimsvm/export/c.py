@@ -82,7 +82,8 @@ def to_c(
     """
     if not isinstance(dtype, str) or dtype not in DTYPES:
         raise ValueError(f"dtype={dtype!r} is none of {', '.join(map(repr, DTYPES))}.")
-    if not re.fullmatch("[a-z][a-z0-9_]*", name) or keyword.iskeyword(name):
+    word = isinstance(name, str) and re.fullmatch("[a-z][a-z0-9_]*", name)
+    if not word or keyword.iskeyword(name):
         raise ValueError(f"name={name!r} is no beginning of names in C; use letters, digits and _.")
     d = described(estimator)
     numbers = numbers_of(d, "int8" if dtype == "int8" else "float32")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -112,6 +113,8 @@ def check_size(
 
     ``text`` is the number of bytes that a byte of a number takes where it is written as text.
     """
+    if max_bytes is not None and not isinstance(max_bytes, Real):
+        raise TypeError(f"max_bytes={max_bytes!r} must be a number of bytes, or None.")
     n_bytes = int(numbers.nbytes * text)
     if max_bytes is not None and n_bytes + code > max_bytes:
         raise ValueError(

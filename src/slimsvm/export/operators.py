@@ -60,7 +60,22 @@ class Graph:
 
     def numbers(self, values: Any) -> str:
         """A constant in the type of the graph."""
-        return self.constant(np.asarray(values, self.dtype))
+        given = np.asarray(values)
+        if given.dtype == self.dtype:
+            return self.constant(given)
+        with np.errstate(over="ignore"):
+            own = given.astype(self.dtype)
+        if given.size and np.isfinite(given).all():
+            self._check(own)
+        return self.constant(own)
+
+    def _check(self, values: Array) -> None:
+        """Refuse numbers that became infinite; without an array of truth values beside them."""
+        if values.size and not (np.isfinite(values.min()) and np.isfinite(values.max())):
+            raise ValueError(
+                f"The model has numbers beyond {self.dtype.name}. Scale the features or targets, "
+                "for example with StandardScaler, and train again."
+            )
 
     def integers(self, values: Any) -> str:
         """A constant of int64."""
@@ -84,7 +99,9 @@ class Graph:
         Where nobody else holds it, the array is gone before its bytes are copied into the graph.
         """
         values = np.empty(shape, self.dtype)
-        fill(values)
+        with np.errstate(over="ignore"):
+            fill(values)
+        self._check(values)
         tensor = self.proto.initializer.add(name=self.name("c"), data_type=CODES[self.dtype.name])
         tensor.dims.extend(shape)
         raw = values.tobytes()
