@@ -19,8 +19,9 @@ from __future__ import annotations
 
 import hashlib
 import os
+import threading
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from itertools import count
 from typing import Any, ClassVar, Protocol
 from uuid import uuid4
@@ -386,25 +387,34 @@ class BlockedRows:
 class _Ahead:
     """Reads a block, and begins with the next one before it is asked for.
 
-    At most one block is held here, so that a pass has two of them in memory.
+    At most one block is held here, so that a pass has two of them in memory. A thread reads one
+    block and ends: what is left of a pass that was interrupted is no thread that waits.
     """
 
     def __init__(self, read: Callable[[int], Any], n_blocks: int) -> None:
         self.read, self.n_blocks = read, n_blocks
-        self._thread: ThreadPoolExecutor | None = None
+        self._one_at_a_time = threading.Lock()
         self._next: tuple[int, Future[Any]] | None = None
 
     def __call__(self, k: int) -> Any:
-        if self._thread is None:
-            self._thread = ThreadPoolExecutor(1, thread_name_prefix="slimsvm-read")
         coming, self._next = self._next, None
         if coming is not None and coming[0] == k:
             found = coming[1].result()
-        else:  # after the block that nobody wanted: a source is read by one thread at a time
-            found = self._thread.submit(self.read, k).result()
+        else:  # after the block that nobody wanted
+            with self._one_at_a_time:
+                found = self.read(k)
         if k + 1 < self.n_blocks:
-            self._next = k + 1, self._thread.submit(self.read, k + 1)
+            future: Future[Any] = Future()
+            threading.Thread(target=self._fill, args=(k + 1, future), name="slimsvm-read").start()
+            self._next = k + 1, future  # Ctrl-C before this: nobody waits for the block
         return found
+
+    def _fill(self, k: int, future: Future[Any]) -> None:
+        try:
+            with self._one_at_a_time:
+                future.set_result(self.read(k))
+        except BaseException as error:  # raised where the block is asked for
+            future.set_exception(error)
 
 
 class _Small:
