@@ -244,9 +244,9 @@ def test_one_seed_one_machine(sampling):
     [
         {"kernel": "linear"},
         {"space": "subspace", "n_basis": 30, "basis": "random"},
-        {"space": "kernel", "tol": 1e-2},
+        {"space": "kernel", "tol": 0.05},
         {"space": "sampled", "sample_size": 60, "tol": 0.02},
-        {"space": "sampled", "sampling": "constant_time", "sample_size": 60, "tol": 0.02},
+        {"space": "sampled", "sampling": "constant_time", "sample_size": 60, "tol": 0.05},
     ],
     ids=str,
 )

@@ -5,7 +5,7 @@ import pytest
 from tests.soak.campaign import Campaign
 from tests.soak.report import SIZES
 
-QUICK = 1.0  # seconds of each campaign in "make test"
+QUICK = 0.4  # seconds of each campaign in "make test"
 ENOUGH = 500  # trials of a campaign for which no size is aimed at
 
 

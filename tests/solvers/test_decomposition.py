@@ -305,12 +305,12 @@ OPTIONS = {
     "rough inner": {"working_set": 64, "inner": 0.9},
     "SMO": {"working_set": 2, "keep": 0.0, "shrinking": False},
 }
-BUDGETS = {"no cache": 0.0, "tiny cache": 5 * 400 * 8.0, "large cache": 1e8}
+BUDGETS = {"no cache": 0.0, "tiny cache": 5 * 280 * 8.0, "large cache": 1e8}
 
 
 @pytest.fixture(scope="module")
 def large():
-    X, y, t = random_rows(400, seed=8)
+    X, y, t = random_rows(280, seed=8)
     K = RBF(0.5)(X)
     exact = {}
     for machine in MACHINES:
