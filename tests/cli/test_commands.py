@@ -196,12 +196,20 @@ def test_precomputed_kernel(slimsvm, files):
         for at, (label, row) in enumerate(zip(y, K, strict=True))
     ]
     Path("k.svm").write_text("\n".join(lines))
+    shuffled = np.random.default_rng(0).permutation(len(lines))
+    Path("shuffled.svm").write_text("\n".join(lines[at] for at in shuffled))
     for model in ("k.slim", "k.libsvm"):
-        slimsvm("train", "k.svm", model, "--kernel", "precomputed")
-        slimsvm("predict", "k.svm", model, "out.txt")
-        np.testing.assert_array_equal(
-            predictions("out.txt"), SVC(kernel="precomputed").fit(K, y).predict(K)
-        )
+        for rows in ("shuffled.svm", "k.svm"):  # the serial number says which column is a row's own
+            slimsvm("train", rows, model, "--kernel", "precomputed")
+            slimsvm("predict", "k.svm", model, "out.txt")
+            np.testing.assert_array_equal(
+                predictions("out.txt"), SVC(kernel="precomputed").fit(K, y).predict(K)
+            )
+    for name, own in (("some", lines[5:12]), ("twice", lines[:-1] + lines[:1])):
+        Path(name).write_text("\n".join(own))
+        said = slimsvm("train", name, "x.slim", "--kernel", "precomputed", code=1).output
+        assert f"{name}: the serial numbers (0:1, 0:2, ...)" in said
+    assert not Path("x.slim").exists()
 
 
 @pytest.mark.parametrize(

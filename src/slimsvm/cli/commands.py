@@ -19,7 +19,7 @@ import click
 import numpy as np
 from numpy.typing import NDArray
 
-from slimsvm.cli.data import Data, Request, read, widen
+from slimsvm.cli.data import Data, Request, in_serial_order, read, widen
 from slimsvm.cli.files import (
     ModelFile,
     as_lines,
@@ -243,7 +243,7 @@ def train(
         rows = Data(far) if stream else read_whole(far)
         y = None if stream else targets(rows, data, regression)
     else:
-        rows = read(data, format, wanted)
+        rows = in_serial_order(read(data, format, wanted), data)
         y = None if unsupervised else targets(rows, data, regression)
     if class_weight:
         labels = labels_of_all(rows.X) if stream else y

@@ -15,7 +15,7 @@ import scipy.sparse as sp
 from slimsvm.cli.source import Data, Request, Source, choose_columns
 from slimsvm.cli.text import read_csv, read_libsvm
 
-__all__ = ["FORMATS", "Data", "Request", "read", "widen"]
+__all__ = ["FORMATS", "Data", "Request", "in_serial_order", "read", "widen"]
 
 
 def read(path: str, format: str | None = None, request: Request | None = None) -> Data:
@@ -76,6 +76,23 @@ def widen(X: Any, n_features: int) -> Any:
     if sp.issparse(X) and X.shape[1] < n_features:
         X.resize(X.shape[0], n_features)
     return X
+
+
+def in_serial_order(data: Data, name: str) -> Data:
+    """Rows of kernel values in the order of their columns, by the serial numbers of LIBSVM's files.
+
+    Without serial numbers they are taken to be in this order.
+    """
+    if data.serials is None or not data.serials.any():
+        return data
+    order = np.argsort(data.serials, kind="stable")
+    if not np.array_equal(data.serials[order], np.arange(1, order.size + 1)):
+        raise ValueError(
+            f"{name}: the serial numbers (0:1, 0:2, ...) of {order.size} rows of kernel values "
+            f"must be 1 to {order.size}, in any order; slim-train -t 4 takes some of all rows"
+        )
+    y = None if data.y is None else data.y[order]
+    return Data(data.X[order], y, data.names, data.serials[order])
 
 
 # -- files with arrays -----------------------------------------------------------------------------
