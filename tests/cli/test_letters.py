@@ -463,6 +463,8 @@ def test_rows_without_a_label_are_left_out_and_predicted(run):
     code, _, complaint = run("slim-learn -v 0 -c 1 -l labels some m")
     assert code == 0 and "57 rows with label 0" in complaint
     assert len(Path("labels").read_text().splitlines()) == 57
+    assert run("slim-learn -v 0 -c 1 -l labels cancer m")[0] == 0  # no row is without one
+    assert Path("labels").read_text() == ""
 
 
 @pytest.mark.parametrize(
@@ -489,6 +491,7 @@ def test_rows_without_a_label_are_left_out_and_predicted(run):
         ("slim-scale -r odd iris", "odd: not a file that svm-scale -s or slim-scale -s wrote"),
         ("slim-scale -r bytes iris", "bytes: not a file that svm-scale -s or slim-scale -s wrote"),
         ("slim-learn -p 0.5 iris m", "-p of svm_learn is not here: there is no transduction"),
+        ("slim-learn -a no/where iris m", "the folder for it does not exist"),
         ("slim-learn -k 2 iris m", "-k 2 of svm_learn is not here: the extended XiAlpha"),
         ("slim-learn iris m", "labels of classification are +1, -1 and 0"),
         ("slim-learn -z r -q 10 iris m", "the solver of regressions has no such knobs"),

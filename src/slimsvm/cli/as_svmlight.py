@@ -101,7 +101,9 @@ def classify() -> NoReturn:
 
 def _learn(options: dict[str, Any], files: list[str]) -> None:
     path, model = files[0], files[1] if len(files) > 1 else "svm_model"
-    check_writable(model)
+    for written in (model, options.get("a"), options.get("l")):
+        if written is not None:
+            check_writable(written)
     regression = options.get("z", "c") == "r"
     _refuse(options, regression)
     rows = read(path, "libsvm", Request(True, None, None, any_width=True))
@@ -134,7 +136,8 @@ def _learn(options: dict[str, Any], files: list[str]) -> None:
         alphas[np.flatnonzero(known)[estimator.support_]] = dense(estimator.dual_coef_)[0]
         write_bytes(options["a"], (f"{v:.17g}\n".encode() for v in alphas.tolist()))
     if "l" in options:
-        values = estimator.decision_function(rows.X[np.flatnonzero(~known)])
+        hidden = rows.X[np.flatnonzero(~known)]
+        values = estimator.decision_function(hidden) if hidden.shape[0] else np.zeros(0)
         write_bytes(options["l"], _old_format(values))
     if said:
         print("Writing model file...done")
