@@ -80,13 +80,21 @@ def tried(python: str, file: Path, constraints: list[str]) -> None:
         run(own / "slim-predict", "rows", "model", "out", cwd=folder)
 
 
+def runs(python: str) -> bool:
+    """Whether an interpreter is there: managers of versions leave names that start none."""
+    if shutil.which(python) is None:
+        return False
+    return subprocess.run([python, "-c", ""], capture_output=True, check=False).returncode == 0
+
+
 def main() -> None:
     options = argparse.ArgumentParser(description="A release tried as users will have it.")
     options.add_argument("--lower-bounds", action="store_true", help="with the oldest versions")
     options.add_argument("--python", nargs="*", default=[], help="interpreters, by default all")
     given = options.parse_args()
-    pythons = given.python or [name for name in PYTHONS if shutil.which(name)]
-    missing = [name for name in PYTHONS if not shutil.which(name)]
+    there = [name for name in PYTHONS if runs(name)]
+    pythons = given.python or there
+    missing = [name for name in PYTHONS if name not in there]
     files = built()
     for python in pythons:
         for file in files:
