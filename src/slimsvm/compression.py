@@ -321,7 +321,7 @@ def _estimator_for(
             common |= {"epsilon": float(model.epsilon)} if _has_epsilon(model) else {}
             small = SparseSVR(**common)
     of_classes = ("classes_", "class_weight_") if isinstance(small, SparseSVC) else ()
-    for name in ("n_features_in_", "feature_names_in_", *of_classes):
+    for name in ("n_features_in_", "feature_names_in_", "transformer_", *of_classes):
         if hasattr(model, name):
             setattr(small, name, getattr(model, name))
     one_vs_one = not isinstance(model, SparseSVC) or getattr(model, "pairwise_", False)

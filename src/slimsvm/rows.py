@@ -461,7 +461,8 @@ class Gathered:
             if self._dense[i] is None:
                 self._dense[i] = np.empty((self.n, *part.shape[1:]), part.dtype)
             elif part.dtype != self._dense[i].dtype:  # such as longer words
-                self._dense[i] = self._dense[i].astype(np.result_type(self._dense[i], part))
+                with np.errstate(invalid="ignore"):  # of places that are not filled yet
+                    self._dense[i] = self._dense[i].astype(np.result_type(self._dense[i], part))
             self._dense[i][places] = part
 
     def all(self) -> tuple[Any, Any, Any]:
@@ -561,6 +562,12 @@ def is_far(X: Any) -> bool:
     if isinstance(X, list | tuple):
         return len(X) > 0 and all(hasattr(of, "__dask_graph__") for of in X)
     return hasattr(type(X), "relabelled") or hasattr(X, "__dask_graph__")
+
+
+def refuse_rows(X: Any) -> None:
+    """Raise TypeError for opened rows, which say themselves what else to do."""
+    if hasattr(type(X), "relabelled"):
+        np.asarray(X)
 
 
 def for_block(state: tuple[Any, ...], first: int, last: int) -> list[Any]:

@@ -111,7 +111,7 @@ def _solver(model: Any, threads: int) -> StreamDescent:
         n_vectors=Asked.of(model).wanted,
         kernel=model._named_kernel(),
         metric=FORMS[metric] if metric is None or isinstance(metric, str) else None,
-        given=metric_given(metric, model.n_features_in_),
+        given=metric_given(metric, model._width(vars(model))),
         epsilon=float(getattr(model, "epsilon", 0.0)),
         fit_intercept=bool(model.fit_intercept),
         n_threads=threads,

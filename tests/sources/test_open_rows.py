@@ -2,16 +2,25 @@
 
 import bz2
 import gzip
+import os
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.datasets import dump_svmlight_file
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import MinMaxScaler, PolynomialFeatures, StandardScaler
+from sklearn.preprocessing import (
+    FunctionTransformer,
+    MinMaxScaler,
+    PolynomialFeatures,
+    StandardScaler,
+)
 
 import slimsvm
 from slimsvm import open_rows
+from slimsvm.export.description import described
+from slimsvm.persistence.libsvm import save_libsvm
 from slimsvm.problems.mapped_rows import MappedFrame
 from slimsvm.rows import BlockedRows
 from slimsvm.sources.tables import PAGES
@@ -291,7 +300,8 @@ def test_nothing_is_open_between_passes_and_kernel_values_leave_room_to_read(tmp
         for to_read, some in ((10**6, True), (10**7, False)):
             kept.clear()
             rows = open_rows(source, **named, batch_rows=400)
-            assert rows.bytes_to_read == PAGES * D
+            # of few rows a column has no whole page
+            assert 0 < rows.bytes_to_read < 20 * N * D * 8 < PAGES * D
             rows.bytes_to_read = to_read
             slimsvm.SparseSVC(5, max_memory=8.0, random_state=0).fit(rows)
             assert kept and all((of > 0) == some for of in kept.values())
@@ -365,3 +375,201 @@ def test_names_of_folders_are_no_columns(tmp_path):
     assert open_rows(tmp_path, target="label").n == N
     with pytest.raises(ValueError, match=r"no column 'fold'.*What folders are called is not read"):
         open_rows(tmp_path, target="fold")
+
+
+def test_labels_that_are_no_numbers_and_no_text(tmp_path):
+    X, _, _ = data()
+    for kind, values in (("list", [[1, 2]] * N), ("struct", [{"q": 1}] * N)):
+        pq.write_table(pa.table({"a": X[:, 0], "label": values}), tmp_path / "x.parquet")
+        with pytest.raises(ValueError, match=rf"x.parquet: the target 'label' is of type {kind}"):
+            open_rows(tmp_path / "x.parquet", target="label")
+    (tmp_path / "m.csv").write_text("a,label\n1,yes\n2,\n3,no\n")
+    rows = open_rows(tmp_path / "m.csv", target="label")
+    with pytest.raises(ValueError, match=r"m.csv, row 1 .*the target 'label' is missing"):
+        rows.take(np.arange(3))
+    (tmp_path / "l.csv").write_bytes("a,label\n1,é\n2,è\n".encode("latin-1"))
+    rows = open_rows(tmp_path / "l.csv", target="label")
+    with pytest.raises(ValueError, match=r"l.csv.*'label' is not text in UTF-8"):
+        rows.take(np.arange(2))
+    with pytest.raises(
+        ValueError, match=r"text in some blocks \('a'\) and numbers in others \(1\)"
+    ):
+        slimsvm.LinearSVC().fit(open_rows([(X, np.ones(N, int)), (X, np.full(N, "a"))]))
+    model = slimsvm.LinearSVC().fit(X, np.arange(N) % 2)
+    with pytest.raises(
+        ValueError, match=r"labels of the rows are text, but the classes .* numbers"
+    ):
+        model.score(open_rows(X, target=np.full(N, "1")))
+
+
+def test_columns_of_one_name(tmp_path):
+    X, y, _ = data()
+    twice = pa.table([X[:, 0], X[:, 1], y, y], names=["a", "b", "label", "label"])
+    pq.write_table(twice, tmp_path / "x.parquet")
+    with pytest.raises(ValueError, match="several columns of the name 'label'"):
+        open_rows(tmp_path / "x.parquet", target="label")
+    (tmp_path / "x.csv").write_text("a,a,label\n1,2,0\n")
+    with pytest.raises(ValueError, match="several columns of the name 'a'"):
+        open_rows(tmp_path / "x.csv", target="label")
+    frame = pd.DataFrame(X, columns=["a", "a", "b", "c"])
+    np.testing.assert_array_equal(open_rows(frame, target=y).take(np.arange(N)).X, X)
+    with pytest.raises(ValueError, match="several columns of the name 'a'"):
+        open_rows(frame, target="a")
+
+
+def test_frames_whose_columns_are_no_words():
+    X, y, _ = data(np.float64)
+    numbered, pairs = pd.DataFrame(X), pd.DataFrame(X)
+    pairs.columns = pd.MultiIndex.from_product([["u", "v"], [1, 2]])
+    for given, named in ((numbered, {"target": y}), (numbered.assign(t=y), {"target": "t"})):
+        rows = open_rows(given, **named)
+        np.testing.assert_array_equal(rows.take(np.arange(N)).X, X)
+        assert rows.names is None
+    np.testing.assert_array_equal(open_rows(pairs, target=y).take(np.arange(N)).X, X)
+    rows = open_rows(numbered.assign(t=X[:, 0] > 0), target="t", features=[2, 0])
+    np.testing.assert_array_equal(rows.take(np.arange(N)).X, X[:, [2, 0]])
+    rows = open_rows(numbered, target=3)
+    np.testing.assert_array_equal(rows.take(np.arange(N)).y, X[:, 3])
+
+
+def test_text_files_of_all_sorts(tmp_path):
+    (tmp_path / "a.csv").write_text("a,b,label\n1,2,0\n3,4,1\n")
+    (tmp_path / "b.csv").write_text("a,b,label\n")  # no rows: no types
+    rows = open_rows(tmp_path, target="label")
+    np.testing.assert_array_equal(rows.take(np.arange(2)).X, [[1.0, 2.0], [3.0, 4.0]])
+    wide, zeros = 2000, "0" * 600  # a line is longer than what is parsed at once by default
+    text = ",".join(f"f{j}" for j in range(wide)) + ",label\n"
+    text += "".join(f"{k}.25{zeros}," * wide + f"{k}\n" for k in (0, 1))
+    (tmp_path / "wide.csv").write_text(text)
+    rows = open_rows(tmp_path / "wide.csv", target="label")
+    assert rows.n == 2 and rows.take(np.arange(2)).X.sum() == 1.5 * wide
+    (tmp_path / "c.csv").write_text("a;label\n1;0\n")
+    with pytest.raises(ValueError, match="Between columns there must be commas"):
+        open_rows(tmp_path / "c.csv", target="label")
+    (tmp_path / "d.svm").write_text("1 2:0.5\n-1 1:2\n", encoding="utf-8-sig")
+    np.testing.assert_array_equal(open_rows(tmp_path / "d.svm").take(np.arange(2)).y, [1, -1])
+    with pytest.raises(ValueError, match=r"d.svm is read as LIBSVM text"):
+        open_rows(tmp_path / "d.svm", target="label")
+
+
+def test_sources_that_are_none(tmp_path):
+    X, y, _ = data()
+    np.save(tmp_path / "x.npy", X)
+    rows = open_rows(tmp_path / "x.npy", target=(y == "yes").tolist())
+    np.testing.assert_array_equal(rows.take(np.arange(N)).y, y == "yes")
+    for wrong, words in (
+        ([], "the list is empty"),
+        (b"x.npy", "from bytes"),
+        (X[:, 0], "one dimension"),
+        (lambda: 3, "it returned int"),
+    ):
+        with pytest.raises(ValueError, match=words):
+            open_rows(wrong, target=None if callable(wrong) else y)
+    os.mkfifo(tmp_path / "pipe.csv")
+    with pytest.raises(ValueError, match=r"pipe.csv is no file but a pipe"):
+        open_rows(tmp_path / "pipe.csv")
+    da = pytest.importorskip("dask.array")
+    with pytest.raises(ValueError, match="pass them to fit"):
+        open_rows(da.from_array(X), target=y)
+
+
+class Halves(TransformerMixin, BaseEstimator):
+    """Keeps every second row: no transformer that a fit can use."""
+
+    def __sklearn_is_fitted__(self):
+        return True
+
+    def fit(self, X, y=None):
+        return self
+
+    def transform(self, X):
+        return X[::2]
+
+
+def test_what_a_transformer_may_not_do():
+    X, y, _ = data()
+    rows = open_rows(X, target=y, batch_rows=1000)
+    for model in (slimsvm.SVC(), slimsvm.LinearSVC(), slimsvm.SparseSVC(5)):
+        with (
+            np.errstate(invalid="ignore"),
+            pytest.raises(ValueError, match="makes NaN or infinity"),
+        ):
+            model.fit(rows.transformed(FunctionTransformer(np.log)))
+    with pytest.raises(ValueError, match=r"Halves\(\) has made 500 rows of 1,000"):
+        slimsvm.LinearSVC().fit(rows.transformed(Halves()))
+    with pytest.raises(ValueError, match="squares are beyond all"):
+        slimsvm.SVC().fit(open_rows(X.astype(np.float64) * 1e200, target=y))
+
+
+MODELS = {
+    "svc": slimsvm.SVC(),
+    "linear": slimsvm.LinearSVC(),
+    "sparse": slimsvm.SparseSVC(8, random_state=0),
+    "pursuit": slimsvm.SparseSVC(8, basis="pursuit", random_state=0),
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "transformer"),
+    [
+        *((name, StandardScaler()) for name in MODELS),
+        *((name, PolynomialFeatures(2)) for name in ("linear", "sparse")),
+    ],
+)
+def test_whatever_is_made_of_a_model_transforms_first(name, transformer, tmp_path):
+    X, y, _ = data(np.float64)
+    X = 5.0 * X + 3.0
+    y = (y == "yes").astype(int)
+    fitted = clone(transformer).fit(X)
+    rows = open_rows(X, target=y, batch_rows=1000).transformed(fitted)
+    model = clone(MODELS[name]).fit(rows)
+    expected, right = model.decision_function(X), model.score(X, y)
+    assert right > 0.9 or name == "linear"
+    assert model.score(rows) == model.score(open_rows(X, target=y)) == right
+    slimsvm.save(model, tmp_path / "m.slim")
+    np.testing.assert_array_equal(slimsvm.load(tmp_path / "m.slim").decision_function(X), expected)
+    with pytest.raises(ValueError, match="no place for what this"):
+        save_libsvm(model, tmp_path / "m.libsvm")
+    assert not (tmp_path / "m.libsvm").exists()
+    if isinstance(transformer, StandardScaler):
+        of = described(model)
+        assert of.shift is not None and slimsvm.to_c(model, tmp_path / "m.h") is not None
+    else:
+        with pytest.raises(ValueError, match="'transformer_' before the model is Polynomial"):
+            described(model)
+    if name != "linear":
+        predict = model.fast_predictor()
+        np.testing.assert_array_equal(predict(X[:50]), model.predict(X[:50]))
+        assert predict(X[0]) == model.predict(X[:1])[0]
+    if name in ("svc", "pursuit"):
+        small = slimsvm.compress(model, 20, X, y, random_state=0)
+        assert small.score(X, y) > 0.9
+        small = slimsvm.compress(model, 20, random_state=0)
+        assert small.transformer_ is model.transformer_ and small.score(X, y) > 0.85
+    if name == "pursuit":
+        assert model.certify(X, y).gap < np.inf
+    if name == "sparse":
+        assert model.partial_fit(X[:500], y[:500]).score(X, y) > 0.8
+    # a model of transformed rows that has no transformer itself
+    bare = clone(MODELS[name]).fit(fitted.transform(X), y)
+    assert bare.score(rows) == bare.score(fitted.transform(X), y)
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        slimsvm.CoreVectorSVC(),
+        slimsvm.CrossTraining(),
+        slimsvm.MultivariateSVC(),
+        slimsvm.OnlineSVC(),
+        slimsvm.SVCCV(),
+    ],
+)
+def test_estimators_that_need_all_rows_say_so(model):
+    X, y, _ = data()
+    rows = open_rows(X, target=y)
+    with pytest.raises((ValueError, TypeError), match=r"in memory.*(fit on|fit it on|take)"):
+        model.fit(rows)
+    if hasattr(model, "partial_fit"):
+        with pytest.raises(TypeError, match="not in memory"):
+            model.partial_fit(rows)

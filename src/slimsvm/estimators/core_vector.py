@@ -110,7 +110,7 @@ class CoreVectorSVC(PairwiseClassifier):
 
     @with_callbacks
     def fit(  # type: ignore[override]
-        self, X: MatrixLike, y: ArrayLike, **refused: Any
+        self, X: MatrixLike, y: ArrayLike | None = None, **refused: Any
     ) -> Self:
         """Train on rows X with labels y.
 

@@ -35,6 +35,7 @@ from slimsvm.estimators.parameters import AT_LEAST_ONE, SHARE, MatrixLike, share
 from slimsvm.models.cross_trained import CrossTrained, accepted
 from slimsvm.multiclass import encoded
 from slimsvm.notebook import ShowsItsFit
+from slimsvm.rows import refuse_rows
 from slimsvm.training import checked_weights, refuse_broken, refuse_not_square
 
 Array = NDArray[Any]
@@ -161,7 +162,9 @@ class CrossTraining(ShowsItsFit, MetaEstimatorMixin, CrossTrained, BaseEstimator
 
     # -- training ----------------------------------------------------------------------------------
 
-    def fit(self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+    def fit(
+        self, X: MatrixLike, y: ArrayLike | None = None, sample_weight: ArrayLike | None = None
+    ) -> Self:
         """Train on rows X with labels y.
 
         Parameters
@@ -194,6 +197,7 @@ class CrossTraining(ShowsItsFit, MetaEstimatorMixin, CrossTrained, BaseEstimator
         template = self._template
         refuse_template(template, self.warm_start_dual, self.max_time, SVC)
         tags = get_tags(self).input_tags
+        refuse_rows(X)
         X, y = validate_data(self, X, y, **accepted(tags))
         refuse_broken(X)
         if tags.pairwise:

@@ -37,7 +37,7 @@ from slimsvm.multiclass import class_factors, encoded
 from slimsvm.notebook import ShowsItsFit
 from slimsvm.precision import is_small
 from slimsvm.progress import Progress
-from slimsvm.rows import MemoryRows, is_far
+from slimsvm.rows import MemoryRows, is_far, refuse_rows
 from slimsvm.run import Limits, OutOfTime, Record, Result, Watcher
 from slimsvm.threads import n_threads, single_threaded_blas
 from slimsvm.tiles import prepare
@@ -372,6 +372,10 @@ class Estimator(ShowsItsFit, CallbackSupportMixin, BaseEstimator):
         if self._precomputed:
             refuse_sparse_kernel(X)
         X, y = self._valid(X, y, reset)
+        if not reset and "transformer_" in self.__dict__:  # more rows for a model that has one
+            from slimsvm.sources.opened import applied
+
+            X = applied(self.__dict__["transformer_"], X)
         refuse_broken(X)
         if self._numeric_target:
             y = numbers_in(y)
@@ -388,6 +392,7 @@ class Estimator(ShowsItsFit, CallbackSupportMixin, BaseEstimator):
             self.__dict__.pop("feature_names_in_", None)
             self.n_features_in_ = X.shape[1]
             return X, y
+        refuse_rows(X)
         given = {"y": y, "y_numeric": self._numeric_target} if self._takes_target else {}
         checked = validate_data(self, X, **given, **AS_ROWS, reset=reset)
         return checked if self._takes_target else (checked, None)
@@ -449,12 +454,18 @@ class Estimator(ShowsItsFit, CallbackSupportMixin, BaseEstimator):
         """Columns of the decision values before classes are chosen, from fitted attributes."""
         return 1
 
+    @staticmethod
+    def _width(a: dict[str, Any]) -> int:
+        """Number of features that the model itself sees, after what transforms them."""
+        given = int(a["n_features_in_"])
+        if "transformer_" not in a:
+            return given
+        return int(a["transformer_"].transform(np.zeros((1, given))).shape[1])
+
     @classmethod
     def _sizes(cls, a: dict[str, Any]) -> dict[str, int]:
         """Sizes that shapes of fitted attributes refer to, as far as others decide on them."""
-        width = given = int(a["n_features_in_"])
-        if "transformer_" in a:
-            width = int(a["transformer_"].transform(np.zeros((1, given))).shape[1])
+        width, given = cls._width(a), int(a["n_features_in_"])
         sizes = {"n_features": width, "n_features_in": given, "n_outputs": cls._n_outputs(a)}
         return {**sizes, "n_classes": len(a["classes_"])} if "classes_" in a else sizes
 

@@ -290,7 +290,7 @@ class OnlineSVC(OnlineModel, PairwiseClassifier):
     def partial_fit(
         self,
         X: MatrixLike,
-        y: ArrayLike,
+        y: ArrayLike | None = None,
         classes: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
     ) -> Self:

@@ -150,7 +150,9 @@ class SparseSVC(SparseClasses, SparseEstimator, Classifier):
         return super()._concluded(data, solved, fit)
 
     @with_callbacks
-    def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
+    def partial_fit(
+        self, X: Any, y: Any = None, classes: Any = None, sample_weight: Any = None
+    ) -> Self:
         """Learn from a batch of rows once; a reservoir of rows that have passed is kept.
 
         What is learned is a model with n_basis vectors by the logistic loss (softmax), whatever
@@ -266,7 +268,7 @@ class SparseSVR(SparseEstimator, Regressor):
         return target[:, None]
 
     @with_callbacks
-    def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Learn from a batch of rows once; a reservoir of rows that have passed is kept.
 
         What is learned is a model with n_basis vectors by the squared epsilon-insensitive loss,

@@ -37,7 +37,7 @@ from slimsvm.solvers.structural_spaces import (
     scaled,
     some_examples,
 )
-from slimsvm.training import Data, Fit, canonical, checked_weights
+from slimsvm.training import Data, Fit, Unsupported, canonical, checked_weights
 
 Array = NDArray[Any]
 OPTIMA = {  # what the gap is to, where that is not the optimum
@@ -181,7 +181,11 @@ class StructuralEstimator(StructuralModel, Estimator):
 
     def _oracle_on_rows(self) -> StructuredOracle:
         """What is predicted."""
-        raise NotImplementedError
+        name = type(self).__name__
+        raise Unsupported(
+            f"The loss of {name} is about all rows at once, so it needs them in memory; fit it on "
+            "some of the rows, or use SparseSVC or LinearSVC."
+        )
 
     def _concluded(self, data: Data, solved: tuple[str, Found], fit: Fit) -> Ending:
         self.space_, (result, model) = solved

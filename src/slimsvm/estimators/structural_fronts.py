@@ -174,7 +174,7 @@ class MultivariateSVC(ClassPredictions, StructuralEstimator):
     scheme: ClassVar[Any] = OneVsRest
 
     @with_callbacks
-    def fit(self, X: Any, y: Any) -> Self:  # type: ignore[override]
+    def fit(self, X: Any, y: Any = None) -> Self:  # type: ignore[override]
         """Train on rows X with labels y.
 
         Parameters

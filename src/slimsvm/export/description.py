@@ -192,7 +192,9 @@ def all_described(estimator: Any) -> list[Description]:
             f"The predictions of {kind} are structures, which a search finds; an export holds "
             "classes, numbers or signs. Use slimsvm.save."
         )
-    return [_answering(_function_of(estimator), estimator)]
+    found = [_answering(_function_of(estimator), estimator)]
+    before = vars(estimator).get("transformer_")
+    return found if before is None else _after([("transformer_", before)], found)
 
 
 # -- the learned function --------------------------------------------------------------------------
@@ -346,20 +348,28 @@ def _of_one_calibrated(estimator: Any, one: Any) -> Description:
 
 def _of_pipeline(pipeline: Any) -> list[Description]:
     """Scalers that are one factor and one shift for each feature, before one of ours."""
-    found = all_described(pipeline.steps[-1][1])
-    for name, step in reversed(pipeline.steps[:-1]):
+    found = _after(pipeline.steps[:-1], all_described(pipeline.steps[-1][1]))
+    return [replace(one, about=pipeline) for one in found]
+
+
+def _after(steps: list[Any], found: list[Description]) -> list[Description]:
+    """The same functions, of rows before these steps."""
+    for name, step in reversed(steps):
         if step is None or (isinstance(step, str) and step == "passthrough"):
+            continue
+        if type(step).__name__ == "Pipeline":
+            found = _after(step.steps, found)
             continue
         if type(step).__name__ not in SCALERS or getattr(step, "clip", False):
             raise ValueError(
-                f"The step {name!r} of the pipeline is {type(step).__name__}; an export knows "
+                f"The step {name!r} before the model is {type(step).__name__}; an export knows "
                 f"{', '.join(SCALERS)} (without clip). For ONNX, use slimsvm.onnx.register() and "
                 "skl2onnx, which know more steps."
             )
         check_is_fitted(step)
         scaling = _scaling(step, found[0].n_features)
         found = [_scaled_first(one, *scaling) for one in found]
-    return [replace(one, about=pipeline) for one in found]
+    return found
 
 
 def _scaling(step: Any, n_features: int) -> tuple[Array, Array]:

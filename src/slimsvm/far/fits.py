@@ -108,12 +108,20 @@ def summarised(model: Any, rows: Any) -> Data:
     found = rows.sum(summary_of, labels)
     if not found.total > 0:
         raise ValueError("Invalid input - all samples have zero or negative weights.")
+    with np.errstate(over="ignore"):
+        if not np.isfinite(np.square(found.largest) * rows.n_features):
+            raise ValueError(
+                f"X has values as large as {found.largest:.3g}, whose squares are beyond all "
+                "numbers: kernel values would not be finite. Scale the features, for example by "
+                "rows.transformed(StandardScaler())."
+            )
     C = float(getattr(model, "C", 1.0))
     refuse_large_C(C, np.array([found.heaviest]), model._largest_C)
     every: Any = EveryRow(rows.n)
     none = np.empty(0)
     data = Data(FarMatrix(rows), none, none, every, none)
     if labels:
+        _refuse_mixed(found.classes)
         data.classes, _ = sorted_labels(np.array(list(found.classes)), "y")
         data.classes = data.classes.astype(np.result_type(*rows.map(dtype_of)), copy=False)
         _refuse_classes(data.classes)
@@ -139,6 +147,17 @@ def kernel_of(model: Any, rows: Any) -> Any:
     given = {"gamma": model.gamma, "degree": model.degree, "coef0": model.coef0}
     kernel = make_kernel(model.kernel, **given)
     return kernel if isinstance(kernel, FromCallable | Precomputed) else kernel.resolve(rows)
+
+
+def _refuse_mixed(labels: Any) -> None:
+    """Raise ValueError where words stand beside numbers."""
+    words = [of for of in labels if isinstance(of, str)]
+    if 0 < len(words) < len(labels):
+        other = next(of for of in labels if not isinstance(of, str))
+        raise ValueError(
+            f"Labels are text in some blocks ({words[0]!r}) and numbers in others ({other!r}). Use "
+            "only numbers or only strings."
+        )
 
 
 def _refuse_classes(classes: Array) -> None:

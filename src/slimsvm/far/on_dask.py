@@ -52,10 +52,11 @@ def lazily(model: Any, name: str, X: Any) -> Any:
             f"X has {X.ndim} dimension(s); expected rows and columns. For one row, "
             "X.reshape(1, -1)."
         )
-    names = [str(of) for of in X.columns] if hasattr(X, "columns") else None
-    refuse_features(model, int(X.shape[1]), names)
+    from slimsvm.sources.dask_rows import names_of
+
+    refuse_features(model, int(X.shape[1]), names_of(X))
     like = _like(model, name)
-    if names is not None:
+    if hasattr(X, "columns"):
         import pandas
 
         made = pandas.Series if like.ndim == 1 else pandas.DataFrame

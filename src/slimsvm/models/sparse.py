@@ -132,9 +132,9 @@ class SparseModel(KeptStream, BasisVectors):
 
     @classmethod
     def _sizes(cls, a: dict[str, Any]) -> dict[str, int]:
-        metric = a.get("metric_")
-        mapped = a["n_features_in_"] if metric is None or metric.ndim == 1 else metric.shape[1]
-        return {**super()._sizes(a), "n_mapped": int(mapped)}
+        metric, sizes = a.get("metric_"), super()._sizes(a)
+        mapped = sizes["n_features"] if metric is None or metric.ndim == 1 else metric.shape[1]
+        return {**sizes, "n_mapped": int(mapped)}
 
     def __getstate__(self) -> dict[str, Any]:
         state = dict(super().__getstate__())
@@ -302,12 +302,13 @@ class SparseModel(KeptStream, BasisVectors):
         from slimsvm.sparse_values import check_path, check_stream_values
 
         super()._check_fitted(a)
+        n_features = cls._width(a)  # type: ignore[attr-defined]
         if "stream_" in a:
-            check_stream_values(a["stream_"], a["n_features_in_"], len(a.get("classes_", (0,))))
+            check_stream_values(a["stream_"], n_features, len(a.get("classes_", (0,))))
         known = {own.name: own for own in SparseModel.fitted}
         metric = a.get("metric_")
         right = metric is None or (
-            metric.ndim in (1, 2) and metric.shape[0] == a["n_features_in_"] and metric.size > 0
+            metric.ndim in (1, 2) and metric.shape[0] == n_features and metric.size > 0
         )
         demand(right, "metric_ has neither a row for each feature nor a number")
         check_path(known, a["path_"], cls._sizes(a))

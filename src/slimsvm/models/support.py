@@ -97,7 +97,21 @@ class KernelModel:
         """
         check_is_fitted(self)
         fitted: Any = self
-        return predictor(self._function(), fitted.n_features_in_, self._predicted)
+        transformer, n_features = self.__dict__.get("transformer_"), fitted.n_features_in_
+        if transformer is None:
+            return predictor(self._function(), n_features, self._predicted)
+        from slimsvm.sources.opened import applied
+
+        width = applied(transformer, np.zeros((1, n_features))).shape[1]
+        predict = predictor(self._function(), int(width), self._predicted)
+
+        def of_given(rows: Any) -> Any:
+            X = np.asarray(rows, np.float64)
+            return predict(
+                applied(transformer, X[None])[0] if X.ndim == 1 else applied(transformer, X)
+            )
+
+        return of_given
 
     def _new_rows(self, X: Any) -> Any:
         """New rows, validated, and transformed as those of the fit were."""

@@ -20,6 +20,11 @@ def in_support_layout(model: Any, form: str) -> tuple[str, dict[str, Any]]:
     ``form`` is what is to be written, for the message.
     """
     name = type(model).__name__
+    if "transformer_" in vars(model):
+        raise ValueError(
+            f"{form} has no place for what this {name} does with rows first "
+            f"({model.transformer_!r}). Use slimsvm.save."
+        )
     if hasattr(model, "estimators_"):
         raise ValueError(
             f"{form} holds one model, a {name} one for each pair of classes. Use slimsvm.save, or "

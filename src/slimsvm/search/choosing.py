@@ -32,6 +32,7 @@ from slimsvm.estimators.fitting import Estimator
 from slimsvm.kernels import squared_norms
 from slimsvm.multiclass import OneVsOne, encoded
 from slimsvm.progress import Progress
+from slimsvm.rows import refuse_rows
 from slimsvm.run import Limits
 from slimsvm.search.course import Course, Inside
 from slimsvm.search.searches import GridSearchCV
@@ -200,7 +201,7 @@ class ChoosesParameters(CallbackSupportMixin, BaseEstimator):
 
     # -- fit ---------------------------------------------------------------------------------------
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Choose the parameters, and train on all rows with them.
 
         Parameters
@@ -222,8 +223,7 @@ class ChoosesParameters(CallbackSupportMixin, BaseEstimator):
 
     def _fit(self, X: Any, y: Any, sample_weight: Any) -> None:
         self._validate_params()
-        if hasattr(type(X), "relabelled"):
-            np.asarray(X)  # rows that are not in memory say what else to do
+        refuse_rows(X)
         numeric = isinstance(self, RegressorMixin)
         X, y = validate_data(self, X, y, **AS_ROWS, y_numeric=numeric)
         refuse_broken(X)

@@ -86,6 +86,16 @@ def _reader(source: Any, target: Any, weight: Any, features: Any) -> Any:
         from slimsvm.sources.tables import TableReader
 
         return TableReader(kind, paths, target, weight, features)
+    if hasattr(source, "__dask_graph__"):
+        raise ValueError(
+            "Dask collections are not opened: pass them to fit, predict and score as they are."
+        )
+    if hasattr(source, "shape") and len(source.shape) == 1:
+        raise ValueError("The array has one dimension; expected rows and columns.")
+    if isinstance(source, list | tuple) and not source:
+        raise ValueError("There are no batches, and no files: the list is empty.")
+    if isinstance(source, bytes):
+        raise ValueError(f"Rows cannot be read from bytes; pass the path {source!r} as text.")
     if hasattr(source, "shape") and len(source.shape) == 2:
         from slimsvm.sources.arrays import ArrayReader
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from typing import Any
 
@@ -11,7 +10,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from slimsvm.sources.batches import matrix_of, target_of
-from slimsvm.sources.files import Stamp, files_of
+from slimsvm.sources.files import Stamp, files_of, is_files
 from slimsvm.sources.opened import Piece
 
 Array = NDArray[Any]
@@ -47,22 +46,34 @@ class ArrayReader:
         self.labelled = self.y is not None
 
     def _of_frame(self, X: Any, target: Any, weight: Any, features: Any) -> Any:
-        names = [str(of) for of in X.columns]
-        for of in (target, weight):
-            if isinstance(of, str) and of not in names:
-                raise ValueError(f"The DataFrame has no column {of!r}.")
-        y, w = (X[of].to_numpy() if isinstance(of, str) else of for of in (target, weight))
+        names = list(X.columns)  # words, numbers, or pairs of these
+
+        def place(of: Any) -> int:
+            found = [j for j, name in enumerate(names) if name == of]
+            if len(found) != 1:
+                many = "several columns of the name" if found else "no column"
+                raise ValueError(f"The DataFrame has {many} {of!r}.")
+            return found[0]
+
+        beside = [
+            place(of) if np.ndim(of) == 0 and of is not None else None for of in (target, weight)
+        ]
+        y, w = (
+            of if j is None else X[names[j]].to_numpy()
+            for of, j in zip((target, weight), beside, strict=True)
+        )
         if features is None:
-            left = [of for of in (target, weight) if isinstance(of, str)]
-            features = [of for of in names if of not in left]
-        missing = [of for of in features if str(of) not in names]
-        if missing:
-            raise ValueError(f"The DataFrame has no column {missing[0]!r}.")
-        self.names = [str(of) for of in features]
-        some = X[list(features)]
-        if hasattr(some, "iloc"):
-            return matrix_of(some, "The DataFrame"), y, w, None
-        return some.to_numpy(), y, w, None
+            columns = [j for j in range(len(names)) if j not in beside]
+        else:
+            columns = [place(of) for of in features]
+        if not columns:
+            raise ValueError("The DataFrame has no columns that are features.")
+        own = [names[j] for j in columns]
+        # only words are names of features, as for frames in memory
+        self.names = own if all(isinstance(of, str) for of in own) else None
+        if hasattr(X, "iloc"):
+            return matrix_of(X.iloc[:, columns], "The DataFrame"), y, w, None
+        return X[own].to_numpy(), y, w, None
 
     def place(self, row: int) -> str:
         """The row."""
@@ -138,7 +149,7 @@ def _beside(paths: list[str], what: str, given: Any) -> Sequence[Any]:
     """Targets or weights for each of the files."""
     if given is None:
         return [None] * len(paths)
-    if isinstance(given, str | os.PathLike | list):
+    if is_files(given):
         found = files_of(given)[1]
         if len(found) != len(paths):
             raise ValueError(
@@ -148,7 +159,7 @@ def _beside(paths: list[str], what: str, given: Any) -> Sequence[Any]:
     sizes = [_loaded(path).shape[0] for path in paths]
     values = np.asarray(given)
     if values.shape[:1] != (sum(sizes),):
-        raise ValueError(f"{what} has {values.shape[0]} entries, but there are {sum(sizes)} rows.")
+        raise ValueError(f"{what} has shape {values.shape}, but there are {sum(sizes)} rows.")
     return np.split(values, np.cumsum(sizes)[:-1])
 
 

@@ -76,7 +76,17 @@ class BatchReader:
 def _again(source: Any) -> Callable[[], Iterator[Any]]:
     """A function that begins anew every time."""
     if callable(source):
-        return lambda: iter(source())
+
+        def again() -> Iterator[Any]:
+            found = source()
+            if not hasattr(found, "__iter__"):
+                raise ValueError(
+                    "The function must return an iterator of batches (X, y); it returned "
+                    f"{type(found).__name__}."
+                )
+            return iter(found)
+
+        return again
     if not hasattr(source, "__iter__"):
         raise ValueError(
             f"Rows cannot be read from {type(source).__name__}; expected a path, an array, an "

@@ -275,6 +275,12 @@ async def _forget_there(serials: tuple[str, ...]) -> None:
     forget(serials)
 
 
+def names_of(X: Any) -> list[str] | None:
+    """The names of the columns of a frame, if all are words; as for frames in memory."""
+    names = list(X.columns) if hasattr(X, "columns") else []
+    return names if names and all(isinstance(of, str) for of in names) else None
+
+
 def current_client() -> Any:
     """The client of ``distributed`` that Dask would use, if there is one."""
     import sys
@@ -297,7 +303,7 @@ def from_dask(X: Any, y: Any = None, weight: Any = None) -> DaskRows:
     if isinstance(X, Delayed):  # which has any attribute that it is asked for
         X = [X]
         y, weight = ([of] if isinstance(of, Delayed) else of for of in (y, weight))
-    names = [str(of) for of in X.columns] if hasattr(X, "columns") else None
+    names = names_of(X)
     beside = (_beside(X, of, what) for what, of in (("y", y), ("sample_weight", weight)))
     blocks: list[Any] = [_delayed(X, "X"), *beside]
     for what, own in zip(("y", "sample_weight"), blocks[1:], strict=True):

@@ -98,6 +98,11 @@ def _expanded(path: str) -> list[str]:
             )
         return found
     if os.path.exists(path):
+        if not os.path.isfile(path):
+            raise ValueError(
+                f"{path} is no file but a pipe or a device, which cannot be read again and again: "
+                "write its content into a file."
+            )
         return [path]
     if glob.has_magic(path):
         found = sorted(of for of in glob.glob(path, recursive=True) if os.path.isfile(of))

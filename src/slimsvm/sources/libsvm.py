@@ -6,6 +6,7 @@ import bz2
 import gzip
 import io
 import zlib
+from codecs import BOM_UTF8
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -30,8 +31,9 @@ class LibsvmReader:
         for what, of in (("target", target), ("weight", weight), ("features", features)):
             if of is not None:
                 raise ValueError(
-                    f"{what} is for files with columns; in LIBSVM text labels come first, and all "
-                    "else are features."
+                    f"{what} is for files with columns, but {paths[0]} is read as LIBSVM text, in "
+                    "which labels come first and all else are features. What a file is is seen by "
+                    "its ending: .parquet, .arrow, .feather, .csv, .tsv or .npy have columns."
                 )
         self.kind = paths[0] if len(paths) == 1 else f"{len(paths)} files ({paths[0]}, ...)"
         self.paths, self._stamps = paths, [Stamp(path) for path in paths]
@@ -115,6 +117,9 @@ def _marks(path: str) -> tuple[Array, int, int]:
     with unpacking(path), text_file(path) as file:
         for line in file:
             at += len(line)
+            if at == len(line) and line.startswith(BOM_UTF8):
+                line = line[len(BOM_UTF8) :]
+                places = [len(BOM_UTF8)]
             if line.split(b"#", 1)[0].strip():
                 n += 1
                 lines.append(line)

@@ -105,6 +105,7 @@ class OpenedRows(BlockedRows):
             self.shown(k)
         if self.transformer is not None:
             X = applied(self.transformer, X, self.names)
+            refuse_transformed(self.transformer, X, last - first, self.reader.place, first)
         return X, y, weight
 
     def _refuse_not_finite(self, first: int, X: Any, y: Any, weight: Any) -> None:
@@ -184,6 +185,24 @@ def applied(transformer: Any, X: Any, names: list[str] | None = None) -> Any:
         return out.tocsr()
     out = np.asarray(out)
     return out if out.dtype in (np.float32, np.float64) else out.astype(np.float64)
+
+
+def refuse_transformed(
+    transformer: Any, X: Any, n: int, place: Callable[[int], str], first: int
+) -> None:
+    """Raise ValueError unless the transformer has made a finite row of each row."""
+    if X.shape[0] != n:
+        raise ValueError(
+            f"{transformer!r} has made {X.shape[0]:,} rows of {n:,}; it must keep all, as they are "
+            "in a Pipeline."
+        )
+    values = X.data if sp.issparse(X) else X
+    if not _all_finite(values):
+        row, column = _first_not_finite(sp.csr_matrix(X) if sp.issparse(X) else X)
+        raise ValueError(
+            f"{place(first + row)}: {transformer!r} makes NaN or infinity of it (in column "
+            f"{column}), which SVMs cannot use."
+        )
 
 
 def fitted_on(transformer: Any, each_block: Callable[..., Any]) -> Any:

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from slimsvm.rows import COPIES, FAN_IN, Block, Labels, PerRow, Task, added
 from slimsvm.sources.batches import checksum, piece_of
 from slimsvm.sources.kept import put, taken
-from slimsvm.sources.opened import Piece, applied
+from slimsvm.sources.opened import Piece, applied, refuse_transformed
 from slimsvm.threads import single_threaded_blas
 
 Array = NDArray[Any]
@@ -133,6 +133,8 @@ def opened(piece: Piece, about: About, before: Before) -> Block:
         )
     if before.transformer is not None:
         X = applied(before.transformer, X)
+        place = f"partition {about.k}, row {{:,}} (counted from 0)".format
+        refuse_transformed(before.transformer, X, about.n, place, 0)
     block = Block(about.start, X, y, weight, kept)
     if known and seen is not None and seen.coded is not None:
         block.y, block.weight = seen.coded

@@ -7,6 +7,7 @@ datasets keeps what it has read in memory.
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -15,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from slimsvm.sources.files import IN_WORDS, Stamp
+from slimsvm.sources.libsvm import text_file, unpacking
 from slimsvm.sources.opened import Consecutive, Piece
 
 Array = NDArray[Any]
@@ -23,6 +25,8 @@ Array = NDArray[Any]
 PIECE, BUFFER = 1 << 14, 1 << 16
 PAGES = 3_000_000  # bytes of a column that is read from Parquet: its dictionary and a page
 COPIED = 4096  # rows of columns that become rows at once: they stay in the cache
+# of CSV that is parsed at once: bytes, and lines; and bytes of a line that are looked at for that
+LEAST_TEXT, LINES, MOST_TEXT = 1 << 20, 8, 1 << 26
 JUMP = 1 << 17  # rows ahead from which on Parquet is opened anew, at another group of rows
 SHOWN = 8  # columns in a message
 
@@ -60,6 +64,16 @@ class ParquetTable:
             self.schema, self.n_rows = file.schema_arrow, about.num_rows
             sizes = [about.row_group(g).num_rows for g in range(about.num_row_groups)]
         self._starts = np.concatenate([[0], np.cumsum(sizes)]).astype(int)
+
+    def bytes_to_read(self, columns: list[str]) -> int:
+        """What Arrow holds while it reads these columns: of each a dictionary and a page."""
+        import pyarrow.parquet as pq
+
+        with naming(self.path), pq.ParquetFile(self.path) as file:
+            group = file.metadata.row_group(int(np.argmax(np.diff(self._starts))))
+            chunks = [group.column(j) for j in range(group.num_columns)]
+        sizes = {of.path_in_schema: of.total_uncompressed_size for of in chunks}
+        return sum(min(PAGES, 2 * sizes.get(name, PAGES)) for name in columns)
 
     def begin(self, row: int, columns: list[str]) -> Iterator[tuple[int, Any]]:
         """Batches from the group of the row on."""
@@ -100,6 +114,13 @@ class ArrowTable:
                 yield int(self._starts[k]), file.get_batch(k).select(columns)
 
 
+def bytes_at_once(path: str) -> int:
+    """How much of a CSV file is parsed at once: several lines, as long as the first ones are."""
+    with unpacking(path), text_file(path) as file:
+        longest = max(len(file.readline(MOST_TEXT)) for _ in range(3))
+    return max(LEAST_TEXT, LINES * longest)
+
+
 class CsvTable:
     """One CSV file with a header; it is gone through once to count its rows."""
 
@@ -109,8 +130,12 @@ class CsvTable:
 
         self.path, self.stamp = path, Stamp(path)
         self._tabs = path.lower().endswith((".tsv", ".tsv.gz", ".tsv.bz2"))
+        self._block = bytes_at_once(path)
         with naming(path), pc.open_csv(path, **self._options()) as file:
             found = file.schema
+        name, times = Counter(found.names).most_common(1)[0]
+        if times > 1:
+            raise ValueError(f"{path} has several columns of the name {name!r}.")
         # a later line may have what the first ones do not show: whole numbers may be any numbers
         types = {of.name: of.type for of in found}
         for name, type_ in types.items():
@@ -134,7 +159,7 @@ class CsvTable:
 
         types = getattr(self, "_types", None)
         return {
-            "read_options": pc.ReadOptions(use_threads=False),
+            "read_options": pc.ReadOptions(use_threads=False, block_size=self._block),
             "parse_options": pc.ParseOptions(delimiter="\t" if self._tabs else ","),
             "convert_options": pc.ConvertOptions(column_types=types, include_columns=columns),
         }
@@ -175,7 +200,10 @@ class TableReader:
         else:
             self.tables = [(ParquetTable if kind == "parquet" else ArrowTable)(p) for p in paths]
         self.target, self.weight, self.labelled = target, weight, target is not None
-        self.names = self._features(features)
+        self._empty_is_missing = kind == "csv"
+        # files without rows have no types either, where they are text
+        self._first = next((of for of in self.tables if of.n_rows), self.tables[0])
+        self.names = self._features(features, kind)
         self.n_features = len(self.names)
         self._refuse_others()
         types = {self._type(name) for name in self.names}
@@ -185,27 +213,39 @@ class TableReader:
         jump = None if kind == "csv" else JUMP
         cut, size = (lambda of, i, j: of.slice(i, j - i)), (lambda of: of.num_rows)
         self._pieces = Consecutive(self._begin, cut, size, jump, self.n_rows)
-        self.bytes_to_read = PAGES * self.n_features if kind == "parquet" else 0
+        largest = max(self.tables, key=lambda of: of.n_rows)
+        some = kind == "parquet" and largest.n_rows
+        self.bytes_to_read = largest.bytes_to_read(self.names) if some else 0
 
     def _type(self, name: str) -> str:
-        return str(self.tables[0].schema.field(name).type)
+        return str(self._first.schema.field(name).type)
 
-    def _features(self, features: Any) -> list[str]:
+    def _features(self, features: Any, kind: str) -> list[str]:
         """The columns that are features; all that are named must be there, and numbers."""
         import pyarrow as pa
 
-        schema, path = self.tables[0].schema, self.tables[0].path
+        schema, path = self._first.schema, self._first.path
+        there = Counter(schema.names)
         special = [of for of in (self.target, self.weight) if of is not None]
         given = [str(of) for of in features] if features is not None else None
         for name in [*special, *(given or [])]:
-            if name not in schema.names:
+            if name not in there:
                 some = ", ".join(map(repr, schema.names[:SHOWN]))
                 more = ", ..." if len(schema.names) > SHOWN else ""
                 hive = f"{os.sep}{name}=" in path
+                one = len(schema.names) == 1 and kind == "csv"
                 raise ValueError(
                     f"{path} has no column {name!r}; it has {some}{more}."
                     + " What folders are called is not read: write it as a column." * hive
+                    + " Between columns there must be commas, or tabs in a .tsv file." * one
                 )
+            if there[name] > 1:
+                raise ValueError(f"{path} has several columns of the name {name!r}.")
+        if self.target is not None and pa.types.is_nested(schema.field(self.target).type):
+            raise ValueError(
+                f"{path}: the target {self.target!r} is of type {schema.field(self.target).type}; "
+                "expected a number or text in each row."
+            )
         names = given if given is not None else [of for of in schema.names if of not in special]
         if not names:
             raise ValueError(f"{path} has no columns that are features.")
@@ -223,16 +263,17 @@ class TableReader:
 
     def _refuse_others(self) -> None:
         """Raise ValueError if a file has other columns, or other types, than the first."""
-        first = self.tables[0]
+        first = self._first
         wanted = [*self.names, *(of for of in (self.target, self.weight) if of is not None)]
-        for table in self.tables[1:]:
+        for table in self.tables:
+            there = set(table.schema.names)
             for name in wanted:
-                if name not in table.schema.names:
+                if name not in there:
                     raise ValueError(
                         f"{table.path} has no column {name!r}, which {first.path} has."
                     )
                 own, other = (of.schema.field(name).type for of in (table, first))
-                if own != other and not (is_text(own) and is_text(other)):
+                if table.n_rows and own != other and not (is_text(own) and is_text(other)):
                     raise ValueError(
                         f"{table.path}: column {name!r} is of type {own}, but {other} in "
                         f"{first.path}. Write all files with the same types."
@@ -288,10 +329,21 @@ class TableReader:
         found, at = [], first
         for batch in pieces:
             column = batch.column(self.target)
-            if column.null_count:
-                row = int(np.flatnonzero(column.is_null().to_numpy(zero_copy_only=False))[0])
+            missing = column.is_null().to_numpy(zero_copy_only=False)
+            if not missing.any():
+                try:
+                    values = labels(column)
+                except UnicodeDecodeError as error:
+                    raise ValueError(
+                        f"{self.place(at)} or later: the target {self.target!r} is not text in "
+                        f"UTF-8 ({error})."
+                    ) from error
+                if self._empty_is_missing and values.dtype.kind == "U":
+                    missing = values == ""
+            if missing.any():
+                row = int(np.flatnonzero(missing)[0])
                 raise ValueError(f"{self.place(at + row)}: the target {self.target!r} is missing.")
-            found.append(labels(column))
+            found.append(values)
             at += batch.num_rows
         return np.concatenate(found)
 
