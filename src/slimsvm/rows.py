@@ -30,6 +30,8 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from slimsvm.threads import undisturbed
+
 Array = NDArray[Any]
 Task = Callable[..., Any]  # task(block, *state) -> part
 Labels = Callable[..., tuple[Any, Any]]  # task(block) -> targets and weights of its rows
@@ -405,7 +407,8 @@ class _Ahead:
                 found = self.read(k)
         if k + 1 < self.n_blocks:
             future: Future[Any] = Future()
-            threading.Thread(target=self._fill, args=(k + 1, future), name="slimsvm-read").start()
+            thread = threading.Thread(target=self._fill, args=(k + 1, future), name="slimsvm-read")
+            undisturbed(thread.start)  # Ctrl-C in it would leave a thread that never begins
             self._next = k + 1, future  # Ctrl-C before this: nobody waits for the block
         return found
 

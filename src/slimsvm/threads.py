@@ -84,7 +84,7 @@ def _let_any_thread_set_limits() -> None:
         release(force=True)
 
 
-def _undisturbed(section: Callable[[], None]) -> None:
+def undisturbed(section: Callable[[], None]) -> None:
     """Do what must be done whole; Ctrl-C that comes meanwhile is heard after it.
 
     Only the main thread hears it, so the others need not care.
@@ -142,14 +142,14 @@ def single_threaded_blas() -> Iterator[None]:
 
     try:
         try:
-            _undisturbed(enter)
+            undisturbed(enter)
             yield
         finally:
             if inside:
-                _undisturbed(leave)
+                undisturbed(leave)
     finally:  # Ctrl-C at the two lines before
         if inside:
-            _undisturbed(leave)
+            undisturbed(leave)
 
 
 @contextmanager

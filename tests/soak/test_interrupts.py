@@ -50,7 +50,8 @@ class Case:
                 list(rng.standard_normal((8, 5, d + 1))), list(old.reshape(8, 5))
             )
         elif call == "partial_fit":
-            self.before = model.partial_fit(self.X[:40], self.y[:40], classes=[0, 1])
+            known = {} if self.target is not self.y else {"classes": [0, 1]}
+            self.before = model.partial_fit(self.X[:40], self.target[:40], **known)
         else:  # another number of features: a mix could not predict
             self.before = model.fit(rng.standard_normal((40, d + 1)), old)
         self.rows = rows(self) if rows else None
@@ -174,29 +175,30 @@ def interrupted_at(call, numbers):
 
 def interrupted(call, delays):
     """Do the call while Ctrl-C comes after each delay; returns CPU seconds after the last."""
-    sent, ended = [], []
+    sent, ended, finished = [], [], []
 
     def send():
         for delay in delays:
             time.sleep(delay)
             sent.append(time.process_time())
             os.kill(os.getpid(), signal.SIGINT)
+        finished.append(True)
 
     sender = threading.Thread(target=send)
     try:
         sender.start()
         call()
         ended.append(time.process_time())
-        sender.join()
     except KeyboardInterrupt:
         ended.append(time.process_time())
-    while sender.is_alive():
+    while not finished:  # a join that Ctrl-C disturbs takes a thread for ended that is not
         with contextlib.suppress(KeyboardInterrupt):
-            sender.join()
+            time.sleep(1e-3)
     with contextlib.suppress(KeyboardInterrupt):
         for _ in range(3):
-            time.sleep(1e-4)  # a signal that came last is heard here
-    return ended[0] - sent[-1]
+            time.sleep(1e-3)  # a signal that came last is heard here
+    sender.join()
+    return (ended or sent)[0] - sent[-1]
 
 
 def test_interrupted_fits(campaign):
@@ -274,7 +276,8 @@ def check(case, model, name):
         return
     reason = model.status_.reason
     assert reason in REASONS
-    assert model.fit_status_ == int(not model.status_.converged)
+    if hasattr(model, "fit_status_"):
+        assert model.fit_status_ == int(not model.status_.converged)
     whole = case.whole.status_.reason
     if reason != "interrupted":  # it came too late, or when the tolerance was reached
         holds = model.certificate_.holds and reason == "converged"
