@@ -178,3 +178,19 @@ def test_scores_are_the_same_with_any_number_of_threads(monkeypatch):
         np.testing.assert_array_equal(found[0], found[1])
         np.testing.assert_array_equal(found[0], found[2])
         np.testing.assert_allclose(found[0], rows @ X[0])
+
+
+@pytest.mark.parametrize("name", ["squared_hinge", "hinge"])
+def test_an_interrupt_at_the_last_step_of_one_solver_is_what_the_status_says(name, monkeypatch):
+    monkeypatch.setattr("slimsvm.solvers.linear.MOST_STEPS", 1)
+    monkeypatch.setattr("slimsvm.solvers.linear.MOST_PASSES", 1)
+    limits = Limits()
+
+    def interrupt(record):
+        limits.interrupted = True
+
+    X, target, weight = make(2500, 20, name=name)
+    problem = LinearFit(X, target, weight, LOSSES[name], 1.0)
+    fit = Fit(limits, 1, (interrupt,))
+    result = linear(problem, LossOracle, tol=1e-9, max_iter=-1, fit=fit)
+    assert not result.certificate.holds and result.status.reason == "interrupted"

@@ -21,7 +21,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from slimsvm.ending import FULL, Certificate
+from slimsvm.ending import FULL, Certificate, Status
 from slimsvm.precision import LINEAR_CUTS_TOL, NEWTON_TOL, is_small
 from slimsvm.problems.linear import LinearFit, LinearSolution
 from slimsvm.rows import MemoryRows
@@ -135,8 +135,10 @@ def _squared(
     most = usual if max_iter < 0 else min(usual, max_iter)
     result = run(solver, problem, tol=tol, max_iter=most, start=start, **watched)
     left = -1 if max_iter < 0 else max_iter - result.n_iter
-    if result.certificate.violation <= enough or left == 0 or fit.limits.reason() is not None:
+    if result.certificate.violation <= enough or left == 0:
         return result
+    if fit.limits.reason() is not None:
+        return _ended(result, fit)
     # at a large C rows come and go in every step, and where that has led to is no good start
     return _after(result, _newton(problem, tol, left, fit, start))
 
@@ -187,8 +189,10 @@ def _plain(
     elif result.status.reason != "max_iter":
         return result
     left = -1 if max_iter < 0 else max_iter - result.n_iter
-    if left == 0 or problem.weight.ndim == 2 or fit.limits.reason() is not None:
+    if left == 0 or problem.weight.ndim == 2:
         return result
+    if fit.limits.reason() is not None:
+        return _ended(result, fit)
     # features of very different size: cuts get on where steps along single variables crawl
     from slimsvm.solvers.cutting_plane import CuttingPlane
 
@@ -271,6 +275,14 @@ def _without_feature(problem: LinearFit, coef: Array, b: Array) -> LinearSolutio
 
 
 # -- results together ------------------------------------------------------------------------------
+
+
+def _ended(result: Result, fit: Fit) -> Result:
+    """One that ended at a limit of ours, and was to be followed by another if there were time."""
+    reason = fit.limits.reason()
+    if reason is None or result.status.reason != "max_iter":
+        return result
+    return replace(result, status=Status(reason))
 
 
 def _after(first: Result, second: Result) -> Result:
