@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -235,6 +236,33 @@ def test_bad_paths(tmp_path):
         before = path.read_bytes()
         refused(path, words)
         assert path.read_bytes() == before
+
+
+def test_one_checkpoint_for_several_fits_at_once_but_not_two_for_one(tmp_path, monkeypatch):
+    X, y = rows("SVC", 300)
+    assert Checkpoint("kept.slim", every=np.int64(2)).every == 2.0
+    kept, begun, found = Checkpoint(tmp_path / "kept.slim"), threading.Barrier(2), []
+    concluded = slimsvm.SVC._concluded
+
+    def waits(model, data, solved, fit):
+        begun.wait(20)  # both have begun, and none has ended
+        return concluded(model, data, solved, fit)
+
+    monkeypatch.setattr(slimsvm.SVC, "_concluded", waits)
+
+    def fit(C):
+        model = slimsvm.SVC(C=C, gamma=20.0).set_callbacks(kept)
+        found.append(model.fit(X, y).status_.converged)
+
+    threads = [threading.Thread(target=fit, args=(C,)) for C in (1.0, 2.0)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(30)
+    assert found == [True, True] and not kept._fits
+    two = slimsvm.SVC().set_callbacks(kept, Checkpoint(tmp_path / "other.slim"))
+    with pytest.raises(ValueError, match=r"one Checkpoint at most; got 2 \(.*other.slim\)"):
+        two.fit(X, y)
 
 
 def test_a_kernel_that_no_file_can_hold(tmp_path):

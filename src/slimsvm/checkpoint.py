@@ -10,6 +10,7 @@ import time
 import zipfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from numbers import Real
 from pathlib import Path
 from typing import Any
 
@@ -60,10 +61,12 @@ class Checkpoint:
     def __init__(self, path: str | os.PathLike[str], every: float = 60.0) -> None:
         if not isinstance(path, str | os.PathLike):
             raise ValueError(f"path must be the name of a file, got {path!r}.")
-        number = isinstance(every, int | float) and not isinstance(every, bool)
+        number = isinstance(every, Real) and not isinstance(every, bool)
         if not number or not 0 < every < np.inf:
             raise ValueError(f"every must be a positive number of seconds, got {every!r}.")
         self.path, self.every = os.fspath(path), float(every)
+        # keepers and facts of fits that go on, by their threads: one object may be given to several
+        self._fits: dict[int, tuple[Keeper, dict[str, Any]]] = {}
 
     # -- scikit-learn's callbacks -----------------------------------------------------------------
 
@@ -88,7 +91,7 @@ class Checkpoint:
         self._check_path()
         facts = _facts(estimator, data)
         known, seed = self._found(facts)
-        facts["seed"], self._facts = seed, facts
+        facts["seed"] = seed
         rough: list[Any] = []
 
         def write(keeper: Keeper) -> None:
@@ -101,17 +104,21 @@ class Checkpoint:
                 now = rough[0]
             if now is None:
                 return
-            self._write(now, keeper.so_far())
+            self._write(now, keeper.so_far(), facts)
 
         keeper = Keeper(self.every, write, known)
-        self._keeper = keeper
-        with keeper.watching():
-            yield seed
+        self._fits[threading.get_ident()] = keeper, facts
+        try:
+            with keeper.watching():
+                yield seed
+        except BaseException:  # there will be no finish
+            del self._fits[threading.get_ident()]
+            raise
 
     def finish(self, model: Any) -> None:
         """Write the finished model; a fit that finds it has nothing left to do."""
-        self._write(model, self._keeper.so_far())
-        del self._keeper, self._facts
+        keeper, facts = self._fits.pop(threading.get_ident())
+        self._write(model, keeper.so_far(), facts)
 
     # -- a search ----------------------------------------------------------------------------------
 
@@ -223,7 +230,7 @@ class Checkpoint:
                 f"The checkpoint {self.path} makes no sense ({error!r}); move it away."
             ) from error
 
-    def _write(self, model: Any, kept: Kept) -> None:
+    def _write(self, model: Any, kept: Kept, facts: dict[str, Any]) -> None:
         from slimsvm.persistence.native import write
 
         def further(keep: Callable[[str, Array], str]) -> dict[str, Any]:
@@ -231,7 +238,7 @@ class Checkpoint:
             names = [keep(f"checkpoint{k}.npy", array) for k, array in enumerate(frozen.arrays)]
             stored = {"tree": frozen.tree, "arrays": names}
             seal = _seal(frozen.tree, frozen.arrays)
-            return {"checkpoint": {**self._facts, "kept": stored, "seal": seal}}
+            return {"checkpoint": {**facts, "kept": stored, "seal": seal}}
 
         try:
             write(model, self.path, None, further)

@@ -59,6 +59,42 @@ def test_train_and_predict_stream(kind, near, folder, tmp_path):
     assert facts["accuracy"] == pytest.approx(np.mean(np.array(said) == frame["label"]))
 
 
+def test_predict_streams_text_and_large_files(tmp_path, monkeypatch):
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((300, 4))
+    y = np.where(X[:, 0] > 0, 1, -1)
+    (tmp_path / "text").mkdir()
+    few = X.copy()
+    few[:, 3] = 0.0  # text does not show that there is a fourth feature
+    for k, part in enumerate((slice(0, 200), slice(200, 300))):
+        lines = (
+            f"{label} " + " ".join(f"{j + 1}:{value!r}" for j, value in enumerate(row) if value)
+            for label, row in zip(y[part], few[part].tolist(), strict=True)
+        )
+        (tmp_path / "text" / f"{k}.svm").write_text("\n".join(lines) + "\n")
+    model = tmp_path / "m.slim"
+    fitted = slimsvm.SVC().fit(X, y)
+    slimsvm.save(fitted, model)
+    done = called("predict", tmp_path / "text", model, "--json", "--quiet")
+    assert done.exit_code == 0, done.output
+    assert json.loads(done.stdout)["predictions"] == fitted.predict(few).tolist()
+    one = ("predict", tmp_path / "text" / "0.svm", model, "--json", "--quiet", "--decision")
+    known = json.loads(called(*one).stdout)["decision"]
+    monkeypatch.setattr("slimsvm.cli.streaming.free_bytes", lambda: 1000)
+    calls = []
+    before = slimsvm.cli.commands._predict_streaming
+    monkeypatch.setattr(
+        "slimsvm.cli.commands._predict_streaming",
+        lambda *words, **more: calls.append(1) or before(*words, **more),
+    )
+    found = json.loads(called(*one).stdout)["decision"]
+    np.testing.assert_allclose(found, known)
+    assert calls
+    np.savetxt(tmp_path / "bare.csv", X, delimiter=",")
+    done = called("predict", tmp_path / "bare.csv", model)
+    assert done.exit_code != 0 and "the first line has numbers" in done.output
+
+
 def test_what_is_refused(folder, tmp_path):
     files = folder / "*.parquet"
     done = called("train", files, "--n-basis", 5)

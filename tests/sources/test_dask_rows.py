@@ -287,3 +287,16 @@ def test_a_worker_that_is_killed_changes_nothing(tmp_path):
             killer.join()
             np.testing.assert_array_equal(found, values)
             client.wait_for_workers(2, timeout=60)
+
+
+def test_a_fit_within_a_task_does_not_wait_for_its_own_thread():
+    distributed = pytest.importorskip("distributed")
+    X, y = data()
+    expected = LinearSVC().fit(slimsvm.open_rows(X, target=y, batch_rows=STEP)).coef_
+    few = {"n_workers": 1, "threads_per_worker": 1, "processes": False}
+    with (
+        distributed.LocalCluster(**few, dashboard_address=None) as cluster,
+        distributed.Client(cluster) as client,
+    ):
+        fit = client.submit(lambda: LinearSVC().fit(lazy(X), lazy(y)).coef_)
+        np.testing.assert_array_equal(fit.result(timeout=30), expected)

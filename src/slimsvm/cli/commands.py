@@ -58,7 +58,6 @@ from slimsvm.cli.steps import (
     vectors_in_words,
 )
 from slimsvm.cli.streaming import (
-    TABLES,
     Tally,
     is_large,
     is_many,
@@ -66,15 +65,16 @@ from slimsvm.cli.streaming import (
     opened_to_predict,
     opened_to_train,
     passes_shown,
-    predicted_lines,
+    predicted,
     read_whole,
+    streams,
 )
 from slimsvm.compression import compress as compressed
 from slimsvm.kernels import KERNELS
 from slimsvm.notebook import size_in_words
 from slimsvm.report.speed import measured
 from slimsvm.report.words import describe, describe_in_words, plain
-from slimsvm.sources.files import kind_of
+from slimsvm.sources import OpenedRows
 
 Array = NDArray[Any]
 
@@ -189,7 +189,7 @@ def train(
     """Train a model on DATA and write it to MODEL (DATA.slim if left out).
 
     DATA is a file; or a folder or a pattern such as 'data/*.parquet', whose files are one data set.
-    With --stream they need not fit into memory, which takes --n-basis.
+    With --stream they need not fit into memory: svc, svr and the models of --n-basis.
 
     The extension of MODEL decides its format: .libsvm and .model for LIBSVM, .svmlight for
     SVM-light, slimsvm's own otherwise. Ctrl-C stops the fit, saves the model so far and ends with
@@ -338,13 +338,17 @@ def predict(
     check_writable(output)
     file = ModelFile(model)
     estimator = file.load(machine, n_features)
-    if data != "-" and format is None and (is_many(data) or kind_of(data) in TABLES):
+    if data != "-" and format is None and streams(data):
+        rows = opened_to_predict(data, estimator, label_column)
+        shown = file.format != "slim" and n_features is None and rows.names is None
+        if shown and rows.n_features_in > estimator.n_features_in_:
+            estimator = file.load(machine, rows.n_features_in)
         estimator.set_params(n_jobs=n_jobs)
-        about: Any = {"decision": decision, "label_column": label_column, "as_json": as_json}
-        found = _predict_streaming(data, output, estimator, **about)
+        about: Any = {"decision": decision, "as_json": as_json}
+        found = _predict_streaming(rows, output, estimator, **about)
         _say_scores({"model": model, **found}, quiet, as_json)
         return
-    rows = read(
+    few = read(
         data,
         format,
         request_for(
@@ -352,17 +356,17 @@ def predict(
         ),
     )
     # the model's file only shows features that its support vectors have
-    if rows.X.shape[1] > estimator.n_features_in_:
-        estimator = file.load(machine, rows.X.shape[1])
-    X = widen(rows.X, estimator.n_features_in_)
+    if few.X.shape[1] > estimator.n_features_in_:
+        estimator = file.load(machine, few.X.shape[1])
+    X = widen(few.X, estimator.n_features_in_)
     estimator.set_params(n_jobs=n_jobs)
     begin = time.perf_counter()
     # they were compared when the data was read
     warnings.filterwarnings("ignore", "X does not have valid feature names")
     has_values = decision and hasattr(estimator, "decision_function")
     values = estimator.decision_function(X) if has_values else estimator.predict(X)
-    labels = estimator.predict(X) if has_values and rows.y is not None else values
-    scores = {} if rows.y is None else score(estimator, labels, rows.y)
+    labels = estimator.predict(X) if has_values and few.y is not None else values
+    scores = {} if few.y is None else score(estimator, labels, few.y)
     facts = {
         "rows": X.shape[0],
         "model": model,
@@ -393,26 +397,26 @@ def _say_scores(facts: dict[str, Any], quiet: bool, as_json: bool) -> None:
 
 
 def _predict_streaming(
-    data: str,
+    rows: OpenedRows,
     output: str,
     estimator: Any,
     *,
     decision: bool,
-    label_column: str | None,
     as_json: bool,
 ) -> dict[str, Any]:
-    """Predict tables block by block, whatever their size; what there is to say of it."""
-    rows, tally = opened_to_predict(data, estimator, label_column), Tally()
+    """Predict rows block by block, however many they are; what there is to say of it."""
+    tally = Tally()
     begin = time.perf_counter()
     warnings.filterwarnings("ignore", "X does not have valid feature names")
     has_values = decision and hasattr(estimator, "decision_function")
-    lines = predicted_lines(rows, estimator, has_values, tally)
+    said = predicted(rows, estimator, has_values, tally)
     facts: dict[str, Any] = {}
     if as_json and output == "-":
-        said = [line.decode().rstrip("\n") for line in lines]
-        facts["decision" if decision else "predictions"] = said
+        facts["decision" if decision else "predictions"] = [
+            of for some in said for of in some.tolist()
+        ]
     else:
-        write_bytes(output, lines)
+        write_bytes(output, (line for some in said for line in as_lines(some)))
     seconds = time.perf_counter() - begin
     return {"rows": tally.rows, "predict_seconds": seconds, **tally.facts(), **facts}
 

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from slimsvm.cli.files import as_lines
-from slimsvm.cli.source import Data, is_integer
+from slimsvm.cli.data import widen
+from slimsvm.cli.source import Data, Source, is_finite, is_integer
 from slimsvm.cli.steps import score
 from slimsvm.sources import OpenedRows, open_rows
 from slimsvm.sources.files import files_of, kind_of
@@ -40,7 +40,7 @@ def free_bytes() -> int:
 
 def is_large(data: str) -> bool:
     """Whether the files are larger than half of the free memory, once they are read."""
-    if data == "-":
+    if data == "-" or Source(data).format == "npz":
         return False
     from slimsvm.sources.tables import bytes_in_memory
 
@@ -49,12 +49,25 @@ def is_large(data: str) -> bool:
     return sizes > FREE_SHARE * free_bytes()
 
 
+def streams(data: str) -> bool:
+    """Whether predictions of the files are made block by block: what is cheap, or needed."""
+    if is_many(data) or kind_of(data) in TABLES:
+        return True
+    return os.path.isfile(data) and is_large(data)
+
+
 def columns_of(path: str) -> list[str] | None:
     """The names of the columns of a table; None for other files."""
     from slimsvm.sources.tables import ArrowTable, CsvTable, ParquetTable
 
     table: Any = {"parquet": ParquetTable, "arrow": ArrowTable, "csv": CsvTable}.get(kind_of(path))
-    return None if table is None else list(table(path).schema.names)
+    names = None if table is None else list(table(path).schema.names)
+    if table is CsvTable and any(is_finite(of) for of in names or ()):
+        raise ValueError(
+            f"{path}: the first line has numbers; a CSV file that is read block by block needs the "
+            "names of its columns there"
+        )
+    return names
 
 
 def opened_to_train(data: str, label_column: str | None) -> OpenedRows:
@@ -142,16 +155,16 @@ class Tally:
         return {"accuracy": correct / self.rows, "correct": correct}
 
 
-def predicted_lines(
-    rows: OpenedRows, estimator: Any, decision: bool, tally: Tally
-) -> Iterator[bytes]:
-    """One line for each row, block by block."""
+def predicted(rows: OpenedRows, estimator: Any, decision: bool, tally: Tally) -> Iterator[Array]:
+    """What is said of the rows, block by block."""
     for k in range(rows.n_blocks):
         block = rows._block(k)
-        said = estimator.decision_function(block.X) if decision else estimator.predict(block.X)
+        # text shows only the features that are not zero in some row
+        X = widen(block.X, estimator.n_features_in_)
+        said = estimator.decision_function(X) if decision else estimator.predict(X)
         scored = decision and block.y is not None
-        tally.add(estimator, estimator.predict(block.X) if scored else said, block.y)
-        yield from as_lines(np.asarray(said))
+        tally.add(estimator, estimator.predict(X) if scored else said, block.y)
+        yield np.asarray(said)
 
 
 def passes_shown(rows: OpenedRows) -> Callable[[int], None]:

@@ -237,7 +237,12 @@ class Estimator(ShowsItsFit, CallbackSupportMixin, BaseEstimator):
 
     def _checkpoints(self) -> list[Any]:
         """Callbacks that keep what a fit has done so far: one at most."""
-        return [c for c in getattr(self, "_skl_callbacks", None) or () if hasattr(c, "keeping")][:1]
+        given = getattr(self, "_skl_callbacks", None) or ()
+        found = [of for of in given if hasattr(of, "keeping")]
+        if len(found) > 1:
+            paths = ", ".join(str(of.path) for of in found)
+            raise ValueError(f"A fit has one Checkpoint at most; got {len(found)} ({paths}).")
+        return found
 
     @contextmanager
     def _kept(

@@ -282,13 +282,23 @@ def names_of(X: Any) -> list[str] | None:
 
 
 def current_client() -> Any:
-    """The client of ``distributed`` that Dask would use, if there is one."""
+    """The client of ``distributed`` that Dask would use, if there is one.
+
+    None within a task: it would wait for others while it holds the thread that is to run them.
+    What Dask itself computes there lets go of the thread.
+    """
     import sys
 
     if "distributed" not in sys.modules:
         return None
-    from distributed import default_client
+    from distributed import default_client, get_worker
 
+    try:
+        get_worker()
+    except ValueError:
+        pass
+    else:
+        return None
     try:
         return default_client()
     except ValueError:
