@@ -1,7 +1,7 @@
 """
-=====================
-A kernel of one's own
-=====================
+====================
+A kernel of your own
+====================
 
 Any function of two blocks of rows can be a kernel. (scikit-learn: "SVM with custom
 kernel")

@@ -3,8 +3,8 @@
 Maximum margin
 ==============
 
-The line with the widest margin between two classes, and the rows that hold it. (scikit-
-learn: "SVM: Maximum margin separating hyperplane")
+The line with the widest margin between two classes, and the rows that hold it.
+(scikit-learn: "SVM: Maximum margin separating hyperplane")
 """
 
 import matplotlib.pyplot as plt

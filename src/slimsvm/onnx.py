@@ -217,7 +217,10 @@ def _labels(g: Graph, d: Description, place: str) -> Output:
 def as_labels(classes: Array) -> Array:
     """Labels as ONNX has them: int64 or strings. Classes that are floats are whole numbers."""
     if classes.dtype.kind in "iubf":
-        return classes.astype(np.int64)
+        numbers = [int(c) for c in classes.tolist()]
+        if all(-(2**63) <= n < 2**63 for n in numbers):
+            return np.array(numbers, np.int64)
+        return np.array([str(n) for n in numbers], object)
     return np.array([str(c) for c in classes.tolist()], object)
 
 

@@ -356,6 +356,14 @@ def test_a_search_goes_on_and_is_drawn(run):
     assert "is no line of grid.py" in run(f"slim-grid {letters} -resume odd iris")[2]
 
 
+def test_points_are_tried_in_the_order_of_grid_py(run):
+    """Of equal rates the first one wins, which is in the middle of the grid."""
+    expected = [(3, 1), (2, 1), (3, 0), (2, 0), (5, 1), (5, 0), (1, 1), (1, 0), (3, 2), (2, 2)]
+    found = as_libsvm._in_turn([1, 2, 3, 4, 5], [0, 1, 2])
+    assert found[:10] == expected and len(set(found)) == len(found) == 15
+    assert as_libsvm._in_turn([None], [3, 1]) == [(None, 1), (None, 3)]
+
+
 @real
 def test_scaled_files_are_equal_byte_by_byte(run):
     for name, letters in (("cancer", ""), ("blobs", "-l 0 -u 2"), ("diabetes", "-y 0 1")):

@@ -99,6 +99,14 @@ def test_probabilities_words_and_names(tmp_path):
             assert said[name]["about"]["features"][:2] == ["wide 0", "wide 1"]
 
 
+@node
+def test_labels_that_javascript_would_round_are_strings(tmp_path):
+    X, y = classes(3, 16)
+    model = slimsvm.SVC().fit(X, 2**53 + y)
+    said = in_node(tmp_path, {"large": (model, X[:20], "float64")})["large"]
+    assert said["labels"] == [str(label) for label in model.predict(X[:20]).tolist()]
+
+
 def test_what_is_refused_leaves_no_file(tmp_path):
     model, path = fitted("binary rbf 36")[0], tmp_path / "model.mjs"
     with pytest.raises(ValueError, match="is none of 'float64', 'float32', 'int8'"):

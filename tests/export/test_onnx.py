@@ -98,6 +98,13 @@ def test_labels_are_integers_or_strings(labels, expected):
     assert min(found.tolist()) == expected and type(min(found.tolist())) is type(expected)
 
 
+def test_labels_that_int64_does_not_hold_are_strings():
+    X, y = classes(3, 16)
+    model = slimsvm.SVC().fit(X, np.array([2**63 + 1, 2**63 + 2, 5], np.uint64)[y])
+    found = answers(slimsvm.to_onnx(model), X)["label"]
+    assert found.tolist() == [str(label) for label in model.predict(X).tolist()]
+
+
 @pytest.mark.parametrize("n_classes", [2, 3, 6])
 @pytest.mark.parametrize(
     "make",

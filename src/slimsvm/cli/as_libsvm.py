@@ -9,6 +9,7 @@ import os
 import sys
 import warnings
 from functools import partial
+from itertools import zip_longest
 from typing import Any, NoReturn
 
 import numpy as np
@@ -31,6 +32,7 @@ Array = NDArray[Any]
 KINDS = {"0": "SVC", "1": "NuSVC", "2": "OneClassSVM", "3": "SVR", "4": "NuSVR"}
 KERNELS = {"0": "linear", "1": "poly", "2": "rbf", "3": "sigmoid", "4": "precomputed"}
 SWITCH = one_of("0", "1")
+NOTHING = object()
 MOST_POWER, MOST_POINTS = 300, 1000  # of slim-grid: both ends, values of an axis
 
 TRAIN = Program(
@@ -528,8 +530,7 @@ def _grid(options: dict[str, Any], files: list[str]) -> None:
         if written != "null":
             check_writable(written)
     before = _resumed(options["resume"]) if options["resume"] else {}
-    over = [[None] if axis is None else axis.tolist() for axis in (Cs, gammas)]
-    points = [(c, g) for g in over[1] for c in over[0]]
+    points = _in_turn(*([None] if axis is None else axis.tolist() for axis in (Cs, gammas)))
     tried = dict(before)
     wanted = [point for point in points if point not in before]
     if wanted:
@@ -551,6 +552,31 @@ def _grid(options: dict[str, Any], files: list[str]) -> None:
     if "png" in options:
         _draw(tried, best, options["png"])
     print(*(value for _, value in _powers(*best[:2])), best[2])
+
+
+def _in_turn(Cs: list[Any], gammas: list[Any]) -> list[tuple[Any, Any]]:
+    """All points in the order of grid.py, which takes the first one of the best rate.
+
+    It begins in the middle of the grid and goes on to the finer points, so that among equal rates
+    a point inside wins, not a corner.
+    """
+
+    def halved(axis: list[Any]) -> list[Any]:
+        if len(axis) < 2:
+            return axis
+        middle = len(axis) // 2
+        sides = zip_longest(halved(axis[:middle]), halved(axis[middle + 1 :]), fillvalue=NOTHING)
+        return [axis[middle], *(v for side in sides for v in side if v is not NOTHING)]
+
+    Cs, gammas, found, i, j = halved(Cs), halved(gammas), [], 0, 0
+    while i < len(Cs) or j < len(gammas):
+        if i * len(gammas) < j * len(Cs):
+            found += [(Cs[i], g) for g in gammas[:j]]
+            i += 1
+        else:
+            found += [(c, gammas[j]) for c in Cs[:i]]
+            j += 1
+    return found
 
 
 def _searched(path: str, options: dict[str, Any], points: list[Any]) -> list[float]:

@@ -17,6 +17,7 @@ from slimsvm.export.rounding import warn_if_coarse
 from slimsvm.persistence.atomic import replacing
 
 DTYPES = ("float64", "float32", "int8")
+LARGEST_NUMBER = 2**53 - 1  # Number.MAX_SAFE_INTEGER
 CHUNK = 3 << 16  # bytes that become base64 at a time; a multiple of three
 
 
@@ -29,7 +30,8 @@ def to_javascript(
 ) -> int:
     """Write a fitted model as one ES module without dependencies.
 
-    The module has ``predict(x)``, the label or target of a row (an array of numbers),
+    The module has ``predict(x)``, the label or target of a row (an array of numbers; labels that
+    are integers beyond 2^53, which JavaScript would round, are strings),
     ``scores(x)``, what ``decision_function`` returns, as an array, ``probabilities(x)`` (null where
     the model has none), and ``about``: what it is, its classes and the names of its features.
 
@@ -111,7 +113,10 @@ def source(d: Description, n: Numbers) -> Iterator[str]:
 def _labels(d: Description) -> list[Any]:
     assert d.classes is not None
     if d.classes.dtype.kind in "iubf":
-        return [int(c) for c in d.classes]
+        numbers = [int(c) for c in d.classes]
+        # beyond that, a number of JavaScript is another one
+        exact = max(map(abs, numbers)) <= LARGEST_NUMBER
+        return numbers if exact else [str(n) for n in numbers]
     return [str(c) for c in d.classes.tolist()]
 
 

@@ -4,7 +4,7 @@
   const row = Float64Array.from(spec.row), part = (name) => place.querySelector(name);
   const verdict = part(".verdict"), bars = part(".bars"), clock = part(".clock"), truth = part(".truth");
   const short = (v) => (Math.abs(v) >= 1e5 || (v !== 0 && Math.abs(v) < 1e-3) ? v.toExponential(2) : String(Number(v.toPrecision(4))));
-  const MOST_BARS = 5, STEPS = 40, MOST_WORK = 2e7; // of all curves below the sliders, in multiplications
+  const MOST_BARS = 5, PATIENCE = 40 /* milliseconds */, STEPS = 40, MOST_WORK = 2e7; // of all curves below the sliders, in multiplications
 
   function values(x) { // what is shown of a row: {label, bars: [name, value as text, share of the track]}
     const said = predict(x), known = probabilities(x);
@@ -36,8 +36,16 @@
     else add(track, "span", "", "").style.width = `${(100 * share).toFixed(1)}%`;
   }
 
+  let took = Infinity; // all answers take the same: the quickest, since the first waits for the compiler, and any for other work
+  function timed() {
+    const begin = performance.now(), found = values(row);
+    took = Math.min(took, performance.now() - begin);
+    return found;
+  }
+
   function answer() {
-    const begin = performance.now(), { label, bars: all } = values(row), took = performance.now() - begin;
+    const fresh = took === Infinity, begin = performance.now(), { label, bars: all } = timed();
+    for (let more = 0; fresh && more < 20 && took >= 1 && performance.now() - begin < PATIENCE; more++) timed();
     if (verdict.textContent !== label) verdict.textContent = label;
     const order = all.map((_, k) => k).sort((a, b) => (all[b][2] ?? 0) - (all[a][2] ?? 0) || a - b).slice(0, MOST_BARS);
     bars.replaceChildren();
