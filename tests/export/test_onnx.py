@@ -143,7 +143,7 @@ def test_scalers_of_a_pipeline_are_part_of_the_model():
             model = make_pipeline(*steps, last).fit(X, y)
             found = answers(slimsvm.to_onnx(model), X)
             assert np.array_equal(found["label"], model.predict(X))
-    with pytest.raises(ValueError, match="'polynomialfeatures' of the pipeline is Polynomial"):
+    with pytest.raises(ValueError, match="'polynomialfeatures' before the model is Polynomial"):
         slimsvm.to_onnx(make_pipeline(PolynomialFeatures(), slimsvm.SVC()).fit(X, y))
 
 
