@@ -71,8 +71,19 @@ def slope_of(x, y, n_parts=20):
     long parts are less so.
     """
     x, y = (np.array([part.mean() for part in np.array_split(v, n_parts)]) for v in (x, y))
+    if np.ptp(y) == 0.0:  # nothing moved at all, of which linregress makes NaN
+        return 0.0, 0.0
     found = linregress(x, y)
     return found.slope, t_distribution.ppf(0.975, n_parts - 2) * found.stderr
+
+
+def test_the_slope_of_growth():
+    x, noise = np.arange(400.0), np.random.default_rng(0).standard_normal(400)
+    assert slope_of(x, np.full(400, 7e8)) == (0.0, 0.0)
+    slope, wide = slope_of(x, 3.0 * x + noise)
+    assert slope - wide < 3.0 < slope + wide and wide < 0.1
+    slope, wide = slope_of(x, noise)
+    assert slope - wide <= 0.0
 
 
 def test_threads_that_fit_and_predict_at_once(campaign):
