@@ -209,8 +209,9 @@ def prediction(name: str) -> dict[str, Any]:
     from sklearn.svm import SVC as Sklearn
 
     from slimsvm import SVC, SparseSVC
+    from slimsvm.kernel_sums import accumulate
     from slimsvm.kernels import RBF
-    from slimsvm.tiles import Strips, accumulate, prepare
+    from slimsvm.tiles import Strips, prepare
 
     _, C, gamma, get, k = SETS[name]
     X, y, X_test, _ = get()

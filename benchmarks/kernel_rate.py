@@ -33,9 +33,10 @@ from threadpoolctl import threadpool_info, threadpool_limits
 
 from benchmarks.runner import Cell
 from slimsvm.forms import exp_rows
+from slimsvm.kernel_sums import accumulate
 from slimsvm.kernels import RBF
 from slimsvm.threads import parallel
-from slimsvm.tiles import Operand, Strips, accumulate, for_each_tile, prepare
+from slimsvm.tiles import Operand, Strips, for_each_tile, prepare
 
 RESULTS = Path(__file__).parent / "results" / "kernel_rate.json"
 FEATURES, ROWS, COLUMNS = (2, 22, 123, 784), (50, 500, 2000), 20_000

@@ -161,8 +161,9 @@ def _pairs(model: Any) -> list[tuple[np.ndarray, np.ndarray]]:
 
 def _objective(model: Any, X: Any, gamma: float) -> float:
     """The dual objective, 1/2 a'Qa - sum a, of all pairs; in float64."""
+    from slimsvm.kernel_sums import accumulate
     from slimsvm.kernels import RBF
-    from slimsvm.tiles import Strips, accumulate, prepare
+    from slimsvm.tiles import Strips, prepare
 
     support = prepare(RBF(gamma), X[np.asarray(model.support_)], dtype=np.float64)
     total = 0.0
@@ -178,8 +179,9 @@ def _minimum(model: Any, X: Any, y: np.ndarray, gamma: float) -> float:
 
     They are computed with our own tiles, pair by pair.
     """
+    from slimsvm.kernel_sums import accumulate
     from slimsvm.kernels import RBF
-    from slimsvm.tiles import Strips, accumulate, prepare
+    from slimsvm.tiles import Strips, prepare
 
     rows = prepare(RBF(gamma), X)
     label = np.searchsorted(model.classes_, y)

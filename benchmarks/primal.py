@@ -176,18 +176,19 @@ def syrk() -> dict[str, Any]:
     from scipy.linalg.blas import dsyrk
     from threadpoolctl import threadpool_limits
 
+    from slimsvm.frames import Frame, in_memory
     from slimsvm.kernels import RBF
     from slimsvm.losses import SquaredHinge
     from slimsvm.problems.columns import KernelColumns
     from slimsvm.problems.subspace import Subspace
     from slimsvm.solvers.newton import Newton
-    from slimsvm.tiles import in_memory, prepare
+    from slimsvm.tiles import prepare
 
     X, y, _, _ = load("mnist")
     target = np.where(y >= 5, 1.0, -1.0)[:, None]
     rows = prepare(RBF(1 / 32), X)
     columns = KernelColumns(
-        in_memory(rows, target, np.full(len(X), 10.0), n_threads=2), rows.frame, 500
+        in_memory(rows, target, np.full(len(X), 10.0), n_threads=2), Frame.like(rows), 500
     )
     columns.append(rows.X[np.random.default_rng(0).permutation(len(X))[:500]])
     problem = Subspace(columns, SquaredHinge())

@@ -94,8 +94,9 @@ def _solve(
 
 def fit(name: str, n: str, cache_mb: str = "1000", **options: Any) -> dict[str, Any]:
     """Solve one problem and measure; the minimum, too."""
+    from slimsvm.kernel_sums import accumulate
     from slimsvm.solvers import decomposition
-    from slimsvm.tiles import Strips, accumulate, prepare
+    from slimsvm.tiles import Strips, prepare
 
     decomposition.WHOLE = decomposition.EXACT = 0  # see above
     (C, gamma), (X, sign) = SETS[name], _rows(name, int(n))
@@ -153,7 +154,8 @@ def _part(name: str, n: int) -> tuple[Any, np.ndarray]:
 
 def symmetric_minimum(model: Any, X: Any) -> float:
     """CPU seconds for the kernel rows of the support vectors, those among themselves only once."""
-    from slimsvm.tiles import Strips, accumulate, prepare
+    from slimsvm.kernel_sums import accumulate
+    from slimsvm.tiles import Strips, prepare
 
     rows, support = prepare(model.kernel_, X), np.asarray(model.support_)
     others = np.setdiff1d(np.arange(rows.n), support)

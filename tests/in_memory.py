@@ -4,15 +4,15 @@ import copy
 
 import numpy as np
 
+from slimsvm.frames import Frame, in_memory
 from slimsvm.problems.columns import KernelColumns
 from slimsvm.problems.subspace import Subspace
-from slimsvm.tiles import in_memory
 
 
 def kernel_columns(operand, max_basis, max_memory=None, n_threads=1):
     """The columns of prepared rows."""
     return KernelColumns(
-        in_memory(operand, n_threads=n_threads), operand.frame, max_basis, max_memory
+        in_memory(operand, n_threads=n_threads), Frame.like(operand), max_basis, max_memory
     )
 
 

@@ -18,13 +18,14 @@ import slimsvm
 from slimsvm import SVC, SVR, LinearSVC, NuSVC, NuSVR, OneClassSVM, SparseSVC, SparseSVR, compress
 from slimsvm.compression import OfPairs, by_pair
 from slimsvm.datasets import checkers
+from slimsvm.frames import Frame, in_memory
 from slimsvm.kernels import RBF, Laplacian, Linear, Polynomial
 from slimsvm.losses import SquaredHinge
 from slimsvm.problems.columns import KernelColumns
 from slimsvm.run import Limits
 from slimsvm.solvers.reduced_set import Reduction, Towards, singular_vectors
 from slimsvm.solvers.refine import solve
-from slimsvm.tiles import in_memory, prepare
+from slimsvm.tiles import prepare
 from tests.in_memory import kernel_columns, subspace_problem
 from tests.pairs import every_pair
 
@@ -46,7 +47,7 @@ def blobs(n, n_classes, seed=0, d=5):
 
 def reduction(kernel, S, A, n_basis, dtype=np.float64):
     rows = prepare(kernel, S, dtype=dtype)
-    columns = KernelColumns(in_memory(rows, A), rows.frame, n_basis)
+    columns = KernelColumns(in_memory(rows, A), Frame.like(rows), n_basis)
     return Reduction(columns, A, float(np.einsum("ic,ij,jc->", A, kernel(S), A)))
 
 

@@ -7,12 +7,12 @@ import scipy.sparse as sp
 import slimsvm.solvers.decomposition as decomposition
 import slimsvm.solvers.nested as nested
 from slimsvm import open_rows
+from slimsvm.frames import Frame
 from slimsvm.kernels import RBF, Linear, Polynomial
 from slimsvm.problems.dual_qp import classification
 from slimsvm.problems.far_gram import Held, far_gram, known_of
 from slimsvm.run import Limits, run
 from slimsvm.solvers.nested_on_rows import NestedOnRows
-from slimsvm.tiles import Frame
 from tests.reference.naive import dual_gap, dual_objective, dual_violation
 
 KERNELS = {"rbf": RBF(0.4), "linear": Linear(), "poly": Polynomial(gamma=0.5, degree=2, coef0=1.0)}

@@ -25,6 +25,7 @@ from slimsvm import (
 from slimsvm.basis import FixedPoint, Greedy, Margin, Pursuit, PursuitRows, Unsupervised, greedy
 from slimsvm.cross_training import Discard
 from slimsvm.datasets import checkers
+from slimsvm.frames import Frame, in_memory
 from slimsvm.gram import Gram
 from slimsvm.kernels import RBF, Linear
 from slimsvm.losses import SquaredHinge
@@ -62,7 +63,7 @@ from slimsvm.solvers.online import Passing
 from slimsvm.solvers.online_rounds import OnlineRounds
 from slimsvm.solvers.plain_newton import PlainNewton
 from slimsvm.solvers.sampled_cuts import Draw, SampledCuts
-from slimsvm.tiles import in_memory, prepare
+from slimsvm.tiles import prepare
 from tests.reference.naive import kernel_matrix
 
 GAMMA = 5.0
@@ -187,7 +188,7 @@ def residual(seed=0, n=40, m=3):
     X, B = rng.normal(size=(n, 2)), rng.normal(size=(m, 2))
     v = np.where(rng.random(n) < 0.6, np.sign(rng.normal(size=n)), 0.0) / n
     rows = prepare(RBF(GAMMA), X, dtype=np.float64)
-    columns = KernelColumns(in_memory(rows), rows.frame, max_basis=m + 5)
+    columns = KernelColumns(in_memory(rows), Frame.like(rows), max_basis=m + 5)
     columns.append(columns.in_rows_coordinates(B))
     beta = np.linalg.solve(matrix(B, B), matrix(B, X) @ v)
     return X, B, v, beta, columns
@@ -237,7 +238,7 @@ def test_the_fixed_point_is_for_the_rbf_kernel():
     with pytest.raises(ValueError, match="RBF kernel"):
         cpsp(5, kernel="poly").fit(X, y)
     rows = prepare(Linear(), X)
-    columns = KernelColumns(in_memory(rows), rows.frame, max_basis=2)
+    columns = KernelColumns(in_memory(rows), Frame.like(rows), max_basis=2)
     with pytest.raises(ValueError, match="RBF kernel"):
         FixedPoint().select(columns, y, None, 1, np.random.default_rng(0), np.arange(100))
 

@@ -8,18 +8,11 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
+from slimsvm.centring import FLOAT32_ERROR, safe_dtype
 from slimsvm.forms import exp_rows
+from slimsvm.kernel_sums import accumulate
 from slimsvm.kernels import RBF, FromCallable, Kernel, Laplacian, Linear, Polynomial, Sigmoid
-from slimsvm.tiles import (
-    FLOAT32_ERROR,
-    Strips,
-    accumulate,
-    block,
-    for_each_tile,
-    kernel_values,
-    prepare,
-    safe_dtype,
-)
+from slimsvm.tiles import Strips, block, for_each_tile, kernel_values, prepare
 from tests.reference.naive import kernel_matrix
 
 

@@ -28,6 +28,7 @@ from slimsvm.estimators import SVC, SVR, NuSVC, NuSVR
 from slimsvm.estimators.reduced import ReducedSVC
 from slimsvm.estimators.sparse import SparseSVC, SparseSVR
 from slimsvm.expansion import Expansion, MappedExpansion, by_pair
+from slimsvm.frames import Frame, in_memory
 from slimsvm.kernels import RBF, FromCallable, Linear, Precomputed, make_kernel
 from slimsvm.losses import SquaredEpsilonInsensitive, SquaredHinge
 from slimsvm.multiclass import OneVsOne
@@ -43,7 +44,7 @@ from slimsvm.solvers.reduced_set import Reduction, singular_vectors
 from slimsvm.solvers.refine import refine, solve
 from slimsvm.solvers.sparse_asked import KINKED, Asked
 from slimsvm.threads import n_threads, single_threaded_blas
-from slimsvm.tiles import in_memory, prepare
+from slimsvm.tiles import prepare
 
 Array = NDArray[Any]
 
@@ -398,7 +399,7 @@ def _reduced(
         S, threads
     )
     rows = prepare(kernel, S, dtype=np.float64 if exact else None)
-    columns = KernelColumns(in_memory(rows, A, n_threads=threads), rows.frame, n_basis)
+    columns = KernelColumns(in_memory(rows, A, n_threads=threads), Frame.like(rows), n_basis)
     reduction = Reduction(columns, A, float(np.einsum("ic,ic->", A, values)))
     reduction.grow(n_basis, rng, distinct(S), limits)
     if kernel.differentiable:

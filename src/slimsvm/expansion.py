@@ -11,13 +11,15 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from slimsvm.centring import safe_dtype
 from slimsvm.compiled import compiled, compiled_sum
 from slimsvm.forms import finish
+from slimsvm.kernel_sums import accumulate
 from slimsvm.kernels import Kernel, Linear, Precomputed, squared_norms
 from slimsvm.mapping import Form, exponents, kernel_values, mapped, norm_matrix
 from slimsvm.rows import Block, Rows, joined
 from slimsvm.threads import parallel, single_threaded_blas
-from slimsvm.tiles import Operand, Strips, accumulate, for_each_tile, prepare, safe_dtype
+from slimsvm.tiles import Operand, Strips, for_each_tile, prepare
 
 Array = NDArray[Any]
 BLOCK_VALUES = 1 << 20  # values of X in one block of prediction: its copies stay small

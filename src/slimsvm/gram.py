@@ -21,10 +21,12 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from slimsvm.buffers import Buffer
 from slimsvm.compiled import compiled
+from slimsvm.kernel_sums import accumulate, add_rows
 from slimsvm.kernels import Linear
 from slimsvm.threads import parallel, single_threaded_blas
-from slimsvm.tiles import Buffer, Operand, Strips, accumulate, add_rows, for_each_tile, square
+from slimsvm.tiles import Operand, Strips, for_each_tile, square
 
 Array = NDArray[Any]
 # how much of the bound on a value's error is seen in s, per unit of |coef|: measured 1/5 to 1/60 on

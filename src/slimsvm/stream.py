@@ -9,13 +9,14 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from slimsvm.centring import safe_dtype
 from slimsvm.declarations import TYPES, demand
 from slimsvm.kernels import Kernel
 from slimsvm.multiclass import OneVsOne, class_factors, sorted_labels
 from slimsvm.run import Result
 from slimsvm.solvers.dual_state import DualSolution
 from slimsvm.solvers.online import FROZEN, SLOTS, Expanding, empty, restored
-from slimsvm.tiles import Operand, prepare, safe_dtype
+from slimsvm.tiles import Operand, prepare
 from slimsvm.training import Data, finite
 
 Array = NDArray[Any]

@@ -17,6 +17,7 @@ import scipy.sparse as sp
 import slimsvm
 from slimsvm.basis import KMeans, Margin, Pursuit, PursuitRows, Random, Unsupervised
 from slimsvm.expansion import Expansion
+from slimsvm.frames import Frame
 from slimsvm.kernels import RBF, Polynomial, gamma_value
 from slimsvm.losses import (
     EpsilonInsensitive,
@@ -48,7 +49,6 @@ from slimsvm.solvers.smooth_newton import SmoothNewton
 from slimsvm.solvers.spaces import ExplicitSpace, SubspaceSpace
 from slimsvm.solvers.whole_gap import whole_gap
 from slimsvm.sources import open_rows
-from slimsvm.tiles import Frame
 
 N, D = 2300, 4
 EDGES = [0, 1100, 1101, 1700, N]  # more than one chunk, a single row, and less than a chunk
@@ -203,14 +203,14 @@ def test_a_frame_is_that_of_rows_in_memory(form, kernel):
 
     X, y, weight = data(form)
     expected, rows = prepare(kernel, X), InBlocks(X, y, weight)
-    assert Frame.of(kernel, MemoryRows(X)).same(expected.frame)
-    frame = Frame.of(kernel, rows)
-    assert (frame.dtype, frame.sparse) == (expected.frame.dtype, expected.frame.sparse)
+    own, frame = Frame.like(expected), Frame.of(kernel, rows)
+    assert Frame.of(kernel, MemoryRows(X)).same(own)
+    assert (frame.dtype, frame.sparse) == (own.dtype, own.sparse)
     if frame.shift is not None:
-        np.testing.assert_allclose(frame.shift, expected.frame.shift, atol=1e-14)
+        np.testing.assert_allclose(frame.shift, own.shift, atol=1e-14)
     for block in (rows._block(0), rows._block(3)):
         part = slice(block.start, block.start + block.n)
-        prepared, whole = expected.frame.prepared(block).operand, expected.X[part]
+        prepared, whole = own.prepared(block).operand, expected.X[part]
         assert sp.issparse(prepared.X) == sp.issparse(expected.X)
         dense = (of.toarray() if sp.issparse(of) else of for of in (prepared.X, whole))
         np.testing.assert_array_equal(*dense)

@@ -7,12 +7,13 @@ import pytest
 import scipy.sparse as sp
 from scipy.optimize import minimize
 
+from slimsvm.frames import Frame, in_memory
 from slimsvm.kernels import RBF, Linear, Polynomial, Sigmoid
 from slimsvm.losses import LeastSquares, SmoothHinge, SquaredEpsilonInsensitive, SquaredHinge
 from slimsvm.run import run
 from slimsvm.solvers import kernel_newton
 from slimsvm.solvers.kernel_newton import AllRows, KernelNewton
-from slimsvm.tiles import in_memory, prepare
+from slimsvm.tiles import prepare
 from tests.pairs import every_pair
 
 LOSSES = [SquaredHinge(), SmoothHinge(), SmoothHinge(beta=50.0), LeastSquares()]
@@ -46,7 +47,13 @@ def problem_of(
 ):
     rows = prepare(kernel, X, dtype=dtype)
     return AllRows(
-        in_memory(rows, n_threads=n_threads), rows.frame, y, weight, loss, fit_intercept, **options
+        in_memory(rows, n_threads=n_threads),
+        Frame.like(rows),
+        y,
+        weight,
+        loss,
+        fit_intercept,
+        **options,
     )
 
 

@@ -5,6 +5,7 @@ import pytest
 import scipy.sparse as sp
 
 from slimsvm import StructuralSVM, oracles, recipes
+from slimsvm.frames import Frame
 from slimsvm.kernels import RBF
 from slimsvm.losses import Hinge
 from slimsvm.oracles import LossOracle, Multiclass
@@ -15,7 +16,6 @@ from slimsvm.solvers.cutting_plane import CuttingPlane, OneSlack
 from slimsvm.solvers.joint import JointRisk, JointSpace
 from slimsvm.solvers.outside import outside
 from slimsvm.solvers.spaces import SubspaceSpace
-from slimsvm.tiles import Frame
 
 N, M = 600, 12
 

@@ -6,6 +6,7 @@ from scipy.optimize import minimize
 from scipy.spatial.distance import cdist
 
 from slimsvm import LowRankSVC, ReducedSVC, load, open_rows, save
+from slimsvm.frames import Frame, in_memory
 from slimsvm.kernels import RBF
 from slimsvm.losses import SmoothHinge, SquaredHinge
 from slimsvm.problems.factored_dual import FactoredDual
@@ -23,7 +24,7 @@ from slimsvm.run import run
 from slimsvm.solvers.fixed_sets import FixedSets
 from slimsvm.solvers.low_rank import ICFSVM
 from slimsvm.solvers.rsvm import RSVM, ArmijoNewton
-from slimsvm.tiles import in_memory, prepare
+from slimsvm.tiles import prepare
 from tests.reference.machines import random_rows
 
 GAMMA, C, M = 0.5, 3.0, 12
@@ -38,7 +39,7 @@ def data():
 
 def reduced(X, y, loss, weight=C, **options):
     rows = prepare(RBF(GAMMA), X, dtype=np.float64)
-    V = SignedFeatures(in_memory(rows, y), rows.frame, np.arange(M), **options)
+    V = SignedFeatures(in_memory(rows, y), Frame.like(rows), np.arange(M), **options)
     return Reduced(V, np.full(y.size, weight), loss)
 
 

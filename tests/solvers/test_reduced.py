@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize, minimize_scalar
 
+from slimsvm.frames import Frame, in_memory
 from slimsvm.kernels import RBF, Laplacian, Polynomial, Sigmoid
 from slimsvm.losses import LeastSquares, SmoothHinge, SquaredHinge
 from slimsvm.problems.reduced import Reduced, SignedFeatures
@@ -14,7 +15,7 @@ from slimsvm.solvers.chunking import Chunking
 from slimsvm.solvers.lagrangian import AcceleratedLagrangian, Lagrangian
 from slimsvm.solvers.least_squares import LeastSquaresSystem
 from slimsvm.solvers.smooth_newton import SmoothNewton
-from slimsvm.tiles import in_memory, prepare
+from slimsvm.tiles import prepare
 
 KERNELS = [RBF(0.5), Laplacian(0.3), Polynomial(0.2, 2, 1.0), Sigmoid(0.1, 0.2)]
 
@@ -22,7 +23,7 @@ KERNELS = [RBF(0.5), Laplacian(0.3), Polynomial(0.2, 2, 1.0), Sigmoid(0.1, 0.2)]
 def features_of(rows, sign, basis, max_memory=None, n_threads=1, many=False):
     """The features of prepared rows with these labels."""
     labelled = in_memory(rows, sign, n_threads=n_threads)
-    return SignedFeatures(labelled, rows.frame, basis, max_memory, many)
+    return SignedFeatures(labelled, Frame.like(rows), basis, max_memory, many)
 
 
 def make(

@@ -7,6 +7,7 @@ import pytest
 from scipy.optimize import minimize
 
 from slimsvm.basis import Pursuit
+from slimsvm.frames import Frame, in_memory
 from slimsvm.kernels import RBF
 from slimsvm.oracles import Binary, Chain, Multiclass, Multivariate
 from slimsvm.rows import MemoryRows
@@ -17,7 +18,7 @@ from slimsvm.solvers.joint import JointRisk, JointSpace, least_on_line
 from slimsvm.solvers.sampled_cuts import CONSTANT, LINEAR, Draw, SampledCuts, parts_of, risk_bound
 from slimsvm.solvers.sampled_space import SampledSpace
 from slimsvm.solvers.spaces import ExplicitSpace, KernelSpace, SubspaceSpace
-from slimsvm.tiles import in_memory, prepare
+from slimsvm.tiles import prepare
 from tests.in_memory import kernel_columns
 from tests.reference.outputs import outputs
 
@@ -27,7 +28,7 @@ KERNEL = RBF(0.3)
 def prepared(X, n_threads=1):
     """Rows in memory, and how they are prepared."""
     rows = prepare(KERNEL, X, dtype=np.float64)
-    return in_memory(rows, n_threads=n_threads), rows.frame
+    return in_memory(rows, n_threads=n_threads), Frame.like(rows)
 
 
 def problem_data(oracle, n=6, seed=0):

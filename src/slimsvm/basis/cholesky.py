@@ -380,9 +380,10 @@ class Cholesky(Basis):
     --------
     >>> from slimsvm.kernels import RBF
     >>> from slimsvm.problems.columns import KernelColumns
-    >>> from slimsvm.tiles import in_memory, prepare
+    >>> from slimsvm.frames import Frame, in_memory
+    >>> from slimsvm.tiles import prepare
     >>> rows = prepare(RBF(1.0), np.array([0.0, 0.1, 5.0, 5.1])[:, None])
-    >>> columns = KernelColumns(in_memory(rows), rows.frame, max_basis=2)
+    >>> columns = KernelColumns(in_memory(rows), Frame.like(rows), max_basis=2)
     >>> Cholesky().select(columns, None, None, 2, np.random.default_rng(0), np.arange(4)).indices
     array([0, 2])
     """

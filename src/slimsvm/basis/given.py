@@ -27,9 +27,10 @@ class Given(Basis):
     --------
     >>> from slimsvm.kernels import Linear
     >>> from slimsvm.problems.columns import KernelColumns
-    >>> from slimsvm.tiles import in_memory, prepare
+    >>> from slimsvm.frames import Frame, in_memory
+    >>> from slimsvm.tiles import prepare
     >>> rows = prepare(Linear(), np.eye(3))
-    >>> columns = KernelColumns(in_memory(rows), rows.frame, max_basis=2)
+    >>> columns = KernelColumns(in_memory(rows), Frame.like(rows), max_basis=2)
     >>> rng = np.random.default_rng(0)
     >>> Given([[1.0, 2.0, 3.0]]).select(columns, None, None, 2, rng, np.arange(3)).vectors
     array([[1., 2., 3.]])

@@ -45,10 +45,11 @@ class KMeans(Basis):
     --------
     >>> from slimsvm.kernels import RBF
     >>> from slimsvm.problems.columns import KernelColumns
-    >>> from slimsvm.tiles import in_memory, prepare
+    >>> from slimsvm.frames import Frame, in_memory
+    >>> from slimsvm.tiles import prepare
     >>> X = np.concatenate([np.linspace(-0.1, 0.1, 50), np.linspace(3.9, 4.1, 50)])[:, None]
     >>> rows = prepare(RBF(1.0), X)
-    >>> columns = KernelColumns(in_memory(rows), rows.frame, max_basis=2)
+    >>> columns = KernelColumns(in_memory(rows), Frame.like(rows), max_basis=2)
     >>> chosen = KMeans().select(columns, None, None, 2, np.random.default_rng(0), np.arange(100))
     >>> np.abs(np.sort(columns.in_given_coordinates(chosen.vectors).ravel()) - [0, 4]).max() < 0.05
     np.True_

@@ -151,10 +151,11 @@ class Pursuit(Basis):
     >>> from slimsvm.basis import Pursuit
     >>> from slimsvm.kernels import RBF
     >>> from slimsvm.problems.columns import KernelColumns
-    >>> from slimsvm.tiles import in_memory, prepare
+    >>> from slimsvm.frames import Frame, in_memory
+    >>> from slimsvm.tiles import prepare
     >>> X = np.array([-0.4, 0.4, 2.6, 3.4])[:, None]
     >>> rows = prepare(RBF(1.0), X)
-    >>> columns = KernelColumns(in_memory(rows), rows.frame, max_basis=2)
+    >>> columns = KernelColumns(in_memory(rows), Frame.like(rows), max_basis=2)
     >>> weights = np.array([1.0, 1.0, -1.0, -1.0])
     >>> found = Pursuit().select(columns, weights, None, 2, np.random.default_rng(0), np.arange(4))
     >>> vectors = columns.in_given_coordinates(found.vectors)
@@ -273,9 +274,10 @@ class FixedPoint(Basis):
     >>> from slimsvm.basis import FixedPoint
     >>> from slimsvm.kernels import RBF
     >>> from slimsvm.problems.columns import KernelColumns
-    >>> from slimsvm.tiles import in_memory, prepare
+    >>> from slimsvm.frames import Frame, in_memory
+    >>> from slimsvm.tiles import prepare
     >>> rows = prepare(RBF(1.0), np.array([-0.4, 0.4])[:, None])
-    >>> columns = KernelColumns(in_memory(rows), rows.frame, max_basis=1)
+    >>> columns = KernelColumns(in_memory(rows), Frame.like(rows), max_basis=1)
     >>> weights, rng = np.ones(2), np.random.default_rng(0)
     >>> found = FixedPoint(tol=1e-9).select(columns, weights, None, 1, rng, np.arange(2))
     >>> bool(np.abs(columns.in_given_coordinates(found.vectors)).max() < 1e-3)

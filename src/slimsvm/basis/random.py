@@ -26,9 +26,10 @@ class Random(Basis):
     >>> import numpy as np
     >>> from slimsvm.kernels import RBF
     >>> from slimsvm.problems.columns import KernelColumns
-    >>> from slimsvm.tiles import in_memory, prepare
+    >>> from slimsvm.frames import Frame, in_memory
+    >>> from slimsvm.tiles import prepare
     >>> rows = prepare(RBF(1.0), np.arange(8.0)[:, None])
-    >>> columns = KernelColumns(in_memory(rows), rows.frame, max_basis=8)
+    >>> columns = KernelColumns(in_memory(rows), Frame.like(rows), max_basis=8)
     >>> Random().select(columns, None, None, 3, np.random.default_rng(0), np.arange(8)).n
     3
     >>> rng = np.random.default_rng(0)

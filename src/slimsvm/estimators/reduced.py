@@ -25,11 +25,11 @@ from slimsvm.estimators.parameters import (
     VotesShape,
     shared,
 )
+from slimsvm.frames import Frame, in_memory
 from slimsvm.models.basis import BasisVectors
 from slimsvm.multiclass import OneVsOne, Part
 from slimsvm.run import Limits, Result
 from slimsvm.solvers.reduced_ways import FEWEST, SOLVERS, AskedOfPair
-from slimsvm.tiles import in_memory
 from slimsvm.training import Data, Fit, InstanceOf
 
 Array = NDArray[Any]
@@ -211,9 +211,8 @@ class ReducedSVC(BasisVectors, Classifier):
             if by_norm and rows.dtype == np.float32:
                 rows = rows.exact()
             where = in_memory(rows, part.sign(own.rows), n_threads=fit.threads)
-            V = SignedFeatures(
-                where, rows.frame, own.basis, self.max_memory, many=way.many, function_norm=by_norm
-            )
+            given = (where, Frame.like(rows), own.basis, self.max_memory)
+            V = SignedFeatures(*given, many=way.many, function_norm=by_norm)
             about = {"limits": limits, "watchers": fit.watchers, **asked}
             return way.solved(V, weight[own.rows], AskedOfPair(seed=own.seed, **about))
 

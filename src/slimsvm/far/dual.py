@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
 from slimsvm.far.coding import Coded
+from slimsvm.frames import Frame
 from slimsvm.gram import Gram, make_gram
 from slimsvm.multiclass import OneVsOne, Part
 from slimsvm.precision import is_small
@@ -18,7 +19,7 @@ from slimsvm.problems.far_gram import Held, far_gram, known_of
 from slimsvm.rows import Block
 from slimsvm.run import Limits, Result
 from slimsvm.solvers.nested_on_rows import solver_for
-from slimsvm.tiles import Frame, prepare
+from slimsvm.tiles import prepare
 from slimsvm.training import Data, Fit, Unsupported
 
 Array = NDArray[Any]

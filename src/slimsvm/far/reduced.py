@@ -11,6 +11,7 @@ from sklearn.utils import check_random_state
 
 from slimsvm.basis.selection import drawn
 from slimsvm.far.coding import EveryRow, PairCoded
+from slimsvm.frames import Frame
 from slimsvm.multiclass import OneVsOne
 from slimsvm.problems.reduced import SignedFeatures
 from slimsvm.problems.subspace import weights
@@ -18,7 +19,6 @@ from slimsvm.row_hashes import distinct
 from slimsvm.rows import joined
 from slimsvm.run import Result
 from slimsvm.solvers.reduced_ways import FEWEST, AskedOfPair
-from slimsvm.tiles import Frame
 from slimsvm.training import Data, Fit
 
 Array = NDArray[Any]

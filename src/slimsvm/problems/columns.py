@@ -21,13 +21,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from slimsvm.compiled import compiled
+from slimsvm.frames import Frame, rounding_of
 from slimsvm.kernels import Precomputed
 from slimsvm.precision import rounding
 from slimsvm.problems.span import JITTER, Piece, Span, price_of_jitter
 from slimsvm.rows import Block, MemoryRows, Rows, joined
 from slimsvm.sums import eight_sums
 from slimsvm.threads import parallel, single_threaded_blas
-from slimsvm.tiles import Frame, Operand, Strips, block, rounding_of
+from slimsvm.tiles import Operand, Strips, block
 
 Array = NDArray[Any]
 VECTORS_A_TASK = 32

@@ -16,11 +16,14 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from slimsvm.buffers import Buffer
+from slimsvm.frames import Frame
 from slimsvm.gram import Gram, LinearGram
+from slimsvm.kernel_sums import accumulate
 from slimsvm.kernels import Linear
 from slimsvm.rows import Block, Rows
 from slimsvm.threads import local
-from slimsvm.tiles import Buffer, Frame, Operand, Strips, accumulate
+from slimsvm.tiles import Operand, Strips
 
 Array = NDArray[Any]
 EMPTY = 0.3  # share of the rows here that were released: then the others move together

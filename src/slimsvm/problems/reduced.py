@@ -32,12 +32,13 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
+from slimsvm.frames import Frame, rounding_of
 from slimsvm.losses import Loss
 from slimsvm.precision import rounding
 from slimsvm.problems.columns import largest_diagonal
 from slimsvm.rows import Block, PerRow, Rows, joined, serial
 from slimsvm.threads import parallel, single_threaded_blas
-from slimsvm.tiles import CHUNK_ROWS, Frame, Operand, Strips, block, for_each_tile, rounding_of
+from slimsvm.tiles import CHUNK_ROWS, Operand, Strips, block, for_each_tile
 
 Array = NDArray[Any]
 BLOCK_VALUES = 1 << 18  # of V in one block

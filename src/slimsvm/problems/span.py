@@ -28,8 +28,9 @@ from numpy.typing import NDArray
 from scipy.linalg import LinAlgError, cholesky, eigh
 from scipy.linalg.lapack import dposv, dtrtri, dtrtrs
 
+from slimsvm.frames import Frame
 from slimsvm.rows import serial
-from slimsvm.tiles import Frame, Operand
+from slimsvm.tiles import Operand
 
 Array = NDArray[Any]
 # added to the diagonal of K_BB, relative to its largest entry: well above the rounding errors of

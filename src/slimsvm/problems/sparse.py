@@ -15,10 +15,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from slimsvm.frames import Frame, in_memory
 from slimsvm.losses import Loss
 from slimsvm.problems.columns import KernelColumns
 from slimsvm.problems.subspace import Subspace
-from slimsvm.tiles import Operand, in_memory
+from slimsvm.tiles import Operand
 
 Array = NDArray[Any]
 
@@ -59,7 +60,7 @@ class Sparse:
     def columns(self, max_basis: int) -> KernelColumns:
         """Kernel values of the rows and a basis of up to so many vectors, still empty."""
         rows = in_memory(self.rows, self.target, self.weight, self.n_threads)
-        return KernelColumns(rows, self.rows.frame, max_basis, self.max_memory)
+        return KernelColumns(rows, Frame.like(self.rows), max_basis, self.max_memory)
 
     def over(self, max_basis: int) -> Subspace:
         """The problem over a basis of up to so many vectors, still empty."""

@@ -71,7 +71,7 @@ class Trail:
     --------
     >>> from slimsvm.kernels import RBF
     >>> from slimsvm.rows import MemoryRows
-    >>> from slimsvm.tiles import Frame
+    >>> from slimsvm.frames import Frame
     >>> rows = MemoryRows(np.zeros((3, 1)))
     >>> trail = Trail(Span(Frame.of(RBF(1.0), rows), max_basis=1), n_columns=2)
     >>> trail.shifted(np.array([1.0, 2.0])).at(rows.block)

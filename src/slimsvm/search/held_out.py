@@ -16,12 +16,13 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from slimsvm.centring import safe_dtype
 from slimsvm.kernels import RBF, Kernel, Linear, Precomputed
 from slimsvm.multiclass import OneVsOne
 from slimsvm.precision import is_small
 from slimsvm.solvers.shared_path import BLOCK, WIDE, pair_path, solution_path
 from slimsvm.threads import local, parallel, single_threaded_blas
-from slimsvm.tiles import Operand, prepare, safe_dtype, square
+from slimsvm.tiles import Operand, prepare, square
 
 Array = NDArray[Any]
 CHUNK_VALUES = 1 << 17  # of the matrix become kernel values at once: half a megabyte stays near

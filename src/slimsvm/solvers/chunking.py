@@ -90,11 +90,12 @@ class Chunking(ReducedSolver):
     >>> from slimsvm.losses import SquaredHinge
     >>> from slimsvm.problems.reduced import SignedFeatures
     >>> from slimsvm.run import run
-    >>> from slimsvm.tiles import in_memory, prepare
+    >>> from slimsvm.frames import Frame, in_memory
+    >>> from slimsvm.tiles import prepare
     >>> rows = prepare(RBF(1.0), np.arange(2000.0)[:, None] / 200, dtype=np.float64)
     >>> sign = np.where(np.arange(2000) % 700 < 300, 1.0, -1.0)
     >>> signed = in_memory(rows, sign)
-    >>> V = SignedFeatures(signed, rows.frame, np.arange(0, 2000, 100))
+    >>> V = SignedFeatures(signed, Frame.like(rows), np.arange(0, 2000, 100))
     >>> result = run(Chunking(), Reduced(V, np.full(2000, 1e4), SquaredHinge()), tol=1e-6)
     >>> result.certificate.holds, result.n_iter < 10
     (True, True)

@@ -44,11 +44,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from slimsvm.compiled import compiled
+from slimsvm.kernel_sums import accumulate, add_rows
 from slimsvm.precision import RANDOM
 from slimsvm.run import FULL, Certificate
 from slimsvm.solvers.decomposition import EXACT
 from slimsvm.solvers.smo import FAR, TINY, find, gains, move, polish, smo
-from slimsvm.tiles import Operand, Strips, accumulate, add_rows, for_each_tile
+from slimsvm.tiles import Operand, Strips, for_each_tile
 
 Array = NDArray[Any]
 POOL = 1024  # rows that are looked at together

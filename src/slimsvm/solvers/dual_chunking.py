@@ -27,6 +27,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from slimsvm.kernel_sums import accumulate
 from slimsvm.options import at_least, one_of
 from slimsvm.problems.dual_qp import DualQP
 from slimsvm.run import FULL, Certificate
@@ -40,7 +41,7 @@ from slimsvm.solvers.dual_state import (
 )
 from slimsvm.solvers.interior_point import InteriorPoint
 from slimsvm.solvers.smo import smo
-from slimsvm.tiles import Operand, Strips, accumulate, block
+from slimsvm.tiles import Operand, Strips, block
 
 Array = NDArray[Any]
 INNER = ("interior_point", "smo")

@@ -75,10 +75,11 @@ class ReducedSolver:
     >>> from slimsvm.solvers.lagrangian import AcceleratedLagrangian, Lagrangian
     >>> from slimsvm.solvers.least_squares import LeastSquaresSystem
     >>> from slimsvm.solvers.smooth_newton import SmoothNewton
-    >>> from slimsvm.tiles import in_memory, prepare
+    >>> from slimsvm.frames import Frame, in_memory
+    >>> from slimsvm.tiles import prepare
     >>> rows = prepare(RBF(1.0), np.arange(6.0)[:, None], dtype=np.float64)
     >>> signed = in_memory(rows, np.array([1.0, 1.0, -1.0, -1.0, 1.0, 1.0]))
-    >>> V = SignedFeatures(signed, rows.frame, np.array([0, 3]))
+    >>> V = SignedFeatures(signed, Frame.like(rows), np.array([0, 3]))
     >>> for solver, C, loss in (
     ...     (Lagrangian(), 1.0, SquaredHinge()),
     ...     (AcceleratedLagrangian(), 1e4, SquaredHinge()),

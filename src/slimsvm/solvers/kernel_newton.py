@@ -40,6 +40,8 @@ from numpy.typing import NDArray
 from scipy.linalg.lapack import dposv
 
 from slimsvm.basis.selection import among
+from slimsvm.frames import Frame, rounding_of
+from slimsvm.kernel_sums import accumulate
 from slimsvm.losses import Loss
 from slimsvm.precision import rounding
 from slimsvm.rows import Rows, joined
@@ -47,7 +49,7 @@ from slimsvm.run import FULL, Certificate
 from slimsvm.solvers.line_search import best_shift, least_along
 from slimsvm.solvers.newton import SubspaceSolution
 from slimsvm.solvers.sampled_space import diagonal_of, expanded
-from slimsvm.tiles import Frame, Operand, Strips, accumulate, block, rounding_of
+from slimsvm.tiles import Operand, Strips, block
 
 Array = NDArray[Any]
 FIRST = 1000  # rows of the first part

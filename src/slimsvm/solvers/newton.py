@@ -32,6 +32,7 @@ from numpy.typing import NDArray
 from scipy.linalg import LinAlgError
 from scipy.linalg.lapack import dposv
 
+from slimsvm.buffers import own_scratch
 from slimsvm.compiled import compiled
 from slimsvm.losses import Loss, slopes
 from slimsvm.problems.columns import Values
@@ -41,7 +42,6 @@ from slimsvm.problems.trail import Direction, Trail
 from slimsvm.rows import Block
 from slimsvm.run import SUBSPACE, Certificate
 from slimsvm.solvers.line_search import best_shift_in, least_in
-from slimsvm.threads import local
 
 Array = NDArray[Any]
 GROUPS = 8  # of chunks, whose sums of second derivatives are in memory at the same time
@@ -294,14 +294,14 @@ def derivatives(
                 *form, y[part, c], weight[part], scores[part, c], curved, root_D, G
             )
             if straight < n:  # a loss that grows as a line there: no part of the Hessian
-                scratch = _scratch(m * (n - straight)).reshape(m, n - straight)
+                scratch = own_scratch("newton", m * (n - straight)).reshape(m, n - straight)
                 _scaled(K, curved[straight:], G[straight:], scratch)
                 P[g, :, c] += scratch.sum(axis=1)
                 sums[g, 1, c] += G[straight:].sum()
             which, root, slope = curved[:size], root_D[:size], G[:size]
             sums[g, 0, c] += root @ root
             sums[g, 1, c] += slope.sum()
-            scratch = _scratch(m * size).reshape(m, size)
+            scratch = own_scratch("newton", m * size).reshape(m, size)
             if c in place:
                 _scaled(K, which, root, scratch)
                 A[g, place[c]] += scratch @ scratch.T  # NumPy sees that this is symmetric
@@ -314,17 +314,6 @@ def derivatives(
     values.each_group(work, n_groups)
     A_of, u_of = (np.array([of[:, k].sum(axis=0) for k in range(len(place))]) for of in (A, u))
     return P.sum(axis=0), sums.sum(axis=0), A_of, u_of
-
-
-def _scratch(size: int) -> Array:
-    """The calling thread's own array.
-
-    A new one in every block would be mapped anew by the system each time.
-    """
-    buffer: Array | None = getattr(local, "newton", None)
-    if buffer is None or buffer.size < size:
-        buffer = local.newton = np.empty(size)
-    return buffer[:size]
 
 
 @compiled

@@ -43,11 +43,12 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from slimsvm.kernel_sums import accumulate
 from slimsvm.precision import rounding
 from slimsvm.run import SUBSPACE, Certificate
 from slimsvm.solvers.online_loops import CANDIDATES, enter, pass_by
 from slimsvm.solvers.smo import FAR
-from slimsvm.tiles import Operand, Strips, accumulate, block
+from slimsvm.tiles import Operand, Strips, block
 
 Array = NDArray[Any]
 BATCH = 256  # rows whose kernel values are computed together

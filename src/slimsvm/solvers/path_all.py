@@ -14,12 +14,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from slimsvm.expansion import Expansion
+from slimsvm.frames import Frame, in_memory
 from slimsvm.losses import Loss
 from slimsvm.precision import SUBSPACE_TOL, is_small
 from slimsvm.run import Result, run
 from slimsvm.solvers.kernel_newton import AllRows, KernelNewton
 from slimsvm.solvers.path_points import PathModel, PathPoint, Scoring
-from slimsvm.tiles import in_memory, prepare
+from slimsvm.tiles import prepare
 from slimsvm.training import Data, Fit
 
 Array = NDArray[Any]
@@ -60,7 +61,7 @@ def path_over_all_rows(
         Of the order in which rows join.
     """
     where = in_memory(data.rows, n_threads=fit.threads)
-    given = (data.rows.frame, data.target, weight, loss, fit_intercept)
+    given = (Frame.like(data.rows), data.target, weight, loss, fit_intercept)
     problem = AllRows(where, *given, max_memory)
     solver = KernelNewton(seed=int(np.random.default_rng(seed).integers(2**31 - 1)))
     options: dict[str, Any] = {"tol": SUBSPACE_TOL if is_small(data.rows.n) else tol}
@@ -68,7 +69,9 @@ def path_over_all_rows(
 
     def widened() -> AllRows:
         wide = prepare(data.kernel, data.X, dtype=np.float64)
-        return AllRows(in_memory(wide, n_threads=fit.threads), wide.frame, *given[1:], max_memory)
+        return AllRows(
+            in_memory(wide, n_threads=fit.threads), Frame.like(wide), *given[1:], max_memory
+        )
 
     if problem.rounding_error() > tol:  # float32 would hide what was asked for
         problem = widened()

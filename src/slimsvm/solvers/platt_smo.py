@@ -42,6 +42,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from slimsvm.kernel_sums import accumulate
 from slimsvm.kernels import Linear
 from slimsvm.options import at_least, between
 from slimsvm.problems.dual_qp import DualQP
@@ -54,7 +55,7 @@ from slimsvm.solvers.dual_state import (
     measure,
     rounding_at,
 )
-from slimsvm.tiles import Operand, Strips, accumulate, block
+from slimsvm.tiles import Operand, Strips, block
 
 Array = NDArray[Any]
 AHEAD = 256  # examples of the outer loop whose errors are computed at once

@@ -15,7 +15,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from slimsvm.tiles import Operand, Strips, accumulate, block
+from slimsvm.kernel_sums import accumulate
+from slimsvm.tiles import Operand, Strips, block
 
 Array = NDArray[Any]
 

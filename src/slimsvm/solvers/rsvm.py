@@ -64,12 +64,12 @@ class ArmijoNewton(ReducedSolver):
     Examples
     --------
     >>> from slimsvm.kernels import RBF
-    >>> from slimsvm.tiles import in_memory, prepare
+    >>> from slimsvm.frames import Frame, in_memory
+    >>> from slimsvm.tiles import prepare
     >>> rows = prepare(RBF(1.0), np.arange(6.0)[:, None], dtype=np.float64)
     >>> signed = in_memory(rows, np.array([1.0, 1.0, -1.0, -1.0, 1.0, 1.0]))
-    >>> problem = Reduced(
-    ...     SignedFeatures(signed, rows.frame, np.array([0, 3])), np.full(6, 10.0), SmoothHinge(5.0)
-    ... )
+    >>> V = SignedFeatures(signed, Frame.like(rows), np.array([0, 3]))
+    >>> problem = Reduced(V, np.full(6, 10.0), SmoothHinge(5.0))
     >>> run(ArmijoNewton(), problem, tol=1e-6).certificate.holds
     True
     """

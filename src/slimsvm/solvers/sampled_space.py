@@ -18,13 +18,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from slimsvm.frames import Frame, rounding_of
+from slimsvm.kernel_sums import accumulate
 from slimsvm.precision import rounding
 from slimsvm.problems.columns import DEFAULT_MEMORY
 from slimsvm.rows import Block, Rows, joined, serial
 from slimsvm.run import SAMPLED
 from slimsvm.solvers.spaces import Space
 from slimsvm.threads import parallel, single_threaded_blas
-from slimsvm.tiles import Frame, Operand, Strips, accumulate, block, for_each_tile, rounding_of
+from slimsvm.tiles import Operand, Strips, block, for_each_tile
 
 Array = NDArray[Any]
 FIRST_SLOTS = 64

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from slimsvm.basis import Given, is_choice
+from slimsvm.frames import Frame
 from slimsvm.losses import Loss, Softmax
 from slimsvm.problems.columns import KernelColumns
 from slimsvm.problems.mapped import MEGABYTES, Mapped
@@ -28,7 +29,6 @@ from slimsvm.solvers.path_points import PathModel, Scoring, sizes_up_to
 from slimsvm.solvers.sparse_asked import Asked
 from slimsvm.solvers.sparse_descent import refuse_beyond_float32, solved_by_descent
 from slimsvm.solvers.sparse_path import Around, first_vectors, run_on_a_path
-from slimsvm.tiles import Frame
 from slimsvm.training import Data, Fit
 
 Array = NDArray[Any]

@@ -33,13 +33,14 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from slimsvm.kernel_sums import accumulate
 from slimsvm.precision import is_small, rounding
 from slimsvm.run import FULL, Certificate
 from slimsvm.solvers.joint import JointRisk
 from slimsvm.solvers.structural_spaces import scaled
 from slimsvm.solvers.whole_gap import Clock
 from slimsvm.threads import n_threads
-from slimsvm.tiles import Operand, Strips, accumulate, block, prepare
+from slimsvm.tiles import Operand, Strips, block, prepare
 from slimsvm.training import Data, canonical
 
 Array = NDArray[Any]

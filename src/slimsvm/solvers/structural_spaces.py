@@ -18,6 +18,7 @@ from sklearn.utils import check_random_state
 
 from slimsvm.basis import Given, choice_of, is_choice
 from slimsvm.ending import warn
+from slimsvm.frames import Frame, in_memory
 from slimsvm.kernels import Linear, squared_norms
 from slimsvm.precision import CUTS_TOL, is_small
 from slimsvm.problems.columns import DEFAULT_MEMORY, KernelColumns
@@ -31,7 +32,7 @@ from slimsvm.solvers.outside import outside
 from slimsvm.solvers.sampled_cuts import LINEAR, SampledCuts
 from slimsvm.solvers.sampled_space import SampledSpace
 from slimsvm.solvers.spaces import ExplicitSpace, KernelSpace, SubspaceSpace
-from slimsvm.tiles import Frame, Operand, in_memory, kernel_values, prepare
+from slimsvm.tiles import Operand, kernel_values, prepare
 from slimsvm.training import Data, Fit, finite, some_places
 
 Array = NDArray[Any]
@@ -235,7 +236,7 @@ def sampled(task: StructuralTask) -> Found:
     asked, risk, X = task.asked, task.risk, task.data.X
     if task.data.rows is None:
         operand = finite(_rows_for_samples(task.data))
-        frame = operand.frame
+        frame = Frame.like(operand)
         rows: Any = in_memory(operand, n_threads=task.fit.threads)
     else:
         rows, frame = task.data.rows, _frame_for_samples(task.data)
@@ -315,7 +316,7 @@ def _basis(
     given, candidates, rng = not is_choice(name), distinct(X), task.rng()
     wanted = Given(name).size if given else min(candidates.size, int(task.asked.n_basis))
     where = in_memory(rows, n_threads=task.fit.threads)
-    columns = KernelColumns(where, rows.frame, wanted, task.asked.max_memory)
+    columns = KernelColumns(where, Frame.like(rows), wanted, task.asked.max_memory)
     if not given and wanted == candidates.size and task.asked.solver is None:
         indices = candidates[in_order(X[candidates])]
         return columns, None, indices[np.flatnonzero(columns.append(rows.X[indices]))]

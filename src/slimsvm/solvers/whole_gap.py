@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 
 from slimsvm.ending import warn
 from slimsvm.expansion import Expansion
+from slimsvm.kernel_sums import accumulate
 from slimsvm.losses import Loss, Softmax
 from slimsvm.precision import rounding
 from slimsvm.problems.mapped import centred
@@ -31,7 +32,7 @@ from slimsvm.problems.subspace import weights
 from slimsvm.rows import Block, Rows, joined
 from slimsvm.run import Limits
 from slimsvm.solvers.line_search import best_shift
-from slimsvm.tiles import Strips, accumulate, prepare
+from slimsvm.tiles import Strips, prepare
 
 Array = NDArray[Any]
 BAND = 0.05  # half the width, in units of the margin
