@@ -14,7 +14,7 @@ completes the documentation: defaults, texts that a base class has, and the attr
 Fitted attributes are listed in ``fitted``, with kind and shape, by the class that sets them. Model
 files read that list: which attributes there must be, and what is checked before they reach an
 estimator. A shape is a tuple of names of sizes; equal names are equal sizes. Some sizes follow from
-other attributes (``Estimator._sizes``), the others have the value they have where they are met
+other attributes (``FittedModel._sizes``), the others have the value they have where they are met
 first.
 """
 

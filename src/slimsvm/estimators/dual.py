@@ -23,14 +23,7 @@ from slimsvm.solvers.decomposition import Decomposition
 from slimsvm.solvers.dual_state import FIRST
 from slimsvm.threads import local
 from slimsvm.tiles import Operand
-from slimsvm.training import (
-    Data,
-    Fit,
-    checked_weights,
-    is_table,
-    refuse_large_C,
-    refuse_targets,
-)
+from slimsvm.training import Data, Fit, checked_weights, is_table, refuse_large_C, refuse_targets
 
 Array = NDArray[Any]
 LARGEST_SEED = 2**31 - 1

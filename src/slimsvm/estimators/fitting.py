@@ -29,9 +29,10 @@ from sklearn.utils._param_validation import validate_parameter_constraints
 from sklearn.utils.validation import validate_data
 
 from slimsvm.declarations import Attribute, attribute
-from slimsvm.ending import LOG, REASONS, Certificate, Ending, Status
+from slimsvm.ending import LOG, REASONS, Ending, Status
 from slimsvm.estimators.parameters import MatrixLike
 from slimsvm.kernels import FromCallable, Kernel, Precomputed, make_kernel
+from slimsvm.models.fitted import FittedModel
 from slimsvm.models.predictions import ClassPredictions, NumberPredictions
 from slimsvm.multiclass import class_factors, encoded
 from slimsvm.notebook import ShowsItsFit
@@ -70,7 +71,7 @@ def with_callbacks(fit: Method) -> Method:
     return decorated
 
 
-class Estimator(ShowsItsFit, CallbackSupportMixin, BaseEstimator):
+class Estimator(FittedModel, ShowsItsFit, CallbackSupportMixin, BaseEstimator):
     """Base of all estimators: what parameters mean that several of them have.
 
     Parameters
@@ -123,42 +124,8 @@ class Estimator(ShowsItsFit, CallbackSupportMixin, BaseEstimator):
         Columns of the decision function for more than two classes: one per class, or one per pair.
     break_ties : bool
         Decide equal votes by the sums of the decision values.
-
-    Attributes
-    ----------
-    intercept_
-        Constants in the decision function.
-    kernel_
-        The kernel, with numbers for all its parameters.
-    certificate_
-        Objective, duality gap, and the violation that ``tol`` is about, at the end.
-    status_
-        Why the fit ended; ``str(status_)`` is a sentence.
-    history_
-        Seconds, objective, gap and more after every step of the solver.
-    fit_status_
-        0 if the tolerance was reached.
-    n_iter_
-        Steps of the solver.
-    n_features_in_
-        Number of features at fit.
-    feature_names_in_
-        Their names, if X had names.
-    transformer_
-        After a fit on rows that were transformed (:meth:`slimsvm.sources.OpenedRows.transformed`):
-        what is applied to new rows first.
     """
 
-    fitted: ClassVar[tuple[Attribute, ...]] = (
-        attribute("certificate_", "certificate", optional=True),
-        attribute("status_", "status", optional=True),
-        attribute("history_", "history", optional=True),
-        attribute("fit_status_", "count"),
-        attribute("n_iter_", "counts", optional=True),
-        attribute("n_features_in_", "count"),
-        attribute("feature_names_in_", "labels", ("n_features_in",), optional=True),
-        attribute("transformer_", "transformer", optional=True),
-    )
     _takes_target: ClassVar[bool] = True
     _numeric_target: ClassVar[bool] = False
     _all_rows: ClassVar[bool] = False  # rows of weight zero are prepared too, and count in a centre
@@ -169,13 +136,7 @@ class Estimator(ShowsItsFit, CallbackSupportMixin, BaseEstimator):
 
     _parameter_constraints: ClassVar[dict[str, Any]]
     _declared: ClassVar[tuple[Any, dict[str, Any]]]  # __init__, and the defaults of its parameters
-    # parameters and attributes that every estimator has, for those who read types
-    kernel: Any
-    n_features_in_: int
-    certificate_: Certificate
-    status_: Status
-    history_: dict[str, Array]
-    fit_status_: int
+    kernel: Any  # a parameter that every estimator has, for those who read types
 
     # -- the five steps ---------------------------------------------------------------------------
 
@@ -451,32 +412,6 @@ class Estimator(ShowsItsFit, CallbackSupportMixin, BaseEstimator):
 
     def _make_ready(self) -> None:
         """Do now what would otherwise be done at the first prediction."""
-
-    # -- what a model file must know --------------------------------------------------------------
-
-    @classmethod
-    def _n_outputs(cls, a: dict[str, Any]) -> int:
-        """Columns of the decision values before classes are chosen, from fitted attributes."""
-        return 1
-
-    @staticmethod
-    def _width(a: dict[str, Any]) -> int:
-        """Number of features that the model itself sees, after what transforms them."""
-        given = int(a["n_features_in_"])
-        if "transformer_" not in a:
-            return given
-        return int(a["transformer_"].transform(np.zeros((1, given))).shape[1])
-
-    @classmethod
-    def _sizes(cls, a: dict[str, Any]) -> dict[str, int]:
-        """Sizes that shapes of fitted attributes refer to, as far as others decide on them."""
-        width, given = cls._width(a), int(a["n_features_in_"])
-        sizes = {"n_features": width, "n_features_in": given, "n_outputs": cls._n_outputs(a)}
-        return {**sizes, "n_classes": len(a["classes_"])} if "classes_" in a else sizes
-
-    @classmethod
-    def _check_fitted(cls, a: dict[str, Any]) -> None:
-        """Raise ValueError where attributes break a rule that types and shapes do not say."""
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

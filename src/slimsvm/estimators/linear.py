@@ -21,18 +21,8 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from slimsvm.declarations import Attribute, attribute, declared, parameter
 from slimsvm.ending import REASONS, Ending
 from slimsvm.estimators.fitting import Classifier, Estimator, Regressor
-from slimsvm.estimators.parameters import (
-    NOT_NEGATIVE,
-    ClassWeight,
-    shared,
-)
-from slimsvm.losses import (
-    EpsilonInsensitive,
-    Hinge,
-    Loss,
-    SquaredEpsilonInsensitive,
-    SquaredHinge,
-)
+from slimsvm.estimators.parameters import NOT_NEGATIVE, ClassWeight, shared
+from slimsvm.losses import EpsilonInsensitive, Hinge, Loss, SquaredEpsilonInsensitive, SquaredHinge
 from slimsvm.models.linear import LinearWeights, SparsifiableWeights
 from slimsvm.multiclass import OneVsRest
 from slimsvm.problems.coordinates import Coordinates, coordinates

@@ -35,11 +35,7 @@ from slimsvm.solvers.decomposition import Decomposition
 from slimsvm.solvers.finishing import finished, pass_over
 from slimsvm.solvers.online import SELECTIONS, Expanding, Online, Passing, decayed
 from slimsvm.solvers.online_rounds import OnlineRounds
-from slimsvm.stream import (
-    Stream,
-    encoded_batch,
-    known_classes,
-)
+from slimsvm.stream import Stream, encoded_batch, known_classes
 from slimsvm.tiles import Operand, prepare
 from slimsvm.training import Data, Fit, finite, refuse_another_kernel
 

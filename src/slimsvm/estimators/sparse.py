@@ -10,10 +10,7 @@ from numpy.typing import NDArray
 from sklearn.callback import with_callbacks
 from sklearn.utils._param_validation import StrOptions
 
-from slimsvm.declarations import (
-    declared,
-    parameter,
-)
+from slimsvm.declarations import declared, parameter
 from slimsvm.ending import Ending
 from slimsvm.estimators.fitting import Classifier, Regressor
 from slimsvm.estimators.parameters import (

@@ -76,11 +76,11 @@ class BasisVectors(KernelModel):
 
     @classmethod
     def _sizes(cls, a: dict[str, Any]) -> dict[str, int]:
-        return {**super()._sizes(a), "n_basis": a["n_basis_"]}  # type: ignore[misc]
+        return {**super()._sizes(a), "n_basis": a["n_basis_"]}
 
     @classmethod
     def _check_fitted(cls, a: dict[str, Any]) -> None:
-        super()._check_fitted(a)  # type: ignore[misc]
+        super()._check_fitted(a)
         rows = not isinstance(a["kernel_"], Precomputed)
         demand(rows, f"kernel_: a {cls.__name__} has no precomputed kernel")
 

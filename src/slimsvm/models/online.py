@@ -68,7 +68,7 @@ class OnlineModel(KeptStream, SupportVectors):
     def _n_outputs(cls, a: dict[str, Any]) -> int:
         if "sparse_" in a:
             return OneVsRest(len(a["classes_"])).n_outputs
-        return int(super()._n_outputs(a))  # type: ignore[misc]
+        return int(super()._n_outputs(a))
 
     @classmethod
     def _check_fitted(cls, a: dict[str, Any]) -> None:

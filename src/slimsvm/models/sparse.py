@@ -302,7 +302,7 @@ class SparseModel(KeptStream, BasisVectors):
         from slimsvm.sparse_values import check_path, check_stream_values
 
         super()._check_fitted(a)
-        n_features = cls._width(a)  # type: ignore[attr-defined]
+        n_features = cls._width(a)
         if "stream_" in a:
             check_stream_values(a["stream_"], n_features, len(a.get("classes_", (0,))))
         known = {own.name: own for own in SparseModel.fitted}
@@ -359,7 +359,7 @@ class SparseClasses(SparseModel):
     def _n_outputs(cls, a: dict[str, Any]) -> int:
         if a.get("pairwise_", False):
             return OneVsOne(len(a["classes_"])).n_outputs
-        return int(super()._n_outputs(a))  # type: ignore[misc]
+        return int(super()._n_outputs(a))
 
     @classmethod
     def _check_fitted(cls, a: dict[str, Any]) -> None:

@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from slimsvm.declarations import Attribute, attribute, demand
 from slimsvm.expansion import FEW, Expansion, as_csr, by_pair_in_csr, dense, predictor
 from slimsvm.kernels import Kernel, Linear, Precomputed
+from slimsvm.models.fitted import FittedModel
 from slimsvm.threads import n_threads
 from slimsvm.training import AS_ROWS
 
@@ -37,7 +38,7 @@ def _plain(X: Any, fitted: Any) -> bool:
     )
 
 
-class KernelModel:
+class KernelModel(FittedModel):
     """A learned function that is an expansion over vectors, made once and kept."""
 
     kernel_: Kernel
@@ -255,14 +256,14 @@ class SupportVectors(KernelModel):
 
     @classmethod
     def _sizes(cls, a: dict[str, Any]) -> dict[str, int]:
-        sizes: dict[str, int] = super()._sizes(a)  # type: ignore[misc]
+        sizes: dict[str, int] = super()._sizes(a)
         n_classes = sizes.get("n_classes", 2)
         groups = n_classes if "n_classes" in sizes else 1
         return {**sizes, "n_lines": n_classes - 1, "n_groups": groups}
 
     @classmethod
     def _check_fitted(cls, a: dict[str, Any]) -> None:
-        super()._check_fitted(a)  # type: ignore[misc]
+        super()._check_fitted(a)
         support, counts, n_features = a["support_"], a["n_support_"], a["n_features_in_"]
         if isinstance(a["kernel_"], Precomputed):
             inside = not support.size or (support.min() >= 0 and support.max() < n_features)
