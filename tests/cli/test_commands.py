@@ -586,7 +586,8 @@ slimsvm_atomic = slimsvm.persistence.atomic
 def test_the_program_knows_every_command():
     context = click.Context(program)
     found = {name: program.get_command(context, name) for name in program.list_commands(context)}
-    own = [importlib.import_module(f"slimsvm.cli.{name}") for name in ("export", "report", "tune")]
+    names = ("export", "report", "train", "tune")
+    own = [importlib.import_module(f"slimsvm.cli.{name}") for name in names]
     modules = (slimsvm.cli.commands, *own)
     there = [
         value

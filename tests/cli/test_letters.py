@@ -19,12 +19,12 @@ from sklearn.datasets import (
     make_blobs,
 )
 
-from slimsvm.cli import as_libsvm, as_svmlight, scaling
+from slimsvm.cli import as_grid, as_libsvm, as_svmlight, scaling
 
 PROGRAMS = {
     "slim-train": as_libsvm.train,
     "slim-predict": as_libsvm.predict,
-    "slim-grid": as_libsvm.grid,
+    "slim-grid": as_grid.grid,
     "slim-scale": scaling.scale,
     "slim-learn": as_svmlight.learn,
     "slim-classify": as_svmlight.classify,
@@ -359,9 +359,9 @@ def test_a_search_goes_on_and_is_drawn(run):
 def test_points_are_tried_in_the_order_of_grid_py(run):
     """Of equal rates the first one wins, which is in the middle of the grid."""
     expected = [(3, 1), (2, 1), (3, 0), (2, 0), (5, 1), (5, 0), (1, 1), (1, 0), (3, 2), (2, 2)]
-    found = as_libsvm._in_turn([1, 2, 3, 4, 5], [0, 1, 2])
+    found = as_grid._in_turn([1, 2, 3, 4, 5], [0, 1, 2])
     assert found[:10] == expected and len(set(found)) == len(found) == 15
-    assert as_libsvm._in_turn([None], [3, 1]) == [(None, 1), (None, 3)]
+    assert as_grid._in_turn([None], [3, 1]) == [(None, 1), (None, 3)]
 
 
 @real

@@ -32,7 +32,7 @@ ENVIRONMENT = {
 # ends as any other. What it said is followed by the code it ended with.
 EACH = """
 import json, os, runpy, sys, warnings
-import slimsvm.cli.commands
+import slimsvm.cli.commands, slimsvm.cli.train
 from slimsvm import SVC, load
 
 warnings.simplefilter("ignore", DeprecationWarning)  # Python 3.12: of a fork beside threads of BLAS
@@ -144,7 +144,7 @@ def test_interrupted_before_there_is_a_model(own_folder):
         [
             sys.executable,
             "-c",
-            "import sys; import slimsvm.cli.commands; "
+            "import sys; import slimsvm.cli.train; "
             f"print('ready', file=sys.stderr, flush=True); {MAIN}",
             "train",
             "-",

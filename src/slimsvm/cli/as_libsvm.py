@@ -1,6 +1,6 @@
-"""``slim-train``, ``slim-predict`` and ``slim-grid``: the letters, files and last lines of LIBSVM.
+"""``slim-train`` and ``slim-predict``: the letters, files and last lines of LIBSVM.
 
-A shell script with these names in place of svm-train, svm-predict and grid.py goes on working.
+A shell script with these names in place of svm-train and svm-predict goes on working.
 """
 
 from __future__ import annotations
@@ -9,7 +9,6 @@ import os
 import sys
 import warnings
 from functools import partial
-from itertools import zip_longest
 from typing import Any, NoReturn
 
 import numpy as np
@@ -24,7 +23,8 @@ from slimsvm.cli.after_libsvm import (
 )
 from slimsvm.cli.data import Request, read, widen
 from slimsvm.cli.files import check_writable, write_bytes, write_model
-from slimsvm.cli.letters import Program, Refused, number, one_of, whole, word
+from slimsvm.cli.held_out import held_out, one_label, regression_scores, splits_of, validated
+from slimsvm.cli.letters import Program, number, one_of, whole
 from slimsvm.cli.one_label import answer_constant, constant_of, write_constant
 from slimsvm.persistence.libsvm import INT_LIMIT, write_libsvm
 
@@ -32,8 +32,6 @@ Array = NDArray[Any]
 KINDS = {"0": "SVC", "1": "NuSVC", "2": "OneClassSVM", "3": "SVR", "4": "NuSVR"}
 KERNELS = {"0": "linear", "1": "poly", "2": "rbf", "3": "sigmoid", "4": "precomputed"}
 SWITCH = one_of("0", "1")
-NOTHING = object()
-MOST_POWER, MOST_POINTS = 300, 1000  # of slim-grid: both ends, values of an axis
 
 TRAIN = Program(
     "slim-train",
@@ -85,55 +83,6 @@ options, as those of svm-predict:
 )
 
 
-def _range(text: str) -> Array | None:
-    """begin,end,step in powers of two; null: not searched."""
-    if text == "null":
-        return None
-    try:
-        begin, end, step = (float(part) for part in text.split(","))
-    except ValueError:
-        raise ValueError('expected begin,end,step or "null"') from None
-    if not (abs(begin) <= MOST_POWER and abs(end) <= MOST_POWER):
-        raise ValueError(f"expected powers of two between -{MOST_POWER} and {MOST_POWER}")
-    if not (end - begin) * step >= 0 or step == 0:
-        raise ValueError("the step does not lead from begin to end")
-    if abs(end - begin) / abs(step) > MOST_POINTS:
-        raise ValueError(f"more than {MOST_POINTS:,} values")
-    return np.arange(begin, end + np.sign(step) * 1e-9, step)
-
-
-GRID = Program(
-    "slim-grid",
-    "grid.py",
-    {
-        "log2c": _range,
-        "log2g": _range,
-        "v": whole(2),
-        "out": word,
-        "png": word,
-        "svmtrain": word,
-        "gnuplot": word,
-        **{letter: TRAIN.letters[letter] for letter in "stdrpemhbwq"},
-    },
-    ("dataset",),
-    """Usage: slim-grid [grid_options] [svm_options] dataset
-grid_options, as those of grid.py:
--log2c {begin,end,step | "null"} (-5,15,2)   -log2g {begin,end,step | "null"} (3,-15,-2)
--v n : n-fold cross validation (5)
--out {pathname | "null"} (dataset.out)
--png pathname : a picture of the search; needs matplotlib
--resume [pathname] : points in that file (dataset.out) are not tried again
--svmtrain, -gnuplot : accepted; the fits and pictures are our own
-svm_options : those of slim-train""",
-    {
-        "c": "use -log2c, or -log2c with begin and end alike",
-        "g": "use -log2g, or -log2g with begin and end alike",
-        "n": "only -s 0 is searched; nu takes the place of C",
-    },
-    weights=True,
-)
-
-
 def train() -> NoReturn:
     """The program slim-train."""
     TRAIN.main(_train)
@@ -142,17 +91,6 @@ def train() -> NoReturn:
 def predict() -> NoReturn:
     """The program slim-predict."""
     PREDICT.main(_predict)
-
-
-def grid() -> NoReturn:
-    """The program slim-grid."""
-    words, resumed = sys.argv[1:], None
-    if "-resume" in words[:-1]:  # the one option whose value may be left out; the data comes last
-        at = words.index("-resume")
-        n_words = 1 if at + 2 == len(words) or words[at + 1].startswith("-") else 2
-        resumed = words[at + 1] if n_words == 2 else os.path.basename(words[-1]) + ".out"
-        sys.argv[1:] = words[:at] + words[at + n_words :]
-    GRID.main(lambda options, files: _grid({**options, "resume": resumed}, files))
 
 
 # -- slim-train ------------------------------------------------------------------------------------
@@ -193,14 +131,14 @@ def rows_of(path: str, options: dict[str, Any], n_features: int | None = None) -
     return read(path, "libsvm", wanted)
 
 
-def _training_rows(path: str, options: dict[str, Any]) -> tuple[Any, Array, bool, Array | None]:
+def training_rows(path: str, options: dict[str, Any]) -> tuple[Any, Array, bool, Array | None]:
     """Rows, labels, whether there is a feature of index 0, and serial numbers of kernel values.
 
     Where no row has a feature of index 0, the first is LIBSVM's 1. Rows of kernel values may be
     some of all, in any order: the serial number of a row says which column is its own.
     """
     rows = rows_of(path, options)
-    y = _numbers(rows.y, path)
+    y = numbers(rows.y, path)
     if options.get("t") == "4":
         serials = rows.serials.astype(np.int64)
         if np.any(serials < 1) or np.any(serials > rows.X.shape[1]):
@@ -211,14 +149,15 @@ def _training_rows(path: str, options: dict[str, Any]) -> tuple[Any, Array, bool
     return (rows.X if zero_based else rows.X[:, 1:]), y, zero_based, None
 
 
-def _numbers(y: Array, path: str) -> Array:
+def numbers(y: Array, path: str) -> Array:
+    """Labels as numbers; ``path`` is their file."""
     try:
         return np.asarray(y, np.float64)
     except ValueError:
         raise ValueError(f"{path}: the labels are not numbers, which LIBSVM's files have") from None
 
 
-def _target(estimator: Any, y: Array, path: str) -> Array:
+def target_of(estimator: Any, y: Array, path: str) -> Array:
     """Integers for classes, as LIBSVM takes them."""
     if not hasattr(estimator, "probability"):
         return y
@@ -249,16 +188,16 @@ def _train(options: dict[str, Any], files: list[str]) -> None:
     if "v" not in options:
         check_writable(model)
     estimator = estimator_for(options)
-    X, y, zero_based, serials = _training_rows(data, options)
-    y = _target(estimator, y, data)
+    X, y, zero_based, serials = training_rows(data, options)
+    y = target_of(estimator, y, data)
     if zero_based and estimator.gamma == "auto":  # LIBSVM divides by the largest index
         estimator.set_params(gamma=1.0 / max(1, X.shape[1] - 1))
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "The `probability` parameter was deprecated")
         if "v" in options:
-            print(*_validated(estimator, X, y, options["v"]), sep="\n")
+            print(*validated(estimator, X, y, options["v"]), sep="\n")
             return
-        if _one_label(estimator, y):
+        if one_label(estimator, y):
             write_constant(estimator, int(y[0]), X.shape[1], model)
             if "q" not in options:
                 print("Total nSV = 0")
@@ -309,95 +248,8 @@ def _likely(estimator: Any, X: Any, y: Array) -> tuple[dict[str, list[float]], l
     if hasattr(estimator, "fit_predict"):
         marks = density_marks(estimator.decision_function(X))
         return ({} if marks is None else {"prob_density_marks": marks.tolist()}), []
-    scale = laplace_scale(_held_out(estimator, X, y, _splits(estimator, X, y, 5)), y)
+    scale = laplace_scale(held_out(estimator, X, y, splits_of(estimator, X, y, 5)), y)
     return {"probA": [scale]}, of_laplace(scale, " ")
-
-
-def _splits(estimator: Any, X: Any, y: Array, n_folds: int) -> list[tuple[Array, Array]]:
-    """Rows to train with and rows to ask, for each fold."""
-    from sklearn.model_selection import KFold, StratifiedKFold
-
-    if n_folds > y.size:
-        text = f"WARNING: # folds ({n_folds}) > # data ({y.size}). Will use # folds = # data"
-        print(f"{text} instead (i.e., leave-one-out cross validation)", file=sys.stderr)
-        n_folds = y.size
-    most = np.unique(y, return_counts=True)[1].max() if hasattr(estimator, "probability") else 0
-    kind = StratifiedKFold if n_folds <= most else KFold
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message="The least populated class")
-        return list(kind(n_folds, shuffle=True, random_state=0).split(X, y))
-
-
-def _one_label(estimator: Any, y: Array) -> bool:
-    """Whether rows of one class are left, whose label is then the answer, as in LIBSVM."""
-    return hasattr(estimator, "probability") and bool(np.all(y == y[0]))
-
-
-def _validated(estimator: Any, X: Any, y: Array, n_folds: int) -> list[str]:
-    """The last lines of svm-train -v."""
-    splits = _splits(estimator, X, y, n_folds)
-    shared = type(estimator).__name__ == "SVC" and estimator.kernel != "precomputed"
-    if shared and estimator.probability is not True:
-        (rate,) = rates(estimator, X, y, splits, [{}])
-        return [f"Cross Validation Accuracy = {rate:.6g}%"]
-    found = _held_out(estimator, X, y, splits)
-    if hasattr(estimator, "probability") or hasattr(estimator, "fit_predict"):
-        return [f"Cross Validation Accuracy = {100 * np.mean(found == y):.6g}%"]
-    error, correlation = regression_scores(found, y)
-    return [
-        f"Cross Validation Mean squared error = {error:.6g}",
-        f"Cross Validation Squared correlation coefficient = {correlation:.6g}",
-    ]
-
-
-def _held_out(estimator: Any, X: Any, y: Array, splits: list[tuple[Array, Array]]) -> Array:
-    """What fits without a row say of it; with -b 1 the most probable class, as in LIBSVM."""
-    from sklearn.base import clone
-
-    found = np.empty(y.size)
-    for known, asked in splits:
-        if _one_label(estimator, y[known]):
-            found[asked] = y[known][0]
-            continue
-        gram = estimator.kernel == "precomputed"
-        model = clone(estimator).fit(X[known][:, known] if gram else X[known], y[known])
-        rows = X[asked][:, known] if gram else X[asked]
-        if getattr(estimator, "probability", None) is True:
-            found[asked] = model.classes_[model.predict_proba(rows).argmax(axis=1)]
-        else:
-            found[asked] = model.predict(rows)
-    return found
-
-
-def rates(
-    estimator: Any,
-    X: Any,
-    y: Array,
-    splits: list[tuple[Array, Array]],
-    points: list[dict[str, float]],
-) -> list[float]:
-    """The share of rows that are right when held out, in percent, for each point of a search."""
-    from slimsvm import search
-
-    right = np.zeros(len(points))
-    plain = [(known, asked) for known, asked in splits if _one_label(estimator, y[known])]
-    for known, asked in plain:
-        right += np.sum(y[asked] == y[known][0])
-    splits = [(known, asked) for known, asked in splits if not _one_label(estimator, y[known])]
-    if splits:
-        axes = [{key: [v] for key, v in {"C": estimator.C, **point}.items()} for point in points]
-        found = search.GridSearchCV(estimator, axes, cv=splits, refit=False, n_jobs=-1).fit(X, y)
-        for k, (_, asked) in enumerate(splits):
-            right += np.rint(found.cv_results_[f"split{k}_test_score"] * len(asked))  # whole rows
-    return [float(100.0 * r / y.size) for r in right]
-
-
-def regression_scores(found: Array, y: Array) -> tuple[float, float]:
-    """Mean squared error, and the squared correlation coefficient as LIBSVM has it."""
-    error = float(np.mean((found - y) ** 2))
-    spread = float(np.var(found) * np.var(y))
-    covariance = float(np.mean(found * y) - found.mean() * y.mean())
-    return error, covariance**2 / spread if spread > 0 else float("nan")
 
 
 # -- slim-predict ----------------------------------------------------------------------------------
@@ -423,7 +275,7 @@ def _predict(options: dict[str, Any], files: list[str]) -> None:
         found, more = _answered(rows.X, path, head, out, precomputed, probable)
         lines += more
     if "q" not in options:
-        print(*lines, *_scores(head, found, _numbers(rows.y, data)), sep="\n")
+        print(*lines, *_scores(head, found, numbers(rows.y, data)), sep="\n")
 
 
 def _answered(
@@ -513,131 +365,3 @@ def _scores(head: dict[str, list[str]], found: Array, y: Array) -> list[str]:
         ]
     right = int(np.sum(found == y))
     return [f"Accuracy = {100.0 * right / y.size:.6g}% ({right}/{y.size}) (classification)"]
-
-
-# -- slim-grid -------------------------------------------------------------------------------------
-
-
-def _grid(options: dict[str, Any], files: list[str]) -> None:
-    if options.get("s", "0") != "0":
-        raise Refused("slim-grid searches C-SVC (-s 0); for others use slim-train -v in a loop")
-    Cs, gammas = options.get("log2c", _range("-5,15,2")), options.get("log2g", _range("3,-15,-2"))
-    if Cs is None and gammas is None:
-        raise Refused("-log2c and -log2g should not be null simultaneously")
-    path = files[0]
-    out = options.get("out", os.path.basename(path) + ".out")
-    for written in (out, options.get("png", "null")):
-        if written != "null":
-            check_writable(written)
-    before = _resumed(options["resume"]) if options["resume"] else {}
-    points = _in_turn(*([None] if axis is None else axis.tolist() for axis in (Cs, gammas)))
-    tried = dict(before)
-    wanted = [point for point in points if point not in before]
-    if wanted:
-        tried |= dict(zip(wanted, _searched(path, options, wanted), strict=True))
-    lines: list[str] = []
-    best: tuple[Any, Any, float] = (None, None, -1.0)
-    for (c, g), rate in tried.items():
-        if rate > best[2] or (rate == best[2] and g == best[1] and c is not None and c < best[0]):
-            best = c, g, rate
-        shown = " ".join(str(v) for v in (c, g) if v is not None)
-        so_far = ", ".join(f"{name}={value}" for name, value in _powers(*best[:2]))
-        worker = "resumed" if (c, g) in before else "local"
-        print(f"[{worker}] {shown} {rate} (best {so_far}, rate={best[2]})")
-        where = zip("cg", (c, g), strict=True)
-        words = [f"log2{name}={value}" for name, value in where if value is not None]
-        lines.append(" ".join([*words, f"rate={rate}\n"]))
-    if out != "null":
-        write_bytes(out, (line.encode() for line in lines))
-    if "png" in options:
-        _draw(tried, best, options["png"])
-    print(*(value for _, value in _powers(*best[:2])), best[2])
-
-
-def _in_turn(Cs: list[Any], gammas: list[Any]) -> list[tuple[Any, Any]]:
-    """All points in the order of grid.py, which takes the first one of the best rate.
-
-    It begins in the middle of the grid and goes on to the finer points, so that among equal rates
-    a point inside wins, not a corner.
-    """
-
-    def halved(axis: list[Any]) -> list[Any]:
-        if len(axis) < 2:
-            return axis
-        middle = len(axis) // 2
-        sides = zip_longest(halved(axis[:middle]), halved(axis[middle + 1 :]), fillvalue=NOTHING)
-        return [axis[middle], *(v for side in sides for v in side if v is not NOTHING)]
-
-    Cs, gammas, found, i, j = halved(Cs), halved(gammas), [], 0, 0
-    while i < len(Cs) or j < len(gammas):
-        if i * len(gammas) < j * len(Cs):
-            found += [(Cs[i], g) for g in gammas[:j]]
-            i += 1
-        else:
-            found += [(c, gammas[j]) for c in Cs[:i]]
-            j += 1
-    return found
-
-
-def _searched(path: str, options: dict[str, Any], points: list[Any]) -> list[float]:
-    """The rates of points, with the digits that svm-train prints and grid.py reads."""
-    estimator = estimator_for({k: v for k, v in options.items() if k != "v"})
-    X, y, _, _ = _training_rows(path, options)
-    y = _target(estimator, y, path)
-    named = [_point(c, g) for c, g in points]
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "The `probability` parameter was deprecated")
-        splits = _splits(estimator, X, y, options.get("v", 5))
-        return [float(f"{rate:.6g}") for rate in rates(estimator, X, y, splits, named)]
-
-
-def _resumed(path: str) -> dict[tuple[float | None, float | None], float]:
-    """The points of an output file of grid.py or slim-grid, and their rates."""
-    found: dict[tuple[float | None, float | None], float] = {}
-    with open(path, encoding="ascii", errors="replace") as file:
-        for line in file:
-            words = dict(word.split("=", 1) for word in line.split() if "=" in word)
-            try:
-                if "rate" in words:
-                    c, g = (float(words[k]) if k in words else None for k in ("log2c", "log2g"))
-                    found[c, g] = float(words["rate"])
-            except ValueError:
-                raise ValueError(f"{path}: {line.strip()!r} is no line of grid.py") from None
-    return found
-
-
-def _draw(tried: dict[Any, float], best: tuple[Any, Any, float], path: str) -> None:
-    """The picture of grid.py: lines of equal rate over log2(C) and log2(gamma)."""
-    if any(c is None or g is None for c, g in tried):
-        print("slim-grid: warning: a picture needs both C and gamma", file=sys.stderr)
-        return
-    try:
-        from matplotlib.figure import Figure
-    except ImportError:
-        text = "-png needs matplotlib: pip install 'slimsvm[plot]'"
-        print(f"slim-grid: warning: {text}; no picture was made", file=sys.stderr)
-        return
-    import io
-
-    figure = Figure(figsize=(6.4, 4.8), layout="constrained")
-    axes = figure.subplots()
-    at = np.array(list(tried), np.float64)
-    dots = axes.scatter(
-        at[:, 0], at[:, 1], c=list(tried.values()), cmap="viridis", marker="s", s=160
-    )
-    figure.colorbar(dots, label="cross validation accuracy in %")
-    axes.plot(*best[:2], "o", mfc="none", mec="red", ms=18)
-    axes.set(xlabel="log2(C)", ylabel="log2(gamma)")
-    axes.set_title(f"best: log2(C) = {best[0]}, log2(gamma) = {best[1]}, {best[2]:g} %")
-    content = io.BytesIO()
-    figure.savefig(content, format="png")
-    write_bytes(path, [content.getvalue()])
-
-
-def _powers(c: float | None, g: float | None) -> list[tuple[str, float]]:
-    return [(name, 2.0**v) for name, v in zip("cg", (c, g), strict=True) if v is not None]
-
-
-def _point(c: float | None, g: float | None) -> dict[str, float]:
-    point = {} if c is None else {"C": 2.0**c}
-    return point if g is None else {**point, "gamma": 2.0**g}

@@ -27,7 +27,7 @@ COMMANDS = {
     "info": ("commands", "Show what is in a model file."),
     "predict": ("commands", "Predict with a model."),
     "report": ("report", "Write a page about a model."),
-    "train": ("commands", "Train a model."),
+    "train": ("train", "Train a model."),
     "tune": ("tune", "Find C and gamma."),
 }
 

@@ -1,4 +1,4 @@
-"""What the commands are made of: choice of the estimator, data, labels, scores, and saving."""
+"""What commands are made of: choice of the estimator, data, labels, scores, saving, last words."""
 
 from __future__ import annotations
 
@@ -13,8 +13,10 @@ from slimsvm.cli.data import Data, Request, read, widen
 from slimsvm.cli.files import ModelFile, write_model
 from slimsvm.cli.options import ESTIMATORS, SPARSE_ESTIMATORS
 from slimsvm.estimators import OneClassSVM
+from slimsvm.notebook import size_in_words
 
 Array = NDArray[Any]
+INTERRUPTED = 130  # the exit code
 
 
 def estimator_class(machine: str, names: list[str], ctx: click.Context) -> Any:
@@ -179,3 +181,21 @@ def score(estimator: Any, predicted: Any, y: Any) -> dict[str, Any]:
         return {}
     correct = int(np.sum(predicted == y))
     return {"accuracy": correct / len(y), "correct": correct}
+
+
+def say_status(estimator: Any, quiet: bool) -> None:
+    """How the training ended; where it did not converge, in any case."""
+    if not quiet or not estimator.status_.converged:
+        click.echo(str(estimator.status_), err=True)
+
+
+def finish(ctx: click.Context, estimator: Any, where: str, n_bytes: int, quiet: bool) -> None:
+    """Say where the model is, and end with the exit code of a training that was interrupted."""
+    if not quiet:
+        click.echo(
+            f"model written to {'standard output' if where == '-' else where} "
+            f"({size_in_words(n_bytes)})",
+            err=True,
+        )
+    if estimator.status_.reason == "interrupted":
+        ctx.exit(INTERRUPTED)
