@@ -134,11 +134,39 @@ def compress(
     >>> bool(small.score(X, y) > exact.score(X, y) - 0.02)
     True
     """
+    options = {"random_state": random_state, "n_jobs": n_jobs, "max_time": max_time}
     if max_bytes is not None:
         if n_basis is not None:
             raise ValueError("Give n_basis or max_bytes, not both.")
-        options = {"random_state": random_state, "n_jobs": n_jobs, "max_time": max_time}
         return _within(model, max_bytes, X, y, sample_weight, options)
+    size = _checked_size(n_basis, X, y, sample_weight)
+    validate_parameter_constraints(
+        {name: SparseSVC._parameter_constraints[name] for name in options},
+        options,
+        caller_name="compress",
+    )
+    function = _function_of(model)
+    small = _estimator_for(model, function, size, random_state, n_jobs)
+    limits, threads = Limits(max_time), n_threads(n_jobs)
+    with limits.watching_interrupts(), single_threaded_blas():
+        problem = None
+        if X is not None:
+            problem = _problem(small, model, function, X, y, sample_weight, threads)
+        rng = np.random.default_rng(check_random_state(random_state).randint(2**31 - 1))
+        first = limits if problem is None else limits.part(2)
+        reduced = _reduced(function, size, rng, first, threads)
+        reduced.ended = first.reason()
+        if problem is not None and not reduced.exact and reduced.coef.size:
+            _tune(reduced, problem, small, rng, limits)
+    _conclude(small, model, function, reduced, limits)
+    if X is not None:  # the path has the one size, and its score
+        score = float(small.score(X, y, sample_weight))
+        small.path_ = [replace(small.path_[0], training_score=score)]
+    return small
+
+
+def _checked_size(n_basis: Any, X: Any, y: Any, sample_weight: Any) -> int:
+    """The number of vectors; what was given must go together."""
     if isinstance(n_basis, bool) or not isinstance(n_basis, Integral) or n_basis < 1:
         raise ValueError(
             f"n_basis={n_basis!r} is not a size; expected a whole number of at least 1."
@@ -150,30 +178,7 @@ def compress(
         )
     if X is None and sample_weight is not None:
         raise ValueError("sample_weight was given without rows; give X and y too, or leave it out.")
-    options = {"random_state": random_state, "n_jobs": n_jobs, "max_time": max_time}
-    validate_parameter_constraints(
-        {name: SparseSVC._parameter_constraints[name] for name in options},
-        options,
-        caller_name="compress",
-    )
-    function = _function_of(model)
-    small = _estimator_for(model, function, int(n_basis), random_state, n_jobs)
-    limits, threads = Limits(max_time), n_threads(n_jobs)
-    with limits.watching_interrupts(), single_threaded_blas():
-        problem = None
-        if X is not None:
-            problem = _problem(small, model, function, X, y, sample_weight, threads)
-        rng = np.random.default_rng(check_random_state(random_state).randint(2**31 - 1))
-        first = limits if problem is None else limits.part(2)
-        reduced = _reduced(function, int(n_basis), rng, first, threads)
-        reduced.ended = first.reason()
-        if problem is not None and not reduced.exact and reduced.coef.size:
-            _tune(reduced, problem, small, rng, limits)
-    _conclude(small, model, function, reduced, limits)
-    if X is not None:  # the path has the one size, and its score
-        score = float(small.score(X, y, sample_weight))
-        small.path_ = [replace(small.path_[0], training_score=score)]
-    return small
+    return int(n_basis)
 
 
 def _within(
