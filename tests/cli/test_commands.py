@@ -514,7 +514,7 @@ def test_interrupted_reading_writes_nothing(slimsvm, files, monkeypatch):
     def interrupted(*arguments):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(slimsvm_commands, "read", interrupted)
+    monkeypatch.setattr("slimsvm.cli.train.read", interrupted)
     assert "interrupted; nothing was written" in slimsvm("train", "c.svm", code=1).stderr
     assert not Path("c.svm.slim").exists()
 
