@@ -139,12 +139,7 @@ def compress(
         if n_basis is not None:
             raise ValueError("Give n_basis or max_bytes, not both.")
         return _within(model, max_bytes, X, y, sample_weight, options)
-    size = _checked_size(n_basis, X, y, sample_weight)
-    validate_parameter_constraints(
-        {name: SparseSVC._parameter_constraints[name] for name in options},
-        options,
-        caller_name="compress",
-    )
+    size = _checked_size(n_basis, X, y, sample_weight, options)
     function = _function_of(model)
     small = _estimator_for(model, function, size, random_state, n_jobs)
     limits, threads = Limits(max_time), n_threads(n_jobs)
@@ -165,8 +160,8 @@ def compress(
     return small
 
 
-def _checked_size(n_basis: Any, X: Any, y: Any, sample_weight: Any) -> int:
-    """The number of vectors; what was given must go together."""
+def _checked_size(n_basis: Any, X: Any, y: Any, sample_weight: Any, options: dict[str, Any]) -> int:
+    """The number of vectors; what was given must go together, and options be what they may."""
     if isinstance(n_basis, bool) or not isinstance(n_basis, Integral) or n_basis < 1:
         raise ValueError(
             f"n_basis={n_basis!r} is not a size; expected a whole number of at least 1."
@@ -178,6 +173,8 @@ def _checked_size(n_basis: Any, X: Any, y: Any, sample_weight: Any) -> int:
         )
     if X is None and sample_weight is not None:
         raise ValueError("sample_weight was given without rows; give X and y too, or leave it out.")
+    accepts = {name: SparseSVC._parameter_constraints[name] for name in options}
+    validate_parameter_constraints(accepts, options, caller_name="compress")
     return int(n_basis)
 
 
