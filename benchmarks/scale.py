@@ -342,11 +342,22 @@ import numpy as np, slimsvm
 rng = np.random.default_rng(0)
 X = rng.standard_normal((int(sys.argv[2]), 10))
 y = np.sign(np.sin(2 * X[:, 0]) + X[:, 1] * X[:, 2] + 0.4 * rng.standard_normal(len(X)))
-models = {"exact": slimsvm.SVC(C=100.0, gamma=0.2), "linear": slimsvm.LinearSVC(tol=1e-12),
-          "sparse": slimsvm.SparseSVC(300, random_state=0)}
-model = models[sys.argv[3]].set_callbacks(slimsvm.Checkpoint(sys.argv[1], every=float(sys.argv[4])))
+models = {"exact": slimsvm.SVC(C=100.0, gamma=0.2),
+          "linear": slimsvm.LinearSVC(loss="hinge", tol=1e-7, random_state=0),
+          "sparse": slimsvm.SparseSVC(300, random_state=0),
+          "rows": slimsvm.SparseSVC(300, random_state=0),
+          "structural": slimsvm.CrammerSingerSVC(C=10.0, tol=1e-4, random_state=0)}
+kind = sys.argv[3]
+model = models[kind].set_callbacks(slimsvm.Checkpoint(sys.argv[1], every=float(sys.argv[4])))
+if kind == "linear":  # many features
+    X = np.hstack([X] + [np.cos(np.pi * X * k + k) for k in range(1, 8)])
+if kind == "structural":
+    y = y * (1 + (X[:, 3] > 0.5) + (X[:, 4] > 0.5))
+data = (X, y)
+if kind == "rows":
+    data = (slimsvm.open_rows(X, target=y, batch_rows=1 + len(X) // 16),)
 print("begins", flush=True)
-model.fit(X, y)
+model.fit(*data)
 print("done", model.status_.converged, flush=True)
 """
 
@@ -496,9 +507,15 @@ def cells(quick: bool) -> list[Cell]:
         Cell("covtype/100000", "covtype_from_files", ("100000", "2000"), **long),
         Cell("covtype/464810", "covtype_from_files", ("464810", "2000", "10800"), **night),
     ]
+    found += [Cell("kills/exact", "kills", ("exact", "20000", "34"), **long)]
     found += [
-        Cell(f"kills/{kind}", "kills", (kind, size, "34"), **long)
-        for kind, size in (("exact", "20000"), ("sparse", "50000"), ("linear", "300000"))
+        Cell(f"kills/{kind}", "kills", (kind, size, "17"), **long)
+        for kind, size in (
+            ("sparse", "50000"),
+            ("rows", "50000"),
+            ("linear", "20000"),
+            ("structural", "2000"),
+        )
     ]
     found += [Cell(f"bytes/{w}", "bytes_sent", ("4e5", str(w)), **long) for w in (2, 4, 8)]
     found += [Cell("bytes/2/1e5", "bytes_sent", ("1e5", "2"), **long)]  # whatever the rows
@@ -560,8 +577,9 @@ def _said(key: str, of: dict[str, Any], others: dict[str, Any]) -> str:
             + (f" ({ended})" if ended else "")
         )
     if kind == "kills":
+        kind = key.split("/")[1].replace("rows", "sparse (streamed)")
         return (
-            f"{key.split('/')[1]} fit, checkpoint every {of['every']:g} s, {of['kills']} kills: "
+            f"{kind} fit, checkpoint every {of['every']:g} s, {of['kills']} kills: "
             f"{of['finished']} finished, {of['unreadable']} unreadable files, most lost "
             f"{of['most_lost']:.1f} s"
         )
