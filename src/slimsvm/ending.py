@@ -332,7 +332,9 @@ def warn(message: str, category: type[Warning] | None = None) -> None:
     Without a category as scikit-learn's ConvergenceWarning.
     """
     if category is None:
-        from sklearn.exceptions import ConvergenceWarning as category
+        from sklearn.exceptions import ConvergenceWarning
+
+        category = ConvergenceWarning
     frame: Any = sys._getframe(1)
     level = 2  # who called this function
     while frame is not None and frame.f_globals.get("__name__", "").split(".")[0] in OURS:
