@@ -4,7 +4,9 @@ import os
 import pickle
 import subprocess
 import sys
+import time
 import warnings
+from types import ModuleType
 
 import numpy as np
 import pytest
@@ -82,6 +84,32 @@ def test_workers_are_reached_while_it_lasts():
         inside = Parallel(n_jobs=2)(delayed(kind_made_in_a_worker)(i) for i in range(2))
     outside = Parallel(n_jobs=2)(delayed(kind_made_in_a_worker)(i) for i in range(2))
     assert set(inside) == {"slimsvm.patching"} and set(outside) == {"sklearn.svm._classes"}
+
+
+def test_a_worker_looks_again_only_at_modules_that_have_changed(monkeypatch):
+    """9,000 fits of a millisecond took 20 s longer than they: each looked at all names of all."""
+    early, late = ModuleType("early_module"), ModuleType("late_module")
+    monkeypatch.setitem(sys.modules, "early_module", early)
+    with patching._applied():
+        pass
+    early.found = late.found = sklearn.svm.SVC
+    monkeypatch.setitem(sys.modules, "late_module", late)
+    for _ in range(2):
+        with patching._applied():
+            assert early.found is late.found is sklearn.svm.SVC is patching.REPLACEMENTS["SVC"]
+            late.inside = sklearn.svm.SVC
+        assert early.found is late.found is late.inside is sklearn.svm.SVC is theirs.SVC
+
+    def seconds(patch):
+        since = time.process_time()
+        with patch():
+            pass
+        return time.process_time() - since
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        quick = min(seconds(patching._applied) for _ in range(5))
+        assert quick < min(seconds(slimsvm.patch_sklearn) for _ in range(5)) / 3
 
 
 def test_what_ours_cannot_do_is_left_to_theirs_with_a_reason():

@@ -165,6 +165,10 @@ REPLACEMENTS: dict[str, type] = {
     name: _replacement(name) for name in NAMES if name in estimators.REGISTRY
 }
 globals().update(REPLACEMENTS)  # where pickles look for them
+_CLASSES = {
+    id(kind) for name, ours in REPLACEMENTS.items() for kind in (getattr(originals, name), ours)
+}
+_without: dict[str, tuple[int, int]] = {}  # modules that have none of these: which, and their names
 
 
 # -- the patch -------------------------------------------------------------------------------------
@@ -196,8 +200,12 @@ def _calling_plainly() -> Iterator[None]:
         _inside.plainly = before
 
 
-def _renamed(old: dict[int, type]) -> None:
-    """Let every name of a module that stands for an old class (by identity) stand for the new."""
+def _renamed(old: dict[int, type], skip_known: bool = False) -> None:
+    """Let every name of a module that stands for an old class (by identity) stand for the new.
+
+    With ``skip_known``, modules in which none of the classes was found stay unread as long as they
+    have as many names as then.
+    """
     for where, module in list(sys.modules.items()):
         if module is None or where == HOME or where.split(".")[0] == "slimsvm":
             continue
@@ -205,9 +213,18 @@ def _renamed(old: dict[int, type]) -> None:
             names = vars(module)
         except TypeError:
             continue
-        for name, value in list(names.items()):
-            if isinstance(value, type) and id(value) in old:
-                names[name] = old[id(value)]
+        if skip_known and _without.get(where) == (id(module), len(names)):
+            continue
+        found = [
+            (name, id(value))
+            for name, value in list(names.items())
+            if isinstance(value, type) and id(value) in _CLASSES
+        ]
+        for name, value in found:
+            if value in old:
+                names[name] = old[value]
+        if not found:
+            _without[where] = (id(module), len(names))
 
 
 class _PatchedCalls(joblib.parallel.BatchedCalls):
@@ -230,18 +247,20 @@ _inits: dict[str, Any] = {}  # of the originals while they are patched
 _depth = 0  # how many patches are to be taken back
 
 
-def _apply() -> None:
+def _apply(skip_known: bool = False) -> None:
     for name, ours in REPLACEMENTS.items():
         original = getattr(originals, name)
         _inits[name] = original.__init__
         original.__init__ = _init_of_ours(original, ours)
-    _renamed({id(getattr(originals, name)): ours for name, ours in REPLACEMENTS.items()})
+    old = {id(getattr(originals, name)): ours for name, ours in REPLACEMENTS.items()}
+    _renamed(old, skip_known)
     joblib.parallel.BatchedCalls.__reduce__ = _reduce_patched
 
 
-def _take_back() -> None:
+def _take_back(skip_known: bool = False) -> None:
     joblib.parallel.BatchedCalls.__reduce__ = _plain_reduce
-    _renamed({id(ours): getattr(originals, name) for name, ours in REPLACEMENTS.items()})
+    old = {id(ours): getattr(originals, name) for name, ours in REPLACEMENTS.items()}
+    _renamed(old, skip_known)
     for name, init in _inits.items():
         getattr(originals, name).__init__ = init
     _inits.clear()
@@ -249,19 +268,23 @@ def _take_back() -> None:
 
 @contextmanager
 def _applied() -> Iterator[None]:
-    """The patch for a while, in silence: in a worker of joblib."""
+    """The patch for a while, in silence: in a worker of joblib.
+
+    Each batch of calls comes here, and those may take a millisecond: a look at all names of all
+    modules (some 80,000, 25 ms) would take longer than they.
+    """
     global _depth
     with _lock:
         _depth += 1
         if _depth == 1:
-            _apply()
+            _apply(skip_known=True)
     try:
         yield
     finally:
         with _lock:
             _depth -= 1
             if _depth == 0:
-                _take_back()
+                _take_back(skip_known=True)
 
 
 class Patch:
