@@ -9,6 +9,7 @@ import scipy.sparse as sp
 from scipy.optimize import minimize
 from sklearn.calibration import CalibratedClassifierCV, _sigmoid_calibration
 from sklearn.datasets import load_breast_cancer, load_iris, make_classification
+from sklearn.ensemble import StackingClassifier
 from sklearn.metrics import log_loss
 from sklearn.model_selection import train_test_split
 from sklearn.preprocessing import StandardScaler
@@ -144,3 +145,16 @@ def test_a_warm_start_that_cannot_go_on_says_so():
         model.set_params(C=2.0).fit(X, y)
     with pytest.warns(UserWarning, match="begins anew"):
         model.fit(X[1:], y[1:])
+
+
+@pytest.mark.parametrize("kind", [SVC, NuSVC])
+def test_methods_have_their_names_by_which_others_call_them(kind):
+    """StackingClassifier asks for the name of the first method that there is."""
+    X, y = load_iris(return_X_y=True)
+    model = kind(probability=True).fit(X, y)
+    for name in ("predict_proba", "predict_log_proba"):
+        assert getattr(model, name).__name__ == getattr(kind, name).__name__ == name
+        np.testing.assert_array_equal(getattr(kind, name)(model, X), getattr(model, name)(X))
+        assert not hasattr(kind(), name)
+    stacked = StackingClassifier([("ours", kind(probability=True))], cv=3).fit(X, y)
+    assert stacked.stack_method_ == ["predict_proba"] and stacked.score(X, y) > 0.95

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import update_wrapper
+from types import MethodType
 from typing import Any, ClassVar
 
 import numpy as np
@@ -14,6 +16,24 @@ from slimsvm.declarations import Attribute, attribute
 from slimsvm.ending import warn
 
 Array = NDArray[Any]
+
+
+class _WithProbability:
+    """A method that is there with ``probability=True`` only; else the error says how to get it.
+
+    ``available_if`` of scikit-learn would do, but for its words. Like it, this gives a method with
+    its name, by which StackingClassifier and others call it.
+    """
+
+    def __init__(self, method: Callable[[Any, Any], Array]) -> None:
+        self.method = method
+        update_wrapper(self, method)  # type: ignore[arg-type]
+
+    def __get__(self, instance: Any, owner: type) -> Callable[..., Array]:
+        if instance is None:
+            return self.method
+        instance._check_probability()
+        return MethodType(self.method, instance)
 
 
 class PairProbabilities:
@@ -49,13 +69,7 @@ class PairProbabilities:
                 FutureWarning,
             )
 
-    @property
-    def predict_proba(self) -> Callable[[Any], Array]:
-        """Probabilities of the classes, shape (n_samples, n_classes); a method.
-
-        It is there with ``probability=True`` only. The classes are in the order of ``classes_``.
-        The most probable class may differ from that of ``predict``.
-        """
+    def _check_probability(self) -> None:
         if not self._wants_probabilities:
             name = type(self).__name__
             raise AttributeError(
@@ -64,15 +78,14 @@ class PairProbabilities:
                 f"CalibratedClassifierCV({name}(), ensemble=False) of sklearn.calibration, or "
                 f"{name}(probability=True), which scikit-learn has deprecated."
             )
-        return self._predict_proba
 
-    @property
-    def predict_log_proba(self) -> Callable[[Any], Array]:
-        """Logarithms of :meth:`predict_proba`; a method."""
-        found = self.predict_proba
-        return lambda X: np.log(found(X))
+    @_WithProbability
+    def predict_proba(self, X: Any) -> Array:
+        """Probabilities of the classes, shape (n_samples, n_classes).
 
-    def _predict_proba(self, X: Any) -> Array:
+        It is there with ``probability=True`` only. The classes are in the order of ``classes_``.
+        The most probable class may differ from that of ``predict``.
+        """
         from slimsvm.probability import coupled, of_pairs
 
         check_is_fitted(self)
@@ -82,6 +95,11 @@ class PairProbabilities:
             )
         outputs = self._libsvm_sign * self._outputs(X)
         return coupled(of_pairs(outputs, self._probA, self._probB), len(self.classes_))
+
+    @_WithProbability
+    def predict_log_proba(self, X: Any) -> Array:
+        """Logarithms of :meth:`predict_proba`."""
+        return np.log(self.predict_proba(X))
 
     def _deprecated(self, name: str) -> Array:
         warn(
