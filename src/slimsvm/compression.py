@@ -248,6 +248,15 @@ def _distilled(
 # -- 1. what is given ------------------------------------------------------------------------------
 
 
+def compressible(model: Any) -> bool:
+    """Whether :func:`compress` takes a fitted model."""
+    try:
+        _function_of(model)
+    except ValueError:
+        return False
+    return True
+
+
 def _function_of(model: Any) -> Expansion:
     """The function of a fitted model, one column for each output."""
     from sklearn import svm  # here, since it takes longer to import than all of slimsvm

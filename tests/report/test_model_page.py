@@ -2,6 +2,8 @@
 refuses.
 """
 
+import re
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -17,10 +19,12 @@ from slimsvm import (
     CrammerSingerSVC,
     CrossTraining,
     LinearSVC,
+    LowRankSVC,
     OneClassSVM,
     ReducedSVC,
     SparseSVC,
     SparseSVR,
+    compress,
 )
 from slimsvm.datasets import checkers
 from slimsvm.persistence import load_libsvm, save_libsvm
@@ -273,3 +277,25 @@ def test_numbers_that_are_no_classes(rows):
         ):
             model_page(model, X, np.full(len(y), 0.25))
     assert "R²" in model_page(SVR().fit(X, y), X, np.full(len(y), 0.25) * y)
+
+
+@pytest.mark.parametrize(
+    "machine", [SVC(), SVR(), OneClassSVM(), CrammerSingerSVC(), LowRankSVC(), SVC(kernel=np.inner)]
+)
+def test_a_small_model_is_advised_where_it_can_be_had(machine, rows):
+    """The page said so of OneClassSVM and others, too, which compress does not take."""
+    X, y = rows
+    page, _ = check(model_page(machine.fit(X[:60], y[:60])))
+    found = re.search(r"slimsvm.compress\(model, n_basis=(\d+)\).* (\w+) trains", page.text)
+    assert bool(found) == (machine.kernel == "rbf" and isinstance(machine, SVC | SVR))
+    if found:
+        small = compress(machine, n_basis=int(found[1]))
+        assert type(small).__name__ == found[2]
+        assert 0 < small.n_basis_ < len(machine.support_vectors_)
+
+
+def test_what_may_be_lost_is_what_is_measured(rows, sparse_digits, digits):
+    X, _ = rows
+    model = SparseSVR(5, refine=False, random_state=0).fit(X, X[:, 0] ** 2)
+    assert "R² I may lose" in check(model_page(model, X, X[:, 0] ** 2))[0].text
+    assert "Accuracy I may lose" in check(model_page(sparse_digits, *digits))[0].text

@@ -12,7 +12,7 @@ from html import escape
 
 from slimsvm.report.parts import Data, Table, figure
 
-QUESTION = "Accuracy I may lose"
+QUESTION = "Accuracy I may lose"  # of several sets, whatever their measures are
 FIRST_LOSS = 5  # place in the script's list of losses: half a percentage point
 MOST_AT_FIRST = 5  # methods in a chart before others are switched on; with the answer's, six
 VIEWS = {"vectors": "vectors", "seconds": "seconds of training"}
@@ -81,6 +81,10 @@ class Comparison:
     first: Sequence[str] = ()
     rows: bool = False
     scored: str = ""
+
+    def question(self) -> str:
+        """What the slider asks for."""
+        return "R² I may lose" if self.measure.startswith("R²") else QUESTION
 
     def views(self) -> list[str]:
         """Against what its scores can be drawn."""
@@ -172,7 +176,7 @@ class Panels:
                         "only.</p></div>"
                     )
                 continue
-            slider = "" if several or data.n_sliders else control(data)
+            slider = "" if several or data.n_sliders else control(data, one.question())
             drawn = figure(f"{one.name}: {one.measure}, against {words}")
             out.append(
                 f'<div data-set="{at}" data-view="{self.view}">{slider}{NO_ANSWER}'
@@ -220,11 +224,11 @@ class Answers:
         )
 
 
-def control(data: Data) -> str:
+def control(data: Data, question: str = QUESTION) -> str:
     """The slider for the accuracy that may be lost; a page has one."""
     data.n_sliders += 1
     return (
-        f'<div class="control loss"><label for="loss">{QUESTION}</label><input type="range" '
+        f'<div class="control loss"><label for="loss">{question}</label><input type="range" '
         f'id="loss" min="0" max="13" step="1" value="{FIRST_LOSS}" aria-describedby="loss-text" />'
         '<output id="loss-text" for="loss"></output></div>'
     )

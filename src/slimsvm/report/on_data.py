@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from sklearn.base import is_regressor
 from sklearn.metrics import accuracy_score, confusion_matrix, r2_score
 
+from slimsvm.compression import compressible
 from slimsvm.estimators import OneClassSVM
 from slimsvm.report.comparison import Comparison, Model, Panels
 from slimsvm.report.parts import (
@@ -33,9 +34,10 @@ MOST_CONFUSIONS = 50
 MOST_POINTS = 400  # of a curve
 LEAST_ROWS = 40  # that are halved to choose a size and to score it
 ONE_SIZE = (
-    "This model has one size. slimsvm.compress(model, n_basis=50) makes a small one of it, and "
-    "SparseSVC or SparseSVR train small ones of all sizes in one fit."
+    "This model has one size. slimsvm.compress(model, n_basis={}) makes a small one of it, and "
+    "{} trains small ones of all sizes in one fit."
 )
+FEW = 50  # vectors that most models need at most
 # what is said of rows: the model is so good "on" these
 HELD_OUT, CHOOSES, SCORES = "rows held out at training", "half of the data", "the other half"
 ALL, TRAINED = "the data", "the training rows"
@@ -85,7 +87,7 @@ def sizes(estimator: Any, path: list[dict[str, Any]], X: Any, y: Any) -> list[Pa
     labels, only the training rows are left to choose, and the page says so.
     """
     if len(path) < 2:
-        return [Text(ONE_SIZE)] if hasattr(estimator, "support_vectors_") else []
+        return one_size(estimator)
     regression = is_regressor(estimator)
     measure, unit = ("R², %", "% R²") if regression else ("accuracy, %", "%")
     held_out = all(point["validation_score"] is not None for point in path)
@@ -130,6 +132,15 @@ def sizes(estimator: Any, path: list[dict[str, Any]], X: Any, y: Any) -> list[Pa
         scored = ""
     comparison = Comparison("This model", models, measure, unit, rows=True, scored=scored)
     return [Text(note), Panels("vectors", [comparison])]
+
+
+def one_size(estimator: Any) -> list[Part]:
+    """How a model of one size becomes smaller; nothing where it has to stay as it is."""
+    vectors = getattr(estimator, "support_vectors_", None)
+    if vectors is None or vectors.shape[0] < 2 or not compressible(estimator):
+        return []
+    sparse = "SparseSVR" if is_regressor(estimator) else "SparseSVC"
+    return [Text(ONE_SIZE.format(min(FEW, vectors.shape[0] // 2), sparse))]
 
 
 def score_tile(estimator: Any, X: Any, y: Any) -> list[tuple[str, str, str]]:
