@@ -115,7 +115,7 @@ def source(d: Description, n: Numbers, dtype: str, name: str) -> Iterator[str]:
     )
     table = dtype == "int8"
     if not table or d.form == "sigmoid":
-        yield "#include <math.h>\n"
+        yield "#include <math.h> /* expf or tanhf: link with -lm */\n"
     yield "\n"
     yield "".join(f"#define {upper}_{key} {value}\n" for key, value in sizes.items())
     yield "\n"
