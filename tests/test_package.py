@@ -43,6 +43,21 @@ print(callable(slimsvm.compress))
 """
 
 
+ON_A_WORKER = """
+import sys
+import slimsvm.sources.partitions, slimsvm.far.coding, slimsvm.problems.mapped_rows
+import slimsvm.problems.columns, slimsvm.problems.far_gram, slimsvm.solvers.nested_on_rows
+print("sklearn" in sys.modules)
+"""
+
+
+def test_workers_of_a_cluster_do_not_wait_for_what_they_never_call():
+    """Tasks of sparse and exact fits: a worker that was killed is at work a second earlier."""
+    words = [sys.executable, "-c", ON_A_WORKER]
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout.strip()) == (0, "False"), done.stderr
+
+
 def test_nothing_is_imported_before_it_is_asked_for():
     """In a process of its own: here everything is imported already."""
     done = subprocess.run(

@@ -44,7 +44,8 @@ class Checkpoint:
         The file, in a folder that exists.
     every : float
         Seconds from one writing to the next: so much work is lost at most, and one step of the
-        solver, about a second.
+        solver, about a second. Fits of ``SparseSVC`` and ``SparseSVR`` with ``basis="pursuit"`` or
+        ``"random"``, say, and a loss without a kink keep a model, but begin anew.
 
     Examples
     --------

@@ -16,7 +16,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.exceptions import ConvergenceWarning
 
 Array = NDArray[Any]
 LOG = logging.getLogger("slimsvm")
@@ -327,8 +326,15 @@ def joined(histories: list[dict[str, Array]]) -> dict[str, Array]:
     return whole
 
 
-def warn(message: str, category: type[Warning] = ConvergenceWarning) -> None:
-    """Warn at the line of the user's program that called us, through however many of our calls."""
+def warn(message: str, category: type[Warning] | None = None) -> None:
+    """Warn at the line of the user's program that called us, through however many of our calls.
+
+    Without a category as scikit-learn's ConvergenceWarning.
+    """
+    if category is None:
+        from sklearn.exceptions import ConvergenceWarning
+
+        category = ConvergenceWarning
     frame: Any = sys._getframe(1)
     level = 2  # who called this function
     while frame is not None and frame.f_globals.get("__name__", "").split(".")[0] in OURS:

@@ -13,8 +13,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils.class_weight import compute_class_weight
-from sklearn.utils.multiclass import check_classification_targets
 
 from slimsvm.compiled import compiled
 from slimsvm.run import Limits, Result
@@ -34,6 +32,9 @@ def encoded(y: Any, weight: Array) -> tuple[Array, Array, Array]:
     """
     classes, label = sorted_labels(y, "y")
     if np.asarray(y).dtype.kind not in "biu" or FEW_LABELS * classes.size > label.size:
+        # here, not above: a worker of a cluster would wait half a second for what it never calls
+        from sklearn.utils.multiclass import check_classification_targets
+
         check_classification_targets(y)  # else: whole numbers, few of them distinct
     used = np.flatnonzero(weight > 0)
     present = np.flatnonzero(np.bincount(label[used], minlength=classes.size))
@@ -75,6 +76,8 @@ def class_factors(
     """Factor of C for each class: finite, not negative, and positive for two classes at least."""
     if class_weight is None:
         return np.ones(classes.size)
+    from sklearn.utils.class_weight import compute_class_weight
+
     found = compute_class_weight(class_weight, classes=classes, y=y, sample_weight=sample_weight)
     factors = np.asarray(found, np.float64)
     wrong = np.flatnonzero(~((factors >= 0.0) & (factors < np.inf)))

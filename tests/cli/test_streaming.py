@@ -95,6 +95,17 @@ def test_predict_streams_text_and_large_files(tmp_path, monkeypatch):
     assert done.exit_code != 0 and "the first line has numbers" in done.output
 
 
+def test_the_index_that_pandas_writes_is_no_column(folder, tmp_path):
+    frame = pd.read_parquet(folder)
+    frame[["a", "b", "c", "label"]].sort_values("a").to_parquet(tmp_path / "0.parquet")
+    for how in ("--stream", "--no-stream"):
+        done = called("train", tmp_path / "0.parquet", tmp_path / "m.slim", how, "--n-basis", 5)
+        assert done.exit_code == 0, done.output
+        model = slimsvm.load(tmp_path / "m.slim")
+        assert model.feature_names_in_.tolist() == ["a", "b", "c"]
+        assert model.classes_.tolist() == ["in", "out"]
+
+
 def test_what_is_refused(folder, tmp_path):
     files = folder / "*.parquet"
     done = called("train", files, "--n-basis", 5)

@@ -101,6 +101,20 @@ def test_weights_that_are_cut_elsewhere():
         )
 
 
+def test_delayed_frames_have_names():
+    pd = pytest.importorskip("pandas")
+    X, y = data()
+    frame = pd.DataFrame(X, columns=list("pqrs"))
+    first, last = slice(0, STEP), slice(STEP, N)
+    blocks = [dask.delayed((frame[of], y[of])) for of in (first, last)]
+    assert LinearSVC().fit(blocks).feature_names_in_.tolist() == list("pqrs")
+    blocks[1] = dask.delayed((frame[list("qprs")][last], y[last]))
+    with pytest.raises(ValueError, match="Partition 1 has the column 'q' where partition 0 has"):
+        LinearSVC().fit(blocks)
+    with pytest.raises(ValueError, match="partitions of X have no columns"):
+        LinearSVC().fit(lazy(X[:, :0]), lazy(y))
+
+
 @pytest.mark.parametrize("value", [np.nan, np.inf])
 def test_a_missing_value_in_the_last_partition_is_named(value):
     X, y = data()
@@ -161,7 +175,7 @@ def test_types_of_frames():
             fitted(given)
     given = frame.convert_dtypes()
     given.loc[2500, ["q"]] = pd.NA
-    with pytest.raises(ValueError, match=r"partition 2, row 500 .*column 1 is NaN"):
+    with pytest.raises(ValueError, match=r"partition 2, row 500 .*column 'q' is NaN"):
         fitted(given)
     for target in ("t", "word"):
         given = frame.convert_dtypes().astype({"word": object})

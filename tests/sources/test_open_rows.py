@@ -573,3 +573,73 @@ def test_estimators_that_need_all_rows_say_so(model):
     if hasattr(model, "partial_fit"):
         with pytest.raises(TypeError, match="not in memory"):
             model.partial_fit(rows)
+
+
+def test_the_index_of_a_frame_is_no_feature(tmp_path):
+    """pandas writes it as a column where it is no plain range, and does not read it as one."""
+    X = np.arange(12.0).reshape(4, 3)
+    frame = pd.DataFrame(X, columns=["a", "b", "t"]).sort_values("a", ascending=False)
+    frame.to_parquet(tmp_path / "0.parquet")
+    frame.set_index(pd.Index([5, 7, 9, 8], name="when")).to_parquet(tmp_path / "1.parquet")
+    rows = slimsvm.open_rows(tmp_path, target="t")
+    assert rows.names == ["a", "b"] and rows.n == 8
+    chosen = slimsvm.open_rows(tmp_path / "1.parquet", target="t", features=["when", "a"])
+    np.testing.assert_array_equal(chosen.take(np.arange(2)).X, [[5, 9], [7, 6]])
+
+
+@pytest.mark.parametrize("kind", ["parquet", "frame"])
+def test_a_column_is_one_thing(kind, tmp_path):
+    source = pd.DataFrame(np.ones((4, 3)), columns=["a", "w", "t"])
+    if kind == "parquet":
+        source.to_parquet(tmp_path / "0.parquet")
+        source = tmp_path / "0.parquet"
+    with pytest.raises(ValueError, match="'t' is the target, and cannot be a feature, too"):
+        slimsvm.open_rows(source, target="t", features=["a", "t"])
+    with pytest.raises(ValueError, match="'w' is the weight, and cannot be a feature, too"):
+        slimsvm.open_rows(source, target="t", weight="w", features=["w"])
+    with pytest.raises(ValueError, match="'t' cannot be both the target and the weight"):
+        slimsvm.open_rows(source, target="t", weight="t")
+    assert slimsvm.open_rows(source, target="t", features="w").names == ["w"]
+
+
+def test_batches_that_are_frames_have_names():
+    X, y = np.arange(40.0).reshape(20, 2), np.arange(20) % 2
+    frame = pd.DataFrame(X, columns=["a", "b"])
+    cut = [(0, 8), (8, 20)]
+    rows = slimsvm.open_rows([(frame[i:j], y[i:j]) for i, j in cut])
+    model = slimsvm.SVC().fit(rows)
+    assert rows.names == ["a", "b"] and model.feature_names_in_.tolist() == ["a", "b"]
+    turned = [(frame[:8], y[:8]), (frame[["b", "a"]][8:], y[8:])]
+    with pytest.raises(ValueError, match="Batch 1 has the column 'b' where the first one has 'a'"):
+        slimsvm.open_rows(turned)
+    assert slimsvm.open_rows([(X[i:j], y[i:j]) for i, j in cut]).names is None
+
+
+def test_what_is_no_source_says_what_to_do(tmp_path, monkeypatch):
+    X, y = np.ones((4, 2)), np.arange(4) % 2
+    for name in ("x.h5", "x.npz", "x.json"):
+        (tmp_path / name).write_bytes(b"\x89HDF")
+        with pytest.raises(ValueError, match=r"files are not read\. Write a Parquet"):
+            slimsvm.open_rows(tmp_path / name, target="t")
+    for path in ("s3://bucket/x.parquet", "https://host/x.csv"):
+        with pytest.raises(ValueError, match="is an address, and files of this computer are read"):
+            slimsvm.open_rows(path, target="t")
+    with pytest.raises(ValueError, match=r"open_rows\(X, target=y\)"):
+        slimsvm.open_rows((X, y))
+    with pytest.raises(ValueError, match="Rows cannot be read from dict"):
+        slimsvm.open_rows({"X": X, "y": y})
+    with pytest.raises(ValueError, match="The array has 3 dimensions"):
+        slimsvm.open_rows(X[:, :, None], target=y)
+    with pytest.raises(ValueError, match="The array has no columns"):
+        slimsvm.open_rows(X[:, :0], target=y)
+    (tmp_path / "bytes").write_bytes(b"\x00" * 5000)
+    with pytest.raises(ValueError, match="is not LIBSVM text") as refused:
+        slimsvm.open_rows(tmp_path / "bytes")
+    assert len(str(refused.value)) < len(str(tmp_path)) + 300
+    np.save(tmp_path / "x.npy", X)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert slimsvm.open_rows("~/x.npy", target=y).n == 4
+    once = iter([(X, y)])
+    rows = slimsvm.open_rows(lambda: once)  # the same iterator every time
+    with pytest.raises(ValueError, match=r"There were 1 batches .*a new iterator of all batches"):
+        slimsvm.SVC().fit(rows)

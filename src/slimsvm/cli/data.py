@@ -174,6 +174,8 @@ def read_parquet(source: Source, request: Request) -> Data:
     try:
         import pyarrow
         import pyarrow.parquet
+
+        from slimsvm.sources.tables import columns_without_index
     except ImportError as error:
         raise ValueError(
             f"{source.name}: Parquet needs pyarrow: pip install 'slimsvm[parquet]'"
@@ -183,7 +185,9 @@ def read_parquet(source: Source, request: Request) -> Data:
             table = pyarrow.parquet.read_table(pyarrow.BufferReader(file.read()))
     except pyarrow.ArrowException as error:
         raise ValueError(f"{source.name}: not a readable Parquet file ({error})") from error
-    names = list(table.column_names)
+    names = columns_without_index(table.schema)
+    if len(names) < len(table.column_names):
+        table = table.select(names)
     features, label = choose_columns(source, len(names), names, request)
     columns = []
     for place in features:

@@ -58,10 +58,15 @@ def streams(data: str) -> bool:
 
 def columns_of(path: str) -> list[str] | None:
     """The names of the columns of a table; None for other files."""
-    from slimsvm.sources.tables import ArrowTable, CsvTable, ParquetTable
+    from slimsvm.sources.tables import (
+        ArrowTable,
+        CsvTable,
+        ParquetTable,
+        columns_without_index,
+    )
 
     table: Any = {"parquet": ParquetTable, "arrow": ArrowTable, "csv": CsvTable}.get(kind_of(path))
-    names = None if table is None else list(table(path).schema.names)
+    names = None if table is None else columns_without_index(table(path).schema)
     if table is CsvTable and any(is_finite(of) for of in names or ()):
         raise ValueError(
             f"{path}: the first line has numbers; a CSV file that is read block by block needs the "

@@ -79,6 +79,14 @@ def dtype_of(block: Block) -> Any:
     return block.y.dtype
 
 
+def targets_in(block: Block) -> tuple[Array, Array]:
+    """A task: numbers of classes in few bytes, or targets; and the weights."""
+    assert block.y is not None and block.weight is not None
+    y = block.y if block.y.ndim == 1 else block.y[:, 0]
+    small = y.dtype.kind == "i" and y.max(initial=0) < 2**15
+    return y.astype(np.int16) if small else y, block.weight
+
+
 @dataclass(frozen=True)
 class Coded:
     """A task: targets of a block as solvers want them, and weights times factors and C.

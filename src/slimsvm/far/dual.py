@@ -9,14 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
-from slimsvm.far.coding import Coded
+from slimsvm.far.coding import Coded, targets_in
 from slimsvm.frames import Frame
 from slimsvm.gram import Gram, make_gram
 from slimsvm.multiclass import OneVsOne, Part
 from slimsvm.precision import is_small
 from slimsvm.problems.dual_qp import DualQP
 from slimsvm.problems.far_gram import Held, far_gram, known_of
-from slimsvm.rows import Block
 from slimsvm.run import Limits, Result
 from slimsvm.solvers.nested_on_rows import solver_for
 from slimsvm.tiles import prepare
@@ -25,14 +24,6 @@ from slimsvm.training import Data, Fit, Unsupported
 Array = NDArray[Any]
 FEW = 2000  # rows of a pair that are brought here at once
 LARGEST_SEED = 2**31 - 1
-
-
-def targets_in(block: Block) -> tuple[Array, Array]:
-    """A task: numbers of classes in few bytes, or targets; and the weights."""
-    assert block.y is not None and block.weight is not None
-    y = block.y if block.y.ndim == 1 else block.y[:, 0]
-    small = y.dtype.kind == "i" and y.max(initial=0) < 2**15
-    return y.astype(np.int16) if small else y, block.weight
 
 
 class FarProblems:

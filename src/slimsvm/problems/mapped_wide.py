@@ -17,7 +17,6 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.linalg import cholesky, solve_triangular
-from sklearn.utils.extmath import randomized_svd
 
 from slimsvm.threads import parallel
 
@@ -50,6 +49,8 @@ def directions_of_wide(
 
     Singular vectors first, then what the weights for the targets add to them, if there are any.
     """
+    from sklearn.utils.extmath import randomized_svd
+
     n, d = X.shape
     X = X.tocsr().astype(np.float32)
     q = min(SINGULAR, d - 1, n - 1)

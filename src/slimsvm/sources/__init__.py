@@ -90,16 +90,29 @@ def _reader(source: Any, target: Any, weight: Any, features: Any) -> Any:
         raise ValueError(
             "Dask collections are not opened: pass them to fit, predict and score as they are."
         )
-    if hasattr(source, "shape") and len(source.shape) == 1:
-        raise ValueError("The array has one dimension; expected rows and columns.")
+    if hasattr(source, "shape") and len(source.shape) != 2:
+        many = "one dimension" if len(source.shape) == 1 else f"{len(source.shape)} dimensions"
+        raise ValueError(f"The array has {many}; expected rows and columns.")
     if isinstance(source, list | tuple) and not source:
         raise ValueError("There are no batches, and no files: the list is empty.")
     if isinstance(source, bytes):
         raise ValueError(f"Rows cannot be read from bytes; pass the path {source!r} as text.")
-    if hasattr(source, "shape") and len(source.shape) == 2:
+    if is_rows_and_labels(source):
+        raise ValueError(
+            "Pass rows and labels as open_rows(X, target=y); batches are a list [(X, y), ...]."
+        )
+    if hasattr(source, "shape"):
         from slimsvm.sources.arrays import ArrayReader
 
         return ArrayReader(source, target, weight, features)
     from slimsvm.sources.batches import BatchReader
 
     return BatchReader(source, target, weight, features)
+
+
+def is_rows_and_labels(source: Any) -> bool:
+    """Whether this is (X, y) itself, and no batches."""
+    if not isinstance(source, tuple) or not 2 <= len(source) <= 3:
+        return False
+    sizes = [len(getattr(of, "shape", ())) for of in source]
+    return sizes[0] == 2 and set(sizes[1:]) == {1}

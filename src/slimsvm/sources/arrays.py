@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from slimsvm.sources.batches import matrix_of, target_of
 from slimsvm.sources.files import Stamp, files_of, is_files
-from slimsvm.sources.opened import Piece
+from slimsvm.sources.opened import Piece, refuse_twice
 
 Array = NDArray[Any]
 
@@ -33,6 +33,8 @@ class ArrayReader:
             X = X.tocsr()
         elif X.dtype.kind not in "fiub":
             raise ValueError(f"X is an array of {X.dtype}; expected numbers.")
+        if not X.shape[1]:
+            raise ValueError(f"The array has no columns (its shape is {X.shape}).")
         self.columns = None if features is None else _indices(features, X.shape[1])
         self.X, self.kind = X, kind
         self._stamps: list[Stamp] = []
@@ -55,6 +57,10 @@ class ArrayReader:
                 raise ValueError(f"The DataFrame has {many} {of!r}.")
             return found[0]
 
+        if isinstance(features, str):
+            features = [features]
+        label, own = (of if np.ndim(of) == 0 else None for of in (target, weight))
+        refuse_twice(label, own, [] if features is None else list(features))
         beside = [
             place(of) if np.ndim(of) == 0 and of is not None else None for of in (target, weight)
         ]

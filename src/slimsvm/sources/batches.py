@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -18,7 +18,8 @@ class BatchReader:
     """Rows of batches; they are gone through once to count them, and must not change."""
 
     def __init__(self, source: Any, target: Any, weight: Any, features: Any) -> None:
-        self._make, self.kind, self.names = _again(source), "batches", None
+        self._make, self.kind = _again(source), "batches"
+        self.names: list[str] | None = None
         for what, of in (("target", target), ("weight", weight), ("features", features)):
             if of is not None:
                 raise ValueError(
@@ -30,13 +31,15 @@ class BatchReader:
         for batch in self._make():
             X, y, weight = piece_of(batch, len(self._checks))
             about = X.shape[1], sp.issparse(X), y is None, weight is None
+            names = names_of_batch(batch)
             if first is None:
-                first = about
+                first, self.names = about, names
             elif about != first:
                 raise ValueError(
                     f"Batch {len(self._checks)} has {_in_words(about)}, but the first one "
                     f"{_in_words(first)}."
                 )
+            refuse_names(f"Batch {len(self._checks)}", names, "the first one", self.names)
             self._checks.append((X.shape[0], checksum(X, y, weight)))
             starts.append(starts[-1] + X.shape[0])
         if first is None:
@@ -61,7 +64,12 @@ class BatchReader:
                     "the rows must see the same ones, in the same order. If they are drawn at "
                     "random, begin with the same seed every time."
                 )
+            refuse_names(f"Batch {k}", names_of_batch(batch), "the first one", self.names)
             yield int(self._starts[k]), piece
+        raise ValueError(
+            f"There were {len(self._checks)} batches when the rows were opened, and now they end "
+            "before: a function must return a new iterator of all batches every time."
+        )
 
     def read(self, first: int, last: int) -> Piece:
         """X, y and weight of consecutive rows."""
@@ -87,7 +95,7 @@ def _again(source: Any) -> Callable[[], Iterator[Any]]:
             return iter(found)
 
         return again
-    if not hasattr(source, "__iter__"):
+    if not hasattr(source, "__iter__") or isinstance(source, Mapping):
         raise ValueError(
             f"Rows cannot be read from {type(source).__name__}; expected a path, an array, an "
             "iterable of batches (X, y), or a function that returns an iterator of them."
@@ -102,7 +110,7 @@ def _again(source: Any) -> Callable[[], Iterator[Any]]:
 
 def piece_of(batch: Any, k: int) -> Piece:
     """X, y and weight of a batch, checked."""
-    parts = tuple(batch) if isinstance(batch, tuple | list) else (batch,)
+    parts = parts_of_batch(batch)
     if not 1 <= len(parts) <= 3:
         raise ValueError(f"Batch {k} has {len(parts)} parts; expected X, (X, y) or (X, y, weight).")
     X, y, weight = (*parts, None, None)[:3]
@@ -118,6 +126,30 @@ def piece_of(batch: Any, k: int) -> Piece:
         if of is not None and of.shape != (X.shape[0],):
             raise ValueError(f"Batch {k}: {what} has shape {of.shape}, but X {X.shape[0]} rows.")
     return X, y, weight
+
+
+def parts_of_batch(batch: Any) -> tuple[Any, ...]:
+    """X, and perhaps y and weight."""
+    return tuple(batch) if isinstance(batch, tuple | list) else (batch,)
+
+
+def names_of_batch(batch: Any) -> list[str] | None:
+    """The names of the columns of a frame, if all are words; as for frames in memory."""
+    columns = getattr(next(iter(parts_of_batch(batch)), None), "columns", None)
+    names = [] if columns is None else list(columns)
+    return names if names and all(isinstance(of, str) for of in names) else None
+
+
+def refuse_names(
+    what: str, names: list[str] | None, first: str, expected: list[str] | None
+) -> None:
+    """Raise ValueError if frames have other columns than the first one, or in another order."""
+    if names is not None and expected is not None and names != expected:
+        own, other = next((a, b) for a, b in zip(names, expected, strict=True) if a != b)
+        raise ValueError(
+            f"{what} has the column {own!r} where {first} has {other!r}: all frames must have the "
+            "same columns in the same order."
+        )
 
 
 def matrix_of(X: Any, where: str) -> Array:

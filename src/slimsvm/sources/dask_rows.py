@@ -22,6 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from slimsvm.rows import FAN_IN, Labels, MemoryRows, PerRow, Task, by_block, gathered, serial
+from slimsvm.sources.batches import refuse_names
 from slimsvm.sources.kept import forget
 from slimsvm.sources.opened import fitted_on
 from slimsvm.sources.partitions import (
@@ -326,7 +327,10 @@ def from_dask(X: Any, y: Any = None, weight: Any = None) -> DaskRows:
     read = dask.delayed(given_block, pure=False)
     pieces = [read(*of, k) for k, of in enumerate(zip(*parts, strict=True))]
     look = dask.delayed(look_at, pure=False)
-    found = list(dask.compute(*(look(piece, k, names) for k, piece in enumerate(pieces))))
+    # blocks that are delayed are frames or arrays: nobody knows before
+    as_given = blocks[0] if isinstance(X, list | tuple) else [None] * len(pieces)
+    known = enumerate(zip(pieces, as_given, strict=True))
+    found = list(dask.compute(*(look(piece, k, names, own) for k, (piece, own) in known)))
     filled = [(k, of) for k, of in enumerate(found) if of["n"]]
     if not filled:
         raise ValueError(f"There are no rows in the {len(found)} partitions of X.")
@@ -338,6 +342,10 @@ def from_dask(X: Any, y: Any = None, weight: Any = None) -> DaskRows:
                     f"Partition {k} has {what} {of[what]!r}, but partition {filled[0][0]} "
                     f"{first[what]!r}: all must be alike."
                 )
+        refuse_names(f"Partition {k}", of["names"], f"partition {filled[0][0]}", first["names"])
+    if not first["width"]:
+        raise ValueError("The partitions of X have no columns.")
+    names = names or first["names"]
     if names is not None and len(names) != first["width"]:
         names = None
     places = _held([pieces[k] for k, _ in filled], sum(of["bytes"] for _, of in filled))

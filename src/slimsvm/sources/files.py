@@ -25,6 +25,11 @@ KINDS = {
     ".dat": "libsvm",
 }
 COMPRESSED = (".gz", ".bz2")  # of text
+# what surely is no LIBSVM text, whose files often have no extension that says so
+OTHERS = (
+    *(".h5", ".hdf5", ".hdf", ".npz", ".mat", ".pkl", ".joblib", ".orc", ".avro", ".json"),
+    *(".jsonl", ".xlsx", ".xls", ".ods", ".db", ".sqlite", ".zip", ".tar", ".tgz", ".zst", ".xz"),
+)
 IN_WORDS = {
     "parquet": "Parquet",
     "arrow": "Arrow",
@@ -49,6 +54,13 @@ def files_of(source: Any) -> tuple[str, list[str]]:
     """The kind of the files, and their paths, in the order of their names."""
     given = [source] if isinstance(source, str | os.PathLike) else list(source)
     paths = [path for of in given for path in _expanded(os.fspath(of))]
+    for path in paths:
+        if _extension(path) in OTHERS:
+            raise ValueError(
+                f"{path}: {_extension(path)} files are not read. Write a Parquet, Arrow, CSV, .npy "
+                "or LIBSVM file of it; or pass slimsvm.open_rows an array, or a function that "
+                "returns an iterator of batches (X, y)."
+            )
     kinds = {path: kind_of(path) for path in paths}
     first = kinds[paths[0]]
     for path, kind in kinds.items():
@@ -88,7 +100,14 @@ def _extension(path: str) -> str:
 
 
 def _expanded(path: str) -> list[str]:
-    """A file, those of a folder, or those that a pattern matches."""
+    """A file, those of a folder, or those that a pattern matches; ~ is the home folder."""
+    if path.startswith("~") and not os.path.exists(path):
+        path = os.path.expanduser(path)
+    if "://" in path and not os.path.exists(path):
+        raise ValueError(
+            f"{path} is an address, and files of this computer are read. Download it, or read it "
+            "with Dask (dask.dataframe.read_parquet) and pass its frames to fit."
+        )
     if os.path.isdir(path):
         inside = sorted(str(of) for of in Path(path).rglob("*") if of.is_file())
         found = [of for of in inside if _extension(of) in KINDS and not _hidden(of, path)]

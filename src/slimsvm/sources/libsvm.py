@@ -20,6 +20,7 @@ from slimsvm.sources.opened import Piece
 
 Array = NDArray[Any]
 MARKED = 256  # rows from one known place in a file to the next
+SHOWN = 200  # letters of an error: it may quote the file
 
 
 class LibsvmReader:
@@ -107,7 +108,7 @@ def _parsed(text: bytes, path: str, n_features: int | None = None) -> tuple[Any,
     try:
         X, y = load_svmlight_file(io.BytesIO(text), n_features=n_features, zero_based=False)
     except (ValueError, IndexError, OverflowError) as error:
-        raise ValueError(f"{path} is not LIBSVM text: {error}") from error
+        raise ValueError(f"{path} is not LIBSVM text: {str(error)[:SHOWN]}") from error
     return X, y
 
 

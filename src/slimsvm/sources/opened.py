@@ -47,6 +47,18 @@ def rows_of_batch(reader: Any, batch_rows: int | None) -> list[int]:
     return [*range(0, reader.n_rows, int(batch_rows)), reader.n_rows]
 
 
+def refuse_twice(target: Any, weight: Any, features: list[Any]) -> None:
+    """Raise ValueError if a column is to be two things: a model would see what it is to say."""
+    if target is not None and weight is not None and target == weight:
+        raise ValueError(f"The column {target!r} cannot be both the target and the weight.")
+    for what, of in (("target", target), ("weight", weight)):
+        if of is not None and of in features:
+            raise ValueError(
+                f"The column {of!r} is the {what}, and cannot be a feature, too: leave it out of "
+                "features."
+            )
+
+
 class OpenedRows(BlockedRows):
     """Rows of files, arrays or batches, for ``fit``, ``predict`` and ``score``.
 

@@ -17,7 +17,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from slimsvm.rows import COPIES, FAN_IN, Block, Labels, PerRow, Task, added
-from slimsvm.sources.batches import checksum, piece_of
+from slimsvm.sources.batches import checksum, names_of_batch, piece_of
 from slimsvm.sources.kept import put, taken
 from slimsvm.sources.opened import Piece, applied, refuse_transformed
 from slimsvm.threads import single_threaded_blas
@@ -84,9 +84,14 @@ def _one_column(given: Any, what: str, k: int) -> Any:
     return given.iloc[:, 0] if hasattr(given, "iloc") else np.asarray(given)[:, 0]
 
 
-def look_at(piece: Piece, k: int, names: list[str] | None) -> dict[str, Any]:
-    """Number of rows, features and bytes of a partition; refuses what is not finite."""
+def look_at(piece: Piece, k: int, names: list[str] | None, given: Any = None) -> dict[str, Any]:
+    """Number of rows, features and bytes of a partition; refuses what is not finite.
+
+    The names of its features too, where the partition is given as it was.
+    """
     X, y, weight = piece
+    own = names_of_batch(given)
+    names = own or names
     where = f"partition {k}"
     of: Any
     for what, of in (("", X), ("the target", y), ("the weight", weight)):
@@ -111,6 +116,7 @@ def look_at(piece: Piece, k: int, names: list[str] | None) -> dict[str, Any]:
         "dtype": str(X.dtype),
         "sparse": sp.issparse(X),
         "bytes": size,
+        "names": own,
         "check": checksum(*piece),
     }
 

@@ -6,6 +6,7 @@ datasets keeps what it has read in memory.
 
 from __future__ import annotations
 
+import json
 import os
 from collections import Counter
 from collections.abc import Iterator
@@ -17,7 +18,7 @@ from numpy.typing import NDArray
 
 from slimsvm.sources.files import IN_WORDS, Stamp
 from slimsvm.sources.libsvm import text_file, unpacking
-from slimsvm.sources.opened import Consecutive, Piece
+from slimsvm.sources.opened import Consecutive, Piece, refuse_twice
 
 Array = NDArray[Any]
 # rows that are decoded at once, and bytes of a column that are read at once: without the latter,
@@ -227,6 +228,8 @@ class TableReader:
         schema, path = self._first.schema, self._first.path
         there = Counter(schema.names)
         special = [of for of in (self.target, self.weight) if of is not None]
+        if isinstance(features, str):
+            features = [features]
         given = [str(of) for of in features] if features is not None else None
         for name in [*special, *(given or [])]:
             if name not in there:
@@ -246,7 +249,9 @@ class TableReader:
                 f"{path}: the target {self.target!r} is of type {schema.field(self.target).type}; "
                 "expected a number or text in each row."
             )
-        names = given if given is not None else [of for of in schema.names if of not in special]
+        refuse_twice(self.target, self.weight, given or [])
+        others = [of for of in columns_without_index(schema) if of not in special]
+        names = given if given is not None else others
         if not names:
             raise ValueError(f"{path} has no columns that are features.")
         if len(set(names)) < len(names):
@@ -346,6 +351,13 @@ class TableReader:
             found.append(values)
             at += batch.num_rows
         return np.concatenate(found)
+
+
+def columns_without_index(schema: Any) -> list[str]:
+    """The columns, but those in which pandas has stored the index of a frame, as it reads them."""
+    about = json.loads((schema.metadata or {}).get(b"pandas", b"{}"))
+    index = [of for of in about.get("index_columns", []) if isinstance(of, str)]
+    return [of for of in schema.names if of not in index]
 
 
 def is_text(type_: Any) -> bool:
