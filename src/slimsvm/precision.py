@@ -50,6 +50,48 @@ def rounding(error: float, coef: Array, own: Array, slopes: Array, scores: Array
     return float(error) * (shared + RANDOM * float(random.sum()))
 
 
+def errors_of_scores(error: float, coef: Array, scores: Array) -> Array:
+    """How large the errors of scores are, (rows, columns): those that a row has alone, and shared.
+
+    Parameters
+    ----------
+    error : float
+        Bound on the error of a kernel value.
+    coef, scores : arrays of shape (vectors, columns) and (rows, columns)
+        Of the function, without its intercept.
+    """
+    with np.errstate(over="ignore"):
+        own = np.sqrt(np.square(coef).sum(axis=0))
+    return np.asarray(float(error) * (np.abs(scores) + own))
+
+
+def bent(loss: Any, target: Any, weight: Array, scores: Array, off: Array) -> float:
+    """What errors ``off`` of scores may cost beyond what the slopes there say: where losses bend.
+
+    With a large C this is most of it: on the margin slopes are next to nothing.
+
+    Parameters
+    ----------
+    loss : Loss
+        What a mistake costs.
+    target, scores, off : arrays of shape (rows, columns)
+        Scores with the intercept.
+    weight : array of shape (rows,)
+        C included.
+
+    Examples
+    --------
+    >>> from slimsvm.losses import SquaredHinge
+    >>> bent(SquaredHinge(), 1.0, np.full(1, 1e10), np.ones((1, 1)), np.full((1, 1), 1e-5))
+    1.0
+    """
+    with np.errstate(over="ignore", invalid="ignore"):
+        here, slopes = loss.value(target, scores), loss.gradient(target, scores)
+        sides = [loss.value(target, scores + side) - here - slopes * side for side in (-off, off)]
+        total = float(weight @ np.maximum(*sides).clip(0.0).sum(axis=1))
+    return np.inf if np.isnan(total) else total
+
+
 def is_small(n_rows: int) -> bool:
     """Whether so many rows are solved to near rounding errors.
 

@@ -135,7 +135,7 @@ def problem(name, seed):
         kernel = _kernel(rng, ("rbf",))
     elif name.endswith(("/descent", "/budget", "/refined")):
         kernel = _kernel(rng, ("rbf", "rbf", "rbf", "poly", "linear"))
-    largest = 15 if name.endswith("/extreme") else 3
+    largest = (15 if name in ("LinearSVC/extreme","LinearSVR/extreme") else 10) if name.endswith("/extreme") else 3
     params = {"C": float(10.0 ** rng.uniform(-2, largest)), **_limits(rng)}
     params["tol"] = float(10.0 ** rng.uniform(-8, -1))
     if base not in ("LinearSVC", "LinearSVR") and name not in LINEAR:

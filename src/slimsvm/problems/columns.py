@@ -444,13 +444,30 @@ class KernelColumns:
         """
         if not self.m:
             return 0.0
-        error = max(self.rows.map(rounding_of, self.frame))
+        error = self.error
         off = rounding(error, coef, self.K_BB @ coef, slopes, scores)
+        off += self._of_products(error, dual, slopes)
         jitter, apart = price_of_jitter(self.K_BB, self.jitter, coef), dual - coef
         if apart.any():
             off += rounding(error, apart, self.K_BB @ apart, slopes, self.scores(apart))
             jitter = max(jitter, price_of_jitter(self.K_BB, self.jitter, dual))
         return off + jitter
+
+    @property
+    def error(self) -> float:
+        """Of a kernel value, the largest that is to be expected."""
+        return float(max(self.rows.map(rounding_of, self.frame)))
+
+    def _of_products(self, error: float, dual: Array, slopes: Array) -> float:
+        """Half the squared error of K_BX g in orthonormal coordinates, which enlarge it.
+
+        ``dual`` are the coefficients that belong to it. The square is in the value of a dual point,
+        and no slope says so.
+        """
+        own = self.K_BB @ dual + self.jitter * dual
+        with np.errstate(over="ignore"):
+            sizes = (np.square(own) + np.square(slopes).sum(axis=0)).sum(axis=1)
+            return 0.5 * error**2 * float(np.square(self.span.inverse).sum(axis=0) @ sizes)
 
     def distances(self) -> Array:
         """Of all rows to the span; see :func:`distances_of`."""

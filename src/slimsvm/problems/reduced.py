@@ -34,7 +34,7 @@ from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
 from slimsvm.frames import Frame, rounding_of
 from slimsvm.losses import Loss
-from slimsvm.precision import rounding
+from slimsvm.precision import bent, errors_of_scores, rounding
 from slimsvm.problems.columns import largest_diagonal
 from slimsvm.rows import Block, PerRow, Rows, joined, serial
 from slimsvm.threads import parallel, single_threaded_blas
@@ -304,21 +304,41 @@ class SignedFeatures:
             return None
         return joined(self.rows.map(rows_of, self.signed, np.arange(self.n)))
 
-    def rounding(self, u: Array, slopes: Array, margins: Array) -> float:
-        """What rounding may have changed of the value of u: slopes of the losses, and V u.
+    def rounding(
+        self, loss: Loss, weight: Array, u: Array, margins: Array, gradient: Array
+    ) -> float:
+        """What rounding may have changed of the value of u, and of the bound by its slopes.
 
-        Errors are those of kernel values. Where these are multiplied with ``mapped``, what counts
-        are the coefficients, which small eigenvalues make large, and the errors of eigenvectors and
-        products, too, which are as large as the largest eigenvalue is.
+        ``margins`` are V u. The bound is the value of minus the slopes in the dual, whose u is
+        another one by the gradient.
+        """
+        slopes = weight * loss.gradient(1.0, margins)
+        error, coef, own = self._felt(u)
+        off = errors_of_scores(error, coef, margins[:, None])
+        found = rounding(error, coef, own, slopes[:, None], margins[:, None])
+        found += bent(loss, 1.0, weight, margins[:, None], off)
+        error, coef, own = self._felt(gradient)
+        apart = self.margins(gradient)[:, None]
+        found += rounding(error, coef, own, slopes[:, None], apart)
+        # in the bound is the square of V'g, too, and that of its errors
+        lengths = self.size if self.mapped is None else float(np.square(self.mapped).sum()) + 1.0
+        return found + 0.5 * error**2 * lengths * float(slopes @ slopes)
+
+    def _felt(self, u: Array) -> tuple[float, Array, Array]:
+        """The error of a kernel value, coefficients, and products of the function with its vectors.
+
+        Where kernel values are multiplied with ``mapped``, what counts are the coefficients, which
+        small eigenvalues make large, and the errors of eigenvectors and products, too, which are as
+        large as the largest eigenvalue is.
         """
         error = float(max(self.rows.map(rounding_of, self.signed.frame)))
         if self.mapped is None:
-            return rounding(error, u[:, None], u[:, None], slopes[:, None], margins[:, None])
+            return error, u[:, None], u[:, None]
         coef, own = self.mapped @ u[:-1], self.mapped @ (self._values * u[:-1])
         longest = max(self.rows.map(largest_diagonal, self.signed.frame))
         size = float(self._values.max(initial=0.0))
         error += float(np.finfo(float).eps) * np.sqrt(size * max(size, longest))
-        return rounding(error, coef[:, None], own[:, None], slopes[:, None], margins[:, None])
+        return error, coef[:, None], own[:, None]
 
     def margins(self, u: Array) -> Array:
         """V u: labels times the values of the function."""

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from slimsvm.losses import Loss
+from slimsvm.precision import bent, errors_of_scores
 from slimsvm.problems.columns import KernelColumns
 from slimsvm.problems.trail import Trail, trail_at
 from slimsvm.rows import Block, joined
@@ -118,9 +119,12 @@ class Subspace:
         """
         if not self.columns.m:
             return 0.0
-        slopes = self.weight[:, None] * self.loss.gradient(self.target, scores)
+        target, weight, plain = self.target, self.weight, scores - intercept
+        slopes = weight[:, None] * self.loss.gradient(target, scores)
         dual = coef - self.columns.coefficients(left)
-        return self.columns.rounding(coef, dual, slopes, scores - intercept)
+        off = errors_of_scores(self.columns.error, coef, plain)
+        felt = self.columns.rounding(coef, dual, slopes, plain)
+        return felt + bent(self.loss, target, weight, scores, off)
 
     def objective(self, coef: Array, trail: Trail) -> Array:
         """The value for each column."""

@@ -98,10 +98,8 @@ class ReducedSolver:
         """Objective and gap, with the loss of the problem; ``violation`` is their ratio."""
         V, u = problem.features, state.u
         margins, _, gradient = problem.at(u)
-        slopes = problem.weight * problem.loss.gradient(1.0, margins)
         measured = (state.objective, state.relative_gap, state.gap, tol, str(V.dtype))
-        # the bound is the value of -slopes in the dual, whose u is another one by the gradient
-        off = V.rounding(u, slopes, margins) + V.rounding(gradient, slopes, V.margins(gradient))
+        off = V.rounding(problem.loss, problem.weight, u, margins, gradient)
         return Certificate(SUBSPACE, *measured).rounded(off)
 
     def model(self, problem: Reduced, state: _Measured) -> ReducedSolution:

@@ -43,7 +43,7 @@ from slimsvm.basis.selection import among
 from slimsvm.frames import Frame, rounding_of
 from slimsvm.kernel_sums import accumulate
 from slimsvm.losses import Loss
-from slimsvm.precision import rounding
+from slimsvm.precision import bent, errors_of_scores, rounding
 from slimsvm.rows import Rows, joined
 from slimsvm.run import FULL, Certificate
 from slimsvm.solvers.line_search import best_shift, least_along
@@ -413,10 +413,12 @@ class KernelNewton:
         relative = gap / objective if objective > 0 else 0.0
         precision = str(np.dtype(problem.frame.dtype))
         error = max(problem.rows.map(rounding_of, problem.frame))
-        scores = S.scores - S.intercept
-        slopes = S.part.weight[:, None] * S.part.loss.gradient(S.part.target, S.scores)
+        scores, (target, weight) = S.scores - S.intercept, (S.part.target, S.part.weight)
+        slopes = weight[:, None] * S.part.loss.gradient(target, S.scores)
+        off = errors_of_scores(error, S.coef, scores)
         return Certificate(FULL, objective, relative, gap, tol, precision).rounded(
             rounding(error, S.coef, scores, slopes, scores)
+            + bent(S.part.loss, target, weight, S.scores, off)
         )
 
     def model(self, problem: AllRows, state: KernelNewtonState) -> AllRowsSolution:

@@ -26,7 +26,7 @@ from slimsvm.ending import warn
 from slimsvm.expansion import Expansion
 from slimsvm.kernel_sums import accumulate
 from slimsvm.losses import Loss, Softmax
-from slimsvm.precision import rounding
+from slimsvm.precision import bent, errors_of_scores, rounding
 from slimsvm.problems.mapped import centred
 from slimsvm.problems.subspace import weights
 from slimsvm.rows import Block, Rows, joined
@@ -106,12 +106,22 @@ def whole_gap(
     own = function.at_basis()
     objective = 0.5 * float(np.vdot(function.coef, own))
     objective += _total(w, loss.value(target, given))  # with the intercepts that it has
-    square = _square(rows, function, g, dtype, going_on)
+    square, felt = _square(rows, function, g, dtype, going_on)
     gap = objective + 0.5 * square + _total(w, loss.conjugate(target, g / w))
     error = max(rows.map(error_of, function, dtype))
-    raw = scores - function.intercept
-    off = rounding(error, function.coef, own, g, raw) + rounding(error, g, raw, g, raw)
+    raw = given - function.intercept
+    of_scores = errors_of_scores(error, function.coef, raw)
+    slopes = w * loss.gradient(target, given)
+    off = rounding(error, function.coef, own, slopes, raw) + rounding(error, g, felt, g, felt)
+    off += _bent(loss, target, w[:, 0], given, of_scores)
     return objective, max(0.0, gap) + off, off
+
+
+def _bent(loss: Loss | Softmax, target: Array, weight: Array, scores: Array, off: Array) -> float:
+    """What errors of scores cost beyond what slopes say; those of the softmax are at most one."""
+    if isinstance(loss, Softmax):
+        return float(weight @ np.square(off).sum(axis=1))
+    return bent(loss, target, weight, scores, off)
 
 
 def error_of(block: Block, function: Expansion, dtype: Any) -> float:
@@ -133,14 +143,14 @@ def targets_given(block: Block) -> Array:
 
 def _square(
     rows: Rows, function: Expansion, g: Array, dtype: Any, going_on: Callable[[int, int], bool]
-) -> float:
-    """Sum over columns of g' K g, in tiles, among the rows with g != 0.
+) -> tuple[float, Array]:
+    """Sum over columns of g' K g, in tiles, among the rows with g != 0; and K g at these.
 
     Infinite if ``going_on`` ended it early.
     """
-    active = np.flatnonzero((g != 0).any(axis=1))
+    felt, active = np.zeros(g.shape), np.flatnonzero((g != 0).any(axis=1))
     if not active.size:
-        return 0.0
+        return 0.0, felt
     some = prepare(function.kernel, rows.take(active).X, dtype=dtype)
     g, strips, total = g[active], Strips(some), 0.0
     going_on(0, active.size)
@@ -150,9 +160,10 @@ def _square(
             s = np.zeros(active.size)
             accumulate(some.take(part), strips, g[part, c], s, rows.n_threads)
             total += float(g[:, c] @ s)
+            felt[active, c] += s
         if not going_on(part.stop, active.size):
-            return float("inf")
-    return total
+            return float("inf"), felt
+    return total, felt
 
 
 class Clock:
