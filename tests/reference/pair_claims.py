@@ -50,6 +50,8 @@ def of_reducedsvc(p):
         model = fitted(p)
     weight = p.weights()
     e, used, c = p.estimator, np.flatnonzero(weight > 0), model.certificate_
+    if np.isnan(c.objective):  # no time for a step: the rows are others, and nothing is claimed
+        return [of_optimum(c, -np.inf, np.inf)]
     way = e.solver if isinstance(e.solver, str) else e.solver.solver
     beta = e.beta if isinstance(e.solver, str) else e.solver.beta
     names = {"smooth": "smooth_hinge", "least_squares": "least_squares"}

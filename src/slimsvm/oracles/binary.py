@@ -35,6 +35,7 @@ from numpy.typing import NDArray
 
 from slimsvm.compiled import compiled
 from slimsvm.losses import EpsilonInsensitive, Hinge, Loss
+from slimsvm.precision import bent
 from slimsvm.rows import PerRow
 from slimsvm.solvers.cuts import Columns
 from slimsvm.solvers.line_search import least_along
@@ -122,6 +123,10 @@ class LossOracle(PerRow):
             -(weight @ self.loss.conjugate(y, slopes)),
             weight[:, None] * slopes,
         )
+
+    def bent(self, scores: Array, off: Array) -> float:
+        """What errors ``off`` of all scores may cost beyond what slopes there say."""
+        return bent(self.loss, self.target, self.weight, scores, off)
 
     def cuts(self, scores: Array, columns: Columns = None) -> tuple[Array, Array, Array]:
         """The same for all rows."""

@@ -446,7 +446,6 @@ class KernelColumns:
             return 0.0
         error = self.error
         off = rounding(error, coef, self.K_BB @ coef, slopes, scores)
-        off += self._of_products(error, dual, slopes)
         jitter, apart = price_of_jitter(self.K_BB, self.jitter, coef), dual - coef
         if apart.any():
             off += rounding(error, apart, self.K_BB @ apart, slopes, self.scores(apart))
@@ -458,16 +457,19 @@ class KernelColumns:
         """Of a kernel value, the largest that is to be expected."""
         return float(max(self.rows.map(rounding_of, self.frame)))
 
-    def _of_products(self, error: float, dual: Array, slopes: Array) -> float:
+    def of_products(self, dual: Array, slopes: Array) -> float:
         """Half the squared error of K_BX g in orthonormal coordinates, which enlarge it.
 
-        ``dual`` are the coefficients that belong to it. The square is in the value of a dual point,
-        and no slope says so.
+        ``dual`` are the coefficients that belong to slopes g. That square is in the value of a dual
+        point, and no slope says so.
         """
+        if not self.m:
+            return 0.0
         own = self.K_BB @ dual + self.jitter * dual
         with np.errstate(over="ignore"):
             sizes = (np.square(own) + np.square(slopes).sum(axis=0)).sum(axis=1)
-            return 0.5 * error**2 * float(np.square(self.span.inverse).sum(axis=0) @ sizes)
+            enlarged = np.square(self.span.inverse).sum(axis=0)
+            return 0.5 * self.error**2 * float(enlarged @ sizes)
 
     def distances(self) -> Array:
         """Of all rows to the span; see :func:`distances_of`."""

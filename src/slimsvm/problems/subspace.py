@@ -123,8 +123,9 @@ class Subspace:
         slopes = weight[:, None] * self.loss.gradient(target, scores)
         dual = coef - self.columns.coefficients(left)
         off = errors_of_scores(self.columns.error, coef, plain)
-        felt = self.columns.rounding(coef, dual, slopes, plain)
-        return felt + bent(self.loss, target, weight, scores, off)
+        found = self.columns.rounding(coef, dual, slopes, plain)
+        found += self.columns.of_products(dual, slopes)
+        return found + bent(self.loss, target, weight, scores, off)
 
     def objective(self, coef: Array, trail: Trail) -> Array:
         """The value for each column."""

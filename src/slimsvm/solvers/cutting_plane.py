@@ -111,6 +111,9 @@ class Oracle(Protocol):
     def cuts(self, scores: Array, columns: Columns = None) -> tuple[Array, Array, Array]:
         """The same of all rows."""
 
+    def bent(self, scores: Array, off: Array) -> float:
+        """What errors of all scores may cost beyond what responses say."""
+
     def balanced(self, scores: Array, columns: Columns = None) -> tuple[Array, Array, Array, Array]:
         """Best intercepts, and with them the same for cuts with vbar = 0."""
 
@@ -581,9 +584,11 @@ class CuttingPlane:
         """
         space, S = problem.space, state
         measured = (float(S.objective.sum()), S.measured, float(S.gap.sum()))
-        V = _felt(problem.oracle, raised(S.best_scores, S.best_b), space.precision)
+        scores = raised(S.best_scores, S.best_b)
+        V = _felt(problem.oracle, scores, space.precision)
         # the value is that of the best point, the lower bound that of the small problem
         off = sum(space.rounding(W, V, S.best_scores) for W in (S.best_W, S.W))
+        off += problem.oracle.bent(scores, space.errors(S.best_W, S.best_scores))
         return Certificate(space.scope, *measured, tol, space.precision).rounded(off)
 
     def model(self, problem: OneSlack, state: CutState) -> CutSolution:

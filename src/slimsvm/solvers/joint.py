@@ -209,6 +209,13 @@ class JointSpace(Space):
         kept = 2.0 * float(np.finfo(self.kept_in).eps) * float(np.abs(own).sum() * np.abs(V).sum())
         return float(self.space.rounding(self.by_label(W[:, 0]), slopes, f)) + exact + kept
 
+    def errors(self, W: Array, scores: Array) -> Array:
+        """Those of the space; of the linear part and intercepts there are none to speak of."""
+        end, out = self.n - self.n_linear, np.zeros((self.n, 1))
+        f = scores[:end, 0].reshape(-1, self.width) - self.intercepts(W[:, 0])
+        out[:end, 0] = self.space.errors(self.by_label(W[:, 0]), f).ravel()
+        return out
+
     def extend(self, V: Array, P: Array) -> int:
         """Offer what a cut has outside of the space, of all labels at once.
 
@@ -338,6 +345,24 @@ class JointRisk:
     def risk(self, scores: Array, columns: Columns = None) -> Array:
         """R(f)"""
         return np.array([self.worst(scores[:, 0])[2]])
+
+    def bent(self, scores: Array, off: Array) -> float:
+        """What errors ``off`` of scores may cost beyond what the responses there say.
+
+        The worst are those that lower the right labels' scores and raise all others; of outputs
+        that are not labels of parts, perhaps the opposite ones.
+        """
+        risk, _, V = self.at(scores[:, 0])
+        up = np.ones((self.n_parts, self.width))
+        if self.width > 1:
+            up[np.arange(self.n_parts), self.labels] = -1.0
+        else:  # labels are 0 and 1, and there is one column for both
+            up[self.labels > 0] = -1.0
+        worst = np.zeros(self.n)
+        worst[: self.n_parts * self.width] = up.ravel()
+        worst *= off[:, 0]
+        sides = (self.at(scores[:, 0] + side)[0] - risk - float(V @ side) for side in (worst, -worst))
+        return sum(max(0.0, side) for side in sides)
 
     def cuts(self, scores: Array, columns: Columns = None) -> tuple[Array, Array, Array]:
         """Risk, offset and responses of the cut at these scores."""

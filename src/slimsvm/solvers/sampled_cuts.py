@@ -410,7 +410,9 @@ class SampledCuts(CuttingPlane):
         certificate = Certificate(SAMPLED, *about, estimated=self.sampling == CONSTANT)
         if self.sampling == LINEAR and S.best_scores.size:
             V = risk.cuts(S.best_scores[:, None])[2]
-            off = problem.space.rounding(S.best_W, V, S.best_scores[:, None])
+            space, scores = problem.space, S.best_scores[:, None]
+            off = space.rounding(S.best_W, V, scores)
+            off += risk.bent(scores, space.errors(S.best_W, scores))
             certificate = certificate.rounded(off)
         largest, longest = risk.oracle.max_loss(risk.offsets), longest_sq(problem)
         most = 8.0 * S.total * largest * longest / tol**2

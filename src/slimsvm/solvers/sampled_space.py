@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from slimsvm.frames import Frame, rounding_of
 from slimsvm.kernel_sums import accumulate
-from slimsvm.precision import rounding
+from slimsvm.precision import errors_of_scores, rounding
 from slimsvm.problems.columns import DEFAULT_MEMORY
 from slimsvm.rows import Block, Rows, joined, serial
 from slimsvm.run import SAMPLED
@@ -263,6 +263,15 @@ class SampledSpace(Space):
         sums = float(np.finfo(np.float32).eps) * float(np.abs(W).sum()) * largest
         lengths = float(np.sqrt(np.square(slopes).sum() + np.square(coef).sum()))
         return rounding(error, coef, f[indices], slopes, f) + sums * lengths
+
+    def errors(self, W: Array, scores: Array) -> Array:
+        """Those of kernel values."""
+        end, out = self.n - self.n_linear, np.zeros((self.n, 1))
+        _, coef, constant, _ = self.expansion(W[:, 0])
+        f = scores[:end, 0].reshape(-1, self.width) - constant
+        error = max(self.rows.map(rounding_of, self.frame))
+        out[:end, 0] = errors_of_scores(error, coef, f).ravel()
+        return out
 
     def expansion(self, w: Array) -> tuple[Array, Array, Array, Array]:
         """A function as indices of rows, coefficients, intercepts and linear part.

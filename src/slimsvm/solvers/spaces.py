@@ -16,7 +16,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.linalg import solve_triangular
 
-from slimsvm.precision import rounding
+from slimsvm.precision import errors_of_scores, rounding
 from slimsvm.problems.columns import KernelColumns, Values, combined, products, sums_of
 from slimsvm.problems.span import Span
 from slimsvm.rows import Block, PerRow, Rows, added, joined
@@ -120,6 +120,10 @@ class Space:
         eps, own = float(np.finfo(np.float64).eps), self.metric(W)
         return rounding(4.0 * eps, W, own, V, scores)
 
+    def errors(self, W: Array, scores: Array) -> Array:
+        """How large the errors of the scores of functions W are: (n, columns)."""
+        return errors_of_scores(4.0 * float(np.finfo(np.float64).eps), W, scores)
+
     def coef(self, W: Array) -> Array:
         """What a model stores for coordinates W."""
         return W
@@ -165,11 +169,20 @@ class ExplicitSpace(Space):
 
     def rounding(self, W: Array, V: Array, scores: Array) -> float:
         """Products of d terms, and cuts that are kept in the precision of the features."""
-        eps = 4.0 * float(np.finfo(self.dtype).eps)
-        largest = max(self.rows.map(largest_of))
-        own = np.sqrt(self.size) * largest * np.abs(W).sum(axis=0)
+        eps, own = self._products(W)
         random = float((np.sqrt(np.square(V).sum(axis=0)) * own).sum())
         return rounding(eps, W, W, V, scores) + eps * random
+
+    def errors(self, W: Array, scores: Array) -> Array:
+        """The same products."""
+        eps, own = self._products(W)
+        return np.asarray(eps * (np.abs(scores) + own))
+
+    def _products(self, W: Array) -> tuple[float, Array]:
+        """The error of one product, and how large those of d terms are at most, nearly."""
+        largest = max(self.rows.map(largest_of))
+        own = np.sqrt(self.size) * largest * np.abs(W).sum(axis=0)
+        return 4.0 * float(np.finfo(self.dtype).eps), own
 
     def sweep(self, W: Array, b: Array, which: Array, oracle: Any) -> Swept:
         """X' respond(X W), chunk by chunk."""
@@ -319,6 +332,10 @@ class KernelSpace(Space):
         sums = super().rounding(W, V, scores)
         return sums + rounding(self.error, W, self.metric(W), V, scores)
 
+    def errors(self, W: Array, scores: Array) -> Array:
+        """The same."""
+        return super().errors(W, scores) + errors_of_scores(self.error, W, scores)
+
 
 class SubspaceSpace(Space):
     """The span of a basis, in orthonormal coordinates: O(n m) a round.
@@ -384,6 +401,10 @@ class SubspaceSpace(Space):
     def rounding(self, W: Array, V: Array, scores: Array) -> float:
         """That of the kernel values, of value and lower bound."""
         return 8.0 * self.columns.rounding(self.coef(W), self.coef(W), V, scores)
+
+    def errors(self, W: Array, scores: Array) -> Array:
+        """That of the kernel values."""
+        return errors_of_scores(self.columns.error if self.size else 0.0, self.coef(W), scores)
 
     def weights(self, coef: Array) -> Array:
         """L' coef"""
