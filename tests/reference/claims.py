@@ -100,12 +100,17 @@ def dense(A):
 
 
 def primal(p, model, loss, C, constant=0.0):
-    """1/2 |f|^2 + sum_i w_i L of a fitted model of two classes, in float64."""
+    """1/2 |f|^2 + sum_i w_i L of a fitted model of two classes, in float64.
+
+    The least that it may be: sums of large terms that cancel have rounding errors here, too.
+    """
     sign = np.where(p.y == model.classes_[1], 1.0, -1.0)
     V, coef = model.support_vectors_, dense(model.dual_coef_).ravel()
-    K = p.K(p.X, V)
+    K, K_VV = p.K(p.X, V), p.K(V, V)
     f = K @ coef + float(model.intercept_[0])
-    square = coef @ p.K(V, V) @ coef + constant * float(model.intercept_[0]) ** 2
+    f += sign * optimum.EPS * (np.abs(K) @ np.abs(coef))
+    square = coef @ K_VV @ coef + constant * float(model.intercept_[0]) ** 2
+    square -= optimum.EPS * float(np.abs(coef) @ np.sqrt(np.diag(K_VV))) ** 2
     return 0.5 * square + C * (p.weights() @ optimum.loss_values(loss, sign, f))
 
 

@@ -129,13 +129,15 @@ def problem(name, seed):
     if base == "MultivariateSVC":  # all rankings of the rows are outputs
         X, y = X[:5], np.append(y[:4], 1 - y[0])[: len(y[:5])]
     kernel = _kernel(rng)
-    if name in ("CoreVectorSVC", "recipes/cvm", "recipes/bvm"):
+    if base == "CoreVectorSVC" or name in ("recipes/cvm", "recipes/bvm"):
         kernel = _kernel(rng, ("rbf", "laplacian"))
     elif name == "recipes/cpsp":
         kernel = _kernel(rng, ("rbf",))
     elif name.endswith(("/descent", "/budget", "/refined")):
         kernel = _kernel(rng, ("rbf", "rbf", "rbf", "poly", "linear"))
-    largest = (15 if name in ("LinearSVC/extreme","LinearSVR/extreme") else 10) if name.endswith("/extreme") else 3
+    largest = 3
+    if name.endswith("/extreme"):  # of kernel values in float32 little is left at 1e10
+        largest = 15 if base in ("LinearSVC", "LinearSVR") else 10
     params = {"C": float(10.0 ** rng.uniform(-2, largest)), **_limits(rng)}
     params["tol"] = float(10.0 ** rng.uniform(-8, -1))
     if base not in ("LinearSVC", "LinearSVR") and name not in LINEAR:

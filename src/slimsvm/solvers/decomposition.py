@@ -474,8 +474,9 @@ class Decomposition:
         level = np.where(z > 0, *state.level)
         coef, operand = problem.coef(state.a), problem.gram.operand
         reduced = z * (s + z * problem.linear - level)
-        slopes = np.where(felt_by(operand, coef, s, reduced), problem.upper, 0.0)
-        return rounding_at(operand, coef, state.s, slopes, s)
+        steps = state.n_iter
+        slopes = np.where(felt_by(operand, coef, s, reduced, steps), problem.upper, 0.0)
+        return rounding_at(operand, coef, state.s, slopes, s, n_steps=steps)
 
     def model(self, problem: DualQP, state: State) -> DualSolution:
         """The dual point; s is exact at the active rows only."""

@@ -79,19 +79,29 @@ def measure(
     return gap, n_support, square
 
 
-def felt_by(operand: Operand, coef: Array, scores: Array, reduced: Array) -> Array:
+def _sums(operand: Operand, coef: Array, n_steps: int) -> float:
+    """The error of a score as a sum in float64, which cancels, and which so many steps changed."""
+    size = np.abs(coef)
+    terms = float(size.sum()) + np.sqrt(n_steps) * float(size.max(initial=0.0))
+    longest = float(np.abs(operand.diag()).max(initial=0.0))
+    return float(np.finfo(float).eps) * terms * longest
+
+
+def felt_by(
+    operand: Operand, coef: Array, scores: Array, reduced: Array, n_steps: int = 0
+) -> Array:
     """Variables whose loss is not zero, or may not be: those on the margin cost C on its far side.
 
     ``scores`` are those of their rows, ``reduced`` is what they lie beyond the margin.
     """
-    longest = float(np.abs(operand.diag()).max(initial=0.0))
-    sums = float(np.finfo(float).eps) * float(np.abs(coef).sum()) * longest
+    sums = _sums(operand, coef, n_steps)
     off = operand.rounding() * (np.abs(scores) + float(np.linalg.norm(coef))) + sums
     return np.asarray(reduced < off)
 
 
 def rounding_at(
-    operand: Operand, coef: Array, s: Array, slopes: Array, scores: Array, unbalanced: float = 0.0
+    operand: Operand, coef: Array, s: Array, slopes: Array, scores: Array, unbalanced: float = 0.0,
+    n_steps: int = 0,
 ) -> float:
     """What rounding may have changed of the values of a dual point, and of the function that it is.
 
@@ -105,10 +115,11 @@ def rounding_at(
         Of all variables: slopes of their losses, and s of their rows.
     unbalanced : float
         The multiplier of the equality, times what the sum of coef misses it by.
+    n_steps : int
+        How often s was changed.
     """
     # sums that cancel: where the optimum is zero, nothing else is left
-    longest = float(np.abs(operand.diag()).max(initial=0.0))
-    sums = float(np.finfo(float).eps) * float(np.abs(coef).sum()) ** 2 * longest
+    sums = _sums(operand, coef, n_steps) * float(np.abs(coef).sum() + np.abs(slopes).sum())
     columns = (part[:, None] for part in (coef, s, slopes, scores))
     return rounding(operand.rounding(), *columns) + sums + abs(unbalanced)
 
