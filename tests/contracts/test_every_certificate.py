@@ -75,6 +75,11 @@ def test_claims_that_were_false_once():
     assert_true("recipes/chunking", (10039,))  # scores of rows with k(x, x) = 400,000
     # true, but judged at intercepts that were not the best, where slopes do not add up to zero
     assert_true("SparseSVC/descent", (10054,))
+    # large C: what the square of a rounding error of a score costs, or a row that it takes across a
+    # kink, whichever loss it is
+    assert_true("SparseSVC/extreme", (263, 285, 327, 360, 364))
+    assert_true("MultivariateSVC/extreme", (123, 144))
+    assert_true("SVC/extreme", (199,))  # scores of terms of 1e9 that many steps changed
 
 
 @pytest.mark.long

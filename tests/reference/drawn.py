@@ -425,6 +425,7 @@ ESTIMATORS = (
 )  # fmt: skip
 KINDS = (
     "SparseSVC/descent", "SparseSVR/descent", "OnlineSVC/budget", "LinearSVC/extreme",
-    "LinearSVR/extreme",
+    "LinearSVR/extreme", "SparseSVC/extreme", "SparseSVR/extreme", "ReducedSVC/extreme",
+    "SVC/extreme", "SVR/extreme", "CoreVectorSVC/extreme", "MultivariateSVC/extreme",
 )  # fmt: skip
 RECIPES = tuple(f"recipes/{own}" for own in sorted(recipes.RECIPES))

@@ -66,7 +66,8 @@ def of_reducedsvc(p):
         K, K_RR = p.K(X, R), p.K(R, R)
         F = optimum.coordinates(K, K_RR, 1e-12) if by_norm else K
         V = np.column_stack([F, np.ones(len(sign))])
-        true = optimum.regularised(V @ V.T, loss, sign, w, False, beta=beta, F=V)
+        about = {"beta": beta, "F": V, "features": V if V.shape[1] <= optimum.FEW else None}
+        true = optimum.regularised(V @ V.T, loss, sign, w, False, **about)
         b = float(model.intercept_[k])
         f = p.K(X, model.basis_) @ np.asarray(model.basis_coef_, float)[:, k] + b
         coef = np.asarray(model.basis_coef_, float)[:, k]

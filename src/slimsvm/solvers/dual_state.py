@@ -100,7 +100,12 @@ def felt_by(
 
 
 def rounding_at(
-    operand: Operand, coef: Array, s: Array, slopes: Array, scores: Array, unbalanced: float = 0.0,
+    operand: Operand,
+    coef: Array,
+    s: Array,
+    slopes: Array,
+    scores: Array,
+    unbalanced: float = 0.0,
     n_steps: int = 0,
 ) -> float:
     """What rounding may have changed of the values of a dual point, and of the function that it is.

@@ -361,7 +361,9 @@ class JointRisk:
         worst = np.zeros(self.n)
         worst[: self.n_parts * self.width] = up.ravel()
         worst *= off[:, 0]
-        sides = (self.at(scores[:, 0] + side)[0] - risk - float(V @ side) for side in (worst, -worst))
+        sides = (
+            self.at(scores[:, 0] + side)[0] - risk - float(V @ side) for side in (worst, -worst)
+        )
         return sum(max(0.0, side) for side in sides)
 
     def cuts(self, scores: Array, columns: Columns = None) -> tuple[Array, Array, Array]:
