@@ -82,7 +82,8 @@ def bent(loss: Any, target: Any, weight: Array, scores: Array, off: Array) -> fl
     Examples
     --------
     >>> from slimsvm.losses import SquaredHinge
-    >>> bent(SquaredHinge(), 1.0, np.full(1, 1e10), np.ones((1, 1)), np.full((1, 1), 1e-5))
+    >>> one = np.ones((1, 1))
+    >>> round(bent(SquaredHinge(), 1.0, np.full(1, 1e10), one, 1e-5 * one), 6)
     1.0
     """
     with np.errstate(over="ignore", invalid="ignore"):
