@@ -17,6 +17,7 @@ from slimsvm import (
     SVC,
     CrammerSingerSVC,
     MultivariateSVC,
+    ReducedSVC,
     SparseSVC,
     StructuralSVM,
     estimators,
@@ -228,3 +229,16 @@ def test_a_gap_in_float32_is_never_below_rounding():
     X = rng.standard_normal((1500, 10))
     certificate = SVC(tol=1e-9).fit(X, (X[:, 0] > 0).astype(int)).certificate_
     assert certificate.rounding > 0 and certificate.gap >= certificate.rounding
+
+
+@pytest.mark.parametrize("C", [1.0, 1000.0])
+def test_rounding_says_little_where_c_is_usual(C):
+    """What its square costs is far below the tolerance."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((1500, 6))
+    y = (X[:, 0] * X[:, 1] + 0.3 * rng.standard_normal(1500) > 0).astype(int)
+    sparse = SparseSVC(C=C, n_basis=50, basis="random", refine=False, random_state=0)
+    for model in (sparse, ReducedSVC(50, C=C, solver="least_squares", random_state=0)):
+        certificate = model.fit(X, y).certificate_
+        assert certificate.precision == "float32"
+        assert 0 < certificate.rounding < 1e-4 * certificate.objective

@@ -82,7 +82,7 @@ def measure(
 def _sums(operand: Operand, coef: Array, n_steps: int) -> float:
     """The error of a score as a sum in float64, which cancels, and which so many steps changed."""
     size = np.abs(coef)
-    terms = float(size.sum()) + np.sqrt(n_steps) * float(size.max(initial=0.0))
+    terms = float(size.sum() + np.sqrt(n_steps) * size.max(initial=0.0))
     longest = float(np.abs(operand.diag()).max(initial=0.0))
     return float(np.finfo(float).eps) * terms * longest
 
