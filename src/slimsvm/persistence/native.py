@@ -161,7 +161,9 @@ def write(
                 "sha256": hashing.digest(),
             }
         header["sha256"] = _header_hash(header)
-        archive.writestr(_member(HEADER), json.dumps(header, indent=1, allow_nan=False))
+        # a state of a solver is no reading matter, and lines take the compiled encoder away
+        indent = 1 if further is None else None
+        archive.writestr(_member(HEADER), json.dumps(header, indent=indent, allow_nan=False))
 
 
 def read_checkpoint(path: str | os.PathLike[str]) -> tuple[str, Any, dict[str, Array]]:
