@@ -18,6 +18,13 @@ def test_the_old_file_stays_until_the_end(tmp_path):
     assert os.listdir(tmp_path) == ["file"]
 
 
+def test_an_empty_name_is_no_folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(ValueError, match="The path is empty"), replacing(""):
+        pass
+    assert not os.listdir(tmp_path)
+
+
 @pytest.mark.parametrize("step", ["fsync", "replace"])
 def test_a_failure_at_the_very_end_leaves_no_trace(tmp_path, monkeypatch, step):
     path = tmp_path / "file"

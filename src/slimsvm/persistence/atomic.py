@@ -36,7 +36,8 @@ def replacing(path: str | os.PathLike[str], *, text: bool = False) -> Iterator[I
     Raises
     ------
     ValueError
-        If ``path`` is there and is no ordinary file: a device or a pipe cannot be replaced.
+        If ``path`` is empty, or is there and is no ordinary file: a device or a pipe cannot be
+        replaced.
 
     Examples
     --------
@@ -50,6 +51,8 @@ def replacing(path: str | os.PathLike[str], *, text: bool = False) -> Iterator[I
     ...     path.read_text()
     'complete'
     """
+    if not os.fspath(path):  # it would be the working folder
+        raise ValueError("The path is empty; give the name of a file to write.")
     target = Path(os.path.realpath(path))
     if target.is_dir():
         raise IsADirectoryError(f"{os.fspath(path)} is a folder; give the name of a file to write.")
