@@ -9,7 +9,7 @@ from slimsvm.gram import Gram
 from slimsvm.kernels import RBF
 from slimsvm.problems.dual_qp import classification, regression
 from slimsvm.search.held_out import _kept
-from slimsvm.solvers.shared_path import solution_path
+from slimsvm.solvers.shared_path import solution_paths
 from slimsvm.tiles import prepare
 
 Cs = np.array([0.1, 1.0, 10.0, 100.0])
@@ -22,18 +22,23 @@ kernel = RBF(0.1)
 operand = prepare(kernel, X, dtype=np.float64)
 
 
-def path(K, target, below, above, epsilon, tol=1e-3, edges=None, Cs=Cs):
-    n = target.size
-    coef, score = np.empty((Cs.size, n)), np.empty((Cs.size, n))
-    level, violation = np.empty(Cs.size), np.empty(Cs.size)
+def paths(K, target, below, above, epsilon, tol=1e-3, edges=None, Cs=Cs):
+    m, n = target.shape
+    coef, score = np.empty((2, m, Cs.size, n))
+    level, violation = np.empty((2, m, Cs.size))
     edges = np.array([0, n, n, n]) if edges is None else edges
     diag = np.ascontiguousarray(K.diagonal())
-    block = _kept(object(), n, K.dtype)  # that of no other problem
-    solution_path(
+    block = _kept(object(), (), n, K.dtype)  # that of no other problem
+    solution_paths(
         K, diag, edges, target, below, above, epsilon, Cs, tol, 1e-7, *block, coef, score, level,
         violation,
     )  # fmt: skip
     return coef, score, level, violation
+
+
+def path(K, target, below, above, *given, **options):
+    found = paths(K, target[None], below[None], above[None], *given, **options)
+    return [one[0] for one in found]
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -97,3 +102,17 @@ def test_equal_rows_with_opposite_labels_and_rows_without_weight():
     nothing = np.zeros(64)
     coef, _, level, violation = path(K, t, nothing, nothing, 0.0, Cs=np.array([1.0]))
     assert not coef.any() and not violation.any() and np.isfinite(level).all()
+
+
+def test_folds_that_share_a_block_are_solved_as_each_alone():
+    K = kernel(X).astype(np.float32)
+    fold = np.arange(1400) % 3
+    weights = np.array([weight * (fold != f) for f in range(3)])
+    targets = np.array([sign] * 3)
+    below, above = np.where(targets < 0, weights, 0.0), np.where(targets > 0, weights, 0.0)
+    _, scores, levels, violations = paths(K, targets, below, above, 0.0, 1e-5)
+    assert np.all(violations <= 1e-5)
+    for f in range(3):
+        _, score, level, _ = path(K, targets[f], below[f], above[f], 0.0, 1e-5)
+        alone = score - level[:, None]
+        np.testing.assert_allclose(scores[f] - levels[f][:, None], alone, atol=3e-4)

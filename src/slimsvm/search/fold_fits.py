@@ -20,6 +20,7 @@ from sklearn.utils import _safe_indexing
 
 from slimsvm.kernels import Kernel, Precomputed
 from slimsvm.search.held_out import Space
+from slimsvm.search.matrices import WholeMatrix
 from slimsvm.search.shared import Candidate
 from slimsvm.search.stand_in import Known
 from slimsvm.threads import parallel
@@ -151,10 +152,11 @@ class FoldFits:
                 kernel = candidate.estimator._kernel_for(X, np.asarray(w, np.float64))
                 by_kernel.setdefault(kernel, []).append((fold, candidate))
         space = Space(self.X, None, self.threads, max_bytes, self.stop)
-        for kernel, K, _ in space.matrices(list(by_kernel)):
+        for kernel, matrix in space.matrices(list(by_kernel)):
+            assert isinstance(matrix, WholeMatrix)
             tasks = by_kernel[kernel]
 
-            def fit(k: int, K: Array = K, tasks: Any = tasks) -> None:
+            def fit(k: int, K: Array = matrix.K, tasks: Any = tasks) -> None:
                 (number, train, test), candidate = tasks[k]
                 if self.stop():
                     return

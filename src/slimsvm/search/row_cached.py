@@ -72,7 +72,7 @@ def _up(
         if not problem.violation(last.a, last.s) <= point.tol:
             missed.append((point.candidate, fold.fold))
         else:
-            consume(point, fold, (last.s[fold.test] - last.level[0])[:, None])
+            consume(point, fold, (last.s[fold.test] - last.level[0])[:, None], None)
     return missed
 
 

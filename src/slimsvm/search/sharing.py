@@ -31,7 +31,7 @@ from slimsvm.precision import is_small
 from slimsvm.run import Limits
 from slimsvm.search import row_cached
 from slimsvm.search.fold_fits import KERNELS, ROWS, FoldFits, kind_of
-from slimsvm.search.held_out import Consumer, FoldProblem, Point, Space
+from slimsvm.search.held_out import Consumer, FoldProblem, Point, Space, Votes
 from slimsvm.search.shared import Candidate, NotShared, Shared
 from slimsvm.search.stand_in import Book, Known
 
@@ -155,6 +155,7 @@ class Sharing:
             folds.append((fold, train, test))
         before = len(book.known)
         self._decision, self._train_too, self._book = decision, train_too, book
+        self._only_votes = not decision and not self.keep_outputs
         self._splits, self._all = splits, self.whole.get_params()
         if self.checkpoint is not None:
             self._facts = self._facts_of(book)
@@ -198,11 +199,13 @@ class Sharing:
         """Of the estimator itself, for each fold: the rows, their outputs, and the classes."""
         found: list[tuple[Array, Array, Array]] = []
         self.reasons = {}
-        self._train_too = False
+        self._train_too = self._only_votes = False
         candidates = [Candidate(0, {}, self.estimator)]
         X = self._checked_rows()
 
-        def consume(point: Point, problem: FoldProblem, outputs: Array) -> None:
+        def consume(
+            point: Point, problem: FoldProblem, outputs: Array, votes: Votes | None
+        ) -> None:
             found.append((problem.test, outputs.astype(np.float64), problem.classes))
 
         folds = [(k, train, test) for k, (train, test) in enumerate(splits)]
@@ -296,8 +299,8 @@ class Sharing:
         # of one kind together, by growing gamma: inner products in float32 do for the first ones
         kernels = sorted(by_kernel, key=lambda k: (k.name, float(getattr(k, "gamma", 0.0))))
 
-        def enter(point: Point, problem: FoldProblem, outputs: Array) -> None:
-            self._enter(numbers[point.candidate], problem, outputs)
+        def enter(point: Point, problem: FoldProblem, outputs: Array, votes: Votes | None) -> None:
+            self._enter(numbers[point.candidate], problem, outputs, votes)
 
         solved = self._solved(X, label, kernels, by_kernel, consume or enter)
         for k, missed in enumerate(solved):
@@ -319,8 +322,9 @@ class Sharing:
                 yield row_cached.solve(X, kernel, own, *how, consume)
             return
         space = Space(X, label, self.threads, self.max_bytes, self.stop)
-        for kernel, K, diag in space.matrices(kernels):
-            yield space.solve(K, diag, problems[kernel], consume)
+        by_pairs = all(one.only_votes for own in problems.values() for one in own)
+        for kernel, matrix in space.matrices(kernels, by_pairs):
+            yield space.solve(matrix, problems[kernel], consume)
 
     def _fit_through(
         self, X: Any, y: Any, weight: Any, folds: list[Any], candidates: list[Candidate]
@@ -404,9 +408,8 @@ class Sharing:
                 place = (kernel, group)
                 if place not in made:
                     target, used = np.asarray(data.target), train[data.used]
-                    made[place] = FoldProblem(
-                        fold, kernel, used, target, data.weight, rows, test.size, data.classes
-                    )
+                    about = (test.size, data.classes, self._only_votes)
+                    made[place] = FoldProblem(fold, kernel, used, target, data.weight, rows, *about)
             except Exception:
                 self.reasons["a fold has not what every fit needs"] = None
                 continue
@@ -415,7 +418,9 @@ class Sharing:
             made[place].points.append(Point(candidate.number, C, epsilon, float(own.tol)))
         return list(made.values())
 
-    def _enter(self, candidate: Candidate, problem: FoldProblem, outputs: Array) -> None:
+    def _enter(
+        self, candidate: Candidate, problem: FoldProblem, outputs: Array, votes: Votes | None
+    ) -> None:
         """Predictions from outputs, into the book."""
         own, known = candidate.estimator, Known(None)
         if problem.classes.size:
@@ -424,7 +429,11 @@ class Sharing:
             shape, ties = own.decision_function_shape, bool(own.break_ties)
             if ties and shape == "ovo" and problem.classes.size > 2:
                 return  # prediction complains
-            predicted = known.classes[scheme.chosen(outputs, shape, ties)]
+            chosen = scheme.chosen(outputs, shape, ties)
+            if votes is not None:
+                some, chosen = chosen, votes.chosen.copy()
+                chosen[votes.rest] = some
+            predicted = known.classes[chosen]
             decision = scheme.decision(outputs, shape) if self._decision else None
         else:
             predicted, decision = outputs[:, 0], None

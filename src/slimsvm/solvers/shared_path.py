@@ -39,9 +39,10 @@ FAR = 1e30  # stands for infinity; a float32, too
 WIDE = 64  # rows whose extremes are found at once
 PLACES = 2047  # bits of a place in the block
 WORKING_SET = 512  # measured: 256 to 1,024 are alike
-BLOCK = 1024  # rows of the block that is kept; a multiple of WIDE
+BLOCK = 2048  # rows of the block that is kept; a multiple of WIDE
 SIDE = 32  # of the squares in which the block is mirrored
-LARGER = 4  # times the rows that matter now: so large the block may be before others leave it
+LARGER = 2  # times the rows that matter now: so large the block may be before others leave it
+SPARE = 32  # rows beyond that
 INNER = 0.1  # of the violation: how far SMO goes in a working set
 MOST_ROUNDS = 1000
 # of SMO for one C, a row and in all: where that does not do, the matrix is badly conditioned, and
@@ -56,6 +57,11 @@ def _key(x: Any) -> Any:
 
 def _number(key: Any) -> Any:
     """The number that has the key; for compiled callers."""
+    raise NotImplementedError
+
+
+def _marked(key: Any, k: int) -> Any:
+    """The key with k in its last bits; for compiled callers."""
     raise NotImplementedError
 
 
@@ -80,6 +86,13 @@ def _number_of(key):  # type: ignore[no-untyped-def]
     if key == types.int32:
         return lambda key: _turned32(key).view(np.float32)
     return lambda key: _turned64(key).view(np.float64)
+
+
+@overload(_marked)
+def _marked_of(key, k):  # type: ignore[no-untyped-def]
+    if key == types.int32:
+        return lambda key, k: np.int32(np.int32(key & np.int32(~PLACES)) | np.int32(k))
+    return lambda key, k: (key & ~PLACES) | k
 
 
 @overload(_gain)
@@ -126,24 +139,15 @@ def _best_partner(
 
 @compiled
 def _move(up: Array, low: Array, row_i: Array, row_j: Array, t: Any, n: int) -> tuple[Any, Any]:
-    """All slopes after a step; keys of the least and the largest."""
+    """All slopes after a step; the key of the least, with its place, and that of the largest."""
     far = up.dtype.type(FAR)
     least, largest = _key(far), _key(-far)
     for k in range(n):
         change = t * (row_i[k] - row_j[k])
         x, y = up[k] + change, low[k] + change
         up[k], low[k] = x, y
-        least, largest = min(least, _key(x)), max(largest, _key(y))
+        least, largest = min(least, _marked(_key(x), k)), max(largest, _key(y))
     return least, largest
-
-
-@compiled
-def _place_of(number: Any, values: Array, n: int) -> int:
-    """Where the number is among the values; the last place of several."""
-    at = np.int32(0)
-    for k in range(n):
-        at = max(at, np.int32(k) if values[k] == number else np.int32(0))
-    return int(at)
 
 
 @compiled
@@ -180,10 +184,15 @@ def _pairs(
     bottom_key, top_key = _move(up, low, B[0], B[0], kind(0), n)
     steps = 0
     while steps < most:
-        bottom = _number(bottom_key)
+        # the steepest row, but for the last bits of its slope; exactly, where that decides
+        i = int(bottom_key & PLACES)
+        bottom = up[i]
         if not top_key > _key(kind(bottom + kind(tol))):
-            break
-        i = _place_of(bottom, up, n)
+            for v in range(n):
+                if up[v] < bottom:
+                    i, bottom = v, up[v]
+            if not top_key > _key(kind(bottom + kind(tol))):
+                break
         row_i = B[i]
         j = _best_partner(low, bottom, diag, i, row_i, least_eta, n)
         if not low[j] > bottom:  # the logarithm does not tell such small ones apart
@@ -207,7 +216,7 @@ def _pairs(
         bottom_key, top_key = _move(up, low, row_i, row_j, step, n)
         _place(i, o_i + step * (row_i[i] - row_j[i]), b, lower, upper, eps, up, low)
         _place(j, o_j + step * (row_i[j] - row_j[j]), b, lower, upper, eps, up, low)
-        bottom_key = min(bottom_key, _key(up[i]), _key(up[j]))
+        bottom_key = min(bottom_key, _marked(_key(up[i]), i), _marked(_key(up[j]), j))
         top_key = max(top_key, _key(low[i]), _key(low[j]))
         steps += 1
     return steps
@@ -274,13 +283,17 @@ def _level(
 
 @compiled
 def _chosen(up: Array, low: Array, bottom: float, top: float, most: int) -> Array:
-    """The rows that are free or pair with a violation; if there are too many, the steepest."""
-    n, found = up.size, 0
+    """The rows that are free or pair with a violation; if there are too many, the steepest.
+
+    The level will be somewhere between the ends: rows at a bound that are on the right side of the
+    middle would pair with a few only, and if they should matter after all, the next round has them.
+    """
+    n, found, middle = up.size, 0, 0.5 * (bottom + top)
     candidates = np.empty(n, np.int64)
     rising, falling = np.empty(n), np.empty(n)
     n_rising = n_falling = 0
     for v in range(n):
-        if up[v] < top or low[v] > bottom or (up[v] < FAR and low[v] > -FAR and up[v] <= low[v]):
+        if up[v] < middle or low[v] > middle or (up[v] < FAR and low[v] > -FAR and up[v] <= low[v]):
             candidates[found] = v
             found += 1
             if up[v] < FAR:
@@ -396,7 +409,7 @@ def _solve(
         new = 0
         for k in range(chosen.size):
             new += place[chosen[k]] < 0
-        if q + new > B.shape[0] or q > LARGER * chosen.size + 256:
+        if q + new > B.shape[0] or q > LARGER * chosen.size + SPARE:
             q = _keep(chosen, S, place, q, B)
         q = _extend(K, place_of, chosen, S, place, q, B)
         for r in range(q):
@@ -425,7 +438,7 @@ def _solve(
 
 
 @compiled
-def solution_path(
+def solution_paths(
     K: Array,
     diag: Array,
     edges: Array,
@@ -445,64 +458,44 @@ def solution_path(
     level: Array,
     violation: Array,
 ) -> None:
-    """Solve for ascending C, with the rows edges[0]..edges[1] and edges[2]..edges[3] of K.
+    """Solve several problems for ascending C.
 
-    The bounds are -C below and C above. For each C: coefficients, inner products of all these rows,
-    the level (minus the intercept), and the violation that is left.
+    They have the rows edges[0]..edges[1] and edges[2]..edges[3] of K. Row f of the other arrays is
+    about problem f; its bounds are -C below[f] and C above[f]. For each problem and C:
+    coefficients, inner products of all these rows, the level (minus the intercept), and the
+    violation that is left. C is the outer loop: folds of the same rows need nearly the same block
+    of kernel values for one C, and a smaller one for the next.
     """
-    n, first = target.size, edges[1] - edges[0]
-    b, s, place_of = np.zeros(n), np.zeros(n), np.empty(n, np.int64)
+    n, first = target.shape[1], edges[1] - edges[0]
+    place_of, lower, upper = np.empty(n, np.int64), np.empty(n), np.empty(n)
     for v in range(n):
         place_of[v] = edges[0] + v if v < first else edges[2] + v - first
-    lower, upper = np.empty(n), np.empty(n)
     for c in range(Cs.size):
-        factor = 1.0
-        if c > 0:
-            slope = bend = 0.0
+        for f in range(target.shape[0]):
+            b, s, t = coef[f, c], score[f, c], target[f]
+            if c > 0 and violation[f, c - 1] > 100.0 * tol:  # so it will be for larger C
+                level[f, c], violation[f, c] = 0.0, FAR
+                for v in range(n):
+                    b[v] = s[v] = 0.0
+                continue
             for v in range(n):
-                slope += target[v] * b[v] - epsilon * abs(b[v])
-                bend += b[v] * s[v]
-            factor = min(max(slope / max(bend, 1e-300), 1.0), Cs[c] / Cs[c - 1])
-        for v in range(n):
-            lower[v], upper[v] = -Cs[c] * below[v], Cs[c] * above[v]
-            b[v] = min(max(b[v] * factor, lower[v]), upper[v])
-            s[v] *= factor
-        # fmt: off
-        level[c], violation[c], size[0] = _solve(
-            K, diag, edges, place_of, target, lower, upper, epsilon, b, s, tol, tiny,
-            B, S, place, size[0],
-        )
-        # fmt: on
-        for v in range(n):  # no assignment of arrays: its check of shapes takes seconds to compile
-            coef[c, v], score[c, v] = b[v], s[v]
-        if violation[c] > 100.0 * tol:  # so it will be for larger C
-            coef[c + 1 :], score[c + 1 :], level[c + 1 :], violation[c + 1 :] = 0.0, 0.0, 0.0, FAR
-            break
-
-
-@compiled
-def pair_path(
-    K: Array, diag: Array, edges: Array, weight: Array, first: float, Cs: Array, tol: float,
-    tiny: float, B: Array, S: Array, place: Array, size: Array,
-    coef: Array, score: Array, level: Array, violation: Array,
-) -> None:  # fmt: skip
-    """The path of a pair of classes, whose rows are the two slices; ``first``: sign of the first.
-
-    ``weight`` is that of every row of K.
-    """
-    n, middle = edges[1] - edges[0] + edges[3] - edges[2], edges[1] - edges[0]
-    target, below, above = np.empty(n), np.zeros(n), np.zeros(n)
-    for v in range(n):
-        sign = first if v < middle else -first
-        w = weight[edges[0] + v] if v < middle else weight[edges[2] + v - middle]
-        target[v] = sign
-        if sign > 0.0:
-            above[v] = w
-        else:
-            below[v] = w
-    # fmt: off
-    solution_path(
-        K, diag, edges, target, below, above, 0.0, Cs, tol, tiny, B, S, place, size,
-        coef, score, level, violation,
-    )
-    # fmt: on
+                lower[v], upper[v] = -Cs[c] * below[f, v], Cs[c] * above[f, v]
+            if c == 0:
+                for v in range(n):
+                    b[v] = s[v] = 0.0
+            else:
+                slope = bend = 0.0
+                before, s_before = coef[f, c - 1], score[f, c - 1]
+                for v in range(n):
+                    slope += t[v] * before[v] - epsilon * abs(before[v])
+                    bend += before[v] * s_before[v]
+                factor = min(max(slope / max(bend, 1e-300), 1.0), Cs[c] / Cs[c - 1])
+                for v in range(n):
+                    b[v] = min(max(before[v] * factor, lower[v]), upper[v])
+                    s[v] = s_before[v] * factor
+            # fmt: off
+            level[f, c], violation[f, c], size[0] = _solve(
+                K, diag, edges, place_of, t, lower, upper, epsilon, b, s, tol, tiny,
+                B, S, place, size[0],
+            )
+            # fmt: on
