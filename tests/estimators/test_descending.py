@@ -466,3 +466,25 @@ def test_noise_of_few_numbers_is_not_learned():
     y = X @ rng.standard_normal(10) + 6.0 * rng.standard_normal(3300)
     model = SparseSVR(50, C=100.0, gamma=0.1, epsilon=1.0, random_state=0).fit(X[:300], y[:300])
     assert model.score(X[300:], y[300:]) > 0.15  # 0.04 without a firm ridge; the truth has 0.24
+
+
+def test_a_race_of_metrics_is_where_the_descent_begins(monkeypatch):
+    n = 13_000  # too many for descents in several ways
+    rng, t = np.random.default_rng(0), np.linspace(0.0, 40.0, n)
+    X = np.c_[np.sin(t), np.cos(0.7 * t), t / 40.0] + 0.01 * rng.standard_normal((n, 3))
+    y = X[:, 0] * X[:, 1] > 0.1
+    seen = []
+    usual = path_descent._Work._run
+
+    def watched(self, solver, problem, start, **options):
+        result = usual(self, solver, problem, start, **options)
+        if isinstance(solver, path_descent.Descent):
+            seen.append((solver.plan.n_steps, start, result.model))
+        return result
+
+    monkeypatch.setattr(path_descent._Work, "_run", watched)
+    SparseSVC(10, gamma=1.0, random_state=0).fit(X, y)
+    (short, _, first), (_, _, second), (long, start, _) = seen[:3]
+    assert start.B is first.B or start.B is second.B
+    shares = path_descent.AFTER_RACE / path_descent.SHORT_RACE
+    assert 0.9 * shares * short < long < 1.5 * shares * short  # fewer than without a race

@@ -20,12 +20,15 @@ from slimsvm.losses import (
     SquaredEpsilonInsensitive,
     SquaredHinge,
 )
-from slimsvm.problems import mapped, mapped_wide
+from slimsvm.precision import rounding
+from slimsvm.problems import intercepts, mapped_wide
 from slimsvm.problems.mapped import Mapped, MappedSpan, Vectors, coordinates_for
+from slimsvm.problems.span import TAKEN_APART, price_of_jitter
 from slimsvm.run import run
 from slimsvm.solvers.descent import Descent, Moving, plan_for
 from slimsvm.solvers.first_vectors import first_vectors
 from slimsvm.solvers.mapped_newton import MappedNewton
+from slimsvm.solvers.path_points import accuracy
 
 LABELS = [Logistic(), SquaredHinge(), SmoothHinge(), Softmax(), LeastSquares()]
 NUMBERS = [SquaredEpsilonInsensitive(0.1), SmoothEpsilonInsensitive(0.1)]
@@ -175,16 +178,59 @@ def test_sums_for_the_intercepts_of_the_softmax_are_those_of_the_loss():
     rng = np.random.default_rng(0)
     Y, w = np.eye(4)[rng.integers(0, 4, 300)], rng.random(300)
     raw = 9.0 * Y + rng.standard_normal((300, 4))  # nearly all rows are sure
-    sums = mapped._SoftmaxSums(Y, w, raw)
+    sums = intercepts.sums_over(Softmax(), Y, w, raw)
     for b in (np.zeros(4), np.array([0.0, 5.0, -20.0, 1.0])):
+        F = raw + b
         for ours, known in zip(
-            sums.at(b), mapped.risk_and_slopes(Softmax(), Y, w, raw + b), strict=True
+            sums.at(b), intercepts.risk_and_slopes(Softmax(), Y, w, F), strict=True
         ):
             assert_allclose(ours, known, rtol=1e-11)
-        assert_allclose(
-            sums.bend(b), mapped.bends(Softmax(), Y, w, raw + b), rtol=1e-10, atol=1e-14
-        )
-    assert_allclose(sums.bend(np.zeros(4)), mapped.bends(Softmax(), Y, w, raw), atol=1e-12)
+        bend = intercepts.bends(Softmax(), Y, w, F)
+        assert_allclose(sums.bend(b), bend, rtol=1e-10, atol=1e-14)
+        slopes, curves, value = sums.look(b)
+        assert_allclose(slopes, w[:, None] * Softmax().gradient(Y, F), rtol=1e-10, atol=1e-15)
+        assert_allclose(curves, np.diag(bend), rtol=1e-9, atol=1e-14)
+        assert_allclose(value, w @ Softmax().value(Y, F), rtol=1e-11)
+    bend = intercepts.bends(Softmax(), Y, w, raw)
+    assert_allclose(sums.bend(np.zeros(4)), bend, atol=1e-12)
+    # what was asked at the first intercepts, and at those of each look, is known
+    assert [b.tolist() for b, _ in sums.risks] == [[0.0] * 4, [0.0] * 4, [0.0, 5.0, -20.0, 1.0]]
+
+
+def test_what_rounding_changes_is_summed_without_the_scores_of_all_rows():
+    P = problem(Softmax(), n=5000)
+    v = first_vectors(P, 12, np.random.default_rng(0))
+    span = MappedSpan(P, v)
+    look, other = span.look(v.coef, v.intercept), v.coef + 0.3
+    for felt, scores in (
+        (span._felt(look), look.scores),
+        (span._felt_by(look, other), span.scores(other)),
+    ):
+        ours = rounding(1e-6, v.coef, v.coef, *felt)
+        assert_allclose(ours, rounding(1e-6, v.coef, v.coef, look.slopes, scores), rtol=1e-9)
+    off = span._off(1e-3, np.abs(look.scores), v.coef, look.intercept)
+    assert_allclose(span._bent(1e-3, v.coef, look), P.weight @ np.square(off).sum(axis=1))
+    other_b = look.intercept + 0.5  # known at those of the look, made anew at others
+    assert_allclose(span.risk_at(look, other_b), P.risk(look.scores + other_b), rtol=1e-12)
+    assert_allclose(span.risk_at(look, look.intercept), P.risk(look.scores + look.intercept))
+
+
+@pytest.mark.parametrize("m", [20, TAKEN_APART + 1])
+def test_the_price_of_several_points_is_the_largest(m):
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((m, 3))
+    K = RBF(0.1)(X)
+    points = [rng.standard_normal((m, 2)) for _ in range(3)]
+    each = [price_of_jitter(K, 1e-4, point) for point in points]
+    assert_allclose(price_of_jitter(K, 1e-4, *points), max(each), rtol=1e-6)
+
+
+def test_accuracy_takes_the_first_of_equal_scores():
+    rng = np.random.default_rng(0)
+    scores, target = rng.integers(0, 3, (200, 4)).astype(float), np.eye(4)[rng.integers(0, 4, 200)]
+    weight = rng.random(200)
+    known = np.average(scores.argmax(axis=1) == target.argmax(axis=1), weights=weight)
+    assert_allclose(accuracy(scores, target, weight), known)
 
 
 def test_directions_are_not_computed_where_the_spectrum_cannot_be_steep(monkeypatch):

@@ -22,12 +22,14 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.linalg import cho_solve, cholesky, solve_triangular
 
+from slimsvm.compiled import compiled
 from slimsvm.ending import SUBSPACE, Certificate
 from slimsvm.forms import EXPONENTIAL, LINEAR, POWER
 from slimsvm.kernels import Kernel
 from slimsvm.losses import LeastSquares, Loss, Softmax
 from slimsvm.mapping import Form, exponents, kernel_values, mapped, norm_matrix
 from slimsvm.precision import rounding
+from slimsvm.problems.intercepts import centred_by, sums_over
 from slimsvm.problems.mapped_wide import directions_of_wide, turned
 from slimsvm.problems.span import price_of_jitter
 from slimsvm.threads import parallel
@@ -42,7 +44,6 @@ DIRECTIONS = 128  # coordinates up to which principal directions are not looked 
 HELD, AT_MOST = 0.85, 0.2  # of the variance, by this share of the coordinates: then they are taken
 LOOKED_AT = 4000  # rows
 SEEN = 64  # rows on which errors of kernel values are seen
-CENTRING = 50  # steps of Newton's method for the intercepts, at most
 
 
 @dataclass(frozen=True)
@@ -254,6 +255,11 @@ class Mapped:
     def _signs(self) -> bool:
         return isinstance(self.loss, LeastSquares) and bool(np.all(np.abs(self.Y[:100]) == 1.0))
 
+    @cached_property
+    def label(self) -> Array:
+        """The number of the class of each row, where there are several outputs."""
+        return np.asarray(self.Y.argmax(axis=1))
+
     @property
     def total_weight(self) -> float:
         """C times the sum of the weights."""
@@ -377,6 +383,8 @@ class Look:
     objective: float
     gap: float
     slope: Array  # sums of the slopes
+    # intercepts whose losses are known, and the sums of these
+    risks: list[tuple[Array, float]] = field(default_factory=list)
 
 
 class MappedSpan:
@@ -456,14 +464,15 @@ class MappedSpan:
         """
         P = self.problem
         raw = self.scores(coef) if scores is None else scores
-        b = intercept
+        label = P.label if isinstance(P.loss, Softmax) else None
+        sums = sums_over(P.loss, P.Y, P.weight, raw, label)
+        b = np.asarray(intercept, np.float64)
         if P.fit_intercept:  # no nearer than the type of the kernel values is worth
-            b = centred(P.loss, P.Y, P.weight, raw, intercept, self._centring)
-        F = raw + b
-        values, slopes, curvature = losses_at(P.loss, P.Y, F)
-        G, value = P.weight[:, None] * slopes, float(np.sum(P.weight @ values))
-        curve = P.weight @ curvature
-        return self._look(raw, b, G, coef, (self.products(G), G.sum(axis=0), curve, value))
+            b = centred_by(sums.at, sums.bend, b, P.total_weight, self._centring)
+        G, curve, value = sums.look(b)
+        look = self._look(raw, b, G, coef, (self.products(G), G.sum(axis=0), curve, value))
+        look.risks = sums.risks
+        return look
 
     @property
     def _centring(self) -> float:
@@ -505,6 +514,9 @@ class MappedSpan:
 
     def risk_at(self, look: Look, intercept: Array) -> float:
         """The losses of all rows, weighted, with other intercepts."""
+        for b, risk in look.risks:
+            if np.array_equal(b, intercept):
+                return risk
         return self.problem.risk(look.scores + intercept)
 
     def certificate_of(self, vectors: Vectors, look: Look, tol: float) -> Certificate:
@@ -532,22 +544,28 @@ class MappedSpan:
             # the bound is the value of a dual point, whose function is another one by this much
             apart = cho_solve((self.L, True), look.gradient, check_finite=False)
             off += rounding(error, apart, self.K_BB @ apart, *self._felt_by(look, apart))
-            prices = (price_of_jitter(plain, self.jitter, some) for some in (coef, coef - apart))
-            jitter = max(prices)
+            jitter = price_of_jitter(plain, self.jitter, coef, coef - apart)
         return Certificate(SUBSPACE, *about).rounded(2.0 * off + jitter)
 
     def _felt(self, look: Look) -> tuple[Array, Array]:
-        """Slopes and scores, for the error that rounding makes."""
-        return look.slopes, look.scores
+        """Slopes and scores, for the error that rounding makes: of a row that feels it as all."""
+        return _as_one_row(*_felt_by_rows(look.slopes, look.scores))
 
     def _felt_by(self, look: Look, coef: Array) -> tuple[Array, Array]:
-        """The same slopes, with the scores of another function."""
-        return look.slopes, self.scores(coef)
+        """The same slopes, with the scores of another function, which are made and forgotten."""
+        n_groups, Z = min(GROUPS, len(self.starts)), coef.astype(self.dtype)
+        parts = np.zeros((n_groups, 2, coef.shape[1]))
+
+        def work(rows: slice, K: Array, g: int) -> None:
+            parts[g] += _felt_by_rows(look.slopes[rows], K @ Z)
+
+        self.each(work)
+        return _as_one_row(*parts.sum(axis=0))
 
     def _bent(self, error: float, coef: Array, look: Look) -> float:
         """What errors of scores cost where slopes say nothing: rows on a kink, losses of zero."""
-        off = self._off(error, np.abs(look.scores), coef, look.intercept)
-        return float(self.problem.weight @ np.square(off).sum(axis=1))
+        own, more = self._off(error, np.zeros(1), coef, look.intercept), float(error)
+        return float(_squares_off(self.problem.weight, look.scores, more, own))
 
     def _off(self, error: float, scores: Array, coef: Array, intercept: Array) -> Array:
         """The errors of scores of these sizes; intercepts of targets are stored in float64."""
@@ -577,6 +595,38 @@ class MappedSpan:
         return 2.0 * off + 4.0 * eps
 
 
+@compiled
+def _felt_by_rows(slopes: Array, scores: Array) -> Array:
+    """Sums over all rows, by column: of the sizes of slopes times scores, and of squared slopes."""
+    n, c = slopes.shape
+    sums = np.zeros((2, c))
+    for i in range(n):
+        for j in range(c):
+            sums[0, j] += abs(slopes[i, j] * scores[i, j])
+            sums[1, j] += slopes[i, j] * slopes[i, j]
+    return sums
+
+
+def _as_one_row(shared: Array, squares: Array) -> tuple[Array, Array]:
+    """Slopes and scores of one row that have these sums."""
+    size = np.sqrt(np.maximum(squares, 1e-300))
+    return size[None], (shared / size)[None]
+
+
+@compiled
+def _squares_off(weight: Array, scores: Array, error: float, off: Array) -> float:
+    """The weighted sum of the squares of error |scores| + off."""
+    n, c = scores.shape
+    total = 0.0
+    for i in range(n):
+        own = 0.0
+        for j in range(c):
+            one = error * abs(scores[i, j]) + off[j]
+            own += one * one
+        total += weight[i] * own
+    return total
+
+
 def _factor(K: Array) -> Array:
     """Lower Cholesky factor, of K with as much more on its diagonal as that takes."""
     more, size = 0.0, float(np.trace(K)) / max(1, len(K))
@@ -585,94 +635,6 @@ def _factor(K: Array) -> Array:
             return np.asarray(cholesky(K + more * np.eye(len(K)), lower=True, check_finite=True))
         except np.linalg.LinAlgError:
             more = max(10.0 * more, 1e-12 * size)
-
-
-def centred(
-    loss: Loss | Softmax,
-    Y: Array,
-    weight: Array,
-    raw: Array,
-    intercept: Array,
-    exact: float = 1e-12,
-) -> Array:
-    """The best intercepts for these scores, from ``intercept`` on; see :func:`centred_by`."""
-    total = float(weight.sum())
-    if isinstance(loss, Softmax):
-        sums = _SoftmaxSums(Y, weight, raw)
-        return centred_by(sums.at, sums.bend, intercept, total, exact)
-
-    def at(b: Array) -> tuple[float, Array, Array]:
-        return risk_and_slopes(loss, Y, weight, raw + b)
-
-    def bend(b: Array) -> Array:
-        return bends(loss, Y, weight, raw + b)
-
-    return centred_by(at, bend, intercept, total, exact)
-
-
-class _SoftmaxSums:
-    """:func:`risk_and_slopes` and :func:`bends` of the softmax, at one point after the other.
-
-    A class that is rare, or never wrong, has its best intercept far away, and asks for dozens of
-    points: scores are turned, so that every operation runs along the rows, and the probabilities of
-    the last point serve its second derivatives.
-    """
-
-    def __init__(self, Y: Array, weight: Array, raw: Array) -> None:
-        self.raw, self.weight = np.ascontiguousarray(raw.T, np.float64), weight
-        self.own = (Y.argmax(axis=1), np.arange(len(Y)))
-        self.p, self.b = np.empty_like(self.raw), np.full(Y.shape[1], np.nan)
-
-    def at(self, b: Array) -> tuple[float, Array, Array]:
-        """The sum of all losses, slopes, and sums of the sizes of these."""
-        p, w, own = np.add(self.raw, b[:, None], out=self.p), self.weight, self.own
-        self.b = b.copy()
-        p -= p.max(axis=0)
-        score = p[own]
-        np.exp(p, out=p)
-        total = p.sum(axis=0)
-        p /= total
-        value = float(w @ (np.log(total) - score))
-        sure = p[own]
-        p[own] = sure - 1.0  # row by row: the difference of two sums would lose digits
-        found = value, p @ w, np.abs(p) @ w
-        p[own] = sure
-        return found
-
-    def bend(self, b: Array) -> Array:
-        """The matrix of second derivatives."""
-        if not np.array_equal(b, self.b):
-            self.at(b)
-        weighted = self.p * self.weight
-        return np.asarray(np.diag(weighted.sum(axis=1)) - weighted @ self.p.T)
-
-
-def losses_at(loss: Loss | Softmax, Y: Array, F: Array) -> tuple[Array, Array, Array]:
-    """Losses of rows, their slopes and their curvatures; those of the softmax are made once."""
-    if not isinstance(loss, Softmax):
-        return loss.value(Y, F), loss.gradient(Y, F), loss.curvature(Y, F)
-    values, slopes = loss.both(Y, F)
-    return values, slopes, (slopes + Y) * (1.0 - Y - slopes)
-
-
-def risk_and_slopes(
-    loss: Loss | Softmax, Y: Array, weight: Array, F: Array
-) -> tuple[float, Array, Array]:
-    """The sum of all losses, their slopes by the intercepts, and sums of the sizes of these."""
-    if isinstance(loss, Softmax):
-        values, G = loss.both(Y, F)
-        value = float(weight @ values)
-    else:
-        value, G = float(np.sum(weight @ loss.value(Y, F))), loss.gradient(Y, F)
-    return value, np.asarray(weight @ G), np.asarray(weight @ np.abs(G))
-
-
-def bends(loss: Loss | Softmax, Y: Array, weight: Array, F: Array) -> Array:
-    """Second derivatives by the intercepts: one for each column, or the matrix of the softmax."""
-    if not isinstance(loss, Softmax):
-        return np.asarray(weight @ loss.curvature(Y, F))
-    p = loss.gradient(Y, F) + Y
-    return np.asarray(np.diag(weight @ p) - (p * weight[:, None]).T @ p)
 
 
 def derivatives_along(
@@ -688,44 +650,6 @@ def derivatives_along(
     else:
         bend = np.einsum("ic,ic->i", loss.curvature(Y, F), np.square(line))
     return first, float(weight @ bend)
-
-
-def centred_by(
-    at: Callable[[Array], tuple[float, Array, Array]],
-    bend: Callable[[Array], Array],
-    intercept: Array,
-    total: float,
-    exact: float = 1e-12,
-) -> Array:
-    """The best intercepts, from ``intercept`` on: Newton's method, damped.
-
-    Up to slopes of a share ``exact`` of what they are the sum of. ``at`` and ``bend`` are sums over
-    all rows (:func:`risk_and_slopes`, :func:`bends`), ``total`` the sum of the weights.
-    """
-    b = np.array(intercept, np.float64)
-    now, slope, size = at(b)
-    for _ in range(CENTRING):
-        if np.all(np.abs(slope) <= exact * np.maximum(size, 1e-300)):
-            break
-        curve = bend(b)
-        if curve.ndim == 2:
-            step = -np.linalg.lstsq(curve, slope, rcond=1e-12)[0]
-        else:
-            step = -slope / np.where(curve <= 1e-12 * total, total, curve)
-        t = 1.0
-        while t > 1e-10:
-            new, new_slope, new_size = at(b + t * step)
-            # slopes go on falling where values show nothing but rounding
-            falls = np.abs(new_slope).sum() < 0.5 * np.abs(slope).sum()
-            if new < now or (falls and new - now <= 1e-13 * abs(now)):
-                break
-            t *= 0.5
-        else:
-            break
-        gained, b, now, slope, size = now - new, b + t * step, new, new_slope, new_size
-        if gained <= 1e-15 * abs(now) and not falls:
-            break
-    return b
 
 
 def standardised(problem: Mapped) -> tuple[Mapped, float, float]:

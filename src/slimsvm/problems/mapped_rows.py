@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from slimsvm.losses import Loss, Softmax
 from slimsvm.mapping import Form, kernel_values
+from slimsvm.problems.intercepts import bends, centred_by, losses_at, risk_and_slopes
 from slimsvm.problems.mapped import (
     CHUNK,
     GROUPS,
@@ -25,11 +26,7 @@ from slimsvm.problems.mapped import (
     Mapped,
     MappedSpan,
     Vectors,
-    bends,
-    centred_by,
     derivatives_along,
-    losses_at,
-    risk_and_slopes,
 )
 from slimsvm.problems.subspace import targets, weights
 from slimsvm.problems.trail import Direction, Trail
@@ -130,8 +127,8 @@ def centre_at(
 ) -> tuple[float, Array, Array, Array, float, float]:
     """A task: all that is asked of the scores with some intercepts, in one pass.
 
-    See :func:`slimsvm.problems.mapped.risk_and_slopes` and :func:`slimsvm.problems.mapped.bends`;
-    and the weight of rows whose class is found, and of all rows.
+    See :mod:`slimsvm.problems.intercepts`; and the weight of rows whose class is found, and of all
+    rows.
     """
     F, Y, w = trail.at(block) + b, targets(block), weights(block)
     right = found_among(F, Y, w), float(w.sum())

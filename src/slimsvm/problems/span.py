@@ -291,27 +291,31 @@ def solved_triangular(L: Array, B: Array, transposed: bool = False) -> Array:
     return np.asarray(x)
 
 
-def price_of_jitter(K_BB: Array, jitter: float, coef: Array) -> float:
+def price_of_jitter(K_BB: Array, jitter: float, *coefs: Array) -> float:
     """By how much the penalty of K_BB + jitter I may hide the optimum with that of K_BB.
 
     It adds 1/2 jitter |coef|^2 to the value; to the bound from the dual point that belongs to coef
     as much once more, and 1/2 jitter^2 coef' K_BB^-1 coef, which counts in directions that are
-    shorter than the jitter. Eigenvalues within rounding errors of zero are taken for these.
+    shorter than the jitter. Eigenvalues within rounding errors of zero are taken for these. Of
+    several coefs the largest price.
 
     Examples
     --------
     >>> round(price_of_jitter(np.eye(2), 0.1, np.ones((2, 1))), 6)
     0.21
     """
-    m = coef.shape[0]
+    m = K_BB.shape[0]
+    every, outputs = np.hstack(coefs), coefs[0].shape[1]
     if m <= TAKEN_APART:
         values, U = eigh(K_BB)
         least = m * float(np.finfo(float).eps) * float(values[-1])
-        short = float(np.sum(np.square(U.T @ coef) / np.maximum(values, least)[:, None]))
+        short = np.sum(np.square(U.T @ every) / np.maximum(values, least)[:, None], axis=0)
     else:
-        _, solved, info = dposv(K_BB + 0.01 * jitter * np.eye(m), coef, lower=1)
-        short = abs(float(np.vdot(coef, solved if info == 0 else coef / jitter)))
-    return jitter * float(np.square(coef).sum()) + 0.5 * jitter**2 * short
+        _, solved, info = dposv(K_BB + 0.01 * jitter * np.eye(m), every, lower=1)
+        short = np.einsum("jc,jc->c", every, solved if info == 0 else every / jitter)
+    short = np.abs(short.reshape(len(coefs), outputs).sum(axis=1))
+    sizes = np.square(every).sum(axis=0).reshape(len(coefs), outputs).sum(axis=1)
+    return float((jitter * sizes + 0.5 * jitter**2 * short).max())
 
 
 def _float64(vectors: Any) -> Any:

@@ -246,7 +246,8 @@ class Moving:
         batches = loops.Batches(X, Y, weight, rows, pace.astype(f4), np.zeros(len(rows)))
         n_parts = -(-rows.shape[1] // loops.PART)
         n_blocks = -(-self.R.shape[0] // loops.BLOCK)
-        n_threads = min(self.n_threads, max(n_parts, n_blocks))
+        # on a batch of one part others would wait for nearly all of each step
+        n_threads = 1 if n_parts == 1 else min(self.n_threads, max(n_parts, n_blocks))
         room, own = self._room_for(n_parts, n_threads)
         shared = np.zeros(loops.SHARED, np.int64)
         shared[loops.ROUND] = -1

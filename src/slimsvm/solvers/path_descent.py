@@ -74,6 +74,7 @@ RACED, RACED_IN_TWO, IN_TWO = (4e9, 2.5e9), 8e9, 12_000
 # factor of the scores from which on smooth labels are in the way; steps on sharp ones, as a share
 SURE, SHARPENED = 2.2, 0.3
 SHORT_RACE = 0.15  # of the steps, for a race of metrics
+AFTER_RACE = 0.7  # of the steps, from where such a race has ended
 # of the steps, for a descent that goes on where one has ended; for the last one, if that was of use
 AGAIN, LONGER = 0.5, 1.5
 # mean square of rows in inner coordinates, and share of rows that are right, below which narrower
@@ -243,7 +244,9 @@ class _Work:
                 best, factor = self._trial(part, liked, rest)
         elif score is None:
             if sequence and asked.metric == "auto" and plan_for(P, asked.n_basis).metric:
-                self._race_metric(P, order)
+                ended = self._race_metric(P, order)
+                if start is None:
+                    start, self.longer = ended, AFTER_RACE
             h = min(TRIED, round(TRIED_SHARE * n))
             tried, P = P.some(order[:h]), P.some(np.sort(order[h:]))
         found = self._descended(P, score, start, self.longer)
@@ -370,25 +373,27 @@ class _Work:
         new_score, new_cost, _ = self._seen(sharp, tried)
         return sharp if new_score >= score and new_cost < cost else found
 
-    def _race_metric(self, problem: Mapped, order: Array) -> None:
+    def _race_metric(self, problem: Mapped, order: Array) -> Vectors:
         """Short descents with and without a metric, judged by rows that come later.
 
         Without one, if these rows clearly like that better: what fits rows of one time may not fit
-        those of another.
+        those of another. Returns what the way that is taken has come to: where to go on.
         """
         out = round(FEW_SHARE * problem.n)
         part, rest = problem.some(np.sort(order[out:])), problem.some(order[:out])
         n_steps = round(SHORT_RACE * plan_for(problem, self.path_.n_basis).n_steps)
         ways: list[dict[str, Any]] = [{}, {"metric": None}]
-        scores = []
+        scores, ended = [], []
         for way in ways:
             self.way = {"n_steps": n_steps, **way}
             v = self._descended(part)
+            ended.append(v)
             found = MappedSpan(rest, v).scores(v.coef) + v.intercept
             scores.append(float(self.path_.scoring.measure(found, rest.Y, rest.weight)))
         errors = 2.0 - sum(scores)
         clearly = scores[1] - scores[0] > 2.0 * np.sqrt(max(errors, 0.0) / max(1, out))
-        self.way = ways[1] if clearly else ways[0]
+        self.way = ways[int(clearly)]
+        return ended[int(clearly)]
 
     # -- their parts -------------------------------------------------------------------------------
 

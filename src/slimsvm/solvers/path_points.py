@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from slimsvm.compiled import compiled
 from slimsvm.ending import SUBSPACE, Certificate
 from slimsvm.expansion import Expansion
 
@@ -113,11 +114,23 @@ class Scoring:
 
 def accuracy(scores: Array, target: Array, weight: Array) -> float:
     """The weighted share of rows whose class is found: a measure for labels in columns of +-1."""
-    if target.shape[1] == 1:
-        right = (scores[:, 0] > 0) == (target[:, 0] > 0)
-    else:
-        right = scores.argmax(axis=1) == target.argmax(axis=1)
-    return float(np.average(right, weights=weight))
+    if target.shape[1] > 1:
+        return _found(scores, target, weight) / float(weight.sum())
+    return float(np.average((scores[:, 0] > 0) == (target[:, 0] > 0), weights=weight))
+
+
+@compiled
+def _found(scores: Array, target: Array, weight: Array) -> float:
+    """The weight of rows whose largest score is where the largest target is."""
+    found = 0.0
+    for i in range(scores.shape[0]):
+        ours, theirs = 0, 0
+        for j in range(1, scores.shape[1]):
+            ours = j if scores[i, j] > scores[i, ours] else ours
+            theirs = j if target[i, j] > target[i, theirs] else theirs
+        if ours == theirs:
+            found += weight[i]
+    return found
 
 
 def r_squared(scores: Array, target: Array, weight: Array) -> float:

@@ -27,7 +27,7 @@ from slimsvm.expansion import Expansion
 from slimsvm.kernel_sums import accumulate
 from slimsvm.losses import Loss, Softmax
 from slimsvm.precision import bent, errors_of_scores, rounding
-from slimsvm.problems.mapped import centred
+from slimsvm.problems.intercepts import centred
 from slimsvm.problems.subspace import weights
 from slimsvm.rows import Block, Rows, joined
 from slimsvm.run import Limits
