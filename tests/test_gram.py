@@ -8,7 +8,7 @@ import scipy.sparse as sp
 
 from slimsvm.gram import Gram, LinearGram, make_gram
 from slimsvm.kernels import RBF, FromCallable, Laplacian, Linear, Polynomial, Precomputed
-from slimsvm.tiles import prepare
+from slimsvm.tiles import Strips, block, prepare
 
 N = 130
 
@@ -370,6 +370,28 @@ def test_upgrading_to_float64(case):
     s = np.zeros(N)
     gram.add(np.arange(20), np.ones(20), s)
     np.testing.assert_allclose(s, K[:20].sum(axis=0), rtol=0, atol=1e-12)
+
+
+def test_upgrading_to_differences_where_they_suffice():
+    """Few features: float32 with smaller errors first, float64 where these are too large, too."""
+    X = np.random.default_rng(5).standard_normal((N, 5))
+    rows = prepare(RBF(4.0), X, dtype=np.float32)
+    exact = rows.exact()
+    K = block(exact, Strips(exact))
+    gram = make_gram(rows, 20 * ROW, 2)
+    add(gram, 1, 2, 3)
+    before, n_values = gram.rounding, gram.n_values
+    gram.upgrade(0.9 * before)
+    assert gram.dtype == np.float32 and gram.operand.by_differences
+    assert 0 < gram.rounding < 0.25 * before and gram.n_values == n_values
+    delta, s = np.random.default_rng(6).standard_normal(N), np.zeros(N)
+    gram.add(np.arange(N), delta, s)
+    assert np.max(np.abs(s - delta @ K)) <= gram.rounding * np.linalg.norm(delta)
+    gram.upgrade(0.9 * gram.rounding)
+    assert gram.dtype == np.float64 and gram.rounding == 0
+    gram = make_gram(rows, 20 * ROW, 2)
+    gram.upgrade(1e-12)  # at once, where differences would not do
+    assert gram.dtype == np.float64
 
 
 def test_the_rounding_error_said_is_larger_than_the_one_made():

@@ -12,7 +12,7 @@ from slimsvm.centring import FLOAT32_ERROR, safe_dtype
 from slimsvm.forms import exp_rows
 from slimsvm.kernel_sums import accumulate
 from slimsvm.kernels import RBF, FromCallable, Kernel, Laplacian, Linear, Polynomial, Sigmoid
-from slimsvm.tiles import Strips, block, for_each_tile, kernel_values, prepare
+from slimsvm.tiles import Strips, block, for_each_tile, kernel_values, prepare, square
 from tests.reference.naive import kernel_matrix
 
 
@@ -488,3 +488,46 @@ def test_scratch_memory_serves_both_types_in_turn(dense):
     for dtype in (np.float64, np.float32, np.float64, np.float32):
         values = kernel_values(RBF(0.1), X, B, dtype=dtype)
         np.testing.assert_allclose(values, RBF(0.1)(X, B), atol=1e-6)
+
+
+@pytest.mark.parametrize("d", [1, 3, 4, 8, 13, 16])
+@pytest.mark.parametrize("size", [12.0, 50.0])
+def test_distances_of_few_features_by_differences(d, size):
+    """Rows of norms that float32 products do not bear: values, sums and bits by differences."""
+    rng = np.random.default_rng(d)
+    X = rng.standard_normal((700, d)) * np.where(rng.random((700, 1)) < 0.5, 1.0, size)
+    kernel = RBF(1.0)
+    rows, wide = prepare(kernel, X, alone=True), prepare(kernel, X, dtype=np.float64)
+    assert prepare(kernel, X).dtype == np.float64  # against rows that are not known
+    assert rows.by_differences and rows.dtype == np.float32 and rows.error() <= FLOAT32_ERROR
+    K, exact = np.empty((700, 700), np.float32), block(wide, Strips(wide))
+    square(rows, K, 2)
+    off = np.abs(K - exact).max()
+    assert off <= rows.error() == rows.rounding()
+    assert (K == K.T).all() and (K.diagonal() == 1.0).all()
+    some = rows.take(np.arange(0, 700, 3))
+    np.testing.assert_array_equal(block(some, Strips(rows), 3), K[::3])
+    delta, sums = rng.standard_normal(some.n), []
+    for n_threads in (1, 2, 3):
+        s, store = np.zeros(700), np.zeros((some.n, 700), np.float32)
+        accumulate(some, Strips(rows), delta, s, n_threads, np.arange(some.n)[::-1], store)
+        np.testing.assert_array_equal(store[::-1], K[::3])
+        sums.append(s)
+    np.testing.assert_allclose(sums[0], delta @ exact[::3], rtol=0, atol=1e-4)
+    assert all((s == sums[0]).all() for s in sums)
+
+
+def test_when_distances_come_from_differences(dense):
+    """Only for an RBF kernel, few dense features, one set of rows, and where float32 needs it."""
+    X = 50.0 * dense[1]
+    assert prepare(RBF(1.0), X, alone=True).by_differences
+    assert not prepare(RBF(1e-6), X, alone=True).by_differences  # products are safe
+    assert not prepare(RBF(1.0), X, dtype=np.float64, alone=True).by_differences
+    assert not prepare(Laplacian(1.0), X, alone=True).by_differences
+    assert not prepare(RBF(1.0), np.tile(X, 2), alone=True).by_differences  # 18 features
+    far = prepare(RBF(1.0), 1e6 * X, alone=True)  # not even so
+    assert not far.by_differences and far.dtype == np.float64
+    finer = prepare(RBF(0.1), dense[1]).finer()
+    assert finer is not None and finer.by_differences and finer.finer() is None
+    assert finer.error() < prepare(RBF(0.1), dense[1]).error()
+    assert prepare(RBF(0.1), np.tile(dense[1], 2)).finer() is None

@@ -32,6 +32,7 @@ Array = NDArray[Any]
 # how much of the bound on a value's error is seen in s, per unit of |coef|: measured 1/5 to 1/60 on
 # six data sets
 ROUNDING = 1 / 8
+ROOM = 0.25  # coefficients grow on: share of the error allowed now that is worth another beginning
 # this many multiply-adds take about as long as the exponential and a pass through memory
 CHEAP_FEATURES = 64
 SPARE = 1.125  # width of a slot when columns leave, in active columns: some come back
@@ -181,10 +182,16 @@ class Gram:
         self._used = np.zeros(n_slots, np.int64)
         self._n_filled = 0
 
-    def upgrade(self) -> None:
-        """From here on in float64: all columns are active, nothing is cached."""
-        n_values = self.n_values
-        self.__init__(self.operand.exact(), self.budget, self.n_threads)  # type: ignore[misc]
+    def upgrade(self, wanted: float = 0.0) -> None:
+        """From here on with smaller errors: all columns are active, nothing is cached.
+
+        In float32 with distances by differences, if ``rounding`` is then well below what is wanted;
+        else in float64.
+        """
+        n_values, finer = self.n_values, self.operand.finer()
+        if finer is None or ROUNDING * finer.error() > ROOM * wanted:
+            finer = self.operand.exact()
+        self.__init__(finer, self.budget, self.n_threads)  # type: ignore[misc]
         self.n_values = n_values
 
     def diag(self) -> Array:

@@ -18,11 +18,19 @@ from slimsvm.buffers import own_scratch
 from slimsvm.compiled import compiled, compiled_within
 from slimsvm.forms import finish
 from slimsvm.threads import parallel, single_threaded_blas
-from slimsvm.tiles import TILE_VALUES, Operand, Strips, for_each_tile, posting_products
+from slimsvm.tiles import (
+    TILE_VALUES,
+    Operand,
+    Strips,
+    for_each_tile,
+    near_values,
+    posting_products,
+)
 
 Array = NDArray[Any]
 # 256 kB in float32: half of the second-level cache of one core
 FUSED_ROWS, FUSED_COLUMNS = 256, 256
+NEAR_ROWS, NEAR_COLUMNS = 32, 256  # a tile by differences stays in the first-level cache
 
 
 @compiled
@@ -88,6 +96,21 @@ def _dense_strip(
             values = scratch[: n * width].reshape(n, width)
             np.dot(A[first : first + n], columns.T, values)
             finish(form, p, q, degree, values, a_sq[first : first + n], columns_sq)
+            _add_and_keep(values, delta, s, slots, store, first, c)
+
+
+@compiled
+def _near_strip(
+    scale: float, A: Array, B: Array, start: int, end: int, nothing: Array, delta: Array, s: Array,
+    slots: Array, store: Array, scratch: Array,
+) -> None:  # fmt: skip
+    """The same with distances by differences; B is by feature."""
+    for c in range(start, end, NEAR_COLUMNS):
+        stop = min(end, c + NEAR_COLUMNS)
+        for first in range(0, A.shape[0], NEAR_ROWS):
+            last = min(A.shape[0], first + NEAR_ROWS)
+            values = scratch[: (last - first) * (stop - c)].reshape(last - first, stop - c)
+            near_values(scale, A, first, last, B, c, stop, nothing, values)
             _add_and_keep(values, delta, s, slots, store, first, c)
 
 
@@ -168,8 +191,17 @@ def accumulate(
         step = FUSED_COLUMNS * max(1, min(8, TILE_VALUES // (FUSED_COLUMNS * max(1, n))))
         n_tasks = -(-columns.n // step)
 
+        near = rows.by_differences and columns.by_differences
+        by_feature = strips.by_feature if near else B  # made once, not by every thread
+        nothing = np.zeros(max(NEAR_ROWS, NEAR_COLUMNS), np.float32)
+
         def strip(k: int) -> None:
             scratch = own_scratch("tile", FUSED_ROWS * FUSED_COLUMNS, rows.dtype)
+            if near:
+                first, last = k * step, min(columns.n, (k + 1) * step)
+                about = (nothing, delta, s, slots, store, scratch)
+                _near_strip(-form[1], A, by_feature, first, last, *about)
+                return
             _dense_strip(
                 *form,
                 A,

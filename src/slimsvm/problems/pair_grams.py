@@ -110,7 +110,7 @@ class WholePairGram(Gram):
         self.n_values += between.size
         return out
 
-    def upgrade(self) -> None:
+    def upgrade(self, wanted: float = 0.0) -> None:
         """In float64, and on its own."""
         Gram.__init__(self, self.operand.exact(), 0.0, 1)
 

@@ -136,11 +136,11 @@ class Decomposition:
         self._localise(problem, state)
         return state
 
-    def _upgrading(self, problem: DualQP, state: State) -> Iterator[None]:
-        """Go on in float64: rounding errors of float32 values have reached the tolerance."""
+    def _upgrading(self, problem: DualQP, state: State, tol: float) -> Iterator[None]:
+        """Go on with smaller errors: those of float32 values have reached the tolerance."""
         self._globalise(state)
         S, gram = state, problem.gram
-        gram.upgrade()
+        gram.upgrade(tol / S.norm)
         back = np.concatenate([S.rows, *(group.rows for group in S.removed)])
         rows = np.sort(back)
         if rows.size < gram.n:  # some have not joined yet
@@ -202,7 +202,7 @@ class Decomposition:
         """One round: a working set, its subproblem, the gradient; at the very end, the recheck."""
         S = state
         if S.work is None and problem.gram.rounding * S.norm > tol:
-            S.work = self._upgrading(problem, S)
+            S.work = self._upgrading(problem, S, tol)
         elif S.work is None and S.rechecks:  # of a fit that goes on
             S.work = self._rechecking(problem, S, tol)
         rechecks = S.work is not None and S.rechecks

@@ -154,7 +154,7 @@ class Nested(Decomposition):
         else:
             goal = max(tol, self.loose * self._unit(S))
             if S.work is None and problem.gram.rounding * S.norm > goal:
-                S.work = self._upgrading(problem, S)
+                S.work = self._upgrading(problem, S, tol)
             elif S.work is None and S.violation <= goal:
                 S.work = self._joining(problem, S)
             if S.work is not None:
@@ -185,13 +185,13 @@ class Nested(Decomposition):
         S.best = None
         self._compare(S)
 
-    def _upgrading(self, problem: DualQP, state: State) -> Iterator[None]:
+    def _upgrading(self, problem: DualQP, state: State, tol: float) -> Iterator[None]:
         assert isinstance(state, NestedState)
         self._globalise(state)
         state.rows = np.concatenate([state.rows, *(group.rows for group in state.aside)])
         state.variables, state.aside = variables_of(problem, state.rows), []
         self._localise(problem, state)
-        yield from super()._upgrading(problem, state)
+        yield from super()._upgrading(problem, state, tol)
         self._begin_anew(state)
 
     def _rechecking(self, problem: DualQP, state: State, tol: float) -> Iterator[None]:

@@ -63,7 +63,7 @@ class NestedOnRows(Nested):
         assert isinstance(problem.gram, FarGram)
         problem.gram.release(gone[problem.coef(S.a)[gone] == 0.0])
 
-    def _upgrading(self, problem: DualQP, state: State) -> Iterator[None]:
+    def _upgrading(self, problem: DualQP, state: State, tol: float) -> Iterator[None]:
         """Go on in float64; rows that are not active will be looked at anew."""
         assert isinstance(state, NestedState)
         S, gram = state, problem.gram
