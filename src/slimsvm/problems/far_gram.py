@@ -106,6 +106,9 @@ class Held(Operand):
         """Number of rows of the problem."""
         return int(self.numbers.size)
 
+    def finer(self) -> None:
+        """None: rows that are read again by and by are prepared as they were, or in float64."""
+
     def take(self, indices: Array | slice, buffer: Buffer | None = None) -> Operand:
         """The operand of some rows; those that are not here are read."""
         assert isinstance(indices, np.ndarray)
