@@ -571,3 +571,23 @@ def test_rounding_errors_are_not_said_to_be_max_iter():
     ):
         model = SparseSVC(basis="all", C=1e30, random_state=0).fit(X, X[:, 0] > 0)
     assert model.status_.reason == "stalled" and model.n_iter_ < model.max_iter
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        quick(basis="random", refine=False),
+        quick(basis="random", loss="hinge"),
+        CrammerSingerSVC(
+            C=10.0, gamma=5.0, space="subspace", n_basis=20, basis="random", random_state=0
+        ),
+    ],
+)
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_rows_far_from_zero_keep_their_vectors(model):
+    """Kernel values are in float32, around the centre; vectors are where the rows are."""
+    X, y = rows(1100)
+    near, far = (clone(model).fit(X + away, y) for away in (0.0, 1e6))
+    assert near.basis_.dtype == np.float32
+    expected, found = near.decision_function(X), far.decision_function(X + 1e6)
+    assert np.abs(found - expected).max() < 1e-2 * np.abs(expected).max()

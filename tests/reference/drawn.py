@@ -133,12 +133,15 @@ def problem(name, seed):
         kernel = _kernel(rng, ("rbf", "laplacian"))
     elif name == "recipes/cpsp":
         kernel = _kernel(rng, ("rbf",))
-    elif name.endswith(("/descent", "/budget", "/refined")):
+    elif name.endswith("/offset"):
+        kernel = _kernel(rng, ("rbf", "laplacian"))
+    elif "/descent" in name or name.endswith(("/budget", "/refined")):
         kernel = _kernel(rng, ("rbf", "rbf", "rbf", "poly", "linear"))
     largest = 3
     if name.endswith("/extreme"):  # of kernel values in float32 little is left at 1e10
         largest = 15 if base in ("LinearSVC", "LinearSVR") else 10
-    params = {"C": float(10.0 ** rng.uniform(-2, largest)), **_limits(rng)}
+    C = rng.uniform(-10, -3) if "/tiny" in name else rng.uniform(-2, largest)
+    params = {"C": float(10.0**C), **_limits(rng)}
     params["tol"] = float(10.0 ** rng.uniform(-8, -1))
     if base not in ("LinearSVC", "LinearSVR") and name not in LINEAR:
         params |= {"kernel": kernel[0], **kernel[1]}
@@ -146,6 +149,9 @@ def problem(name, seed):
         X = X.astype(np.float32)
     if rng.random() < 0.2:
         X = sp.csr_array(X)
+    if name.endswith("/offset"):  # float32 rows far from zero, and from any float32 of a basis
+        X = X.toarray() if sp.issparse(X) else X
+        X = (X + 10.0 ** rng.uniform(0, 5)).astype(np.float32)
     weight = _weights(rng, len(y), None if regression else y)
     made, more = globals()[f"_make_{base.lower()}"](rng, name, params, X, y, classes)
     if isinstance(made, slimsvm.CoreVectorSVC | slimsvm.MultivariateSVC):
@@ -153,7 +159,8 @@ def problem(name, seed):
     if not regression and "class_weight" in made.get_params() and rng.random() < 0.3:
         heavy = {0: float(10.0 ** rng.uniform(-1, 1)), 1: 1.0}
         made.class_weight = "balanced" if rng.random() < 0.5 else heavy
-    return Problem(made, X, y, weight, bool(rng.random() < 0.6), kernel, more)
+    large = bool(rng.random() < 0.6) or name.endswith(("/offset", "/tiny"))
+    return Problem(made, X, y, weight, large, kernel, more)
 
 
 def _make_svc(rng, name, params, X, y, classes):
@@ -245,7 +252,7 @@ def _descent(rng, params, losses):
 
 
 def _make_sparsesvc(rng, name, params, X, y, classes):
-    if name.endswith("/descent"):
+    if "/descent" in name:
         losses = ("auto", "logistic", "squared_hinge", "smooth_hinge", "least_squares")
         return slimsvm.SparseSVC(**_descent(rng, params, losses)), {}
     losses = ("hinge", "squared_hinge", "smooth_hinge", "least_squares")
@@ -260,7 +267,7 @@ def _make_sparsesvc(rng, name, params, X, y, classes):
 
 
 def _make_sparsesvr(rng, name, params, X, y, classes):
-    if name.endswith("/descent"):
+    if "/descent" in name:
         losses = ("squared_epsilon_insensitive", "least_squares")
         return slimsvm.SparseSVR(epsilon=0.1, **_descent(rng, params, losses)), {}
     params = _sparse(rng, X, params)
@@ -427,5 +434,6 @@ KINDS = (
     "SparseSVC/descent", "SparseSVR/descent", "OnlineSVC/budget", "LinearSVC/extreme",
     "LinearSVR/extreme", "SparseSVC/extreme", "SparseSVR/extreme", "ReducedSVC/extreme",
     "SVC/extreme", "SVR/extreme", "CoreVectorSVC/extreme", "MultivariateSVC/extreme",
+    "SparseSVC/offset", "SparseSVR/offset", "CrammerSingerSVC/offset",
 )  # fmt: skip
 RECIPES = tuple(f"recipes/{own}" for own in sorted(recipes.RECIPES))

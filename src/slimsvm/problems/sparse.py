@@ -78,9 +78,18 @@ class Sparse:
 
 
 def as_given(columns: KernelColumns) -> Any:
-    """The basis in the coordinates of the data as it was given; in float32 if kernel values are."""
+    """The basis in the coordinates of the data as it was given.
+
+    In float32 if kernel values are, unless the rows lie so far from zero that float32 would move
+    the vectors by more than it does around the centre, where kernel values are made: the model
+    would be another one than that which was trained.
+    """
     if not columns.m:
-        vectors: Any = np.empty((0, columns.rows.n_features))
-    else:
-        vectors = columns.in_given_coordinates()
-    return vectors.astype(np.float32) if columns.dtype == np.float32 else vectors
+        return np.empty((0, columns.rows.n_features), columns.dtype)
+    vectors = columns.in_given_coordinates()
+    if columns.dtype != np.float32:
+        return vectors
+    with np.errstate(over="ignore"):  # infinite is far, too
+        single = vectors.astype(np.float32)
+    lost, size = np.abs(single - vectors).max(), np.abs(columns.vectors).max()
+    return single if lost <= np.finfo(np.float32).eps * size else vectors

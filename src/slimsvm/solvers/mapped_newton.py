@@ -42,6 +42,7 @@ STALLED, FALLS = (
     1e-14,
     0.25,
 )  # relative decrease, and share of the gap: rounding is all that is left
+SHRUNK = 0.5  # of the largest coefficients: then scores are made anew, not changed
 
 
 @dataclass
@@ -51,6 +52,7 @@ class MappedNewtonState:
     span: MappedSpan = field(repr=False)
     coef: Array
     look: Look = field(repr=False)
+    largest: float = 0.0  # norm of the coefficients since the scores were last made
     n_iter: int = 0
     done: bool = False
 
@@ -81,7 +83,8 @@ class MappedNewton:
         """Begin with the coefficients of the vectors."""
         span, found = problem.span(self.vectors), self.vectors
         coef = np.array(found.coef, np.float64)
-        return MappedNewtonState(span, coef, span.look(coef, found.intercept))
+        look, largest = span.look(coef, found.intercept), float(np.linalg.norm(coef))
+        return MappedNewtonState(span, coef, look, largest)
 
     def step(self, problem: Mapped, state: MappedNewtonState, tol: float, max_iter: int) -> None:
         """One step of Newton's method, unless the gap is small enough."""
@@ -101,7 +104,12 @@ class MappedNewton:
             return
         S.coef = S.coef + t * step
         intercept = before.intercept + t * d_intercept
-        S.look = S.span.look(S.coef, intercept, S.span.moved(before.scores, change, t))
+        size, moved = float(np.linalg.norm(S.coef)), None
+        if size < SHRUNK * S.largest:  # of large scores that cancelled rounding errors are left
+            S.largest = size
+        else:
+            S.largest, moved = max(S.largest, size), S.span.moved(before.scores, change, t)
+        S.look = S.span.look(S.coef, intercept, moved)
         gained = before.objective - S.look.objective
         # the gap is of squared slopes, which go on falling where the objective shows nothing
         stalled = gained <= STALLED * before.objective and S.look.gap > FALLS * before.gap

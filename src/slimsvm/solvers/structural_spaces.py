@@ -22,6 +22,7 @@ from slimsvm.frames import Frame, in_memory
 from slimsvm.kernels import Linear, squared_norms
 from slimsvm.precision import CUTS_TOL, is_small
 from slimsvm.problems.columns import DEFAULT_MEMORY, KernelColumns
+from slimsvm.problems.sparse import as_given
 from slimsvm.row_hashes import distinct
 from slimsvm.rows import MemoryRows
 from slimsvm.run import Limits, Result, Status, run
@@ -298,13 +299,12 @@ def subspace(task: StructuralTask) -> Found:
     result = task.solved(solver, problem, state)
     W, space = result.model.coef[:, 0], problem.space
     coef = columns.coefficients(space.by_label(W)) if columns.m else np.empty((0, risk.width))
-    basis = columns.in_given_coordinates() if columns.m else np.empty((0, X.shape[1]))
-    basis = basis.astype(np.float32) if rows.dtype == np.float32 else basis
     indices = indices if growth is None else growth.indices(columns)
     if keep_rows and columns.m:
         error, bound = _outside(problem, solver, state, columns, task.fit.limits)
         result.certificate = replace(result.certificate, projection_error=error, bound=bound)
-    model = StructuralModel(coef, space.intercepts(W), W[: risk.n_linear], basis, indices)
+    linear, basis = W[: risk.n_linear], as_given(columns)
+    model = StructuralModel(coef, space.intercepts(W), linear, basis, indices)
     return result, model
 
 
