@@ -189,9 +189,19 @@ def _adds_up(values: Array) -> bool:
         return bool(np.isfinite(values.sum(dtype=np.float64)))
 
 
-def refuse_large_C(C: float, weight: Array, largest: float) -> None:
-    """Raise ValueError where C times the largest weight is beyond what squares can be taken of."""
+def refuse_large_C(C: float | None, weight: Array, largest: float) -> None:
+    """Raise ValueError where C times the largest weight is beyond what squares can be taken of.
+
+    ``C``: None for an estimator without one.
+    """
     most = float(weight.max())
+    if C is None and most > largest:
+        raise Unsupported(
+            f"The largest weight, {most:g}, is more than {largest:g}, where squares leave the "
+            "range of float64. Divide all weights by the largest."
+        )
+    if C is None:
+        return
     if most > 0.0 and largest / most < C < np.inf:
         raise Unsupported(
             f"C={C:g} times the largest weight, {most:g}, is more than {largest:g}, where squares "

@@ -310,6 +310,21 @@ def test_a_C_whose_squares_are_beyond_floats(machine):
     assert np.isfinite(model.predict(X)).all()
 
 
+@pytest.mark.parametrize("machine", [OneClassSVM(), NuSVC(nu=0.1)], ids=str)
+def test_weights_whose_squares_are_beyond_floats(machine):
+    with pytest.raises(ValueError, match=r"The largest weight, 1e\+300, is more than 1e\+100"):
+        clone(machine).fit(X, y, sample_weight=np.full(len(X), 1e300))
+
+
+def test_products_with_C_that_are_zero_and_values_beyond_all_numbers():
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        tiny = SparseSVR(3, C=1e-300, random_state=0)
+        tiny.fit(X, X[:, 0], sample_weight=np.full(len(X), 1e-50))
+        model = ReducedSVC(gamma=1e300, random_state=0).fit(X, y)
+    assert np.isfinite(tiny.predict(X)).all() and np.isfinite(model.decision_function(X)).all()
+
+
 @pytest.mark.parametrize("machine", [SVR, NuSVR, SparseSVR])
 def test_words_as_targets_of_a_regression(machine):
     with pytest.raises(

@@ -730,3 +730,46 @@ def test_the_smallest_working_sets_go_on(machine, working_set, small_sets):
     X, y, t = random_rows(60, seed=25)
     problem = make_problem(machine, X, y, t)
     check_certificate(solve(problem, 1e-2, working_set=working_set), problem, RBF(0.5)(X), 1e-2)
+
+
+@pytest.mark.parametrize(
+    "machine, scale",
+    [
+        ("one_class", 1e15),  # a step is too short to change a multiplier
+        ("one_class", 1e17),
+        ("nu_regression", 1e15),  # multipliers of either side cancel
+        ("nu_regression", 1e20),
+        ("nu_regression", 1e100),
+    ],
+)
+@pytest.mark.parametrize("n_whole", [2000, 8])
+def test_multipliers_whose_last_digit_is_beyond_the_tolerance_end(
+    machine, scale, n_whole, monkeypatch
+):
+    """Their o cannot be within it, however many steps are made."""
+    monkeypatch.setattr(decomposition, "WHOLE", n_whole)
+    monkeypatch.setattr(decomposition, "SMO_WORK", 20_000)  # short rounds
+    X, y, t = random_rows(60, seed=26)
+    problem = make_problem(machine, X, y, t, C=1.0, weight=np.full(60, scale))
+    options = {} if n_whole > 8 else {"working_set": 16, "exact": False}
+    result = solve(problem, max_iter=2_000_000, **options)
+    assert result.status.reason in ("stalled", "converged"), f"{result.n_iter} steps"
+    assert np.all(result.model.a >= 0) and np.all(result.model.a <= problem.upper)
+    assert result.certificate.gap >= 0.0
+    if machine == "one_class":  # at the optimum, up to rounding
+        assert result.certificate.gap <= 1e-9 * result.certificate.objective
+
+
+@every_machine
+def test_a_tolerance_below_rounding_ends(machine, monkeypatch):
+    """Steps too short to change a large multiplier change o: a gain that is rounding errors."""
+    monkeypatch.setattr(decomposition, "SMO_WORK", 100_000)  # short rounds
+    X, y, t = random_rows(40, seed=27)
+    problem = make_problem(machine, X, y, t)
+    result = solve(problem, 1e-300, max_iter=500_000, exact=False)
+    assert result.status.reason in ("stalled", "converged"), f"{result.n_iter} steps"
+    K = RBF(0.5)(X)
+    assert result.certificate.violation == pytest.approx(
+        dual_violation(K, problem, result.model.a), abs=1e-8
+    )
+    assert dual_gap(K, problem, result.model.a, result.model.level) <= 1e-8

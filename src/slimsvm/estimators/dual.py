@@ -79,7 +79,7 @@ class DualEstimator(SupportVectors, Estimator):
         K = FromCallable(self.kernel).block(X, X, np.float64)
         self._objects = X
         weight = checked_weights(weight, K, drop_negative=self._as_libsvm)
-        refuse_large_C(float(getattr(self, "C", 0.0)), weight, self._largest_C)
+        refuse_large_C(getattr(self, "C", None), weight, self._largest_C)
         return K, y if self._takes_target else None, weight
 
     def _kernel_for(self, X: Any, weight: Array) -> Kernel:

@@ -274,7 +274,7 @@ class Estimator(Unfinished, ShowsItsFit, CallbackSupportMixin, BaseEstimator):
         if self._precomputed:
             refuse_not_square(X)
         weight = checked_weights(sample_weight, X, drop_negative=self._as_libsvm)
-        refuse_large_C(float(getattr(self, "C", 0.0)), weight, self._largest_C)
+        refuse_large_C(getattr(self, "C", None), weight, self._largest_C)
         return X, y, weight
 
     def _valid(self, X: Any, y: Any, reset: bool) -> tuple[Any, Any]:

@@ -115,8 +115,7 @@ def summarised(model: Any, rows: Any) -> Data:
                 "numbers: kernel values would not be finite. Scale the features, for example by "
                 "rows.transformed(StandardScaler())."
             )
-    C = float(getattr(model, "C", 1.0))
-    refuse_large_C(C, np.array([found.heaviest]), model._largest_C)
+    refuse_large_C(getattr(model, "C", None), np.array([found.heaviest]), model._largest_C)
     every: Any = EveryRow(rows.n)
     none = np.empty(0)
     data = Data(FarMatrix(rows), none, none, every, none)

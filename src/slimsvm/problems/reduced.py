@@ -322,7 +322,7 @@ class SignedFeatures:
         found += rounding(error, coef, own, slopes[:, None], apart)
         # in the bound is the square of V'g, too, and that of its errors
         lengths = self.size if self.mapped is None else float(np.square(self.mapped).sum()) + 1.0
-        return found + 0.5 * error**2 * lengths * float(slopes @ slopes)
+        return found + 0.5 * (error * error) * lengths * float(slopes @ slopes)
 
     def _felt(self, u: Array) -> tuple[float, Array, Array]:
         """The error of a kernel value, coefficients, and products of the function with its vectors.

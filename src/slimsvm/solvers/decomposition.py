@@ -17,7 +17,9 @@ w_then| sqrt(k(x, x)), and that norm is known from the active variables; only th
 Variables that turn out to violate come back, and cached rows are completed. Up to WHOLE variables
 the working set is everything, and there is one subproblem. The end: the violation is within the
 tolerance. If the relative gap is not, the goal is halved, twice at most: rows are cached by then,
-and it costs little; not so where one subproblem is all there is.
+and it costs little; not so where one subproblem is all there is. Or rounding is all that is left:
+where the multipliers are large, the tolerance may be less than a unit in the last place of o, and a
+step too short to change them; rounds then gain nothing any more, and the solver has stalled.
 
 Symbols: o = s + z p; bottom, top the extreme o of variables that may rise or fall; *local* arrays
 hold the active variables only. Cost of a round: (rows that moved and are not cached) x (active
@@ -61,6 +63,9 @@ EARLY = 4.0
 # of the goal, where the gap is still large when the violation is not: many free variables with a
 # little each
 MOST_HALVINGS = 2
+# rounds in a row after which nothing is to be gained, where rounding is all that is left: of the
+# whole problem, which have thousands of steps, and of working sets
+MOST_IDLE = {True: 3, False: 30}
 # shrinking reorganises the cache: only when at least this share of the active variables leaves
 LEAST_DROP = 0.2
 LAST = object()
@@ -189,6 +194,7 @@ class Decomposition:
         state.count_ = np.zeros(v.size, np.int32)
         state.o_, state.up_, state.low_ = np.empty(v.size), np.empty(v.size), np.empty(v.size)
         state.working = np.empty(0, np.intp)
+        state.least, state.n_idle, state.stuck = np.inf, 0, False
         state.n_removed_support = int(np.count_nonzero(state.a)) - int(np.count_nonzero(state.a_))
         state.removed_sq = max(0.0, float(state.a @ state.a - state.a_ @ state.a_))
         self._look(problem, state)
@@ -211,7 +217,7 @@ class Decomposition:
         goal = tol / 2**S.n_halvings
         if not rechecks:
             self._round(problem, S, tol, goal, max_iter)
-            if (S.violation <= goal or S.n_iter >= max_iter) and S.removed:
+            if (S.violation <= goal or S.stuck or S.n_iter >= max_iter) and S.removed:
                 S.work, S.rechecks = self._rechecking(problem, S, tol), True
                 if not self._go_on(S):
                     return
@@ -224,8 +230,11 @@ class Decomposition:
             whole = state.variables.size <= max(WHOLE, self.working_set) and not state.removed
             chosen = np.arange(state.variables.size) if whole else self._choose(problem, state)
             target = goal if whole else max(0.5 * goal, self.inner * state.violation)
+            before, n_iter = state.objective, state.n_iter
             self._solve_subproblem(problem, state, chosen, target, max_iter, whole)
             self._look(problem, state)
+            gained, n_steps = before - state.objective, state.n_iter - n_iter
+            self._count_idle(state, gained, n_steps, whole)
             state.n_rounds += 1
             state.rough = (
                 state.rough
@@ -238,15 +247,30 @@ class Decomposition:
         state.n_values = problem.gram.n_values
 
     @staticmethod
+    def _count_idle(S: State, gained: float, n_steps: int, whole: bool) -> None:
+        """Whether rounds lead nowhere: no least violation, no gain but rounding errors.
+
+        Those of a sum, and of each step that is too short to change a large multiplier, but moves
+        o: they add up.
+        """
+        size = np.abs(S.s_[S.row_]) + np.abs(S.shift_)
+        terms = float(S.a_ @ size) + n_steps * float(S.a_.max(initial=0.0)) * float(
+            size.max(initial=0.0)
+        )
+        idle = not (gained > np.finfo(float).eps * terms or S.violation < S.least)
+        S.n_idle = S.n_idle + 1 if idle else 0
+        S.least = min(S.least, S.violation)
+        S.stuck = S.n_idle >= MOST_IDLE[whole]
+
+    @staticmethod
     def _conclude(problem: DualQP, state: State, tol: float, goal: float) -> None:
         """Whether that is the end."""
         state.done = (
-            state.violation <= goal
-            and not state.rough
-            and problem.gram.rounding * state.norm <= tol
-        )  # else: once more, in float64
+            state.stuck or (state.violation <= goal and not state.rough)
+        ) and problem.gram.rounding * state.norm <= tol  # else: once more, in float64
         if (
             state.done
+            and not state.stuck
             and state.gap > tol * abs(state.objective)
             and state.n_halvings < MOST_HALVINGS
             and problem.gram.n > WHOLE

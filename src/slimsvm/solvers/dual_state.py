@@ -193,6 +193,9 @@ class State(Measured, LocalArrays):
     n_rounds: int = 0
     rough: bool = True  # few rows: the solution is still to be polished
     n_halvings: int = 0  # of the goal for the violation
+    least: float = np.inf  # violation among these variables so far
+    n_idle: int = 0  # rounds in a row that gained nothing
+    stuck: bool = False  # so many that nothing is to be gained
     level: tuple[float, float] = (0.0, 0.0)  # minus the multiplier, for either sign
     bottom: tuple[float, float] = (FAR, FAR)
     top: tuple[float, float] = (-FAR, -FAR)

@@ -155,7 +155,7 @@ class Nested(Decomposition):
             goal = max(tol, self.loose * self._unit(S))
             if S.work is None and problem.gram.rounding * S.norm > goal:
                 S.work = self._upgrading(problem, S, tol)
-            elif S.work is None and S.violation <= goal:
+            elif S.work is None and (S.violation <= goal or S.stuck):
                 S.work = self._joining(problem, S)
             if S.work is not None:
                 self._go_on(S)

@@ -135,6 +135,8 @@ def _found(scores: Array, target: Array, weight: Array) -> float:
 
 def r_squared(scores: Array, target: Array, weight: Array) -> float:
     """The weighted coefficient of determination: a measure for one column of numbers."""
+    if not weight.sum() > 0:  # C so small that the products with it are zero
+        return 0.0
     mean = np.average(target[:, 0], weights=weight)
     spread = float(weight @ np.square(target[:, 0] - mean))
     if not spread > 0:
