@@ -19,6 +19,7 @@ import slimsvm.estimators.dual as dual
 from slimsvm import Checkpoint, keeping
 from slimsvm.checkpoint import Stages
 from slimsvm.datasets import checkers
+from slimsvm.persistence import native
 from slimsvm.search.sharing import Sharing
 from slimsvm.snapshots import Frozen
 
@@ -416,6 +417,7 @@ def test_kill_9(tmp_path):
 OTHER_PROGRAM = """
 import sys
 import slimsvm
+from slimsvm.persistence import native
 X, y = slimsvm.datasets.checkers(1500, seed=0)
 models = {"search": slimsvm.SVCCV(),
           "hinge": slimsvm.SparseSVC(40, gamma=20.0, loss="hinge", random_state=0)}
@@ -452,3 +454,16 @@ def test_kill_9_of_other_fits(kind, tmp_path):
         found = process.stdout.read()
     values = [np.array(eval(text.removeprefix("done "))) for text in (expected, found)]
     np.testing.assert_allclose(values[1], values[0], atol=1e-6)
+
+
+@pytest.mark.parametrize("about", [[1], "kept", 3, None, {"parameters": 7}, {"parameters": [1]}])
+def test_facts_of_a_fit_that_are_none(tmp_path, monkeypatch, about):
+    """What somebody wrote who knows the format: a clear error, whatever its type."""
+    X, y = np.random.default_rng(0).standard_normal((30, 2)), np.arange(30) % 2
+    path = tmp_path / "kept.slim"
+    model = slimsvm.SVC(random_state=0).set_callbacks(slimsvm.Checkpoint(path, every=1e-9))
+    model.fit(X, y)
+    read = native.read_checkpoint
+    monkeypatch.setattr(native, "read_checkpoint", lambda path: (read(path)[0], about, {}))
+    with pytest.raises(ValueError, match="makes no sense"):
+        model.fit(X, y)

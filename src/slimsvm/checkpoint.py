@@ -216,11 +216,11 @@ class Checkpoint:
                 f"{self.path} is a checkpoint of {kind}, not of {facts['class']}, and is left as "
                 "it is: give another path."
             )
-        why = _difference(about, facts)
-        if why:
-            warn(f"The checkpoint {self.path} is not gone on from: {why}.", UserWarning)
-            return None, fresh
         try:
+            why = _difference(about, facts)
+            if why:
+                warn(f"The checkpoint {self.path} is not gone on from: {why}.", UserWarning)
+                return None, fresh
             kept = about["kept"]
             if _seal(kept["tree"], [arrays[name] for name in kept["arrays"]]) != about["seal"]:
                 raise ValueError("the state of its solver is not what was written")
