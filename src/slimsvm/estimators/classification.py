@@ -26,7 +26,7 @@ from slimsvm.models.probabilities import PairProbabilities
 from slimsvm.multiclass import OneVsOne, Part
 from slimsvm.problems.dual_qp import DualQP, classification, largest_nu, nu_classification
 from slimsvm.problems.pair_grams import OwnGrams, PairGrams
-from slimsvm.run import Limits, Result
+from slimsvm.run import Limits, Result, tell
 from slimsvm.solvers.decomposition import WHOLE, Decomposition
 from slimsvm.training import Data, Fit
 
@@ -74,7 +74,6 @@ class DecomposedPairs(PairProbabilities, PairwiseClassifier):
             self._in_strips
             and self.solver is None
             and not self.warm_start
-            and not fit.watchers
             and data.start is None
             and data.margins is None
         )
@@ -82,7 +81,9 @@ class DecomposedPairs(PairProbabilities, PairwiseClassifier):
 
         sizes = np.bincount(data.target)
         alone = plain and not self._wants_probabilities and small.is_for_one_call(data.rows, sizes)
-        if not alone and not (plain and small.is_for_strips(data.rows, sizes)):
+        # strips may take long: who watches is told of each pair of classes
+        in_strips = plain and not fit.watchers and small.is_for_strips(data.rows, sizes)
+        if not alone and not in_strips:
             return super()._solved(data, fit)
         self._begin(data, 0 if alone else sizes.size * (sizes.size - 1) // 2)
         upper = self._finite_C * data.weight
@@ -103,6 +104,8 @@ class DecomposedPairs(PairProbabilities, PairwiseClassifier):
                 asked["sigmoids"] = sigmoids_of_strips(sizes, given, A, B)
             pairs = small.solved_in_strips(data.rows, sizes, upper, n_threads=fit.threads, **asked)
         if not pairs.open.size:
+            if alone and fit.watchers:
+                tell(fit.watchers, pairs.record(), fit.limits)
             return pairs, {}
         parts = OneVsOne(data.classes.size).parts(data.target)
         grams = self._grams(parts, data, fit)

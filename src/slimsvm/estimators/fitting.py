@@ -57,6 +57,7 @@ from slimsvm.training import (
 )
 
 Array = NDArray[Any]
+REORDERED = 1 << 23  # bytes of rows up to which another order in memory becomes C: measured 0.6 ms
 Method = TypeVar("Method", bound=Callable[..., Any])
 
 
@@ -263,6 +264,9 @@ class Estimator(Unfinished, ShowsItsFit, CallbackSupportMixin, BaseEstimator):
         if self._precomputed:
             refuse_sparse_kernel(X)
         X, y = self._valid(X, y, reset)
+        # sums are rounded in the order of the memory: the same rows are to give the same bits
+        if isinstance(X, np.ndarray) and X.nbytes <= REORDERED:
+            X = np.ascontiguousarray(X)
         if not reset and "transformer_" in self.__dict__:  # more rows for a model that has one
             from slimsvm.sources.opened import applied
 
@@ -324,7 +328,8 @@ class Estimator(Unfinished, ShowsItsFit, CallbackSupportMixin, BaseEstimator):
 
         with ExitStack() as stack:
             watchers: list[Watcher] = []
-            if getattr(self, "_skl_callbacks", None) or hasattr(self, "_parent_callback_ctx"):
+            # a search gives its callbacks to its parts: its context alone hears nothing
+            if getattr(self, "_skl_callbacks", None):
                 watchers.append(tell_callbacks)
             if self.verbose or LOG.isEnabledFor(INFO):
                 asked = {"tol": getattr(self, "tol", None), "max_time": self.max_time}

@@ -29,7 +29,7 @@ from slimsvm.compiled import compiled, compiled_sum
 from slimsvm.gram import ROUNDING as KERNEL_ROUNDING
 from slimsvm.multiclass import Part
 from slimsvm.precision import RANDOM
-from slimsvm.run import FULL, Certificate, Limits, Result, Status
+from slimsvm.run import FULL, Certificate, Limits, Record, Result, Status
 from slimsvm.solvers.smo import WELL, level_and_ends, pair_steps
 from slimsvm.threads import parallel
 from slimsvm.tiles import Operand, Strips, block, square
@@ -43,6 +43,16 @@ ROUNDED = 1e-12  # of the bound
 UNBALANCED = 1e-9  # sum of coefficients, of their sizes: more than rounding
 # what is known of a pair
 STEPS, VIOLATION, GAP, OBJECTIVE, LEVEL, NORM, ROUNDING, SUPPORT, OPEN, ROWS, VALUES = range(11)
+# of that, a line of the history
+SAID = {
+    "objective": OBJECTIVE,
+    "gap": GAP,
+    "violation": VIOLATION,
+    "kernel_values": VALUES,
+    "active": ROWS,
+    "n_support": SUPPORT,
+    "norm": NORM,
+}
 
 
 @compiled_sum
@@ -294,6 +304,11 @@ class SolvedPairs:
         steps = self.about[:, STEPS]
         return steps.astype(np.int32 if steps.max() < 2**31 else np.int64)
 
+    def record(self) -> Record:
+        """The line of the history of a single pair."""
+        values = {name: float(self.about[0, k]) for name, k in SAID.items()}
+        return Record(0, float(self.seconds[0]), values)
+
     def replace(self, part: Part, result: Result, a: Array, intercept: float) -> None:
         """A pair that was open is solved: its dual point and intercept."""
         k, at = part.k, part.rows
@@ -418,16 +433,7 @@ def rounded_pairs(pairs: SolvedPairs, operand: Operand, tol: float) -> Result:
     reason = pairs.reason or ("converged" if certificate.holds else "max_iter")
     if certificate.holds:
         reason = "converged"
-    history = {
-        "seconds": pairs.seconds[left],
-        "objective": objective,
-        "gap": gap,
-        "violation": about[:, VIOLATION],
-        "kernel_values": about[:, VALUES],
-        "active": about[:, ROWS],
-        "n_support": about[:, SUPPORT],
-        "norm": about[:, NORM],
-    }
+    history = {"seconds": pairs.seconds[left]} | {name: about[:, k] for name, k in SAID.items()}
     if left.size > 1:
         history["problem"] = np.flatnonzero(left)
     return Result(None, certificate, Status(reason), history, int(about[:, STEPS].max(initial=1)))
