@@ -431,7 +431,8 @@ ESTIMATORS = (
     "CrammerSingerSVC", "StructuralSVM", "ChainSVM", "MultivariateSVC",
 )  # fmt: skip
 KINDS = (
-    "SparseSVC/descent", "SparseSVR/descent", "OnlineSVC/budget", "LinearSVC/extreme",
+    "SparseSVC/descent", "SparseSVR/descent", "SparseSVC/descent/tiny", "OnlineSVC/budget",
+    "LinearSVC/extreme",
     "LinearSVR/extreme", "SparseSVC/extreme", "SparseSVR/extreme", "ReducedSVC/extreme",
     "SVC/extreme", "SVR/extreme", "CoreVectorSVC/extreme", "MultivariateSVC/extreme",
     "SparseSVC/offset", "SparseSVR/offset", "CrammerSingerSVC/offset",

@@ -255,6 +255,11 @@ class Mapped:
     def _signs(self) -> bool:
         return isinstance(self.loss, LeastSquares) and bool(np.all(np.abs(self.Y[:100]) == 1.0))
 
+    @property
+    def stored(self) -> Any:
+        """Type in which a model has intercepts: those of targets are in float64."""
+        return (self.rounded or self.dtype) if self.takes_labels else np.float64
+
     @cached_property
     def label(self) -> Array:
         """The number of the class of each row, where there are several outputs."""
@@ -568,11 +573,9 @@ class MappedSpan:
         return float(_squares_off(self.problem.weight, look.scores, more, own))
 
     def _off(self, error: float, scores: Array, coef: Array, intercept: Array) -> Array:
-        """The errors of scores of these sizes; intercepts of targets are stored in float64."""
-        P = self.problem
-        stored = (P.rounded or self.dtype) if P.takes_labels else np.float64
+        """The errors of scores of these sizes."""
         own = np.sqrt(np.square(coef).sum(axis=0))
-        eps = float(np.finfo(stored).eps)
+        eps = float(np.finfo(self.problem.stored).eps)
         return np.asarray(error * (scores + own) + eps * np.abs(intercept))
 
     def _error(self) -> float:

@@ -465,8 +465,13 @@ class _Work:
         return Result(found, certificate, Status("converged"), {}, max(1, self.n_iter)), point
 
     def _measured(self, v: Vectors) -> tuple[PathPoint, Certificate]:
-        """The point of coefficients as they are, with the gap that they have."""
-        span = self.whole.span(v)
+        """The point of coefficients as they are, with the gap that they have.
+
+        Of intercepts as they are stored: where they are not the best, what rounding them costs is
+        no square of a rounding error.
+        """
+        stored = v.intercept.astype(self.problem.stored).astype(np.float64)
+        v, span = replace(v, intercept=stored), self.whole.span(v)
         look = span.look(v.coef, v.intercept)
         about = span.certificate_of(v, look, self.path_.tol)
         return self._point(v, about, look), about
