@@ -115,6 +115,8 @@ def some_rows(data: Data, n: int, all_rows: bool) -> Data:
     ``all_rows``: X stays as it is.
     """
     label = data.target if data.classes.size else np.zeros(data.used.size, int)
+    if label.ndim == 2:  # signs in columns, one for two classes
+        label = label.argmax(axis=1) if label.shape[1] > 1 else label[:, 0]
     rows = some_places(label, n)
     if not all_rows:
         rows.sort()

@@ -14,7 +14,7 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
 import slimsvm
-from slimsvm import run, threads
+from slimsvm import SparseSVC, run, threads
 from slimsvm.datasets import checkers
 
 TASK, LOOK = 0.005, 1e-4  # seconds: five times what such a task takes here
@@ -126,3 +126,22 @@ def test_the_model_of_some_rows(name, monkeypatch):
     model.set_params(max_time=None)
     if name in ("NuSVC", "ReducedSVC"):
         assert model.score(X, y) > 0.85  # a thousand rows know the checkers roughly
+
+
+def test_the_model_of_some_rows_of_several_classes(monkeypatch):
+    """Their targets are signs in columns."""
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((2000, 2)), np.arange(2000) % 3
+    X[:, 0] += 5.0 * y
+    solve = SparseSVC._solved
+
+    def late(self, data, fit):
+        if fit.limits.max_time is not None:
+            raise run.OutOfTime
+        assert data.used.size < 1100 and np.all(np.bincount(y[data.used]) > 300)
+        return solve(self, data, fit)
+
+    monkeypatch.setattr(SparseSVC, "_solved", late)
+    with pytest.warns(ConvergenceWarning, match="before the first step over all 2,000 rows"):
+        model = SparseSVC(n_basis=6, max_time=1e-9, random_state=0).fit(X, y)
+    assert model.score(X, y) > 0.9
