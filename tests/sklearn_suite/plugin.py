@@ -23,4 +23,6 @@ def pytest_collection_modifyitems(items):
     reasons = exceptions()
     for item in items:
         if item.name in reasons:
-            item.add_marker(pytest.mark.xfail(reason=reasons[item.name], strict=True))
+            # what rounds may round otherwise on another processor
+            strict = " round, " not in reasons[item.name]
+            item.add_marker(pytest.mark.xfail(reason=reasons[item.name], strict=strict))

@@ -69,7 +69,8 @@ def test_newtons_steps_with_armijos_rule(data, weight):
         u = u + t * d
         solver.step(problem, state, 1e-6, 100)
         assert np.allclose(state.u, u, atol=1e-6 * max(1, np.abs(u).max()))
-    solver.step(problem, state, 1e-6, 100)
+    for _ in range(3):  # the two gradients round otherwise: one may be below, the other not yet
+        solver.step(problem, state, 1e-6, 100)
     assert state.done and np.linalg.norm(state.gradient) <= 1e-6, "the end is the gradient"
     certificate = solver.certificate(problem, state, 1e-6)
     assert certificate.violation == pytest.approx(np.linalg.norm(state.gradient))
