@@ -22,16 +22,16 @@ kernel = RBF(0.1)
 operand = prepare(kernel, X, dtype=np.float64)
 
 
-def paths(K, target, below, above, epsilon, tol=1e-3, edges=None, Cs=Cs):
+def paths(K, target, below, above, epsilon, tol=1e-3, edges=None, Cs=Cs, start=None):
     m, n = target.shape
-    coef, score = np.empty((2, m, Cs.size, n))
+    coef, score = np.empty((2, m, Cs.size, n)) if start is None else start
     level, violation = np.empty((2, m, Cs.size))
     edges = np.array([0, n, n, n]) if edges is None else edges
     diag = np.ascontiguousarray(K.diagonal())
     block = _kept(object(), (), n, K.dtype)  # that of no other problem
     solution_paths(
-        K, diag, edges, target, below, above, epsilon, Cs, tol, 1e-7, *block, coef, score, level,
-        violation,
+        K, diag, edges, target, below, above, epsilon, Cs, tol, 1e-7, *block, start is not None,
+        coef, score, level, violation,
     )  # fmt: skip
     return coef, score, level, violation
 

@@ -78,6 +78,8 @@ class Path:
     weight: Array  # of all rows, in the order of the matrix; zero: held out
     target: Array  # of regression
     classes: tuple[int, int] = (-1, -1)  # the positive one, and the other
+    # coefficients and inner products of all rows for each C: where to begin
+    start: tuple[Array, Array] | None = None
 
 
 @dataclass
@@ -212,19 +214,11 @@ class Space:
         self, matrix: Matrix, problems: list[FoldProblem], consume: Consumer
     ) -> list[tuple[int, int]]:
         """Solve all problems of a kernel; candidates and folds that missed their tolerance."""
-        bundles = self._bundles([path for problem in problems for path in self._paths(problem)])
-        self._n_matrices += 1
-        solved: list[Any] = [[None] * len(bundle) for bundle in bundles]
-
-        def solve_bundle(k: int) -> None:
-            if not self.stop():
-                solved[k] = self._solved(matrix, bundles[k])
-
         by_group: dict[tuple[int, int], list[tuple[Path, Any]]] = {}
         missed: list[tuple[int, int]] = []
         with single_threaded_blas():
-            parallel(solve_bundle, len(bundles), self.threads)
-            for path, found in zip(chain(*bundles), chain(*solved), strict=True):
+            paths = [path for problem in problems for path in self.paths(problem)]
+            for path, found in self.along(matrix, paths):
                 by_group.setdefault((id(path.problem), id(path.points)), []).append((path, found))
             groups = [g for g in by_group.values() if all(found is not None for _, found in g)]
 
@@ -233,6 +227,20 @@ class Space:
 
             parallel(hand_out, len(groups), self.threads)
         return missed
+
+    def along(self, matrix: Matrix, paths: list[Path]) -> list[tuple[Path, Solved | None]]:
+        """The paths with what comes out, in another order; None where the search was stopped."""
+        bundles = self._bundles(paths)
+        self._n_matrices += 1
+        solved: list[Any] = [[None] * len(bundle) for bundle in bundles]
+
+        def solve_bundle(k: int) -> None:
+            if not self.stop():
+                solved[k] = self._solved(matrix, bundles[k])
+
+        with single_threaded_blas():
+            parallel(solve_bundle, len(bundles), self.threads)
+        return list(zip(chain(*bundles), chain(*solved), strict=True))
 
     def _bundles(self, paths: list[Path]) -> list[list[Path]]:
         """Problems of the same classes and points in several folds, for one thread."""
@@ -246,7 +254,7 @@ class Space:
         # few: folds side by side; the block of a thread is kept over them
         return [[path] for key in sorted(groups) for path in groups[key]]
 
-    def _paths(self, problem: FoldProblem) -> Iterator[Path]:
+    def paths(self, problem: FoldProblem) -> Iterator[Path]:
         """What is solved in one call: a pair of classes, one epsilon, ascending C."""
         groups: dict[tuple[float, float], list[Point]] = {}
         for point in problem.points:
@@ -294,7 +302,10 @@ class Space:
             above, below = np.where(target > 0, weight, 0.0), np.where(target < 0, weight, 0.0)
         n = target.shape[1]
         shape = (2, len(bundle), Cs.size, n)
-        if n == self.n:  # the scores are kept
+        given = bundle[0].start is not None
+        if given:
+            coef, score = (np.stack([p.start[k] for p in bundle if p.start]) for k in (0, 1))
+        elif n == self.n:  # the scores are kept
             coef, score = np.empty(shape)
         else:
             coef, score = self.memory.take("found", shape, np.float64)
@@ -303,7 +314,7 @@ class Space:
         epsilon = points[0].epsilon
         solution_paths(
             K, diag, edges, target, below, above, epsilon, Cs, tol, tiny,
-            *kept, coef, score, level, violation,
+            *kept, given, coef, score, level, violation,
         )  # fmt: skip
         found = []
         for f, path in enumerate(bundle):
@@ -312,7 +323,8 @@ class Space:
                 own_score = score[f]
             elif path.problem.only_votes:
                 won = (score[f] - level[f, :, None]) * target[f] > 0.0
-            own_coef = coef[f].astype(K.dtype)  # a copy
+            # of all rows, where a path may go on from it; of a pair as they are multiplied, a copy
+            own_coef = coef[f] if n == self.n else coef[f].astype(K.dtype)
             found.append(Solved(own_coef, level[f], violation[f], own_score, won))
         return found
 

@@ -29,7 +29,7 @@ from slimsvm.kernels import FromCallable, Kernel, Precomputed
 from slimsvm.multiclass import OneVsOne
 from slimsvm.precision import is_small
 from slimsvm.run import Limits
-from slimsvm.search import row_cached
+from slimsvm.search.active_rows import ActiveRows
 from slimsvm.search.fold_fits import KERNELS, ROWS, FoldFits, kind_of
 from slimsvm.search.held_out import Consumer, FoldProblem, Point, Space, Votes
 from slimsvm.search.shared import Candidate, NotShared, Shared
@@ -50,7 +50,7 @@ ALWAYS_SHARED = ("linear", "poly", "rbf", "precomputed")
 ABOUT_THE_WORK = ("n_jobs", "verbose", "cache_size", "memory", "max_memory")
 ALONG = "went from each C to the next, and carried the scores of held-out rows along"
 PATHS = "{} kernel matrices, " + ALONG
-CACHED = "a cache of kernel rows for each of {} kernels, " + ALONG
+ACTIVE = "kernel values of the rows that matter for each of {} kernels, " + ALONG
 
 
 def _part(show: Callable[[float], None], k: int, n: int, share: float) -> None:
@@ -216,7 +216,7 @@ class Sharing:
         """What was shared."""
         reason = "; ".join(self.reasons) if self.n_shared < self.n_fits else ""
         what = PATHS if type(self.estimator) in SEARCHED else kind_of(self.estimator)
-        what = CACHED if self._above else what
+        what = ACTIVE if self._above else what
         return Shared(self.n_fits, self.n_shared, self.n_kernels, self.seconds, reason, what)
 
     def _candidate(self, number: int, parameters: dict[str, Any]) -> Candidate | None:
@@ -317,9 +317,10 @@ class Sharing:
     ) -> Iterator[list[tuple[int, int]]]:
         """Solve the problems, kernel by kernel; what missed its tolerance."""
         if self._above:
+            how = (self.max_bytes, self.threads, self.limits, self.stop)
+            active = ActiveRows(X, label, *how)
             for kernel in kernels:
-                own, how = problems[kernel], (self.max_bytes, self.threads, self.limits)
-                yield row_cached.solve(X, kernel, own, *how, consume)
+                yield active.solve(kernel, problems[kernel], consume)
             return
         space = Space(X, label, self.threads, self.max_bytes, self.stop)
         by_pairs = all(one.only_votes for own in problems.values() for one in own)

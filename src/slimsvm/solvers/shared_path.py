@@ -47,7 +47,7 @@ INNER = 0.1  # of the violation: how far SMO goes in a working set
 MOST_ROUNDS = 1000
 # of SMO for one C, a row and in all: where that does not do, the matrix is badly conditioned, and
 # the estimator by itself has other means
-STEPS_A_ROW, MOST_STEPS = 300, 20_000
+STEPS_A_ROW, MOST_STEPS = 1000, 20_000
 
 
 def _key(x: Any) -> Any:
@@ -453,6 +453,7 @@ def solution_paths(
     S: Array,
     place: Array,
     size: Array,
+    given: bool,
     coef: Array,
     score: Array,
     level: Array,
@@ -463,7 +464,8 @@ def solution_paths(
     They have the rows edges[0]..edges[1] and edges[2]..edges[3] of K. Row f of the other arrays is
     about problem f; its bounds are -C below[f] and C above[f]. For each problem and C:
     coefficients, inner products of all these rows, the level (minus the intercept), and the
-    violation that is left. C is the outer loop: folds of the same rows need nearly the same block
+    violation that is left. Where they are ``given``, coefficients with their inner products are the
+    start for each C. C is the outer loop: folds of the same rows need nearly the same block
     of kernel values for one C, and a smaller one for the next.
     """
     n, first = target.shape[1], edges[1] - edges[0]
@@ -473,17 +475,19 @@ def solution_paths(
     for c in range(Cs.size):
         for f in range(target.shape[0]):
             b, s, t = coef[f, c], score[f, c], target[f]
-            if c > 0 and violation[f, c - 1] > 100.0 * tol:  # so it will be for larger C
+            if (
+                c > 0 and not given and violation[f, c - 1] > 100.0 * tol
+            ):  # so it will be for larger C
                 level[f, c], violation[f, c] = 0.0, FAR
                 for v in range(n):
                     b[v] = s[v] = 0.0
                 continue
             for v in range(n):
                 lower[v], upper[v] = -Cs[c] * below[f, v], Cs[c] * above[f, v]
-            if c == 0:
+            if c == 0 and not given:
                 for v in range(n):
                     b[v] = s[v] = 0.0
-            else:
+            elif not given:
                 slope = bend = 0.0
                 before, s_before = coef[f, c - 1], score[f, c - 1]
                 for v in range(n):
