@@ -4,12 +4,13 @@ Where kernel values of all rows do not fit into memory. Of many rows, most are o
 the margin for every fold and every C, and have no coefficient; the others fit far more often.
 
 Algorithm, for each kernel: (1) all points are solved with the matrix of the active rows
-(:mod:`slimsvm.search.held_out`); (2) one pass over all other rows, for all points at once: what
-they violate, and their outputs where they are held out; (3) points that no row violates are done;
-rows that violate, or nearly so, become active, and the other points go on from where they were.
-The first rows are those near the margin with the kernel before; of the first kernel, random ones,
-whose solutions say which rows are near. Where too many rows matter, large and small C part ways: of
-small ones more rows matter. Where they do for one C, kernel rows are cached
+(:mod:`slimsvm.search.held_out`), at first with a larger tolerance; (2) one pass over all other
+rows, for all points at once: what they violate, and their outputs where they are held out;
+(3) points that no row violates are done; rows that violate, or nearly so, become active in place of
+those that are farthest from the margin, and the other points go on from where they were. The first
+rows are those near the margin with the kernel before; of the first kernel, random ones, whose
+solutions say which rows are near. Where rows with coefficients alone are too many, large and small
+C part ways, then folds. Where there are too many for one problem, kernel rows are cached
 (:mod:`slimsvm.search.row_cached`).
 
 The conditions hold for all rows within the tolerance: rows that are not active are required to be
@@ -43,6 +44,11 @@ OF_EACH = 8  # rows of each class of each fold, at least
 # how near the margin a row is, in units of the outputs, that joins with those that violate; and
 # that is active from the beginning after the random rows, or with the next kernel
 NEAR, NEXT = 0.05, 0.1
+# the tolerance as long as more of the rows than this are violated; rounds of this kind, at most
+LOOSE, MANY, MOST_LOOSE = 0.02, 0.05, 4
+SOME = 256  # rows that join without a violation, beside as many as violate
+# of the rows for which there is memory: those to begin with, and those with coefficients, at most
+BEGIN, MOST = 0.7, 0.85
 BLOCK = 1 << 22  # outputs of other rows that are made at once
 
 
@@ -93,6 +99,19 @@ class Task:
         return self.slack(f, rows)
 
 
+@dataclass
+class Job:
+    """Points that are solved with the same active rows; and other rows, close to the margin.
+
+    Before the first round, these are not known. The first rounds are ``loose``.
+    """
+
+    tasks: list[Task]
+    rows: Array
+    others: Array | None = None
+    loose: int = 1
+
+
 class ActiveRows:
     """The rows that matter, from one kernel to the next."""
 
@@ -107,62 +126,34 @@ class ActiveRows:
     ) -> None:
         self.X, self.n, self.label = X, int(X.shape[0]), label
         self.max_bytes, self.threads, self.limits, self.stop = max_bytes, threads, limits, stop
-        self.near: Array | None = None  # with the last kernel
+        self.near: Array | None = None  # of all rows: the least slack with the last kernel
 
     def solve(
         self, kernel: Kernel, problems: list[FoldProblem], consume: Consumer
     ) -> list[tuple[int, int]]:
         """Solve all problems of a kernel; candidates and folds that missed their tolerance."""
-        near = np.zeros(self.n, bool)
-        found = self._within(kernel, problems, self.near, near, consume)
-        if near.any():
-            self.near = np.flatnonzero(near)
-        return found
-
-    def _within(
-        self,
-        kernel: Kernel,
-        problems: list[FoldProblem],
-        start: Array | None,
-        near: Array,
-        consume: Consumer,
-    ) -> list[tuple[int, int]]:
-        """The same for some values of C, halved where too many rows matter."""
-        work = None
+        missed: list[tuple[int, int]] = []
         if not isinstance(kernel, Linear):  # which needs no kernel rows
-            work = Rounds(self, kernel, problems, near, consume)
-            work.run(start)
-            if not work.tasks or self.stop():
-                return work.missed
-            problems = [replace(task.problem, points=task.points) for task in work.tasks]
-        missed = [] if work is None else work.missed
-        Cs = sorted({point.C for problem in problems for point in problem.points})
-        if work is None or len(Cs) == 1:
-            how = (self.max_bytes, self.threads, self.limits)
-            return missed + row_cached.solve(self.X, kernel, problems, *how, consume)
-        middle = Cs[len(Cs) // 2]
-        for large in (True, False):
-            parts = []
-            for problem in problems:
-                own = [p for p in problem.points if (middle <= p.C) == large]
-                parts += [replace(problem, points=own)] if own else []
-            missed += self._within(kernel, parts, None, near, consume)
-        return missed
+            work = Rounds(self, kernel, problems, consume)
+            work.run(self.near)
+            self.near, missed = work.near, work.missed
+            problems = [replace(task.problem, points=task.points) for task in work.too_large]
+        if not problems or self.stop():
+            return missed
+        how = (self.max_bytes, self.threads, self.limits)
+        return missed + row_cached.solve(self.X, kernel, problems, *how, consume)
 
 
 class Rounds:
-    """The rounds of one kernel; ``tasks`` are those that are left."""
+    """The rounds of one kernel."""
 
     def __init__(
-        self,
-        whole: ActiveRows,
-        kernel: Kernel,
-        problems: list[FoldProblem],
-        near: Array,
-        consume: Consumer,
+        self, whole: ActiveRows, kernel: Kernel, problems: list[FoldProblem], consume: Consumer
     ) -> None:
-        self.whole, self.kernel, self.near, self.consume = whole, kernel, near, consume
+        self.whole, self.kernel, self.consume = whole, kernel, consume
+        self.near = np.full(whole.n, np.inf)
         self.missed: list[tuple[int, int]] = []
+        self.too_large: list[Task] = []
         self.tasks = [task for problem in problems for task in self._tasks(problem)]
         wanted = [rows for task in self.tasks for rows in (task.problem.rows, task.problem.test)]
         self.every = np.unique(np.concatenate(wanted))
@@ -187,54 +178,56 @@ class Rounds:
             known = (outputs, none, none, level, violation, none, least)
             yield Task(problem, points, used, target, place, *known)
 
-    def run(self, start: Array | None) -> None:
-        """Until there are no tasks, too many rows matter, or the search is stopped."""
-        rows = np.union1d(self._first() if start is None else start, self._of_each_class())
-        warm = False
-        while rows.size <= self.most and self._solve(rows, warm):
-            self._drop_missed()
-            if not self.tasks:
-                break
-            self._mark_near(rows, self.near)
-            close = self._outside(rows, self.near)
-            if self.whole.stop():
-                break
-            self._hand_out()
-            if not self.tasks:
-                break
-            rows, warm = self._join(rows, close), True
+    def run(self, near: Array | None) -> None:
+        """Until all points are done or too large, or the search is stopped."""
+        needed = self._of_each_class(self.tasks)
+        if needed.size > self.most // 2:
+            self.too_large = self.tasks
+            return
+        if near is None:
+            near = self._near_random_rows(needed)
+        begin = np.argsort(near, kind="stable")[: int(BEGIN * self.most) - needed.size]
+        jobs = [Job(self.tasks, np.union1d(begin[near[begin] < NEXT], needed))]
+        while jobs and not self.whole.stop():
+            job = jobs.pop()
+            if job.others is not None and not self._exchange(job):
+                jobs += self._parts(job)
+            elif self._solve(job):
+                if not job.loose:
+                    self._drop_missed(job)
+                self._inside(job, self.near)
+                self._outside(job, self.near)
+                if not self.whole.stop():
+                    self._hand_out(job)
+                jobs += [job] if job.tasks else []
 
-    def _of_each_class(self) -> Array:
+    def _of_each_class(self, tasks: list[Task]) -> Array:
         """Some rows of each class of each fold: without these it is no problem."""
         found = []
-        for own in (task.problem for task in self.tasks):
+        for own in (task.problem for task in tasks):
             for c in range(max(1, own.classes.size)):
                 of_class = own.target == c if own.classes.size else own.weight > 0.0
                 found.append(own.rows[np.flatnonzero(of_class)[:OF_EACH]])
         return np.unique(np.concatenate(found))
 
-    def _first(self) -> Array:
-        """The rows that are near the margin of what random rows yield.
+    def _near_random_rows(self, needed: Array) -> Array:
+        """The least slack of all rows with what random rows yield; these have the weight of all."""
+        rows = np.random.default_rng(0).permutation(self.every)[: min(FIRST, self.most // 2)]
+        near, job = np.full(self.whole.n, np.inf), Job(self.tasks, np.union1d(rows, needed))
+        if self._solve(job, self.every.size / job.rows.size):
+            self._inside(job, near)
+            self._outside(job, near)
+        return near
 
-        The random rows have the weight of all.
-        """
-        size = min(FIRST, self.most // 2)
-        rows = np.random.default_rng(0).permutation(self.every)[:size]
-        rows = np.union1d(rows, self._of_each_class())
-        near = np.zeros(self.whole.n, bool)
-        if self._solve(rows, False, self.every.size / rows.size):
-            self._mark_near(rows, near)
-            self._outside(rows, near)
-        return np.flatnonzero(near)
-
-    def _solve(self, rows: Array, warm: bool, heavier: float = 1.0) -> bool:
-        """Solve all points with these rows; False where the search was stopped."""
-        whole, here = self.whole, np.full(self.whole.n, -1)
+    def _solve(self, job: Job, heavier: float = 1.0) -> bool:
+        """Solve all points with the active rows; False where the search was stopped."""
+        whole, rows, here = self.whole, job.rows, np.full(self.whole.n, -1)
+        warm, least = job.others is not None, LOOSE if job.loose else 0.0
         here[rows] = np.arange(rows.size)
         label = None if whole.label is None else whole.label[rows]
         space = Space(whole.X[rows], label, whole.threads, whole.max_bytes, whole.stop)
         paths: list[Path] = []
-        for task in self.tasks:
+        for task in job.tasks:
             own = task.problem
             inside = here[own.rows] >= 0
             small = replace(
@@ -243,90 +236,131 @@ class Rounds:
                 target=own.target[inside],
                 weight=heavier * own.weight[inside],
                 test=own.test[:0],
-                points=list(task.points),
+                points=[replace(point, tol=max(point.tol, least)) for point in task.points],
             )
             (path,) = space.paths(small)
             if warm:
                 path.start = task.coef[:, space.order], task.score[:, space.order]
             paths.append(path)
         for _, matrix in space.matrices([self.kernel]):
-            # in the order of the rows, whatever that of the space is
             by_path = {id(path): solved for path, solved in space.along(matrix, paths)}
-            for task, path in zip(self.tasks, paths, strict=True):
+            for task, path in zip(job.tasks, paths, strict=True):
                 solved = by_path[id(path)]
                 if solved is None:
                     return False
                 assert solved.score is not None
+                # in the order of the rows, whatever that of the space is
                 task.coef, task.score = solved.coef[:, space.place], solved.score[:, space.place]
                 task.level, task.violation = solved.level, solved.violation
         return True
 
-    def _drop_missed(self) -> None:
+    def _drop_missed(self, job: Job) -> None:
         """Points that missed the tolerance with the active rows are given up."""
         left = []
-        for task in self.tasks:
+        for task in job.tasks:
             good = task.violation <= task.points[0].tol
             for point, one in zip(task.points, good, strict=True):
                 if not one:
                     self.missed.append((point.candidate, task.problem.fold))
             left.append(task.only(good))
-        self.tasks = [task for task in left if task.points]
+        job.tasks = [task for task in left if task.points]
 
-    def _mark_near(self, rows: Array, near: Array) -> None:
-        """Mark the active rows that have coefficients or are near the margin; keep outputs."""
-        for task in self.tasks:
-            slack = task.enter(task.score - task.level[:, None], rows)
-            near[rows] |= ((task.coef != 0.0) | (slack < NEXT)).any(axis=0)
+    def _inside(self, job: Job, near: Array) -> None:
+        """Outputs of the active rows, and how near the margin they are."""
+        for task in job.tasks:
+            slack = task.enter(task.score - task.level[:, None], job.rows)
+            slack[task.coef != 0.0] = -np.inf
+            near[job.rows] = np.minimum(near[job.rows], slack.min(axis=0))
 
-    def _outside(self, rows: Array, near: Array) -> Array:
-        """Go over all other rows; which ones are close to the margin."""
-        whole, ends = self.whole, np.cumsum([len(task.points) for task in self.tasks])
-        for task in self.tasks:
+    def _outside(self, job: Job, near: Array) -> None:
+        """Outputs of all other rows, and which ones are close to the margin."""
+        if not job.tasks:
+            return
+        whole, ends = self.whole, np.cumsum([len(task.points) for task in job.tasks])
+        for task in job.tasks:
             task.least = np.full(len(task.points), np.inf)
-        coef = np.concatenate([task.coef for task in self.tasks])
+        coef = np.concatenate([task.coef for task in job.tasks])
         support = np.flatnonzero(coef.any(axis=0))
-        basis, coef = whole.X[rows[support]], np.ascontiguousarray(coef[:, support].T)
+        basis, coef = whole.X[job.rows[support]], np.ascontiguousarray(coef[:, support].T)
         model = Expansion(self.kernel, basis, coef, np.zeros(coef.shape[1]), exact=False)
-        others = np.setdiff1d(self.every, rows, assume_unique=True)
-        found, size = [rows[:0]], max(1, BLOCK // coef.shape[1])
-        kept = [[own[:, :0]] for own in (task.coef for task in self.tasks)]
+        others = np.setdiff1d(self.every, job.rows, assume_unique=True)
+        found, size = [job.rows[:0]], max(1, BLOCK // coef.shape[1])
+        kept = [[own[:, :0]] for own in (task.coef for task in job.tasks)]
         for begin in range(0, others.size, size):
             if whole.stop():
                 break
             some = others[begin : begin + size]
             values = np.split(model.decision_function(whole.X[some], whole.threads).T, ends[:-1])
             least = np.full(some.size, np.inf)
-            for task, own in zip(self.tasks, values, strict=True):
+            for task, own in zip(job.tasks, values, strict=True):
                 own -= task.level[:, None]
                 slack = task.enter(own, some)
                 task.least = np.minimum(task.least, slack.min(axis=1))
                 least = np.minimum(least, slack.min(axis=0))
-            near[some[least < NEXT]] = True
+            near[some] = np.minimum(near[some], least)
             close = np.flatnonzero(least < NEAR)
             found.append(some[close])
             for parts, own in zip(kept, values, strict=True):
                 parts.append(own[:, close])
-        for task, parts in zip(self.tasks, kept, strict=True):
+        for task, parts in zip(job.tasks, kept, strict=True):
             task.close = np.concatenate(parts, axis=1)
-        return np.concatenate(found)
+        job.others = np.concatenate(found)
 
-    def _hand_out(self) -> None:
+    def _hand_out(self, job: Job) -> None:
         """Points that no other row violates are done."""
         left = []
-        for task in self.tasks:
+        for task in job.tasks:
             tol, at = task.points[0].tol, task.place[task.problem.test]
-            done = task.least >= -np.minimum(tol - task.violation, 0.5 * tol)
+            spare = np.minimum(tol - task.violation, 0.5 * tol)
+            done = (spare >= 0.0) & (task.least >= -spare)
             for c in np.flatnonzero(done):
                 self.consume(task.points[c], task.problem, task.outputs[c, at][:, None], None)
             left.append(task.only(~done))
-        self.tasks = [task for task in left if task.points]
+        job.tasks = [task for task in left if task.points]
 
-    def _join(self, rows: Array, others: Array) -> Array:
-        """The active rows with those that are close to the margin for a point that is left."""
-        least = np.min([task.slack(task.close, others).min(axis=0) for task in self.tasks], axis=0)
-        close = least < NEAR
-        for task in self.tasks:
+    def _exchange(self, job: Job) -> bool:
+        """Rows that are close to the margin become active, instead of the farthest ones.
+
+        False where those with coefficients leave no room.
+        """
+        assert job.others is not None
+        slack = np.full(job.rows.size, np.inf)
+        least = np.full(job.others.size, np.inf)
+        for task in job.tasks:
+            own = task.slack(task.score - task.level[:, None], job.rows)
+            own[task.coef != 0.0] = -np.inf
+            slack = np.minimum(slack, own.min(axis=0))
+            least = np.minimum(least, task.slack(task.close, job.others).min(axis=0))
+        slack[np.isin(job.rows, self._of_each_class(job.tasks))] = -np.inf
+        if np.sum(slack == -np.inf) > MOST * self.most:
+            return False
+        room = self.most - int(np.sum(slack == -np.inf))
+        n_violated = int(np.sum(least < 0.0))
+        n_close = min(2 * n_violated + SOME, int(np.sum(least < NEAR)), room)
+        close = np.argsort(least, kind="stable")[:n_close]
+        keep = np.sort(np.argsort(slack, kind="stable")[: self.most - close.size])
+        for task in job.tasks:
             score = task.close[:, close] + task.level[:, None]
-            task.coef = np.concatenate([task.coef, np.zeros_like(score)], axis=1)
-            task.score = np.concatenate([task.score, score], axis=1)
-        return np.concatenate([rows, others[close]])
+            task.coef = np.hstack([task.coef[:, keep], np.zeros_like(score)])
+            task.score = np.hstack([task.score[:, keep], score])
+        many = n_violated > MANY * job.rows.size and job.loose < MOST_LOOSE
+        job.loose = job.loose + 1 if many else 0
+        job.rows = np.concatenate([job.rows[keep], job.others[close]])
+        return True
+
+    def _parts(self, job: Job) -> list[Job]:
+        """Two jobs of fewer points, that with larger C last; too large is a single problem."""
+        Cs = sorted({point.C for task in job.tasks for point in task.points})
+        if len(Cs) == 1 and len(job.tasks) == 1:
+            self.too_large += job.tasks
+            return []
+        if len(Cs) == 1:
+            half = len(job.tasks) // 2
+            parts = [job.tasks[:half], job.tasks[half:]]
+        else:
+            parts = [[], []]
+            for task in job.tasks:
+                large = np.array([Cs[len(Cs) // 2] <= point.C for point in task.points])
+                for tasks, which in zip(parts, (~large, large), strict=True):
+                    tasks += [task.only(which)] if which.any() else []
+        return [Job(tasks, job.rows, job.others, job.loose) for tasks in parts]

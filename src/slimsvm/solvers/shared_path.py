@@ -397,13 +397,15 @@ def _solve(
     up, low, block_diag = np.empty(n), np.empty(n), np.ones(B.shape[0], B.dtype)
     bottom = top = violation = 0.0
     stuck = steps = 0
+    # of many rows with a loss, each must have been in a working set before the violation falls
+    most_stuck = 20 + 4 * n // WORKING_SET
     for _ in range(MOST_ROUNDS):
         # 1. how far it is, and the rows that matter
         bottom, top = _borders(target, lower, upper, epsilon, b, s, up, low)
         violation = max(0.0, top - bottom)
         stuck = 0 if violation < 0.999 * least else stuck + 1
         least = min(least, violation)
-        if not violation > tol or stuck > 20 or steps > STEPS_A_ROW * n + MOST_STEPS:
+        if not violation > tol or stuck > most_stuck or steps > STEPS_A_ROW * n + MOST_STEPS:
             break
         chosen = _chosen(up, low, bottom, top, min(WORKING_SET, B.shape[0]))
         new = 0
