@@ -567,12 +567,6 @@ def is_far(X: Any) -> bool:
     return hasattr(type(X), "relabelled") or hasattr(X, "__dask_graph__")
 
 
-def refuse_rows(X: Any) -> None:
-    """Raise TypeError for opened rows, which say themselves what else to do."""
-    if hasattr(type(X), "relabelled"):
-        np.asarray(X)
-
-
 def for_block(state: tuple[Any, ...], first: int, last: int) -> list[Any]:
     """The state of a task for the block of rows first to last: see :class:`PerRow`."""
     return [of.part(first, last) if isinstance(of, PerRow) else of for of in state]

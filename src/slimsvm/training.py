@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils._param_validation import HasMethods
 from sklearn.utils.validation import _check_sample_weight
 
+from slimsvm.ending import warn
 from slimsvm.kernels import Kernel
 from slimsvm.run import Limits, Watcher
 from slimsvm.tiles import Operand
@@ -239,6 +240,19 @@ def is_table(X: Any) -> bool:
     except ValueError:  # rows of different lengths
         return False
     return bool(X.ndim == 2 and X.dtype.kind in "fiub")
+
+
+def refuse_rows(X: Any) -> None:
+    """Raise TypeError for opened rows, which say themselves what else to do; warn of Dask's."""
+    if hasattr(type(X), "relabelled"):
+        np.asarray(X)
+    elif hasattr(X, "__dask_graph__"):
+        warn(
+            "All rows of this Dask collection are brought into the memory of this process. "
+            "SparseSVC, SparseSVR, SVC, SVR, LinearSVC, LinearSVR and ReducedSVC by themselves "
+            "leave them where they are.",
+            UserWarning,
+        )
 
 
 def refuse_broken(X: Any) -> None:

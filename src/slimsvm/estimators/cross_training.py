@@ -33,8 +33,7 @@ from slimsvm.estimators.parameters import AT_LEAST_ONE, SHARE, MatrixLike, share
 from slimsvm.models.cross_trained import CrossTrained, accepted
 from slimsvm.multiclass import encoded
 from slimsvm.notebook import ShowsItsFit
-from slimsvm.rows import refuse_rows
-from slimsvm.training import checked_weights, refuse_broken, refuse_not_square
+from slimsvm.training import checked_weights, refuse_broken, refuse_not_square, refuse_rows
 
 Array = NDArray[Any]
 

@@ -36,7 +36,7 @@ from slimsvm.multiclass import class_factors, encoded
 from slimsvm.notebook import ShowsItsFit
 from slimsvm.precision import is_small
 from slimsvm.progress import Progress
-from slimsvm.rows import MemoryRows, is_far, refuse_rows
+from slimsvm.rows import MemoryRows, is_far
 from slimsvm.run import Limits, OutOfTime, Record, Result, Watcher
 from slimsvm.threads import n_threads, single_threaded_blas
 from slimsvm.tiles import prepare
@@ -52,6 +52,7 @@ from slimsvm.training import (
     refuse_broken,
     refuse_large_C,
     refuse_not_square,
+    refuse_rows,
     refuse_sparse_kernel,
     refuse_targets,
 )

@@ -32,13 +32,12 @@ from slimsvm.estimators.fitting import Estimator
 from slimsvm.kernels import squared_norms
 from slimsvm.multiclass import OneVsOne, encoded
 from slimsvm.progress import Progress
-from slimsvm.rows import refuse_rows
 from slimsvm.run import Limits
 from slimsvm.search.course import Course, Inside
 from slimsvm.search.searches import GridSearchCV
 from slimsvm.search.shared import NotShared, Shared
 from slimsvm.search.stand_in import Book, Interrupted
-from slimsvm.training import AS_ROWS, refuse_broken
+from slimsvm.training import AS_ROWS, refuse_broken, refuse_rows
 
 Array = NDArray[Any]
 STEP = 4.0  # between neighbours of the grid

@@ -32,6 +32,7 @@ from slimsvm.search.stand_in import (
     stand_in,
 )
 from slimsvm.threads import n_threads
+from slimsvm.training import refuse_rows
 
 PROPAGATED = "_parent_callback_ctx"
 
@@ -121,6 +122,7 @@ class SharedWork(BaseSearchCV):
             n_fits = len(self.cv_results_["params"]) * self.n_splits_
             self.shared_ = Shared(n_fits, 0, reason=str(why))
             return
+        refuse_rows(X)
         own, asked, self._work = self.estimator, self.n_jobs, work
         self.estimator = stand_in(own, work.book)
         try:

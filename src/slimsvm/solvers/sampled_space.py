@@ -260,7 +260,8 @@ class SampledSpace(Space):
         error = max(self.rows.map(rounding_of, self.frame))
         slopes = V[:end, 0].reshape(-1, self.width)
         largest = float(np.sqrt(max(float(np.diag(self.G).max(initial=0.0)), 0.0)))
-        sums = float(np.finfo(np.float32).eps) * float(np.abs(W).sum()) * largest
+        # twice what errors of random signs add up to: of few rows all may have the same
+        sums = 2.0 * float(np.finfo(np.float32).eps) * float(np.abs(W).sum()) * largest
         lengths = float(np.sqrt(np.square(slopes).sum() + np.square(coef).sum()))
         return rounding(error, coef, f[indices], slopes, f) + sums * lengths
 
