@@ -9,6 +9,7 @@ import threading
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from sklearn.base import clone
 
 import slimsvm
 from slimsvm import SVC, LinearSVC, SparseSVC
@@ -314,3 +315,20 @@ def test_a_fit_within_a_task_does_not_wait_for_its_own_thread():
     ):
         fit = client.submit(lambda: LinearSVC().fit(lazy(X), lazy(y)).coef_)
         np.testing.assert_array_equal(fit.result(timeout=30), expected)
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        slimsvm.CrossTraining(n_subsets=2, random_state=0),
+        slimsvm.SVCCV([1.0], [0.1], cv=2),
+        slimsvm.GridSearchCV(slimsvm.SVC(), {"C": [1.0, 2.0]}, cv=2),
+    ],
+    ids=lambda made: type(made).__name__,
+)
+def test_what_brings_rows_into_memory_says_so(made):
+    X, y = data()
+    with pytest.warns(UserWarning, match="memory of this process"):
+        made.fit(lazy(X), y)
+    expected = clone(made).fit(X, y)
+    np.testing.assert_array_equal(made.predict(X), expected.predict(X))

@@ -24,9 +24,10 @@ Array = NDArray[Any]
 WIDE = 2000  # features from which on sparse rows are never made dense
 TURNED = 500  # from which on they are seen in a few directions: text, on rows held out
 SINGULAR = 30  # directions of the largest variance
-# of the weights: the ridge; rounds, steps of each, and share of the slopes that is left
-RIDGE, ROUNDS, STEPS, EXACT = 2.0, 2, 15, 3e-2
-# of the rows, of few of them more: weights of nearly all rows are nearer to those of all
+# of the weights: the ridge; rounds, steps of each, and share of the slopes that is left: of one
+# target, of which they say nearly all, and of several, which take their time
+RIDGE, ONE, SEVERAL = 2.0, (6, 100, 1e-3), (2, 15, 3e-2)
+# of the rows: weights of nearly all rows are nearer to those of all, where they take little time
 FOLDS, FEW, FOLDS_OF_FEW = 4, 4000, 8
 TINY = np.finfo(np.float32).tiny
 ORTHONORMAL = 1e-10  # largest error of products of directions
@@ -82,7 +83,7 @@ def seen_by_others(
     out = np.zeros((n, directions.shape[1]))
     # weights are singular vectors times something, and the last directions times this matrix
     turn = np.linalg.pinv(directions[:, first:].T @ every)
-    n_folds = FOLDS_OF_FEW if n <= FEW else FOLDS
+    n_folds = FOLDS_OF_FEW if n <= FEW or Y.shape[1] == 1 else FOLDS
     fold = rng.permutation(n) % n_folds
 
     def work(f: int) -> None:
@@ -119,17 +120,18 @@ def _weights(X: Any, Y: Array, weight: Array | None, start: Array | None = None)
     """Weights of linear SVMs with squared hinge, for all columns of Y side by side.
 
     Newton's method: in each round the rows with a loss are those of a ridge regression, which some
-    steps of conjugate gradients improve; a pass over X is for all columns. In float32: a share
-    EXACT of the slopes is all that is asked for.
+    steps of conjugate gradients improve; a pass over X is for all columns. In float32, until so
+    small a share of the slopes is left.
     """
     n = X.shape[0]
+    rounds, steps, exact = ONE if Y.shape[1] == 1 else SEVERAL
     w = np.ones(n, np.float32) if weight is None else (weight / weight.mean()).astype(np.float32)
     across, w, Y = X.T.tocsr(), w[:, None], Y.astype(np.float32)
     found = np.zeros((X.shape[1], Y.shape[1]), np.float32) if start is None else start
     found = found.astype(np.float32)
     counts = w * np.ones_like(Y)  # all rows in the first round
     first = _squares(across @ (counts * (Y - Y.mean(axis=0))))
-    for r in range(ROUNDS if start is None else 1):
+    for r in range(rounds if start is None else 1):
         scores = X @ found
         if r or start is not None:
             middle = np.average(Y - scores, axis=0, weights=counts)
@@ -138,8 +140,8 @@ def _weights(X: Any, Y: Array, weight: Array | None, start: Array | None = None)
         left -= np.average(left, axis=0, weights=counts)
         residual = across @ (counts * left) - np.float32(RIDGE) * found
         step, size = residual.copy(), _squares(residual)
-        for _ in range(STEPS):
-            if not np.any(size > EXACT**2 * first):
+        for _ in range(steps):
+            if not np.any(size > exact**2 * first):
                 break
             moved = across @ (counts * (X @ step))
             moved += np.float32(RIDGE) * step
