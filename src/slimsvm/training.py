@@ -249,8 +249,8 @@ def refuse_rows(X: Any) -> None:
     elif hasattr(X, "__dask_graph__"):
         warn(
             "All rows of this Dask collection are brought into the memory of this process. "
-            "SVC, SVR, SparseSVC, SparseSVR, LinearSVC, LinearSVR, ReducedSVC, CrammerSingerSVC and "
-            "StructuralSVM by themselves leave them where they are.",
+            "SVC, SVR, SparseSVC, SparseSVR, LinearSVC, LinearSVR, ReducedSVC, CrammerSingerSVC "
+            "and StructuralSVM by themselves leave them where they are.",
             UserWarning,
         )
 

@@ -13,8 +13,8 @@ solutions say which rows are near. Where rows with coefficients alone are too ma
 C part ways, then folds. Where there are too many for one problem, kernel rows are cached
 (:mod:`slimsvm.search.row_cached`).
 
-The conditions hold for all rows within the tolerance: rows that are not active are required to be
-on the right side of the level by what the active ones leave of it.
+The conditions hold for all rows within the tolerance: the slopes of rows that may fall and of those
+that may rise, active or not, overlap by no more.
 
 Symbols: f = s - level is the output, the inner products s = Kb and the level as in
 :mod:`slimsvm.solvers.shared_path`. Cost of a round: (rows) x (support vectors of all points) kernel
@@ -46,9 +46,15 @@ OF_EACH = 8  # rows of each class of each fold, at least
 NEAR, NEXT = 0.05, 0.1
 # the tolerance as long as more of the rows than this are violated; rounds of this kind, at most
 LOOSE, MANY, MOST_LOOSE = 0.02, 0.05, 4
+MOST_ROUNDS = 20  # 3 to 6 are usual; more where rounding errors are as large as what is left
 SOME = 256  # rows that join without a violation, beside as many as violate
 # of the rows for which there is memory: those to begin with, and those with coefficients, at most
 BEGIN, MOST = 0.7, 0.85
+# what a task has for each of its points
+OF_POINT = (
+    *("outputs", "coef", "score", "level", "violation", "close"),
+    *("over", "under", "others_over", "others_under"),
+)
 BLOCK = 1 << 22  # outputs of other rows that are made at once
 
 
@@ -58,45 +64,64 @@ class Task:
 
     problem: FoldProblem
     points: list[Point]
-    used: Array  # of all rows: whether they are in training
     target: Array  # of all rows: -1 and 1, or targets
+    # of all rows: weights, where coefficients may be below zero, and above
+    below: Array
+    above: Array
     place: Array  # of all rows: where they are among those with outputs, or -1
     # of each point: outputs; coefficients and inner products of the active rows, minus the
-    # intercept, and the violation among them; outputs of other rows that are close to the margin,
-    # and the least slack of all others
+    # intercept, and the violation among them; outputs of other rows that are close to the margin
     outputs: Array
     coef: Array
     score: Array
     level: Array
     violation: Array
     close: Array
-    least: Array
+    # how far slopes of active rows that may fall are above the level, those that may rise below it;
+    # and the same of other rows
+    over: Array
+    under: Array
+    others_over: Array
+    others_under: Array
 
-    def slack(self, f: Array, rows: Array) -> Array:
-        """How far rows are on the right side of the margin, for outputs f, shape (points, rows).
+    def slack(self, f: Array, rows: Array) -> tuple[Array, Array]:
+        """How far rows without coefficients are from rising, and from falling: (points, rows).
 
-        Rows that are not in training are anywhere.
+        Negative: they violate the conditions. f are outputs.
         """
-        own = self.target[rows]
-        if self.problem.classes.size:
-            far = own * f - 1.0
-        else:
-            far = self.points[0].epsilon - np.abs(f - own)
-        far[:, ~self.used[rows]] = np.inf
-        return far
+        epsilon, far = self.points[0].epsilon, f - self.target[rows]
+        rise, fall = epsilon + far, epsilon - far
+        rise[:, self.above[rows] == 0.0] = np.inf
+        fall[:, self.below[rows] == 0.0] = np.inf
+        return rise, fall
+
+    def look_inside(self, rows: Array) -> None:
+        """What the violation is on either side of the level."""
+        epsilon, b, o = self.points[0].epsilon, self.coef, self.score - self.target[rows]
+        C = np.array([[point.C] for point in self.points])
+        rise = np.where(b < C * self.above[rows], o + np.where(b >= 0, epsilon, -epsilon), np.inf)
+        fall = np.where(b > -C * self.below[rows], o + np.where(b > 0, epsilon, -epsilon), -np.inf)
+        self.over, self.under = fall.max(axis=1) - self.level, self.level - rise.min(axis=1)
+
+    def done(self) -> Array:
+        """Which points no row violates."""
+        over = np.maximum(self.over, self.others_over)
+        under = np.maximum(self.under, self.others_under)
+        tol = self.points[0].tol
+        return np.asarray((self.violation <= tol) & (over + under <= tol))
 
     def only(self, which: Array) -> Task:
         """The same for some of the points."""
         points = [point for point, one in zip(self.points, which, strict=True) if one]
-        named = ("outputs", "coef", "score", "level", "violation", "close", "least")
-        return replace(self, points=points, **{name: getattr(self, name)[which] for name in named})
+        return replace(
+            self, points=points, **{name: getattr(self, name)[which] for name in OF_POINT}
+        )
 
-    def enter(self, f: Array, rows: Array) -> Array:
-        """Keep outputs f where they are wanted; the slack."""
+    def keep(self, f: Array, rows: Array) -> None:
+        """Outputs f, where they are wanted."""
         places = self.place[rows]
         wanted = places >= 0
         self.outputs[:, places[wanted]] = f[:, wanted]
-        return self.slack(f, rows)
 
 
 @dataclass
@@ -110,6 +135,7 @@ class Job:
     rows: Array
     others: Array | None = None
     loose: int = 1
+    n_rounds: int = 0
 
 
 class ActiveRows:
@@ -162,11 +188,13 @@ class Rounds:
 
     def _tasks(self, problem: FoldProblem) -> Iterator[Task]:
         n, groups = self.whole.n, dict[tuple[float, float], list[Point]]()
-        used, target, place = np.zeros(n, bool), np.zeros(n), np.full(n, -1)
-        used[problem.rows], target[problem.rows] = problem.weight > 0.0, problem.target
+        weight, target, place = np.zeros(n), np.zeros(n), np.full(n, -1)
+        weight[problem.rows], target[problem.rows] = problem.weight, problem.target
+        below = above = weight
         if problem.classes.size:  # of two, as in :meth:`Space.paths`
             positive, _ = OneVsOne(2).pairs[0]
             target = np.where(target == positive, 1.0, -1.0)
+            above, below = np.where(target > 0, weight, 0.0), np.where(target < 0, weight, 0.0)
         wanted = np.unique(problem.test)
         place[wanted] = np.arange(wanted.size)
         for point in problem.points:
@@ -174,9 +202,9 @@ class Rounds:
         for points in groups.values():
             points.sort(key=lambda point: point.C)
             outputs, none = np.empty((len(points), wanted.size)), np.empty((len(points), 0))
-            level, violation, least = np.full((3, len(points)), np.nan)
-            known = (outputs, none, none, level, violation, none, least)
-            yield Task(problem, points, used, target, place, *known)
+            level, violation, *sides = np.full((6, len(points)), np.nan)
+            known = (outputs, none, none, level, violation, none, *sides)
+            yield Task(problem, points, target, below, above, place, *known)
 
     def run(self, near: Array | None) -> None:
         """Until all points are done or too large, or the search is stopped."""
@@ -190,7 +218,10 @@ class Rounds:
         jobs = [Job(self.tasks, np.union1d(begin[near[begin] < NEXT], needed))]
         while jobs and not self.whole.stop():
             job = jobs.pop()
-            if job.others is not None and not self._exchange(job):
+            job.n_rounds += 1
+            if job.n_rounds > MOST_ROUNDS:
+                self.too_large += job.tasks
+            elif job.others is not None and not self._exchange(job):
                 jobs += self._parts(job)
             elif self._solve(job):
                 if not job.loose:
@@ -268,9 +299,18 @@ class Rounds:
     def _inside(self, job: Job, near: Array) -> None:
         """Outputs of the active rows, and how near the margin they are."""
         for task in job.tasks:
-            slack = task.enter(task.score - task.level[:, None], job.rows)
+            task.keep(task.score - task.level[:, None], job.rows)
+            task.look_inside(job.rows)
+        near[job.rows] = np.minimum(near[job.rows], self._least_inside(job))
+
+    def _least_inside(self, job: Job) -> Array:
+        """The least slack of the active rows for any point; none if they have coefficients."""
+        least = np.full(job.rows.size, np.inf)
+        for task in job.tasks:
+            slack = np.minimum(*task.slack(task.score - task.level[:, None], job.rows))
             slack[task.coef != 0.0] = -np.inf
-            near[job.rows] = np.minimum(near[job.rows], slack.min(axis=0))
+            least = np.minimum(least, slack.min(axis=0))
+        return least
 
     def _outside(self, job: Job, near: Array) -> None:
         """Outputs of all other rows, and which ones are close to the margin."""
@@ -278,7 +318,7 @@ class Rounds:
             return
         whole, ends = self.whole, np.cumsum([len(task.points) for task in job.tasks])
         for task in job.tasks:
-            task.least = np.full(len(task.points), np.inf)
+            task.others_over, task.others_under = np.full((2, len(task.points)), -np.inf)
         coef = np.concatenate([task.coef for task in job.tasks])
         support = np.flatnonzero(coef.any(axis=0))
         basis, coef = whole.X[job.rows[support]], np.ascontiguousarray(coef[:, support].T)
@@ -294,9 +334,11 @@ class Rounds:
             least = np.full(some.size, np.inf)
             for task, own in zip(job.tasks, values, strict=True):
                 own -= task.level[:, None]
-                slack = task.enter(own, some)
-                task.least = np.minimum(task.least, slack.min(axis=1))
-                least = np.minimum(least, slack.min(axis=0))
+                task.keep(own, some)
+                rise, fall = task.slack(own, some)
+                task.others_under = np.maximum(task.others_under, -rise.min(axis=1))
+                task.others_over = np.maximum(task.others_over, -fall.min(axis=1))
+                least = np.minimum(least, np.minimum(rise, fall).min(axis=0))
             near[some] = np.minimum(near[some], least)
             close = np.flatnonzero(least < NEAR)
             found.append(some[close])
@@ -310,9 +352,7 @@ class Rounds:
         """Points that no other row violates are done."""
         left = []
         for task in job.tasks:
-            tol, at = task.points[0].tol, task.place[task.problem.test]
-            spare = np.minimum(tol - task.violation, 0.5 * tol)
-            done = (spare >= 0.0) & (task.least >= -spare)
+            at, done = task.place[task.problem.test], task.done()
             for c in np.flatnonzero(done):
                 self.consume(task.points[c], task.problem, task.outputs[c, at][:, None], None)
             left.append(task.only(~done))
@@ -324,13 +364,11 @@ class Rounds:
         False where those with coefficients leave no room.
         """
         assert job.others is not None
-        slack = np.full(job.rows.size, np.inf)
+        slack = self._least_inside(job)
         least = np.full(job.others.size, np.inf)
         for task in job.tasks:
-            own = task.slack(task.score - task.level[:, None], job.rows)
-            own[task.coef != 0.0] = -np.inf
-            slack = np.minimum(slack, own.min(axis=0))
-            least = np.minimum(least, task.slack(task.close, job.others).min(axis=0))
+            own = np.minimum(*task.slack(task.close, job.others))
+            least = np.minimum(least, own.min(axis=0))
         slack[np.isin(job.rows, self._of_each_class(job.tasks))] = -np.inf
         if np.sum(slack == -np.inf) > MOST * self.most:
             return False
