@@ -71,7 +71,9 @@ LEAST_STEPS = 20
 FACTOR_EXACT = 5e-3  # of a factor of the scores
 # arithmetic of a descent that is tried in all ways, if rows are few, or not so few; or in two
 RACED, RACED_IN_TWO, IN_TWO = (4e9, 2.5e9), 8e9, 12_000
-OF_TEXT = 1.4  # times as much and as many, for long sparse rows: exact fits of these take longer
+# times as much and as many, for long sparse rows and narrower vectors alone: exact fits of these
+# rows take longer
+OF_TEXT = 1.4
 # factor of the scores from which on smooth labels are in the way; steps on sharp ones, as a share
 SURE, SHARPENED = 2.2, 0.3
 SHORT_RACE = 0.15  # of the steps, for a race of metrics
@@ -298,8 +300,10 @@ class _Work:
             return 0  # of numbers the descents are longer
         if problem.n <= CHEAP and work <= RACED[problem.n > FEW]:
             return 4 + 2 * (not problem.takes_labels and 2 * work <= RACED[0])
-        more = 1.0 if self.path_.seen is None else OF_TEXT
-        return 3 if problem.n <= more * IN_TWO and work <= more * RACED_IN_TWO else 0
+        if problem.n <= IN_TWO and work <= RACED_IN_TWO:
+            return 3
+        text = self.path_.seen is not None and problem.n <= OF_TEXT * IN_TWO
+        return 1 if text and work <= OF_TEXT * RACED_IN_TWO else 0
 
     def _raced(
         self, problem: Mapped, tried: Mapped, n_rounds: int
