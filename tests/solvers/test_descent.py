@@ -7,6 +7,7 @@ import pytest
 import scipy.sparse as sp
 from numpy.testing import assert_allclose
 from scipy.optimize import minimize
+from sklearn.datasets import make_classification
 from sklearn.metrics import log_loss
 
 from slimsvm import SVC, SparseSVC
@@ -25,6 +26,7 @@ from slimsvm.problems import intercepts, mapped_wide
 from slimsvm.problems.mapped import Mapped, MappedSpan, Vectors, coordinates_for
 from slimsvm.problems.span import TAKEN_APART, price_of_jitter
 from slimsvm.run import run
+from slimsvm.solvers import path_descent
 from slimsvm.solvers.descent import Descent, Moving, plan_for
 from slimsvm.solvers.first_vectors import first_vectors
 from slimsvm.solvers.mapped_newton import MappedNewton
@@ -278,3 +280,16 @@ def test_sparse_rows_of_some_hundred_features_are_seen_in_a_few_directions():
     exact = SVC(gamma=1.0).fit(X[:700], y[:700]).score(X[700:], y[700:])
     assert model.score(X[700:], y[700:]) >= exact - 0.03
     assert log_loss(y[700:], model.predict_proba(X[700:])) < 0.6 * np.log(2)
+
+
+def test_the_best_coefficients_that_rows_held_out_liked_by_chance(monkeypatch):
+    X, y = make_classification(3000, 6, n_informative=4, weights=[0.9], flip_y=0.02, random_state=0)
+    trial = path_descent._Work._trial
+    monkeypatch.setattr(path_descent._Work, "_ways", lambda self, problem: 0)
+    monkeypatch.setattr(
+        path_descent._Work, "_trial", lambda self, *given: (True, trial(self, *given)[1])
+    )
+    # with so small a C they find no second class
+    model = SparseSVC(20, C=0.01, gamma=0.2, random_state=0).fit(X, y)
+    assert model.score(X, y) > 0.96
+    assert "rows held out" in str(model.status_)

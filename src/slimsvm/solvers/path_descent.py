@@ -267,6 +267,9 @@ class _Work:
         if asked.whole is None:
             self.whole = self.problem
         result, first = self._finished(self.whole, found, best, factor)
+        if best and tried is not None and self._by_chance(found, factor, first):
+            best = False
+            result, first = self._finished(self.whole, found, best, factor)
         points, vectors = [first], result.model
         known = {vectors.n: vectors}
         for size in reversed(sizes_up_to(asked.n_basis)[:-1]):
@@ -458,6 +461,17 @@ class _Work:
             return float(np.sum(tried.weight @ tried.loss.value(tried.Y, of)))
 
         return as_right and cost(best) <= LIKELY * cost(factor * before), factor
+
+    def _by_chance(self, found: Vectors, factor: float, point: PathPoint) -> bool:
+        """Whether the best coefficients are clearly worse than the descent's on all rows.
+
+        Of many rows, few were held out, and these may have liked both alike.
+        """
+        if not self.problem.takes_labels or self.fit.limits.reason():
+            return False
+        other = self._measured(_scaled(found, factor))[0].training_score
+        errors = 2.0 - other - point.training_score
+        return bool(other - point.training_score > 2.0 * np.sqrt(max(errors, 0.0) / self.whole.n))
 
     def _finished(
         self, problem: Any, found: Vectors, best: bool, factor: float
