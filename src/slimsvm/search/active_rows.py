@@ -37,6 +37,7 @@ from slimsvm.precision import is_small
 from slimsvm.run import Limits
 from slimsvm.search import row_cached
 from slimsvm.search.held_out import Consumer, FoldProblem, Path, Point, Space
+from slimsvm.solvers.shared_path import borders
 
 Array = NDArray[Any]
 FIRST = 4000  # random rows, to begin with
@@ -97,11 +98,13 @@ class Task:
 
     def look_inside(self, rows: Array) -> None:
         """What the violation is on either side of the level."""
-        epsilon, b, o = self.points[0].epsilon, self.coef, self.score - self.target[rows]
-        C = np.array([[point.C] for point in self.points])
-        rise = np.where(b < C * self.above[rows], o + np.where(b >= 0, epsilon, -epsilon), np.inf)
-        fall = np.where(b > -C * self.below[rows], o + np.where(b > 0, epsilon, -epsilon), -np.inf)
-        self.over, self.under = fall.max(axis=1) - self.level, self.level - rise.min(axis=1)
+        target, below, above = (of[rows] for of in (self.target, self.below, self.above))
+        scratch = np.empty((2, rows.size))
+        for c, point in enumerate(self.points):
+            bounds = -point.C * below, point.C * above
+            known = np.ascontiguousarray(self.coef[c]), np.ascontiguousarray(self.score[c])
+            bottom, top = borders(target, *bounds, point.epsilon, *known, *scratch)
+            self.over[c], self.under[c] = top - self.level[c], self.level[c] - bottom
 
     def done(self) -> Array:
         """Which points no row violates."""

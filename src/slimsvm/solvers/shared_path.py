@@ -248,7 +248,7 @@ def _add_rows(
 
 
 @compiled
-def _borders(
+def borders(
     target: Array, lower: Array, upper: Array, epsilon: float, b: Array, s: Array,
     up: Array, low: Array,
 ) -> tuple[float, float]:  # fmt: skip
@@ -401,7 +401,7 @@ def _solve(
     most_stuck = 20 + 4 * n // WORKING_SET
     for _ in range(MOST_ROUNDS):
         # 1. how far it is, and the rows that matter
-        bottom, top = _borders(target, lower, upper, epsilon, b, s, up, low)
+        bottom, top = borders(target, lower, upper, epsilon, b, s, up, low)
         violation = max(0.0, top - bottom)
         stuck = 0 if violation < 0.999 * least else stuck + 1
         least = min(least, violation)
